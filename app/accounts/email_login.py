@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from app.accounts.code_limits import counted_sending
+from app.accounts.code_sending import store_code
 from app.accounts.email_addresses import (
     MAX_CHARACTERS,
     ClientPlatform,
@@ -20,7 +20,7 @@ from app.accounts.email_addresses import (
 )
 from app.accounts.email_mails import CustomVariables, send, verify_link
 from app.accounts.email_texts import language_of
-from app.accounts.errors import CodeNotSent, EmailInvalid, EmailLoginNotAllowed
+from app.accounts.errors import EmailInvalid, EmailLoginNotAllowed
 from app.accounts.not_me import not_me_link
 from app.accounts.password_rules import Password
 from app.accounts.passwords import prove_by_password
@@ -32,7 +32,7 @@ from storage.codes import LOGIN_EMAIL, SIGN_UP_EMAIL, VERIFY_LINK, RightCode
 from storage.emails import identity_of
 from storage.identities import Identity
 from storage.postgres import Connection
-from streams.wire.errors import ConfigInvalid, StoreError
+from streams.wire.errors import ConfigInvalid
 from streams.wire.model import Model
 
 _CODE_CHARACTERS = 64
@@ -105,17 +105,7 @@ async def send_email_verify_code(call: Call, body: Body[EmailCodeRequest]) -> No
             expires_s=now.timestamp() + config.code_s,
         )
 
-    async with counted_sending(call, kind, address):
-        await stored(call, store)
-
-
-async def stored(call: Call, store: Callable[[Connection], Awaitable[None]]) -> None:
-    """Store mails in a transaction. Raises `CodeNotSent` if that is not possible at the moment."""
-    try:
-        async with call.services.database.transaction() as conn:
-            await store(conn)
-    except StoreError as error:
-        raise CodeNotSent from error
+    await store_code(call, kind, address, store=store)
 
 
 async def detect(call: Call, body: Body[DetectBody]) -> DetectReply:

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from app.accounts.code_limits import counted_sending
+from app.accounts.code_sending import store_code
 from app.accounts.email_addresses import (
     MAX_CHARACTERS,
     ClientPlatform,
@@ -11,7 +11,7 @@ from app.accounts.email_addresses import (
     sending_config,
     switched_on,
 )
-from app.accounts.email_login import check_code, send_link, stored
+from app.accounts.email_login import check_code, send_link
 from app.accounts.email_mails import notify, send_notice
 from app.accounts.email_texts import language_of
 from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken, LastWayIn
@@ -64,8 +64,7 @@ async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
     async def store(conn: Connection) -> None:
         await send_link(call, conn, call.caller.user, address=address)
 
-    async with counted_sending(call, VERIFY_LINK, address):
-        await stored(call, store)
+    await store_code(call, VERIFY_LINK, address, store=store)
 
 
 async def bind_email(call: Call, body: Body[BindEmail]) -> None:
@@ -87,8 +86,7 @@ async def bind_email(call: Call, body: Body[BindEmail]) -> None:
             raise EmailAlreadyBound
         await _store_pending(call, conn, address)
 
-    async with counted_sending(call, VERIFY_LINK, address):
-        await stored(call, store)
+    await store_code(call, VERIFY_LINK, address, store=store)
 
 
 async def _bind_proven(call: Call, right: RightCode) -> None:
@@ -141,8 +139,7 @@ async def change_email(call: Call, body: Body[NewAddress]) -> None:
             uid, language = call.caller.user, language_of(call)
             await send_notice(call.services, conn, call.app_id, uid, "address_changing", to=old, language=language)
 
-    async with counted_sending(call, VERIFY_LINK, address):
-        await stored(call, store)
+    await store_code(call, VERIFY_LINK, address, store=store)
 
 
 async def _store_pending(call: Call, conn: Connection, address: str) -> None:

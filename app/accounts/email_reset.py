@@ -5,9 +5,8 @@ from typing import Any
 
 from pydantic import Field, SecretStr
 
-from app.accounts.code_limits import counted_sending
+from app.accounts.code_sending import store_code
 from app.accounts.email_addresses import MAX_CHARACTERS, ClientPlatform, address_in, email_config, sending_config
-from app.accounts.email_login import stored
 from app.accounts.email_mails import CustomVariables, notify, reset_link, send
 from app.accounts.email_texts import language_of
 from app.accounts.first_proof import first_proof
@@ -56,8 +55,7 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
     async def store(conn: Connection) -> None:
         await enqueue(conn, SendReset.seal(call.app_id, request, keyring=call.services.keyring))
 
-    async with counted_sending(call, RESET, address):
-        await stored(call, store)
+    await store_code(call, RESET, address, store=store)
 
 
 async def send_reset(services: Services, job: SendReset) -> None:

@@ -7,8 +7,7 @@ from typing import Literal
 import phonenumbers
 from pydantic import Field
 
-from app.accounts.code_limits import counted_sending
-from app.accounts.errors import CodeNotSent
+from app.accounts.code_sending import store_code
 from app.accounts.proofs import Proven, use_code
 from app.accounts.sms import config_of
 from app.http.endpoint import Call
@@ -18,7 +17,7 @@ from storage.identities import Identity
 from storage.jobs import enqueue
 from storage.postgres import Connection
 from storage.sms import SendSms, SmsContent
-from streams.wire.errors import InvalidParameter, StoreError
+from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 
 PLATFORM = "phone"
@@ -61,15 +60,13 @@ async def send_phone_verify_code(call: Call, body: Body[PhoneCodeRequest]) -> No
     services, app_id, now = call.services, call.app_id, call.services.clock.now(call.app_id)
     number = e164(body.phone_number, field="phone_number")
     code_s = config_of(services, app_id).code_s
-    async with counted_sending(call, PHONE, number):
-        try:
-            async with services.database.transaction() as conn:
-                code = await services.codes.issue(conn, app_id, PHONE, number, now=now, for_s=code_s)
-                content = SmsContent(to=number, code=code)
-                expires_s = now.timestamp() + code_s
-                await enqueue(conn, SendSms.seal(app_id, content, keyring=services.keyring, expires_s=expires_s))
-        except StoreError as error:
-            raise CodeNotSent from error
+
+    async def store(conn: Connection) -> None:
+        code = await services.codes.issue(conn, app_id, PHONE, number, now=now, for_s=code_s)
+        content, expires_s = SmsContent(to=number, code=code), now.timestamp() + code_s
+        await enqueue(conn, SendSms.seal(app_id, content, keyring=services.keyring, expires_s=expires_s))
+
+    await store_code(call, PHONE, number, store=store)
 
 
 async def prove_phone(call: Call, info: PhoneCode) -> Proven:

@@ -1,24 +1,39 @@
-"""Limits on the codes that are sent: per address or phone number, and per address of the caller (§4.7)."""
+"""The codes that are sent, and their limits: per address or phone number, and per address of the caller (§4.7)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from app.accounts.errors import TooManyCodes
+from app.accounts.errors import CodeNotSent, TooManyCodes
 from app.http.endpoint import Call
 from app.http.limits import COUNTS, client_network
 from storage.codes import CodeKind
 from storage.limits import Bucket
+from storage.postgres import Connection
+from streams.wire.errors import StoreError
 from streams.wire.ids import sha256_hex
 
 _TAG = "codes"
 
 
-@asynccontextmanager
-async def counted_sending(call: Call, kind: CodeKind, target: str) -> AsyncIterator[None]:
-    """Count a code of `kind` that the block sends to `target`. If the block fails, it does not count.
+async def store_code(
+    call: Call, kind: CodeKind, target: str, *, store: Callable[[Connection], Awaitable[None]]
+) -> None:
+    """Count a code of `kind`, and call `store` in a transaction, which stores the code and the job that sends it.
 
-    Raises `TooManyCodes`. `target` is the normalised address, or the phone number in E.164.
+    If this fails, the code does not count. `target` is the normalised address, or the phone number in E.164. Raises
+    `TooManyCodes`, and `CodeNotSent` if nothing can be stored at the moment.
     """
+    async with _counted(call, kind, target):
+        try:
+            async with call.services.database.transaction() as conn:
+                await store(conn)
+        except StoreError as error:
+            raise CodeNotSent from error
+
+
+@asynccontextmanager
+async def _counted(call: Call, kind: CodeKind, target: str) -> AsyncIterator[None]:
+    """Count a code. If the block fails, it does not count."""
     buckets, limiter = _buckets(call, kind, target), call.services.limiter
     counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
     call.request[COUNTS] = (*call.request.get(COUNTS, ()), *counts)
