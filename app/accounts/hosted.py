@@ -33,7 +33,4 @@ def page(call: Call, app_id: str | None, title: str, body: str, *, status: int =
         header = f"<header>{escape(configs.singleton(APPS, app_id).title or app_id)}</header>\n"
         color = configs.singleton(EMAIL, app_id).color
     html = f"{header}<h1>{escape(title)}</h1>\n{body}"
-    made = Html(title, html, language=language_for(language_of(call)))
-    if color is not None:
-        made = Html(title, html, language=made.language, color=color)
-    return made.response(status=status)
+    return Html(title, html, language=language_for(language_of(call)), color=color).response(status=status)

@@ -41,14 +41,14 @@ class Html:
     title: str
     body: str
     language: str = "en"
-    color: str = _DEFAULT_COLOR
+    color: str | None = None
     """The colour of its buttons, as `#rrggbb`."""
     width: str = "28rem"
     frames: bool = False
     """Whether it shows documents in frames."""
 
     def response(self, *, status: int = HTTPStatus.OK) -> web.Response:
-        style = _STYLE % (self.color, self.width)
+        style = _STYLE % (self.color or _DEFAULT_COLOR, self.width)
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
