@@ -4,7 +4,6 @@ from typing import ClassVar, Self
 
 from storage.jobs import Job
 from storage.secrets import Keyring
-from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id
 from streams.wire.model import Model
 
@@ -39,12 +38,12 @@ class SendMail(Job):
     @classmethod
     def seal(cls, app_id: str, content: MailContent, *, keyring: Keyring, expires_s: float | None = None) -> Self:
         mail_id = new_id()
-        sealed = keyring.encrypt(dumps(content.model_dump()).decode(), aad=_aad(app_id, mail_id))
+        sealed = keyring.encrypt_value(content.model_dump(), aad=_aad(app_id, mail_id))
         return cls(app_id=app_id, mail_id=mail_id, sealed=sealed, expires_s=expires_s)
 
     def content(self, keyring: Keyring) -> MailContent:
         """Decrypt the content. Raises `DecryptionFailed`."""
-        return MailContent.of(loads(keyring.decrypt(self.sealed, aad=_aad(self.app_id, self.mail_id))))
+        return MailContent.of(keyring.decrypt_value(self.sealed, aad=_aad(self.app_id, self.mail_id)))
 
 
 def _aad(app_id: str, mail_id: str) -> str:

@@ -4,7 +4,6 @@ from typing import Any, ClassVar, Self
 
 from storage.jobs import Job
 from storage.secrets import Keyring
-from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id
 from streams.wire.model import Model
 
@@ -30,12 +29,12 @@ class SendReset(Job):
     @classmethod
     def seal(cls, app_id: str, request: ResetRequest, *, keyring: Keyring) -> Self:
         request_id = new_id()
-        sealed = keyring.encrypt(dumps(request.model_dump()).decode(), aad=_aad(app_id, request_id))
+        sealed = keyring.encrypt_value(request.model_dump(), aad=_aad(app_id, request_id))
         return cls(app_id=app_id, request_id=request_id, sealed=sealed)
 
     def request(self, keyring: Keyring) -> ResetRequest:
         """Decrypt the request. Raises `DecryptionFailed`."""
-        return ResetRequest.of(loads(keyring.decrypt(self.sealed, aad=_aad(self.app_id, self.request_id))))
+        return ResetRequest.of(keyring.decrypt_value(self.sealed, aad=_aad(self.app_id, self.request_id)))
 
 
 def _aad(app_id: str, request_id: str) -> str:

@@ -3,12 +3,14 @@
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from streams.wire.codec import dumps, loads
 
 _VERSION = b"\x01"
 _ID_BYTES = 4
@@ -64,6 +66,14 @@ class Keyring:
             return cipher.decrypt(nonce, raw[_HEAD_BYTES + _NONCE_BYTES :], head + aad.encode()).decode()
         except InvalidTag:
             raise DecryptionFailed("the ciphertext was altered or belongs to another field") from None
+
+    def encrypt_value(self, value: object, *, aad: str) -> str:
+        """Encrypt a value of JSON."""
+        return self.encrypt(dumps(value).decode(), aad=aad)
+
+    def decrypt_value(self, encrypted: str, *, aad: str) -> Any:
+        """Decrypt a result of `encrypt_value`. Raises `DecryptionFailed`."""
+        return loads(self.decrypt(encrypted, aad=aad))
 
     def derive(self, purpose: str) -> bytes:
         """Derive 32 bytes from the first key for one purpose, such as signing file links.

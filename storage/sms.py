@@ -4,7 +4,6 @@ from typing import ClassVar, Self
 
 from storage.jobs import Job
 from storage.secrets import Keyring
-from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id
 from streams.wire.model import Model
 
@@ -32,12 +31,12 @@ class SendSms(Job):
     @classmethod
     def seal(cls, app_id: str, content: SmsContent, *, keyring: Keyring, expires_s: float) -> Self:
         sms_id = new_id()
-        sealed = keyring.encrypt(dumps(content.model_dump()).decode(), aad=_aad(app_id, sms_id))
+        sealed = keyring.encrypt_value(content.model_dump(), aad=_aad(app_id, sms_id))
         return cls(app_id=app_id, sms_id=sms_id, sealed=sealed, expires_s=expires_s)
 
     def content(self, keyring: Keyring) -> SmsContent:
         """Decrypt the content. Raises `DecryptionFailed`."""
-        return SmsContent.of(loads(keyring.decrypt(self.sealed, aad=_aad(self.app_id, self.sms_id))))
+        return SmsContent.of(keyring.decrypt_value(self.sealed, aad=_aad(self.app_id, self.sms_id)))
 
 
 def _aad(app_id: str, sms_id: str) -> str:
