@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import ClassVar
 
-from vendors.signin.apps import check_code_app, check_issued_to_us, invalid
+from vendors.signin.apps import check_code_app, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, post, sendable
 from vendors.signin.fields import expiration, identifier, optional_token, text, token
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
@@ -21,9 +21,7 @@ class Amazon:
     proof_fields: ClassVar[tuple[str, ...]] = ("code",)
 
     def __init__(self, http: VendorHttp, app: SignInApp) -> None:
-        check_code_app(app)
-        if not app.redirect_uri:
-            raise invalid(app, "redirect_uri is required")
+        check_code_app(app, needs_redirect=True)
         self._http = http
         self._app = app
         self._base = app.base_url or _HOST

@@ -19,7 +19,7 @@ def check_audiences(app: SignInApp) -> None:
         raise invalid(app, "audiences must name the ids of your apps at the provider")
 
 
-def check_code_app(app: SignInApp, *, needs_secret: bool = True) -> None:
+def check_code_app(app: SignInApp, *, needs_secret: bool = True, needs_redirect: bool = False) -> None:
     """Raise `ConfigInvalid` if the config is not sufficient to redeem codes that were issued to `client_id`."""
     check_audiences(app)
     if not app.client_id:
@@ -28,6 +28,8 @@ def check_code_app(app: SignInApp, *, needs_secret: bool = True) -> None:
         raise invalid(app, "audiences must contain client_id")
     if needs_secret and not app.client_secret.get_secret_value():
         raise invalid(app, "client_secret is required")
+    if needs_redirect and not app.redirect_uri:
+        raise invalid(app, "redirect_uri is required")
 
 
 def check_issued_to_us(app: SignInApp, value: Mapping[str, Any], name: str) -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, ClassVar
 
-from vendors.signin.apps import check_code_app, invalid
+from vendors.signin.apps import check_code_app
 from vendors.signin.calls import Answer, ErrorCodes, get, post, sendable
 from vendors.signin.fields import expiration, identifier, nested, text, token, web_url
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
@@ -19,9 +19,7 @@ class Instagram:
     proof_fields: ClassVar[tuple[str, ...]] = ("code",)
 
     def __init__(self, http: VendorHttp, app: SignInApp) -> None:
-        check_code_app(app)
-        if not app.redirect_uri:
-            raise invalid(app, "redirect_uri is required")
+        check_code_app(app, needs_redirect=True)
         self._http = http
         self._app = app
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import ClassVar
 from urllib.parse import unquote
 
-from vendors.signin.apps import check_code_app, invalid
+from vendors.signin.apps import check_code_app
 from vendors.signin.calls import ErrorCodes, post, sendable
 from vendors.signin.fields import expiration, identifier, optional_token, text, token
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
@@ -22,9 +22,7 @@ class Taobao:
     proof_fields: ClassVar[tuple[str, ...]] = ("code",)
 
     def __init__(self, http: VendorHttp, app: SignInApp) -> None:
-        check_code_app(app)
-        if not app.redirect_uri:
-            raise invalid(app, "redirect_uri is required")
+        check_code_app(app, needs_redirect=True)
         self._http = http
         self._app = app
 
