@@ -64,7 +64,7 @@ from storage.mail import SendMail
 from storage.password_resets import SendReset
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
-from streams.tasks import background, stopping
+from streams.tasks import background, pause, stopping
 from streams.wire.errors import ServiceError, StoreError
 
 log = structlog.get_logger()
@@ -172,8 +172,7 @@ async def _measure_jobs(services: Services) -> None:
             for one in counts:
                 JOBS_STORED.labels(one.task, one.status).set(one.count)
                 JOBS_OLDEST.labels(one.task, one.status).set(one.oldest_s)
-        if not stopping():
-            await asyncio.sleep(_MEASURE_S)
+        await pause(_MEASURE_S)
 
 
 async def run_jobs(
@@ -310,8 +309,7 @@ async def _retry_stalled(app: procrastinate.App, jobs: Sequence[JobRow[Any]], *,
             else:
                 await app.job_manager.retry_job(job)
                 log.warning("job.stalled", job=job.task_name, job_id=job.id, attempt=job.attempts + 1)
-        if not stopping():  # The connection pool may have lost the cancellation.
-            await asyncio.sleep(stalled_s / 2)
+        await pause(stalled_s / 2)
 
 
 def _log_outage(state: RetryCallState) -> None:

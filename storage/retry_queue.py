@@ -1,6 +1,5 @@
 """Queues in Valkey for ends of turns, and attempts, that could not be written while PostgreSQL was unavailable."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from storage.attempts import StreamAttempts, add
 from storage.postgres import Connection, Database
 from storage.redis import Valkey, map_errors
 from storage.turn_rows import ClosedTurn, close_queued
-from streams.tasks import background, stopping
+from streams.tasks import background, pause, stopping
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import StoreError
 
@@ -89,8 +88,7 @@ async def _keep_writing(database: Database, valkey: Valkey) -> None:
             await write_queued(database, valkey)
         except StoreError as error:
             log.debug("retry_queue.waiting", error=str(error))
-        if not stopping():
-            await asyncio.sleep(_INTERVAL_S)
+        await pause(_INTERVAL_S)
 
 
 def _key(valkey: Valkey, queue: _Queue) -> str:

@@ -8,7 +8,7 @@ import structlog
 
 from storage.objects import LINK_S, ObjectStore
 from storage.redis import Valkey, map_errors
-from streams.tasks import background, stopping
+from streams.tasks import background, pause, stopping
 from streams.wire.errors import StoreError
 
 log = structlog.get_logger()
@@ -67,8 +67,7 @@ async def _keep_sweeping(valkey: Valkey, objects: ObjectStore) -> None:
             await sweep(valkey, objects)
         except StoreError as error:
             log.warning("speech_sweep.failed", error=str(error))
-        if not stopping():
-            await asyncio.sleep(_SWEEP_EVERY_S)
+        await pause(_SWEEP_EVERY_S)
 
 
 async def _due(valkey: Valkey) -> list[str]:

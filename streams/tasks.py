@@ -94,6 +94,12 @@ def stopping() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+async def pause(seconds: float) -> None:
+    """Sleep between two iterations of a loop that ends when `stopping`. Do not, if the cancellation was lost."""
+    if not stopping():
+        await asyncio.sleep(seconds)
+
+
 async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
     task.cancel()
     interrupted: asyncio.CancelledError | None = None
