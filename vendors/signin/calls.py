@@ -1,7 +1,7 @@
 """Calls to sign-in providers: queries and forms out, small JSON objects in.
 
 Providers report refused proofs and their own failures in the same places: in responses with a 4xx status, or as
-error codes inside 200 responses. `Answer.check` tells them apart. Errors contain the provider's error codes, but
+error codes inside 200 responses. `Answer.check` distinguishes them. Errors contain the provider's error codes, but
 not its messages, because these may repeat a secret of the call.
 """
 

@@ -12,7 +12,7 @@ from vendors.transport import VendorHttp
 _HOST = "https://api.line.me"
 _TOKEN_CODES = ErrorCodes(("error",), busy=frozenset({"server_error", "temporarily_unavailable"}))
 _PROFILE_CODES = ErrorCodes(())
-"""Errors of the profile are told apart by their status."""
+"""Errors of the profile are distinguished by their status."""
 
 
 class Line:
