@@ -1,6 +1,5 @@
 """Sign in with Apple beyond its id tokens: codes, the signed secret of our app, and tokens that are revoked."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +10,10 @@ from streams.wire.errors import ConfigInvalid
 from tests.vendors.signin.sandbox_people import APP, APPLE, now
 from vendors.errors import Refused, VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.server import Running, listening
+from vendors.sandbox.server import Running
 from vendors.signin.apple import Apple
 from vendors.signin.protocols import Profile, ProofRefused
 from vendors.transport import VendorHttp
-
-
-@pytest.fixture(scope="module")
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _no_calls(sandbox: Running) -> None:
-    sandbox.bill.clear()
-    sandbox.sandbox.switches.clear()
 
 
 def apple(http: VendorHttp, sandbox: Running, **config: Any) -> Apple:

@@ -2,7 +2,6 @@
 
 import asyncio
 import traceback
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +13,7 @@ from tests.vendors.signin.providers import BY_NAME, NOW, ROWS, SECRET, Row
 from vendors.errors import Garbled, Refused, TimedOut, VendorError
 from vendors.http_client import open_vendor_http
 from vendors.sandbox.faults import KeyOptions
-from vendors.sandbox.server import Running, listening
+from vendors.sandbox.server import Running
 from vendors.signin.protocols import Proof, ProofRefused
 from vendors.transport import VendorHttp
 
@@ -23,18 +22,6 @@ code_providers = pytest.mark.parametrize("row", [row for row in ROWS if row.by_c
 checked_providers = pytest.mark.parametrize(
     "row", [row for row in ROWS if "check" in row.stages], ids=lambda r: r.name
 )
-
-
-@pytest.fixture(scope="module")
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _no_calls(sandbox: Running) -> None:
-    sandbox.bill.clear()
-    sandbox.sandbox.switches.clear()
 
 
 async def failure(row: Row, http: VendorHttp, sandbox: Running, proof: Proof, **config: Any) -> ServiceError:

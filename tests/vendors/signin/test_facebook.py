@@ -1,6 +1,5 @@
 """Facebook's access tokens: to which app they were issued, profiles, and longer tokens."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,23 +10,12 @@ from streams.wire.errors import ConfigInvalid
 from tests.vendors.signin.sandbox_people import APP, FACEBOOK, LIMITED, SECRET, now
 from vendors.errors import Refused, VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.server import Running, listening
+from vendors.sandbox.server import Running
 from vendors.signin.facebook import Facebook
 from vendors.signin.protocols import Profile, Proof, ProofRefused
 from vendors.transport import VendorHttp
 
 PROFILE = Profile("Mei Lin", "https://pictures.test/mei.png", "mei@example.test")
-
-
-@pytest.fixture(scope="module")
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _no_faults(sandbox: Running) -> None:
-    sandbox.sandbox.switches.clear()
 
 
 def facebook(http: VendorHttp, sandbox: Running, **config: Any) -> Facebook:

@@ -1,6 +1,5 @@
 """Game Center's signatures, with the certificates of the sandbox: which of them prove a player's id."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +16,7 @@ from streams.wire.errors import ConfigInvalid
 from tests.vendors.signin.sandbox_people import APP, GAME_CENTER, now
 from vendors.errors import Refused, VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.server import Running, listening
+from vendors.sandbox.server import Running
 from vendors.signin.game_center_keys import checked_url, roots_of
 from vendors.signin.play_games import PlayGames
 from vendors.signin.protocols import Proof, ProofRefused, SignInApp, VerifiedIdentity
@@ -25,18 +24,6 @@ from vendors.transport import VendorHttp
 
 KEY_URL = "https://static.gc.apple.com/public-key/gc-prod-10.cer"
 CONFIG = SignInApp("ios_games_service", bundle_ids=(APP,))
-
-
-@pytest.fixture(scope="module")
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _no_calls(sandbox: Running) -> None:
-    sandbox.bill.clear()
-    sandbox.sandbox.switches.clear()
 
 
 def fetched(sandbox: Running) -> int:

@@ -1,7 +1,6 @@
 """Id tokens of the sandbox's providers: which ones prove an identity."""
 
 import re
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -12,23 +11,11 @@ from streams.wire.errors import ConfigInvalid
 from tests.vendors.signin.sandbox_people import APP, APPLE, GOOGLE, ID_TOKENS, LIMITED, Provider, now
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.server import Running, listening
+from vendors.sandbox.server import Running
 from vendors.signin.protocols import Proof, ProofRefused
 from vendors.transport import VendorHttp
 
 every_provider = pytest.mark.parametrize("provider", ID_TOKENS, ids=lambda provider: provider.name)
-
-
-@pytest.fixture(scope="module")
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _no_calls(sandbox: Running) -> None:
-    sandbox.bill.clear()
-    sandbox.sandbox.switches.clear()
 
 
 def keys_fetched(sandbox: Running) -> int:

@@ -1,6 +1,5 @@
 """Microsoft's tokens: which kinds prove an identity, and that both kinds give the same one."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -8,23 +7,11 @@ import pytest
 from tests.vendors.signin.sandbox_people import MICROSOFT, now
 from vendors.errors import VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.server import Running, listening
+from vendors.sandbox.server import Running
 from vendors.signin.protocols import Profile, Proof, ProofRefused, VerifiedIdentity
 from vendors.transport import VendorHttp
 
 PERSONAL = {"tenant": "9188040d-6c67-4c5b-b112-36a304b66dad", "subject": "00000000-0000-0000-48d3-1887fad3a0aa"}
-
-
-@pytest.fixture(scope="module")
-async def sandbox() -> AsyncIterator[Running]:
-    async with listening() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _no_calls(sandbox: Running) -> None:
-    sandbox.bill.clear()
-    sandbox.sandbox.switches.clear()
 
 
 async def verify(http: VendorHttp, sandbox: Running, **issue: Any) -> VerifiedIdentity:
