@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -16,13 +15,11 @@ from tests.app.accounts.mailbox import (
     Mailbox,
     link_in,
     new_address,
-    open_mailbox,
     path_of,
     refusal,
     session_of,
 )
 from tests.app.accounts.people import ask, bind, enter, login, me, new_user, player, token
-from tests.servers import Databases
 from tests.waiting import until
 
 PENDING = (400, "account.deactivate_pending_user")
@@ -34,14 +31,8 @@ DAY_S = 86_400
 
 
 @pytest.fixture(scope="module")
-async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Mailbox]:
-    async with open_mailbox(databases, tmp_path_factory.mktemp("data")) as box:
-        await box.configure(code_login=True)
-        yield box
-
-
-@pytest.fixture
-def box(testbed: Mailbox) -> Mailbox:
+async def box(testbed: Mailbox) -> Mailbox:
+    await testbed.configure(code_login=True)
     return testbed
 
 

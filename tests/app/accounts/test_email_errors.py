@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pytest
 from aiohttp import ClientSession, TCPConnector
 
 from storage.audit import COMMAND
@@ -15,7 +14,6 @@ from tests.app.accounts.mailbox import (
     Mailbox,
     link_in,
     new_address,
-    open_mailbox,
     refusal,
     session_of,
 )
@@ -130,23 +128,8 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-async def testbed(databases, tmp_path_factory):
-    async with open_mailbox(databases, tmp_path_factory.mktemp("data")) as box:
-        _, session = await new_user(box.server)
-        yield box, session
-
-
-@pytest.fixture
-async def box(testbed):
-    opened, _ = testbed
-    await opened.configure(code_login=True, activation=True)
-    yield opened
-    await opened.server.services.clock.move("default", offset_s=0)
-
-
-async def test_each_wrong_request_has_its_error(testbed):
-    box, session = testbed
+async def test_each_wrong_request_has_its_error(box: Mailbox):
+    _, session = await new_user(box.server)
     wrong = []
     for each in sorted(CASES, key=lambda each: repr(each.config)):
         if each.config is None:

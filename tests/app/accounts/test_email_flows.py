@@ -4,8 +4,6 @@ import asyncio
 import re
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
-
 from tests.app.accounts.error_causes import AUTH
 from tests.app.accounts.mailbox import (
     NEW_PASSWORD,
@@ -13,26 +11,12 @@ from tests.app.accounts.mailbox import (
     Mailbox,
     link_in,
     new_address,
-    open_mailbox,
     path_of,
     refusal,
     session_of,
 )
 from tests.app.accounts.people import bind, new_user, player
 from tests.app.accounts.timing import check_alike, times_of
-
-
-@pytest.fixture(scope="module")
-async def testbed(databases, tmp_path_factory):
-    async with open_mailbox(databases, tmp_path_factory.mktemp("data")) as box:
-        yield box
-
-
-@pytest.fixture
-async def box(testbed: Mailbox):
-    await testbed.configure(code_login=True, activation=True)
-    yield testbed
-    await testbed.server.services.clock.move("default", offset_s=0)
 
 
 async def email_of(box, session) -> dict | None:

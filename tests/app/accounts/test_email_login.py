@@ -10,25 +10,11 @@ from tests.app.accounts.mailbox import (
     Mailbox,
     link_in,
     new_address,
-    open_mailbox,
     path_of,
     refusal,
     session_of,
 )
 from tests.app.accounts.people import bind, player
-
-
-@pytest.fixture(scope="module")
-async def testbed(databases, tmp_path_factory):
-    async with open_mailbox(databases, tmp_path_factory.mktemp("data")) as box:
-        yield box
-
-
-@pytest.fixture
-async def box(testbed: Mailbox):
-    await testbed.configure(code_login=True, activation=True)
-    yield testbed
-    await testbed.server.services.clock.move("default", offset_s=0)
 
 
 async def test_a_code_logs_in_and_creates_the_user(box: Mailbox):
