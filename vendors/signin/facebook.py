@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from vendors.signin.apps import check_code_app, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, sendable
-from vendors.signin.fields import expiration, nested, text, token, web_url
+from vendors.signin.fields import nested, text, web_url
 from vendors.signin.id_token import IdTokens, is_jwt, refused, subject
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
@@ -67,28 +67,6 @@ class Facebook:
             user_name=text(value, "name"),
             avatar="" if picture.get("is_silhouette") is True else web_url(picture, "url"),
             email=text(value, "email"),
-        )
-
-    async def extend(self, identity: VerifiedIdentity, *, now: datetime) -> VerifiedIdentity:
-        """Exchange the verified access token for one that lasts about 60 days. Raises as `verify` does.
-
-        The token of Limited Login cannot be exchanged, so the identity is returned as it is.
-        """
-        if not identity.access_token:
-            return identity
-        query = {
-            "grant_type": "fb_exchange_token",
-            "client_id": self._app.client_id,
-            "client_secret": self._app.client_secret.get_secret_value(),
-            "fb_exchange_token": identity.access_token,
-        }
-        answer = await get(self._http, self._app, f"{self._base}/oauth/access_token", query)
-        value = answer.value()
-        answer.check(nested(value, "error"), _CODES)
-        return replace(
-            identity,
-            access_token=token(self._app.platform, value, "access_token"),
-            expiration_date=expiration(now, value, "expires_in"),
         )
 
     async def _verify_limited(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:

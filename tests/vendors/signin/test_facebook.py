@@ -49,7 +49,6 @@ async def test_limited_login_has_its_profile_in_the_token(http: VendorHttp, sand
 
     assert (found.social_id, found.access_token, found.profile) == (LIMITED.subject, "", PROFILE)
     assert await client.profile(found) == PROFILE
-    assert await client.extend(found, now=now()) == found
 
 
 @pytest.mark.parametrize(
@@ -85,19 +84,6 @@ async def test_a_secret_that_facebook_does_not_accept_is_the_operators_fault(htt
         await client.verify(await FACEBOOK.proof(sandbox), now=now())
 
 
-async def test_a_token_is_exchanged_for_a_longer_one(http: VendorHttp, sandbox: Running):
-    client = facebook(http, sandbox)
-    found = await client.verify(await FACEBOOK.proof(sandbox), now=now())
-
-    longer = await client.extend(found, now=now())
-
-    assert longer.access_token != found.access_token
-    assert longer.social_id == found.social_id
-    assert 0 <= longer.expiration_date - now().timestamp() - 5_183_944 + 5 <= 10
-    again = await client.verify(Proof(access_token=longer.access_token, id=found.social_id), now=now())
-    assert again.social_id == found.social_id
-
-
 @pytest.mark.parametrize(
     "fault", [Fault.SERVER_ERROR, Fault.UNAVAILABLE, Fault.RATE_LIMITED, Fault.MALFORMED_FRAME]
 )
@@ -106,7 +92,7 @@ async def test_a_failure_of_facebook_is_no_refusal(http: VendorHttp, sandbox: Ru
     found = await client.verify(proof, now=now())
     sandbox.sandbox.switches["facebook"] = KeyOptions(fault=fault, retry_after_s=9)
 
-    for call in (client.verify(proof, now=now()), client.profile(found), client.extend(found, now=now())):
+    for call in (client.verify(proof, now=now()), client.profile(found)):
         with pytest.raises(VendorError) as failed:
             await call
         assert SECRET not in str(failed.value)

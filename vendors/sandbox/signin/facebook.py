@@ -1,4 +1,4 @@
-"""The sandbox's Facebook: checks of access tokens, profiles, longer tokens, and id tokens of Limited Login."""
+"""The sandbox's Facebook: checks of access tokens, profiles, and id tokens of Limited Login."""
 
 import hashlib
 import hmac
@@ -15,7 +15,6 @@ from vendors.sandbox.signin.grants import Grants, Reason, dialect
 from vendors.sandbox.signin.id_tokens import IdTokenIssue, IdTokenIssuer
 
 _ISSUER = "https://www.facebook.com"
-_LONG_S = 5_183_944
 
 
 class FacebookIssue(IdTokenIssue):
@@ -54,7 +53,6 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
         tokens.route(sandbox, "/facebook/.well-known/oauth/openid/jwks/", _DIALECT),
         sandbox.get("/facebook/v22.0/debug_token", _DIALECT, "check", partial(_debug_token, grants)),
         sandbox.get("/facebook/v22.0/me", _DIALECT, "profile", partial(_me, grants)),
-        sandbox.get("/facebook/v22.0/oauth/access_token", _DIALECT, "extend", partial(_extend, grants)),
     ]
 
 
@@ -106,14 +104,3 @@ async def _me(grants: Grants, call: Call) -> None:
     picture = {"url": person.avatar, "is_silhouette": not person.avatar, "height": 200, "width": 200}
     value = {"id": grant.issue.subject, "name": person.name, "email": person.email, "picture": {"data": picture}}
     await call.answer(value, empty={})
-
-
-async def _extend(grants: Grants, call: Call) -> None:
-    query = call.request.query
-    if query.get("client_secret") in {None, "", "wrong"}:
-        raise _error(400, 101, "Error validating client secret.")
-    grant = await grants.holder(call, query.get("fb_exchange_token", ""))
-    if grant.issue.app != query.get("client_id"):
-        raise _refusal("other_app")
-    longer = grants.issue(grant.issue.model_copy(update={"expires_in": _LONG_S, "age_s": 0}))
-    await call.answer({"access_token": longer, "token_type": "bearer", "expires_in": _LONG_S}, empty={})
