@@ -2,7 +2,8 @@
 
 `python -m bench.accounts` starts a server that has the first core for itself. Clients send the next request as soon
 as they have the response to the last one, except in the last row: there, reads arrive at a steady rate while other
-clients log in by password as fast as the server allows.
+clients log in by password as fast as the server allows. The row of the baseline, aiohttp with a constant response,
+shows how fast the machine is.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import uvloop
 
 from bench.arrivals import prepare
 from bench.client import Target
-from bench.deployment import DeploymentSpec, spawned
+from bench.deployment import Deployment, DeploymentSpec, spawned
 from bench.figures import Spread, table
 from bench.generated_section import write_between
 from bench.keep_alive import KeepAlive, request
@@ -72,10 +73,14 @@ class Row:
         return fast and self.failed == 0 and (self.p99_ms is None or Spread.of(self.times_s).at(99) <= self.p99_ms)
 
     def cells(self) -> list[str]:
-        target = f"≥ {self.per_s:,.0f}/s" if self.per_s is not None else f"p99 ≤ {self.p99_ms:g} ms"
-        cost = "-" if self.per_s is None else f"{self.cpu_s / max(1, self.statuses[200]) * 1e6:,.0f}"
+        target = "-"
+        if self.per_s is not None:
+            target = f"≥ {self.per_s:,.0f}/s"
+        elif self.p99_ms is not None:
+            target = f"p99 ≤ {self.p99_ms:g} ms"
+        cost = "-" if self.p99_ms is not None else f"{self.cpu_s / max(1, self.statuses[200]) * 1e6:,.0f}"
         share = f"{self.cpu_s / self.took_s:.0%}"
-        verdict = "met" if self.met else "missed"
+        verdict = "-" if target == "-" else "met" if self.met else "missed"
         times = str(Spread.of(self.times_s))
         return [self.name, target, f"{self.rate:,.0f}", cost, share, times, str(self.failed), verdict]
 
@@ -84,16 +89,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     prepare()
     cores = Cores.split()
-    spec = DeploymentSpec(frozenset(), users=_DEVICES, profile=args.profile)
+    spec = DeploymentSpec(frozenset(), users=_DEVICES, baseline=True, profile=args.profile)
     try:
         with asyncio.Runner() as runner:  # asyncio's own event loop starts and stops the stores.
             context = spawned(spec, cores)
             deployment = runner.run(context.__aenter__())
             try:
-                for pid in (*deployment.pids, *deployment.store_pids):
+                for pid in (*deployment.pids, *deployment.baseline_pids, *deployment.store_pids):
                     raise_priority(pid)  # If root runs this, other processes of the machine disturb it less.
                 with ThreadPoolExecutor(1) as thread:
-                    measured = thread.submit(uvloop.run, _measure(deployment.target, deployment.pids, args))
+                    measured = thread.submit(uvloop.run, _measure(deployment, args))
                     rows = measured.result()
             finally:
                 runner.run(context.__aexit__(None, None, None))
@@ -117,7 +122,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _measure(target: Target, pids: Sequence[int], args: argparse.Namespace) -> list[Row]:
+async def _measure(deployment: Deployment, args: argparse.Namespace) -> list[Row]:
+    target, pids = deployment.target, deployment.pids
     known = [_device(target) for _ in range(_DEVICES)]
     tokens = [request(target, "GET", "/bp/user/me", token=token) for token in target.tokens]
     again, me = cycle(known).__next__, cycle(tokens).__next__
@@ -134,6 +140,13 @@ async def _measure(target: Target, pids: Sequence[int], args: argparse.Namespace
             await _repeat(row, target, following, clients=args.clients, pids=pids, for_s=args.for_s)
             _toggle(pids, args.profile)
             measured.append(row)
+    row = Row("`GET /bp/user/me` of the baseline")
+    if args.only in row.name:
+        assert deployment.baseline is not None, "the deployment has a baseline"
+        await _repeat(
+            row, deployment.baseline, me, clients=args.clients, pids=deployment.baseline_pids, for_s=args.for_s
+        )
+        measured.append(row)
     row = Row("`GET /bp/user/me` during logins by password", p99_ms=20)
     if args.only in row.name:
         await _during_logins(row, target, me, pids=pids, for_s=args.for_s)

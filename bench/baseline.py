@@ -1,7 +1,8 @@
 """A minimal relay on aiohttp and uvloop, to compare Parley with: `python -m bench.baseline URL` prints its port.
 
 The relay parses the vendor's events, encodes them as Parley does and writes all events of one read in one write. It
-has no users, no storage and no limits, and a stream ends when its client disconnects.
+has no users, no storage and no limits, and a stream ends when its client disconnects. Its response to
+`GET /bp/user/me` is a constant, so that it costs no more than aiohttp itself.
 """
 
 import asyncio
@@ -17,6 +18,9 @@ from streams.wire.codec import dumps, loads
 
 _EVENT = b"id: %d\nevent: %b\ndata: %b\n\n"
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+
+
+_USER = dumps({"user": {"uid": "0" * 32, "name": "", "social_accounts": [{"platform": "device", "id": "0" * 32}]}})
 
 
 def _frame(number: int, name: bytes, content: object) -> bytes:
@@ -57,12 +61,17 @@ class Relay:
             return response
 
 
+async def _user(request: web.Request) -> web.Response:
+    return web.Response(body=_USER, content_type="application/json")
+
+
 async def main(url: str) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     async with ClientSession(connector=TCPConnector(limit=0), timeout=ClientTimeout(total=None)) as http:
         app = web.Application()
         app.router.add_post("/bp/ai/conversation", Relay(http, url).converse)
+        app.router.add_get("/bp/user/me", _user)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)
