@@ -12,8 +12,8 @@ from storage.users import COLUMNS, User, lock
 
 log = structlog.get_logger()
 
-NO_WAYS_IN = ("device", "anonymity")
-"""Platforms whose identities are no way to log in, once the user has an identity of another platform."""
+SECRET_IDS = ("device", "anonymity")
+"""Platforms whose ids are secrets of the client: whoever knows one can log in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,32 +193,19 @@ async def link(conn: Connection, identity: Identity, *, uid: str, now: datetime,
     return "platform_taken" if await conn.fetchval(_HAS_PLATFORM, app_id, uid, platform) else "no_user"
 
 
-_LOCK = """
-select 1 from identities where app_id = $1 and platform = $2 and social_id = $3 and uid = $4 for update
+_DELETE = """
+delete from identities where app_id = $1 and platform = $2 and social_id = $3 and uid = $4 returning true
 """
-_HAS_OTHER_WAY_IN = """
-select exists (
-    select from identities where app_id = $1 and uid = $2 and platform <> $3 and not platform = any($4))
-"""
-_DELETE = "delete from identities where app_id = $1 and platform = $2 and social_id = $3 and uid = $4"
-
-Unlink = Literal["unlinked", "not_linked", "last_way_in"]
 
 
-async def unlink(conn: Connection, identity: Identity, *, uid: str) -> Unlink:
-    """Take an identity from a user, unless it is the last way to log in. `conn` is in a transaction.
+async def unlink(conn: Connection, identity: Identity, *, uid: str) -> bool:
+    """Take an identity from a user. Return false if the user does not have it.
 
-    The caller ends the sessions that were made with the identity.
+    `conn` is in a transaction that has locked the account. The caller makes sure that the user can still log in,
+    and ends the sessions that were made with the identity.
     """
     key = (identity.app_id, identity.platform, identity.social_id, uid)
-    if await conn.fetchval(_LOCK, *key) is None:
-        return "not_linked"
-    # With its row locked, the user loses and gains no other identity until the transaction ends.
-    await conn.fetchval(_LOCK_USER, identity.app_id, uid)
-    if not await conn.fetchval(_HAS_OTHER_WAY_IN, identity.app_id, uid, identity.platform, list(NO_WAYS_IN)):
-        return "last_way_in"
-    await conn.execute(_DELETE, *key)
-    return "unlinked"
+    return await conn.fetchval(_DELETE, *key) is not None
 
 
 _LOCK_ALL = """

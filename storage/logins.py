@@ -24,7 +24,7 @@ class NewSession(NamedTuple):
     client: Client = Client()
 
 
-# The identity is locked before the user, as `identities.unlink` does. Its lock waits for a concurrent `unlink`,
+# The identity is locked before the user, as `identities.lock_account` does. Its lock waits for a concurrent unbind,
 # after which no row is left. `entered` returns the row after all waits, so that a user who was frozen meanwhile
 # gets no session.
 _ENTER = f"""

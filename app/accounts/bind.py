@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 
 from app.accounts.entry import issue_bp_auth, store_verified
-from app.accounts.errors import AccountNotFound, IdentityLinked, IdentityNotFound, LastWayIn, PlatformLinked
+from app.accounts.errors import AccountNotFound, IdentityLinked, IdentityNotFound, PlatformLinked
 from app.accounts.infos import Identifier, SocialNetworkInfo
 from app.accounts.platforms import PLATFORMS, PlatformBody, claimed_id, platform_of
 from app.accounts.proofs import Proven
 from app.accounts.sign_in import third_party
 from app.accounts.trace import Trace
 from app.accounts.views import BpAuthView, SocialAccount, bp_auth_view, social_account
+from app.accounts.ways_in import unlink
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from storage import bp_auth, identities, sessions
@@ -90,11 +91,8 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
     """
     identity, now = _named(call, path), call.services.clock.now(call.app_id)
     async with call.services.database.transaction() as conn:
-        match await identities.unlink(conn, identity, uid=call.caller.user):
-            case "not_linked":
-                raise _not_found(path)
-            case "last_way_in":
-                raise LastWayIn("this is the last identity with which the user can log in")
+        if not await unlink(call.services, conn, identity, uid=call.caller.user):
+            raise _not_found(path)
         await sessions.end(
             conn, call.app_id, call.caller.user, cache=call.services.sessions, now=now, identity=identity
         )

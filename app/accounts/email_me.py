@@ -14,9 +14,10 @@ from app.accounts.email_addresses import (
 from app.accounts.email_login import check_code, send_link
 from app.accounts.email_mails import notify, send_notice
 from app.accounts.email_texts import language_of
-from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken, LastWayIn
+from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken
 from app.accounts.first_proof import first_proof
 from app.accounts.views import bp_auth_view
+from app.accounts.ways_in import unlink
 from app.http.endpoint import Call
 from app.http.errors import DeactivationPending
 from app.http.inputs import Body
@@ -166,8 +167,7 @@ async def unbind_email(call: Call) -> None:
             return
         identity = identity_of(app_id, addresses.current)
         await notify(services, conn, app_id, uid, "address_removed", language=language_of(call))
-        if await identities.unlink(conn, identity, uid=uid) != "unlinked":
-            raise LastWayIn("this is the last identity with which the user can log in")
+        await unlink(services, conn, identity, uid=uid)
         await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
         await bp_auth.revoke_for(conn, identity)
 

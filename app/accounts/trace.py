@@ -13,7 +13,7 @@ from aiohttp import web
 from app.http.endpoint import Call
 from app.http.limits import client_network
 from storage import login_failures
-from storage.identities import NO_WAYS_IN, Identity
+from storage.identities import SECRET_IDS, Identity
 from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailable
 
 log = structlog.get_logger()
@@ -57,7 +57,7 @@ class Trace:
     def identify(self, identity: Identity) -> None:
         """Name the identity that was proven."""
         self._platform = identity.platform
-        self._social_id = "" if identity.platform in NO_WAYS_IN else identity.social_id
+        self._social_id = "" if identity.platform in SECRET_IDS else identity.social_id
 
     async def _store(self, error: ServiceError) -> None:
         call = self._call

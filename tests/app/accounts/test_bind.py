@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from storage import identities
+from storage.audit import COMMAND
 from storage.identities import Identity
 from storage.postgres import Database
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, login, me, new_user, player, token
@@ -123,6 +124,8 @@ async def test_unbinding_ends_the_sessions_of_the_identity_and_frees_it(server):
 
 
 async def _give_another_way_in(server: Server, uid: str) -> None:
+    value = {"audiences": ["tests"]}
+    await server.services.configs.put("default", "sign_in", "microblog", value, author="tests", origin=COMMAND)
     async with server.services.database.connection() as conn:
         await conn.execute(
             "insert into identities (app_id, platform, social_id, uid, create_time)"
@@ -163,7 +166,7 @@ async def test_a_login_that_waits_for_an_unbind_is_one_of_a_new_user(server):
     await _give_another_way_in(server, uid)
     database = server.services.database
     async with database.transaction() as conn:
-        assert await identities.unlink(conn, identity, uid=uid) == "unlinked"
+        assert await identities.unlink(conn, identity, uid=uid)
         waiting = asyncio.ensure_future(login(server, body))  # noqa: TID251 - awaited below
         await until(lambda: _one_waits_for_a_lock(database))
     status, reply = await waiting

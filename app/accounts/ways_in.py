@@ -1,0 +1,56 @@
+"""The identities with which a user can log in, of which the last one cannot be removed (§4.5, §4.7)."""
+
+from app.accounts.email_addresses import email_config, sending_config
+from app.accounts.errors import LastWayIn
+from app.accounts.sms import config_of
+from app.services import Services
+from storage import identities, passwords
+from storage.identities import Identity, LinkedIdentity
+from storage.postgres import Connection
+from streams.wire.errors import ConfigInvalid
+
+
+async def unlink(services: Services, conn: Connection, identity: Identity, *, uid: str) -> bool:
+    """Take an identity from a user. Return false if the user does not have it.
+
+    Raises `LastWayIn` if the user could not log in without it. `conn` is in a transaction. The caller ends the
+    sessions that were made with the identity.
+    """
+    # With their rows locked, the user loses and gains no other identity and no password until the transaction ends.
+    account = await identities.lock_account(conn, identity.app_id, uid)
+    if account is None or not any(_is(identity, linked) for linked in account.identities):
+        return False
+    has_password = await passwords.find(conn, identity.app_id, uid) is not None
+    others = [linked for linked in account.identities if not _is(identity, linked)]
+    if not any(_is_way_in(services, identity.app_id, linked, has_password=has_password) for linked in others):
+        raise LastWayIn("this is the last identity with which the user can log in")
+    await identities.unlink(conn, identity, uid=uid)
+    return True
+
+
+def _is(identity: Identity, linked: LinkedIdentity) -> bool:
+    return (identity.platform, identity.social_id) == (linked.platform, linked.social_id)
+
+
+def _is_way_in(services: Services, app_id: str, linked: LinkedIdentity, *, has_password: bool) -> bool:
+    """Return whether a user can log in with an identity as the app is configured at the moment.
+
+    A password that the user could set by mail does not count until it is set.
+    """
+    try:
+        match linked.platform:
+            case "device" | "anonymity":
+                return False
+            case "name_password":
+                return has_password
+            case "email" if has_password:
+                email_config(services, app_id)
+            case "email":
+                return sending_config(services, app_id).code_login and linked.trust == "proven"
+            case "phone":
+                config_of(services, app_id)
+            case _:
+                services.sign_in.open(app_id, linked.platform)
+    except ConfigInvalid:
+        return False
+    return True
