@@ -18,6 +18,8 @@ _MAX_CONNECTIONS = 1_000_000
 _LONGEST_KEEP_ALIVE_S = 3_600
 LOG_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 """The values of `PARLEY_LOG_LEVEL`, and their numbers in `logging`."""
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+"""The addresses that stand for all addresses of a machine, and for each one that the machine can be reached at."""
 DEFAULT_SECRETS = frozenset({"", "change-me", "secret", "development"})
 
 
@@ -39,6 +41,8 @@ class Settings:
     port: int = 8080
     processes: int = 1
     public_url: str = "http://127.0.0.1:8080"
+    has_public_url: bool = True
+    """Whether clients reach the server at `public_url`. Otherwise it is only known where the server listens."""
     metrics_host: str = "127.0.0.1"
     """The address of `metrics_port`."""
     metrics_port: int | None = None
@@ -106,6 +110,7 @@ class Settings:
             raise SettingsError("parley: PARLEY_ENV must be development or production")
         port = read.number("PORT", 8080, minimum=1, maximum=_LAST_PORT)
         host = read.text("HOST", "127.0.0.1")
+        public_url = read.public_url(development=mode == "development")
         processes = read.number("PARLEY_PROCESSES", 1, minimum=1, maximum=256)
         return cls(
             database_url=read.store_url("DATABASE_URL", "postgresql", "postgres"),
@@ -116,7 +121,8 @@ class Settings:
             host=host,
             port=port,
             processes=processes,
-            public_url=(read.http_url("PARLEY_PUBLIC_URL") or f"http://{host}:{port}").rstrip("/"),
+            public_url=(public_url or own_url(host, port)).rstrip("/"),
+            has_public_url=public_url is not None or mode == "development",
             metrics_host=read.text("PARLEY_METRICS_HOST", "127.0.0.1"),
             metrics_port=read.metrics_port(port, processes),
             worker_port=read.optional_number("PARLEY_WORKER_PORT", minimum=1, maximum=_LAST_PORT),
@@ -188,6 +194,15 @@ class _Reader:
         if not valid:
             raise SettingsError(f"parley: {name} must be a URL such as https://parley.example")
         return value
+
+    def public_url(self, *, development: bool) -> str | None:
+        """Return the URL at which clients reach the server, which no wildcard address is."""
+        url = self.http_url("PARLEY_PUBLIC_URL")
+        if url is not None and not development and (host := urlsplit(url).hostname) in _WILDCARDS:
+            raise SettingsError(
+                f"parley: PARLEY_PUBLIC_URL must be the URL at which clients reach this server, which {host} is not"
+            )
+        return url
 
     def sandbox_url(self, *, development: bool) -> str | None:
         """Return the URL of the sandbox. In production it would confirm any identity and any payment."""
@@ -309,6 +324,12 @@ class _Reader:
         if not valid:
             raise SettingsError("parley: PARLEY_MASTER_KEY must be 32 random bytes in hexadecimal")
         return value
+
+
+def own_url(host: str, port: int) -> str:
+    """Return the URL at which this machine reaches a server that listens on an address."""
+    host = _WILDCARDS.get(host, host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _server(value: str, port: int) -> tuple[str, int]:

@@ -21,14 +21,14 @@ from tempfile import NamedTemporaryFile
 from app import logs
 from app.process.children import end_with_parent
 from app.process.sockets import check_port
-from app.settings import Settings, SettingsError
+from app.settings import Settings, SettingsError, own_url
 from app.stores import open_stores
 from deploy.engines import local_engines
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.sandbox import sandbox
 from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
-from deploy.welcome import OPERATOR_FILE, base_url, welcome
+from deploy.welcome import OPERATOR_FILE, welcome
 from storage.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError
 
@@ -97,7 +97,7 @@ async def _run(env: dict[str, str]) -> None:
             "the server": server,
             "the worker": worker,
         }
-        await while_running(processes, _ready(base_url(settings)))
+        await while_running(processes, _ready(own_url(settings.host, settings.port)))
         print(await welcome(settings, engines, server_key=env["PARLEY_SERVER_KEY"]), flush=True)
         await while_running(processes, asyncio.Event().wait())
 

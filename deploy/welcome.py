@@ -5,7 +5,7 @@ from pathlib import Path
 from aiohttp import ClientSession
 
 from app.accounts.tokens import make_server_token
-from app.settings import Settings
+from app.settings import Settings, own_url
 from deploy.engines import Engines
 from streams.wire.codec import dumps
 
@@ -53,7 +53,7 @@ _SPEAK = {"strategies": ["local"], "text": "Hello from Parley."}
 
 async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> str:
     """Log a device in and return the text, with the tokens of that device in the requests."""
-    url = base_url(settings)
+    url = own_url(settings.host, settings.port)
     uid, session = await _login(url)
     return _TEXT.format(
         url=url,
@@ -75,12 +75,6 @@ def _shell_expression(token_file: Path, token: str) -> str:
         if token_file.exists() and token_file.read_text().strip() == token
         else "$PARLEY_ADMIN_TOKEN"
     )
-
-
-def base_url(settings: Settings) -> str:
-    """Return the URL by which this machine reaches the server."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
 async def _login(url: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator
 
 from app.accounts.email_addresses import sending_config
 from app.accounts.email_texts import Purpose, chosen, event_text
+from app.accounts.mail_links import public_link
 from app.accounts.not_me import not_me_link
 from app.services import Services
 from storage import emails
@@ -35,12 +36,16 @@ CustomVariables = Annotated[dict[str, Any], AfterValidator(_small)]
 
 
 def verify_link(services: Services, code: str) -> str:
-    return f"{services.settings.public_url}/bp/user/email/verify?verify_code={quote(code)}"
+    return public_link(services, f"/bp/user/email/verify?verify_code={quote(code)}")
+
+
+def reset_page(services: Services, app_id: str) -> str:
+    """Return the page that asks for a new password. Raises `ConfigInvalid` if no mail can link to it."""
+    return sending_config(services, app_id).reset_url or public_link(services, "/account/reset")
 
 
 def reset_link(services: Services, app_id: str, code: str) -> str:
-    page = sending_config(services, app_id).reset_url or f"{services.settings.public_url}/account/reset"
-    return with_query(page, random_code=code)
+    return with_query(reset_page(services, app_id), random_code=code)
 
 
 def with_query(url: str, **values: str) -> str:
@@ -94,9 +99,10 @@ async def send_notice(
 
 
 async def notify(services: Services, conn: Connection, app_id: str, uid: str, event: str, *, language: str) -> None:
-    """Send a notice to the verified address of a user, if there is one and the app can send mails."""
+    """Send a notice to the verified address of a user, if there is one and the app can send mails with links."""
     try:
         sending_config(services, app_id)
+        public_link(services, "")
     except ConfigInvalid:
         return
     addresses = await emails.find(conn, app_id, uid)

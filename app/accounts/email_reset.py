@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr
 
 from app.accounts.code_sending import store_code
 from app.accounts.email_addresses import MAX_CHARACTERS, ClientPlatform, address_in, email_config, sending_config
-from app.accounts.email_mails import CustomVariables, notify, reset_link, send
+from app.accounts.email_mails import CustomVariables, notify, reset_link, reset_page, send
 from app.accounts.email_texts import language_of
 from app.accounts.first_proof import first_proof
 from app.accounts.password_rules import Password, check_password
@@ -48,7 +48,7 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
 
     The response and its time do not depend on whether the address belongs to a user, because a job checks that.
     """
-    sending_config(call.services, call.app_id)
+    reset_page(call.services, call.app_id)  # The job that sends the mail could not report a fault of the config.
     address = address_in(call, body.email, field="email")
     request = ResetRequest(address=address, language=language_of(call), custom_variables=body.custom_variables)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import quote
 
+from app.accounts.mail_links import public_link
 from app.services import Services
 from storage import bp_auth, codes, emails, freezes, passwords, sessions
 from storage.postgres import Connection
@@ -31,7 +32,7 @@ def not_me_link(services: Services, app_id: str, uid: str, *, address: str, free
     """Return a link that only this server can make. It stays valid when codes are revoked, even by an attacker."""
     expires_s = (services.clock.now(app_id) + _LIFETIME).timestamp()
     token = services.keyring.encrypt(dumps([app_id, uid, address, frees, expires_s]).decode(), aad=_AAD)
-    return f"{services.settings.public_url}/account/not-me?token={quote(token)}"
+    return public_link(services, f"/account/not-me?token={quote(token)}")
 
 
 def read_token(services: Services, token: str) -> NotMe:

@@ -76,6 +76,18 @@ def test_invalid_environment_variables_are_named_with_their_requirements(name, v
     assert str(refused.value) == f"parley: {name} must be {what}"
 
 
+def test_the_public_url_is_that_of_the_environment_and_no_wildcard():
+    read = Settings.from_env(ENVIRONMENT | {"HOST": "0.0.0.0", "PORT": "8081"})  # noqa: S104 - not bound
+    assert (read.public_url, read.has_public_url) == ("http://127.0.0.1:8081", False)
+    read = Settings.from_env(ENVIRONMENT | {"HOST": "::", "PARLEY_ENV": "development"})
+    assert (read.public_url, read.has_public_url) == ("http://[::1]:8080", True)
+    read = Settings.from_env(ENVIRONMENT | {"PARLEY_PUBLIC_URL": "https://parley.example/"})
+    assert (read.public_url, read.has_public_url) == ("https://parley.example", True)
+    for wildcard in ("http://0.0.0.0:8080", "http://[::]"):
+        with pytest.raises(SettingsError, match="PARLEY_PUBLIC_URL must be the URL at which clients reach"):
+            Settings.from_env(ENVIRONMENT | {"PARLEY_PUBLIC_URL": wildcard})
+
+
 def test_connections_and_ports_of_operators_are_set_by_the_environment():
     read = Settings.from_env(ENVIRONMENT)
     assert (read.connections, read.connections_per_address, read.keep_alive_s) == (None, 1000, 75)

@@ -109,10 +109,10 @@ def refusal(result: tuple[int, Any]) -> tuple[int, str]:
 
 
 @asynccontextmanager
-async def open_mailbox(databases: Databases, data_dir: Path) -> AsyncIterator[Mailbox]:
+async def open_mailbox(databases: Databases, data_dir: Path, **settings: Any) -> AsyncIterator[Mailbox]:
     async with (
         listening() as sandbox,
-        new_server(databases, data_dir, inbox_url=sandbox.inbox_url, sandbox_url=sandbox.url) as server,
+        new_server(databases, data_dir, inbox_url=sandbox.inbox_url, sandbox_url=sandbox.url, **settings) as server,
         background(run_jobs(server.services, schedules=(), poll_s=0.1)),
     ):
         box = Mailbox(server)
