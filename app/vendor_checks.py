@@ -4,18 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
-from cryptography.x509 import load_pem_x509_certificate
 from pydantic import ValidationError
 
 from actors.vendor_clients import vendor_of
 from storage.config_references import references
-from storage.config_rules import Fault, Named, Unknown
+from storage.config_rules import Checked, Fault, Named, Unknown
 from storage.kinds.conversation import Conversation
 from storage.kinds.pronunciation import Pronunciation
 from storage.kinds.recognition import Recognition
-from storage.kinds.sign_in import SignIn
 from storage.kinds.speech import Speech
 from storage.kinds.strategies import VendorCall
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
@@ -39,14 +35,12 @@ from vendors.catalog import (
 _CAPABILITIES = {capability.name: capability for capability in CAPABILITIES}
 
 
-def check(value: Model, named: Named, unknown: Unknown) -> tuple[Model, list[Fault]]:
-    """Return the value to store, in which an account's platform is an id and no alias, and the faults."""
+def check(value: Model, named: Named, unknown: Unknown) -> Checked:
+    """Check a value of any kind. In the value to store, an account's platform is an id and no alias."""
     if isinstance(value, VendorAccount):
         return _checked_account(value)
-    if isinstance(value, SignIn):
-        return value, list(_sign_in_faults(value))
     of_calls = [fault for call in _calls(value) for fault in _faults(call, named, unknown)]
-    return value, [*_unoffered(value, named), *of_calls]
+    return Checked(value, [*_unoffered(value, named), *of_calls])
 
 
 def _unoffered(value: Model, named: Named) -> Iterator[Fault]:
@@ -59,32 +53,14 @@ def _unoffered(value: Model, named: Named) -> Iterator[Fault]:
                 yield Fault(each.path, f"names {each.kind} {each.name}, whose {vendor}")
 
 
-def _sign_in_faults(config: SignIn) -> Iterator[Fault]:
-    """Yield the keys and certificates that cannot be read."""
-    private_key = config.private_key.get_secret_value() if config.private_key else ""
-    roots = {f"key_roots[{index}]": root for index, root in enumerate(config.key_roots)}
-    checks = (
-        ({"private_key": private_key}, lambda pem: load_pem_private_key(pem, password=None), "private key"),
-        ({"public_key": config.public_key}, load_pem_public_key, "public key"),
-        (roots, load_pem_x509_certificate, "certificate"),
-    )
-    for fields, load, what in checks:
-        for path, pem in fields.items():
-            try:
-                if pem:
-                    load(pem.encode())
-            except (ValueError, TypeError, UnsupportedAlgorithm):
-                yield Fault(path, f"must be a {what} in PEM format without a password")
-
-
-def _checked_account(account: VendorAccount) -> tuple[Model, list[Fault]]:
+def _checked_account(account: VendorAccount) -> Checked:
     platform = PLATFORM_IDS.get(account.platform)
     if platform is None:
-        return account, [Fault("platform", f"must be one of {', '.join(platforms_with_aliases())}")]
+        return Checked(account, [Fault("platform", f"must be one of {', '.join(platforms_with_aliases())}")])
     fields = {"base_url": account.base_url, "api_key": account.api_key}
     given = {name: field for name, field in fields.items() if field is not None}
     problems = _invalid(CATALOG[platform].account, given, "", "ignore")
-    return account.model_copy(update={"platform": platform}), problems
+    return Checked(account.model_copy(update={"platform": platform}), problems)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Validation of configs: by the model of their kind, by what they name, and by a further check."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -31,7 +31,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A valid value, without defaults and with opened secrets. `warnings` say what keeps it from being used."""
+    """A valid value, without defaults and with opened secrets. `warnings` say what is probably a mistake in it."""
 
     value: Any
     warnings: tuple[Fault, ...]
@@ -40,8 +40,21 @@ class Accepted:
 Named = Mapping[tuple[str, str], Model | None]
 """The existing configs that a value names, by kind and name. An invalid one is `None`."""
 
-Check = Callable[[Model, Named, Unknown], tuple[Model, list[Fault]]]
-"""Checks a value of any kind, given the configs that it names. Returns the value to store, and its faults."""
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The outcome of a check."""
+
+    value: Model
+    """The value to store."""
+    faults: list[Fault] = field(default_factory=list)
+    """Why it must not be written."""
+    warnings: list[Fault] = field(default_factory=list)
+    """What is probably a mistake."""
+
+
+Check = Callable[[ConfigKey, Model, Named, Unknown], Checked]
+"""Checks the value of a config of any kind, given the configs that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +84,16 @@ class Rules:
                 for path, message in faults(error)
             ]
         named = await self._named(conn, key.app_id, typed)
-        typed, problems = self._checked(typed, named, unknown)
-        if problems:
-            return problems
-        return Accepted(typed.model_dump(exclude_unset=True, by_alias=True), tuple(_missing(typed, named)))
+        checked = self._checked(key, typed, named, unknown)
+        if checked.faults:
+            return checked.faults
+        stored = checked.value.model_dump(exclude_unset=True, by_alias=True)
+        return Accepted(stored, (*_missing(checked.value, named), *checked.warnings))
 
-    def warnings(self, value: Model, named: Named) -> list[Fault]:
-        """Return what keeps a stored value from being used: configs that it names and further faults."""
-        return [*_missing(value, named), *self._checked(value, named, "ignore")[1]]
+    def warnings(self, key: ConfigKey, value: Model, named: Named) -> list[Fault]:
+        """Return what keeps a stored value from being used, and what is probably a mistake."""
+        checked = self._checked(key, value, named, "ignore")
+        return [*_missing(value, named), *checked.faults, *checked.warnings]
 
     def read(self, revision: Revision) -> Model | str:
         """Return the typed value of a stored revision, or why it cannot be used."""
@@ -87,8 +102,8 @@ class Rules:
             return f"{refused[0]} cannot be opened with this master key"
         return typed_value(self.kind(revision.key), value)
 
-    def _checked(self, value: Model, named: Named, unknown: Unknown) -> tuple[Model, list[Fault]]:
-        return (value, []) if self.check is None else self.check(value, named, unknown)
+    def _checked(self, key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Checked:
+        return Checked(value) if self.check is None else self.check(key, value, named, unknown)
 
     async def _named(self, conn: Connection, app_id: str, value: Model) -> Named:
         named: dict[tuple[str, str], Model | None] = {}

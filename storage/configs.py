@@ -115,7 +115,7 @@ class ConfigStore:
         return entry.message if isinstance(entry, _Broken) else None
 
     def warnings(self, key: ConfigKey) -> list[Fault]:
-        """Return what keeps a valid active config from being used, such as the name of a missing config."""
+        """Return what is probably a mistake in a valid active config, such as the name of a missing config."""
         entry = self._entries.get(key)
         if not isinstance(entry, Active):
             return []
@@ -124,7 +124,7 @@ class ConfigStore:
             found = self._entries.get(ConfigKey(key.app_id, each.kind, each.name))
             if found is not None:
                 named[each.kind, each.name] = found.value if isinstance(found, Active) else None
-        return self._rules.warnings(entry.value, named)
+        return self._rules.warnings(key, entry.value, named)
 
     @asynccontextmanager
     async def editing(self, *, author: str, origin: Origin, dry_run: bool = False) -> AsyncIterator[Edit]:

@@ -5,6 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from app.settings import Settings
+from app.stores import Stores
+from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore, open_configs
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
@@ -25,6 +27,13 @@ async def store_of(settings: Settings, *, redis_url: str = "", **options: Any) -
         )
         keyring = Keyring.from_hex(settings.master_key.get_secret_value())
         yield await stack.enter_async_context(open_configs(database, valkey, keyring, **options))
+
+
+async def store_unchecked(stores: Stores, kind: str, name: str, value: Any) -> None:
+    """Store a config of the app `default` as a version of this server would that checked less."""
+    async with open_configs(stores.database, stores.valkey, stores.keyring) as unchecked:
+        await unchecked.put("default", kind, name, value, author="tests", origin=COMMAND)
+    await stores.configs.refresh()
 
 
 def api_key(configs: ConfigStore, name: str = "main") -> str | None:

@@ -4,26 +4,18 @@ The algorithm is that of the registered key. The one that the token names is not
 """
 
 import time
-from functools import lru_cache
 
 import jwt
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from pydantic import Field
 
 from storage.kinds.auth import Auth, ServerKey
+from storage.kinds.server_keys import InvalidKey, PublicKey, key_material
 from streams.wire.errors import AuthFailed, ConfigInvalid, InvalidParameter
 from streams.wire.model import Model
 
 HEADER = "X-Service-Auth-Token"
 LEEWAY_S = 60
-_PublicKey = Ed25519PublicKey | EllipticCurvePublicKey | RSAPublicKey
 _FOREIGN_KEY_HEADERS = ("crit", "jku", "jwk", "x5c", "x5u")
-_SECRET_BYTES = 32
-_RSA_BITS = 2048
 
 
 class Claims(Model):
@@ -85,29 +77,8 @@ def _registered(kid: object, config: Auth) -> ServerKey | None:
     return next((key for key in config.server_keys if key.kid == kid), None)
 
 
-def _key_material(key: ServerKey) -> _PublicKey | bytes:
-    if key.alg == "HS256":
-        secret = key.secret.get_secret_value().encode() if key.secret else b""
-        if len(secret) < _SECRET_BYTES:
-            raise ConfigInvalid(f"auth default: secret of server key {key.kid} needs 32 bytes")
-        return secret
+def _key_material(key: ServerKey) -> PublicKey | bytes:
     try:
-        return public_key(key.alg, key.public_key or "")
-    except ValueError as error:
-        raise ConfigInvalid(f"auth default: public_key of server key {key.kid} {error}") from None
-
-
-@lru_cache(maxsize=256)
-def public_key(alg: str, pem: str) -> _PublicKey:
-    """Return the key in `pem`. Raises `ValueError` when it is not a key for `alg`."""
-    try:
-        key = load_pem_public_key(pem.encode())
-    except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("is not the PEM of a public key") from None
-    if alg == "EdDSA" and isinstance(key, Ed25519PublicKey):
-        return key
-    if alg == "ES256" and isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP256R1):
-        return key
-    if alg == "RS256" and isinstance(key, RSAPublicKey) and key.key_size >= _RSA_BITS:
-        return key
-    raise ValueError(f"is not a key for {alg}")
+        return key_material(key)
+    except InvalidKey as error:
+        raise ConfigInvalid(f"auth default: {error.field} of server key {key.kid} {error.problem}") from None

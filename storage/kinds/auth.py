@@ -7,6 +7,9 @@ from pydantic import Field, SecretStr
 from storage.kinds.base import DAY_S, ConfigKind
 from streams.wire.model import Model
 
+SIGN_KEY_BYTES = 16
+"""Minimum size of a key for signatures."""
+
 
 class SignKey(Model):
     """A key for `X-Service-Sign`. Several keys may be active, so that they can be replaced without interruption."""
@@ -14,7 +17,7 @@ class SignKey(Model):
     id: str
     """Name of the key, for the operator."""
     key: SecretStr
-    """The secret that clients sign with."""
+    """The secret that clients sign with, at least 16 bytes."""
 
 
 class ServerKey(Model):
@@ -25,7 +28,7 @@ class ServerKey(Model):
     alg: Literal["EdDSA", "ES256", "RS256", "HS256"]
     """The only algorithm that tokens with this key may use."""
     public_key: str | None = None
-    """The public key in PEM format. For the asymmetric algorithms."""
+    """The public key in PEM format. For the asymmetric algorithms; RS256 needs at least 2,048 bits."""
     secret: SecretStr | None = None
     """The shared secret, at least 32 bytes. For HS256."""
 

@@ -20,6 +20,7 @@ from app.accounts.tokens import make_server_token
 from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from streams.wire.ids import new_id
+from tests.config_stores import store_unchecked
 from tests.servers import Server
 
 
@@ -211,7 +212,7 @@ async def test_a_key_that_replaces_one_with_the_same_kid_is_used_immediately(s2s
     assert (await login(s2s, make(key=private_pem(STRANGER))))[0] == 200
 
 
-async def test_an_invalid_key_is_an_error_of_the_config(s2s):
+async def test_an_invalid_key_that_is_stored_is_an_error_of_the_config(s2s):
     for key in (
         {"alg": "EdDSA", "public_key": "no pem"},
         {"alg": "EdDSA"},
@@ -222,7 +223,7 @@ async def test_an_invalid_key_is_an_error_of_the_config(s2s):
         {"alg": "HS256", "public_key": public_pem(KEYS["RS256"])},
         {"alg": "EdDSA", "public_key": private_pem(KEYS["EdDSA"])},
     ):
-        await register(s2s, [{"kid": "k", **key}])
+        await store_unchecked(s2s.services, "auth", "default", {"server_keys": [{"kid": "k", **key}]})
         status, message = await login(s2s, make(kid="k"))
         assert status == 422, key
         assert message.startswith("config_invalid: auth default: ")

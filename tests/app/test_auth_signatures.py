@@ -11,6 +11,7 @@ from yarl import URL
 from app.accounts.tokens import sign_header
 from app.http.signatures import parse
 from storage.audit import COMMAND
+from tests.config_stores import store_unchecked
 from tests.servers import Server
 
 OLD, NEW = "k-old-" + "o" * 32, "k-new-" + "n" * 32
@@ -130,6 +131,14 @@ async def test_required_signatures_without_a_key_are_a_fault_of_the_config(signe
     status, message = await send(signed, sign())
     assert status == 422
     assert message.startswith("config_invalid: auth default: sign_keys")
+
+
+async def test_nobody_signs_with_an_empty_key_that_is_stored(server):
+    for keys in ([""], ["", OLD]):
+        value = {"sign_keys": [{"id": f"k{n}", "key": key} for n, key in enumerate(keys)]}
+        await store_unchecked(server.services, "auth", "default", value)
+        assert await send(server, sign("")) == REFUSED
+    assert (await send(server, sign(OLD)))[0] == 200
 
 
 async def test_signatures_are_optional_unless_the_app_requires_them(server):

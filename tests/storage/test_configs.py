@@ -6,7 +6,7 @@ import pytest
 
 from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
-from storage.config_rules import Fault, Named, Unknown
+from storage.config_rules import Checked, Fault, Named, Unknown
 from storage.kinds import KINDS
 from storage.kinds.apps import APPS
 from storage.kinds.limits import LIMITS
@@ -159,9 +159,9 @@ async def test_an_unknown_kind_is_not_found_and_an_unknown_app_is_named(configs)
 
 
 async def test_a_written_value_is_passed_to_the_check_of_vendors(settings):
-    def check(value: Model, named: Named, unknown: Unknown) -> tuple[Model, list[Fault]]:
+    def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Checked:
         wrong = isinstance(value, Speech) and "pitch" in value.options
-        return value, [Fault("options.pitch", "is unknown")] if wrong else []
+        return Checked(value, [Fault("options.pitch", "is unknown")] if wrong else [])
 
     async with store_of(settings, check=check) as store:
         await store.put("default", "apps", "default", {}, author="seed", origin=COMMAND)
