@@ -1,8 +1,8 @@
 """Clients of sign-in platforms, as the configs of kind `sign_in` describe our apps there."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pydantic import SecretStr
 
@@ -14,7 +14,7 @@ from storage.kinds.sign_in import SANDBOX, SIGN_IN
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability, NoOptions, Vendor
-from vendors.signin.catalog import DEFAULT_PROVIDERS, PROVIDERS
+from vendors.signin.catalog import CLIENT_FIELDS, DEFAULT_PROVIDERS, PROVIDERS
 from vendors.signin.protocols import SignIn, SignInApp
 from vendors.transport import VendorHttp
 
@@ -64,53 +64,66 @@ class SignInClients:
             config = self._configs.required(SIGN_IN, app_id, platform).value
         if not config.enabled:
             raise _invalid(platform, "enabled is false")
-        provider = config.provider or DEFAULT_PROVIDERS[platform]
-        if provider not in _WITHOUT_AUDIENCES and not config.audiences:
-            raise _invalid(platform, "audiences must not be empty")
+        provider = _provider_of(platform, config)
         account = Account(platform, platform, "", config.client_secret, config.concurrency)
         vendor = Vendor(_SIGN_IN, _opens(provider), NoOptions, None)
         access = self._vendors.open(vendor, account, key=key, limits=config)
         known = self._clients.get(key)
         if known is None or known[0] is not config:
-            known = config, access.client(self._app(platform, config))
+            known = config, access.client(_app(platform, config, sandbox_url=self._sandbox_url))
             self._clients[key] = known
         return SignInClient(provider, config, known[1], access)
 
-    def _app(self, platform: str, config: kind.SignIn) -> SignInApp:
-        none = SecretStr("")
-        return SignInApp(
-            platform,
-            audiences=tuple(config.audiences),
-            issuers=tuple(config.issuers),
-            jwks_url=self._url(platform, "jwks_url", config.jwks_url),
-            base_url=self._url(platform, "base_url", config.base_url).rstrip("/"),
-            client_id=config.client_id,
-            client_secret=config.client_secret or none,
-            redirect_uri=config.redirect_uri,
-            private_key=config.private_key or none,
-            key_id=config.key_id,
-            team_id=config.team_id,
-            bundle_ids=tuple(config.bundle_ids),
-            skip_signature_verify=config.skip_signature_verify,
-            key_hosts=tuple(config.key_hosts),
-            key_roots=tuple(config.key_roots),
-            public_key=config.public_key,
-            require_nonce=config.require_nonce,
-            prefer_unionid=config.prefer_unionid,
-            fetch_profile=config.fetch_profile,
-        )
 
-    def _url(self, platform: str, field: str, url: str | None) -> str:
-        if url is None or not url.startswith(SANDBOX):
-            return url or ""
-        if self._sandbox_url is None:
-            raise _invalid(platform, f"{field} names the sandbox, which does not run")
-        return url.replace(SANDBOX, self._sandbox_url, 1)
+def check(platform: str, config: kind.SignIn) -> None:
+    """Raise `ConfigInvalid` if nobody can sign in with a config. Its text continues with the name of the field."""
+    provider = _provider_of(platform, config)
+    no_http = cast("VendorHttp", None)  # The constructor makes no call.
+    PROVIDERS[provider](no_http, _app(platform, config, sandbox_url=SANDBOX))
+
+
+def _provider_of(platform: str, config: kind.SignIn) -> str:
+    provider = config.provider or DEFAULT_PROVIDERS[platform]
+    if CLIENT_FIELDS[platform].isdisjoint(PROVIDERS[provider].proof_fields):
+        raise _invalid(platform, f"provider {provider} cannot prove {platform}")
+    if provider not in _WITHOUT_AUDIENCES and not config.audiences:
+        raise _invalid(platform, "audiences must not be empty")
+    return provider
+
+
+def _app(platform: str, config: kind.SignIn, *, sandbox_url: str | None) -> SignInApp:
+    none = SecretStr("")
+    urls = {"jwks_url": config.jwks_url or "", "base_url": config.base_url or ""}
+    for field, url in urls.items():
+        if url.startswith(SANDBOX):
+            if sandbox_url is None:
+                raise _invalid(platform, f"{field} names the sandbox, which does not run")
+            urls[field] = url.replace(SANDBOX, sandbox_url, 1)
+    return SignInApp(
+        platform,
+        audiences=tuple(config.audiences),
+        issuers=tuple(config.issuers),
+        jwks_url=urls["jwks_url"],
+        base_url=urls["base_url"].rstrip("/"),
+        client_id=config.client_id,
+        client_secret=config.client_secret or none,
+        redirect_uri=config.redirect_uri,
+        private_key=config.private_key or none,
+        key_id=config.key_id,
+        team_id=config.team_id,
+        bundle_ids=tuple(config.bundle_ids),
+        skip_signature_verify=config.skip_signature_verify,
+        key_hosts=tuple(config.key_hosts),
+        key_roots=tuple(config.key_roots),
+        public_key=config.public_key,
+        require_nonce=config.require_nonce,
+        prefer_unionid=config.prefer_unionid,
+        fetch_profile=config.fetch_profile,
+    )
 
 
 def _opens(provider: str) -> Callable[[VendorHttp, Account, SignInApp], SignIn]:
-    providers: Mapping[str, Callable[[VendorHttp, SignInApp], SignIn]] = PROVIDERS
-    return lambda http, _, app: providers[provider](http, app)
+    return lambda http, _, app: PROVIDERS[provider](http, app)
 
 
 def _invalid(platform: str, problem: str) -> ConfigInvalid:

@@ -10,10 +10,26 @@ from storage.config_rows import ConfigKey
 from storage.config_rules import Checked, Fault, Named, Unknown
 from storage.kinds.apps import App
 from storage.kinds.auth import SIGN_KEY_BYTES, Auth
+from storage.kinds.email import Email, Template
+from storage.kinds.limits import RATES, Limits
 from storage.kinds.server_keys import InvalidKey, key_material
 from storage.kinds.sign_in import SignIn
 from streams.wire.model import Model
 from streams.wire.money import exponent_of
+from streams.wire.template import render
+
+_NEEDED = {
+    "login_email": ("Code",),
+    "sign_up_email": ("Code",),
+    "verify": ("Link",),
+    "reset": ("Link", "Code"),
+}
+"""The variables of which a mail must show one, by its template: without it, readers cannot do what it asks for."""
+_SAFEGUARD = "NotMeLink"
+_WITH_SAFEGUARD = ("verify", "notice")
+"""The templates of mails with which somebody else may have a link to refuse what happens to the account."""
+_SHOWN = "3f9c0d4e"
+"""Stands for the value of a variable. No template contains it by chance."""
 
 
 def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Checked:
@@ -23,10 +39,14 @@ def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Check
             return Checked(value, list(_currency_faults(value)))
         case Auth():
             return Checked(value, list(_key_faults(value)))
+        case Limits():
+            return Checked(value, warnings=list(_unknown_rates(value)))
+        case Email():
+            return Checked(value, list(_incomplete_templates(value)), list(_email_warnings(value)))
         case SignIn():
             from app import sign_in_checks  # noqa: PLC0415 - slow to import, and few commands write configs
 
-            return sign_in_checks.check(value)
+            return sign_in_checks.check(key.name, value)
     from app import vendor_checks  # noqa: PLC0415 - slow to import, and few commands write configs
 
     return vendor_checks.check(value, named, unknown)
@@ -49,3 +69,39 @@ def _key_faults(auth: Auth) -> Iterator[Fault]:
             key_material(server_key)
         except InvalidKey as error:
             yield Fault(f"server_keys[{index}].{error.field}", error.problem)
+
+
+def _unknown_rates(limits: Limits) -> Iterator[Fault]:
+    for name in limits.rates:
+        if name not in RATES:
+            yield Fault(f"rates.{name}", f"has no effect: the rates are {', '.join(sorted(RATES))}")
+
+
+def _incomplete_templates(email: Email) -> Iterator[Fault]:
+    for purpose, variables in _NEEDED.items():
+        for path, template, part in _parts(email, purpose):
+            if not any(_shows(template, part, variable) for variable in variables):
+                yield Fault(path, f"must contain {' or '.join(f'{{{{.{variable}}}}}' for variable in variables)}")
+
+
+def _email_warnings(email: Email) -> Iterator[Fault]:
+    if not email.mail_accounts and (email.code_login or email.sign_up_verification or email.activation):
+        yield Fault("mail_accounts", "is empty, so no code and no link can be sent")
+    for purpose in _WITH_SAFEGUARD:
+        for path, template, part in _parts(email, purpose):
+            if not _shows(template, part, _SAFEGUARD):
+                yield Fault(path, f"does not contain {{{{.{_SAFEGUARD}}}}}, with which the reader refuses a change")
+
+
+def _parts(email: Email, purpose: str) -> Iterator[tuple[str, Template, str]]:
+    """Yield the path, the template and the text of each part of the mails for a purpose. Readers see one part."""
+    translations: dict[str, Template] = getattr(email.templates, purpose)
+    for language, template in translations.items():
+        for name, part in (("text", template.text), ("html", template.html)):
+            if part:
+                yield f"templates.{purpose}.{language}.{name}", template, part
+
+
+def _shows(template: Template, part: str, variable: str) -> bool:
+    """Return whether a reader of one part of a mail sees a variable, in the subject or in the part."""
+    return _SHOWN in render(f"{template.subject}\n{part}", {variable: _SHOWN})

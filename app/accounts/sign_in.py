@@ -11,7 +11,7 @@ from app.http.endpoint import Call
 from app.http.limits import client_network
 from storage.identities import Details, Identity
 from storage.single_use import first_use
-from streams.wire.errors import ConfigInvalid, InvalidParameter, StoreError, Unavailable
+from streams.wire.errors import InvalidParameter, StoreError, Unavailable
 from streams.wire.ids import sha256_hex
 from streams.wire.model import Model
 from vendors.errors import VendorError
@@ -75,8 +75,6 @@ def proof_of(client: SignInClient, platform: str, info: Model) -> Proof:
     """Return what a client has sent as a proof. Raises `InvalidParameter` if the provider needs another field."""
     names = {_PROOF_NAMES.get(field, field): field for field in type(info).model_fields}
     asked = [names[name] for name in client.sign_in.proof_fields if name in names]
-    if not asked:
-        raise ConfigInvalid(f"sign_in {platform}: provider {client.provider} cannot prove {platform}")
     if not any(getattr(info, field) for field in asked):
         raise InvalidParameter(f"{' or '.join(f'{platform}.{field}' for field in asked)} is required")
     return Proof(**{name: value for name, field in names.items() if (value := getattr(info, field))})

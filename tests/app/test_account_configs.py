@@ -1,4 +1,4 @@
-"""Configs of accounts that can never work are refused when they are written, as their fields say."""
+"""Configs of accounts that can never work are refused when they are written, and probable mistakes are warnings."""
 
 from typing import Any
 
@@ -6,11 +6,17 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from app.accounts.platforms import Platforms
+from storage.kinds.limits import RATES
+from storage.kinds.sign_in import PLATFORMS
 from tests.app.operators import Operator
 from tests.config_stores import store_unchecked
 from tests.servers import Server
+from vendors.signin.catalog import CLIENT_FIELDS, DEFAULT_PROVIDERS
 
 Key = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
+OURS = {"audiences": ["our-app"]}
+CODE_APP = {**OURS, "client_id": "our-app", "client_secret": "s"}
 
 
 @pytest.fixture
@@ -34,6 +40,32 @@ def server_key(alg: str, **fields: str) -> dict[str, Any]:
     }
 
 
+def template(text: str, **more: str) -> dict[str, str]:
+    return {"subject": "From Talk", "text": text, **more}
+
+
+SIGN_IN = [
+    ("microblog", {"provider": "fax"}, "provider must be one of"),
+    ("microblog", {**OURS, "base_url": "ftp://host"}, "base_url must match the pattern"),
+    ("microblog", {"audiences": [""]}, "audiences[0] must not be empty"),
+    ("microblog", {}, "audiences must not be empty"),
+    ("search_vendor_id", {"audiences": [], "client_id": "our-app"}, "audiences must not be empty"),
+    ("microblog", {**OURS, "provider": "google"}, "provider google cannot prove microblog"),
+    ("microblog", {"provider": "google"}, "provider google cannot prove microblog"),
+    ("im_network_a", {**CODE_APP, "provider": "wechat"}, "provider wechat cannot prove im_network_a"),
+    ("retail_platform", OURS, "client_id is required"),
+    ("retail_platform", {**CODE_APP, "client_id": "other-app"}, "audiences must contain client_id"),
+    ("retail_platform", {**OURS, "client_id": "our-app"}, "client_secret is required"),
+    ("retail_platform", {**CODE_APP, "provider": "amazon"}, "redirect_uri is required"),
+    ("social_network_a", OURS, "client_id is required"),
+    ("payment_wallet_a", {"private_key": "no key"}, "private_key must be a private key in PEM format"),
+    ("payment_wallet_a", {"public_key": "no key"}, "public_key must be a public key in PEM format"),
+    ("payment_wallet_a", CODE_APP, "private_key must be the app's RSA key in PEM format"),
+    ("ios_games_service", {}, "bundle_ids must name the bundle ids of your apps"),
+    ("ios_games_service", {"key_roots": ["no root"]}, "key_roots[0] must be a certificate in PEM format"),
+    ("android_games_service", {**OURS, "provider": "game_center"}, "provider cannot be game_center"),
+    ("fax", {}, "name must be one of ios_vendor_id, "),
+]
 AUTH = [
     ({"sign_keys": [{"id": "a", "key": ""}]}, "sign_keys[0].key must be at least 16 bytes"),
     ({"sign_keys": [{"id": "a", "key": "k" * 16}, {"id": "b", "key": "k" * 15}]},
@@ -46,13 +78,24 @@ AUTH = [
     (server_key("RS256", public_key=SHORT_RSA), "server_keys[1].public_key must be a key for RS256"),
     (server_key("ES256", public_key=P384), "server_keys[1].public_key must be a key for ES256"),
 ]  # fmt: skip
+TEMPLATES = [
+    ({"login_email": template("Hello")}, "templates.login_email.default.text must contain {{.Code}}"),
+    ({"sign_up_email": {"de": template("{{.Link}}")}}, "templates.sign_up_email.de.text must contain {{.Code}}"),
+    ({"login_email": template("{{.Code}}", html="<p>Hi</p>")},
+     "templates.login_email.default.html must contain {{.Code}}"),
+    ({"verify": template("{{.Code}} {{.NotMeLink}}")}, "templates.verify.default.text must contain {{.Link}}"),
+    ({"reset": template("{{.Event}}")}, "templates.reset.default.text must contain {{.Link}} or {{.Code}}"),
+]  # fmt: skip
 REFUSED = [
+    *((f"sign_in/{name}", value, message) for name, value, message in SIGN_IN),
     *(("auth/default", value, message) for value, message in AUTH),
+    *(("email/default", {"templates": value}, message) for value, message in TEMPLATES),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "message"), REFUSED)
-async def test_what_can_never_work_is_refused_with_its_field(operator: Operator, path, value, message):
+async def test_what_can_never_work_is_refused_with_its_field(guest: Server, path, value, message):
+    operator = Operator(guest)  # Nothing is written, so nothing must be restored.
     before = (await operator("GET", f"configs/default/{path}")).body
     status, error = (await operator.put(f"configs/default/{path}", value)).error
     assert (status, error[: len(message) + 19]) == (400, f"invalid_parameter: {message}")
@@ -62,8 +105,19 @@ async def test_what_can_never_work_is_refused_with_its_field(operator: Operator,
 @pytest.mark.parametrize(
     ("path", "value"),
     [
+        ("sign_in/microblog", {"enabled": False}),
+        ("sign_in/microblog", OURS),
+        ("sign_in/retail_platform", CODE_APP),
+        ("sign_in/search_vendor_id", {**OURS, "provider": "apple"}),
+        ("sign_in/ios_games_service", {"bundle_ids": ["com.example.app"]}),
+        ("sign_in/ios_games_service", {"skip_signature_verify": True}),
+        ("sign_in/android_games_service", {}),
         ("auth/default", {"sign_keys": [{"id": "a", "key": "k" * 16}], **server_key("RS256", public_key=RSA)}),
         ("auth/default", server_key("EdDSA", public_key=ED25519)),
+        ("limits/default", {"rates": {name: {"count": 1, "per_s": 1} for name in RATES}}),
+        ("email/default", {"templates": {"login_email": {"subject": "{{ .Code }} is your code", "text": "Hi"}}}),
+        ("email/default", {"templates": {"reset": template("{{.Code}}", html="{{.Link}}")}}),
+        ("email/default", {"templates": {"verify": template("{{.Link}} {{.NotMeLink}}")}}),
     ],
 )
 async def test_what_can_work_is_written_without_a_warning(operator: Operator, path, value):
@@ -71,10 +125,41 @@ async def test_what_can_work_is_written_without_a_warning(operator: Operator, pa
     assert (written.status, written.body.get("warnings")) == (200, None)
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "field", "message"),
+    [
+        ("sign_in/microblog", {**OURS, "client_id": "other-app"}, "client_id", "is not one of audiences"),
+        ("limits/default", {"rates": {"logins": {"count": 1, "per_s": 1}}}, "rates.logins", "has no effect: "),
+        ("email/default", {"code_login": True}, "mail_accounts", "is empty, "),
+        (
+            "email/default",
+            {"templates": {"verify": template("{{.Link}}")}},
+            "templates.verify.default.text",
+            "does not contain {{.NotMeLink}}",
+        ),
+    ],
+)
+async def test_a_probable_mistake_is_a_warning_and_refused_in_strict_mode(
+    operator: Operator, path, value, field, message
+):
+    path = f"configs/default/{path}"
+    status, error = (await operator.put(f"{path}?strict=true", value)).error
+    assert (status, error.startswith(f"invalid_parameter: {field} {message}")) == (400, True)
+    written = await operator.put(path, value)
+    assert written.status == 200
+    [warning] = written.body["warnings"]
+    assert (warning["path"], warning["message"][: len(message)]) == (field, message)
+    validated = (await operator("POST", f"{path}/validate", {"value": value})).body
+    assert validated == {"valid": True, "errors": [], "warnings": [warning]}
+    assert (await operator("GET", path)).body["warnings"] == [warning]
+
+
 async def test_faulty_configs_that_are_stored_remain_in_use_and_are_listed_with_warnings(operator: Operator):
     services = operator.server.services
     stored = {
         ("auth", "default"): {"require_sign": False, "sign_keys": [{"id": "a", "key": "short"}]},
+        ("sign_in", "microblog"): {},
+        ("email", "default"): {"templates": {"login_email": template("Hello")}},
     }
     for (kind, name), value in stored.items():
         await store_unchecked(services, kind, name, value)
@@ -85,6 +170,21 @@ async def test_faulty_configs_that_are_stored_remain_in_use_and_are_listed_with_
     faults = {key: [warning["path"] for warning in rows[key]["warnings"]] for key in stored}
     assert faults == {
         ("auth", "default"): ["sign_keys[0].key"],
+        ("sign_in", "microblog"): ["audiences"],
+        ("email", "default"): ["templates.login_email.default.text"],
     }
     assert not any("fault" in rows[key] for key in stored)
     await operator.server.login()
+
+
+def test_the_fields_that_clients_send_are_those_of_the_interface():
+    """A provider fits a platform if clients of the platform send one of the fields that prove an identity to it."""
+    names = {"identity_token": "id_token"}
+    assert {
+        platform: {
+            names.get(name, name)
+            for name in next(iter(Platforms.model_fields[platform].annotation.__args__)).model_fields
+        }
+        for platform in PLATFORMS
+    } == CLIENT_FIELDS
+    assert CLIENT_FIELDS.keys() == DEFAULT_PROVIDERS.keys() == set(PLATFORMS)

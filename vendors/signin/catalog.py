@@ -1,7 +1,5 @@
 """The sign-in providers by the name under which configs of kind `sign_in` select them."""
 
-from collections.abc import Callable
-
 from vendors.signin.alipay import Alipay
 from vendors.signin.amazon import Amazon
 from vendors.signin.apple import Apple
@@ -14,15 +12,14 @@ from vendors.signin.kakao import Kakao
 from vendors.signin.line import Line
 from vendors.signin.microsoft import Microsoft
 from vendors.signin.play_games import PlayGames
-from vendors.signin.protocols import SignIn, SignInApp
+from vendors.signin.protocols import SignIn
 from vendors.signin.qq import QQ
 from vendors.signin.taobao import Taobao
 from vendors.signin.wechat import WeChat
 from vendors.signin.wechat_mini import WeChatMini
 from vendors.signin.weibo import Weibo
-from vendors.transport import VendorHttp
 
-PROVIDERS: dict[str, Callable[[VendorHttp, SignInApp], SignIn]] = {
+PROVIDERS: dict[str, type[SignIn]] = {
     "alipay": Alipay,
     "amazon": Amazon,
     "apple": Apple,
@@ -41,7 +38,7 @@ PROVIDERS: dict[str, Callable[[VendorHttp, SignInApp], SignIn]] = {
     "wechat_mini": WeChatMini,
     "weibo": Weibo,
 }
-"""Creates the client of a provider. Raises `ConfigInvalid` if the config is not sufficient."""
+"""The clients of the providers."""
 
 DEFAULT_PROVIDERS: dict[str, str] = {
     "ios_vendor_id": "apple",
@@ -59,3 +56,22 @@ DEFAULT_PROVIDERS: dict[str, str] = {
     "android_games_service": "play_games",
 }
 """The provider of each platform if its config names none."""
+
+CLIENT_FIELDS: dict[str, frozenset[str]] = {
+    "ios_vendor_id": frozenset({"id", "code", "id_token", "nonce"}),
+    "social_network_a": frozenset({"access_token", "id", "expiration_date", "nonce"}),
+    "search_vendor_id": frozenset({"id_token", "nonce"}),
+    "photo_network": frozenset({"code"}),
+    "microblog": frozenset({"access_token"}),
+    "chat_network": frozenset({"access_token"}),
+    "im_network_a": frozenset({"access_token", "open_id"}),
+    "im_network_b": frozenset({"code"}),
+    "payment_wallet_a": frozenset({"code"}),
+    "software_vendor_id": frozenset({"access_token", "nonce"}),
+    "retail_platform": frozenset({"code"}),
+    "ios_games_service": frozenset(
+        {"player_id", "team_player_id", "public_key_url", "salt", "signature", "timestamp"}
+    ),
+    "android_games_service": frozenset({"player_id"}),
+}
+"""The fields of `Proof` that clients send with each platform (§2.2)."""

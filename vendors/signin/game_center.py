@@ -17,6 +17,7 @@ from vendors.signin.game_center_keys import GAME_CENTER_KEYS, checked_url, roots
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
 
+_UNSIGNED = "android_games_service"
 _PAST, _FUTURE = timedelta(minutes=10), timedelta(minutes=2)
 _PLAYER_ID = re.compile(r"[!-~]{1,256}", re.ASCII)
 _MAX_BASE64 = 2048
@@ -33,6 +34,10 @@ class GameCenter:
         self._http = http
         self._app = app
         self._bundle_ids = app.bundle_ids or app.audiences
+        if app.platform == _UNSIGNED and not app.skip_signature_verify:
+            raise invalid(
+                app, "provider cannot be game_center, because clients send no signature with this platform"
+            )
         if not (app.skip_signature_verify or any(self._bundle_ids)):
             raise invalid(app, "bundle_ids must name the bundle ids of your apps")
         roots_of(app)

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from streams.wire.errors import ServiceError
 from vendors.errors import VendorError
+from vendors.transport import VendorHttp
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,8 @@ class SignIn(Protocol):
     """
 
     proof_fields: ClassVar[tuple[str, ...]]
+
+    def __init__(self, http: VendorHttp, app: SignInApp) -> None: ...
 
     async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
         """Return the identity that `proof` proves. Raises `ProofRefused` or `VendorError`."""

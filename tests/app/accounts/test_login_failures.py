@@ -71,23 +71,3 @@ async def test_traces_need_an_editor_and_an_app(server):
     headers = {"Authorization": f"Bearer {server.services.settings.admin_token.get_secret_value()}"}
     status, reply = await ask(server, "GET", "/admin/api/login_failures?app=none", headers=headers)
     assert (status, reply["error"]["error_type"]) == (404, "item_not_found")
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("fax", {}, "name must be one of ios_vendor_id, "),
-        ("microblog", {"provider": "fax"}, "provider must be one of"),
-        ("microblog", {"base_url": "ftp://host"}, "base_url must match the pattern"),
-        ("payment_wallet_a", {"private_key": "no key"}, "private_key must be a private key in PEM format"),
-        ("payment_wallet_a", {"public_key": "no key"}, "public_key must be a public key in PEM format"),
-        ("ios_games_service", {"key_roots": ["no root"]}, "key_roots[0] must be a certificate in PEM format"),
-        ("microblog", {"audiences": [""]}, "audiences[0] must not be empty"),
-    ],
-)
-async def test_an_invalid_config_is_refused_with_its_field(server, name, value, message):
-    headers = {"Authorization": f"Bearer {server.services.settings.admin_token.get_secret_value()}"}
-    path = f"/admin/api/configs/default/sign_in/{name}"
-    status, reply = await ask(server, "PUT", path, json={"value": value}, headers=headers)
-    assert status == 400
-    assert message in reply["error"]["message"]
