@@ -13,6 +13,8 @@ _NO_USERS = frozenset({"detect", "login", "logout", "signup"})
 """Words that S2S paths of the interface have in place of a user, whether or not this server has these paths."""
 _PARAMETER = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 _PLAIN_PARAMETER = re.compile(r"\{(\w+)\}")
+_ANY_CHARACTERS = "[^/]+"
+"""The router's own pattern refuses `{` and `}`, which ids of third parties may contain."""
 _OWN = "/bp/user/me"
 _PREFIXES = (
     (f"{_OWN}/", f"{SERVER_PATHS}user/{{{USER_ID}}}/"),
@@ -47,9 +49,10 @@ def template_of(path: str) -> str:
 
 
 def route_of(path: str, paths: Collection[str]) -> str:
-    """Return a path for the router. No parameter of it accepts a word that another of `paths` has in its place.
+    """Return a path for the router. Its parameters accept any characters, where clients encode `/` as `%2F`.
 
-    A wrong method on that other path then gets 405, instead of the row whose parameter accepts the word.
+    None of them accepts a word that another of `paths` has in its place. A wrong method on that other path then
+    gets 405, instead of the row whose parameter accepts the word.
     """
     parts, others = path.split("/"), [other.split("/") for other in paths]
     return "/".join(_part_of_route(parts, at, others) for at in range(len(parts)))
@@ -62,7 +65,6 @@ def _part_of_route(parts: list[str], at: int, others: list[list[str]]) -> str:
     words = {word for word in alternatives if word and not word.startswith("{")}
     if parameter[1] == USER_ID:
         words |= _NO_USERS
-    if not words:
-        return parts[at]
     excluded = "|".join(map(re.escape, sorted(words)))
-    return f"{{{parameter[1]}:(?!(?:{excluded})(?:/|$))[^{{}}/]+}}"
+    lookahead = f"(?!(?:{excluded})(?:/|$))" if words else ""
+    return f"{{{parameter[1]}:{lookahead}{_ANY_CHARACTERS}}}"

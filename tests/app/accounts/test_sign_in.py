@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
+from yarl import URL
 
 from storage.audit import COMMAND
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, login, me, new_user
@@ -214,6 +216,21 @@ async def test_an_app_without_a_config_has_no_platform(server):
     status, reply = await login(server, await proof(server, "microblog"), headers=headers)
     assert (status, error_type(reply)) == (422, "config_invalid")
     assert (await login(server, {"android_games_service": {"player_id": "p"}}, headers=headers))[0] == 200
+
+
+async def test_an_identity_is_named_in_a_path_whatever_its_characters_are(server):
+    person = "a b{c}/d%2F\u00fc\u4e2d?x=1#;&+%"
+    path = f"search_vendor_id/{quote(person, safe='')}"
+    for own, headers in ((True, None), (False, token())):
+        uid, session = await new_user(server)
+        assert (await bind(server, session, {"android_games_service": {"player_id": uuid4().hex}}))[0] == 200
+        status, reply = await bind(server, session, await proof(server, "search_vendor_id", person))
+        assert (status, reply["social_account"]["id"]) == (200, person)
+        url = URL(f"{server.url}{SOCIAL if own else f'/bp/server/user/{uid}/socialaccount'}/{path}", encoded=True)
+        async with server.http.delete(url, headers=headers or session) as response:
+            assert response.status == 200
+        async with server.http.delete(url, headers=headers or session) as response:
+            assert (response.status, error_type(await response.json())) == (404, "item_not_found")
 
 
 async def test_im_network_a_needs_the_person_of_the_token(server):
