@@ -10,7 +10,7 @@ from app.services import Services
 from storage import identities, profiles
 from storage.identities import Identity, details_of
 from storage.profiles import FetchProfile, StoredProfile
-from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.errors import ConfigInvalid, InvalidParameter, PermissionDenied
 from streams.wire.ids import is_id
 from streams.wire.model import Model
 from vendors.errors import VendorError
@@ -49,13 +49,15 @@ async def own_profiles(call: Call) -> ProfilesReply:
 async def batch_profiles(call: Call, query: Query[UserIdsQuery]) -> BatchReply:
     """List the profiles of several users.
 
-    The user in the path need not be one of them.
+    The user in the path need not be one of them. A server token with a `sub` reads the profiles of that user only.
     """
     names = list(dict.fromkeys(name.strip() for name in query.user_ids.split(",") if name.strip()))
     if not names:
         raise InvalidParameter("user_ids is required")
     if len(names) > _MOST_USERS:
         raise InvalidParameter(f"user_ids must have at most {_MOST_USERS} entries")
+    if call.caller.only_user and names != [call.caller.user]:
+        raise PermissionDenied("user_ids names users other than the sub of X-Service-Auth-Token")
     async with call.services.database.connection() as conn:
         found = await profiles.of_users(conn, call.app_id, uids=[name for name in names if is_id(name)])
     return BatchReply(

@@ -120,7 +120,13 @@ async def _server_caller(
     if claims.sub is not None and claims.sub != user_id:
         raise PermissionDenied(f"sub of {server_tokens.HEADER} is not the user of this call")
     await _check_replay(services, claims, app_id=app_id, single_use=area.single_use_token)
-    return Caller(app_id=app_id, user_id=user_id, session_id=session_id, server_key=key.kid)
+    return Caller(
+        app_id=app_id,
+        user_id=user_id,
+        session_id=session_id,
+        server_key=key.kid,
+        only_user=claims.sub is not None,
+    )
 
 
 async def _check_replay(services: Services, claims: server_tokens.Claims, *, app_id: str, single_use: bool) -> None:

@@ -32,6 +32,8 @@ class Caller:
     """Digest of the session token, if one was sent."""
     server_key: str | None = None
     """`kid` of the server token, on S2S calls."""
+    only_user: bool = False
+    """Whether the server token has a `sub`: it may be used for the data of `user_id` only."""
     must_sign: bool = False
     """Whether the signature of the body remains to be checked."""
     frozen: bool = False

@@ -129,9 +129,20 @@ async def test_a_profile_is_fetched_after_the_login_and_listed(server):
     )
 
 
-async def server_profiles(server, uid: str, user_ids: str):
+async def server_profiles(server, uid: str, user_ids: str, **claims: str):
     path = f"/bp/server/user/{uid}/social_profile"
-    return await ask(server, "GET", path, params={"user_ids": user_ids}, headers=token())
+    return await ask(server, "GET", path, params={"user_ids": user_ids}, headers=token(**claims))
+
+
+async def test_a_token_for_one_user_reads_the_profiles_of_no_other_user(server):
+    uid, _ = await new_user(server)
+    other, _ = await new_user(server)
+    for user_ids in (other, f"{uid},{other}", f"{uid},unknown"):
+        status, reply = await server_profiles(server, uid, user_ids, sub=uid)
+        assert (status, error_type(reply)) == (403, "permission_denied")
+        assert (await server_profiles(server, uid, user_ids))[0] == 200
+    status, reply = await server_profiles(server, uid, f"{uid},{uid}", sub=uid)
+    assert (status, reply) == (200, {"social_profile": {uid: []}, "inexistent_user_ids": []})
 
 
 async def test_profiles_of_other_users_need_a_server_token(server):
