@@ -38,11 +38,11 @@ def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Check
         case App():
             return Checked(value, list(_currency_faults(value)))
         case Auth():
-            return Checked(value, list(_key_faults(value)))
+            return Checked(value, list(_key_faults(value)), list(_short_keys(value)))
         case Limits():
             return Checked(value, warnings=list(_unknown_rates(value)))
         case Email():
-            return Checked(value, list(_incomplete_templates(value)), list(_email_warnings(value)))
+            return Checked(value, warnings=[*_incomplete_templates(value), *_email_warnings(value)])
         case SignIn():
             from app import sign_in_checks  # noqa: PLC0415 - slow to import, and few commands write configs
 
@@ -60,15 +60,21 @@ def _currency_faults(app: App) -> Iterator[Fault]:
 
 
 def _key_faults(auth: Auth) -> Iterator[Fault]:
-    """Yield the keys that anybody could guess, and those that verify nothing."""
+    """Yield the keys that anybody knows, and those that verify nothing."""
     for index, sign_key in enumerate(auth.sign_keys):
-        if len(sign_key.key.get_secret_value().encode()) < SIGN_KEY_BYTES:
-            yield Fault(f"sign_keys[{index}].key", f"must be at least {SIGN_KEY_BYTES} bytes")
+        if not sign_key.key.get_secret_value():
+            yield Fault(f"sign_keys[{index}].key", "must not be empty")
     for index, server_key in enumerate(auth.server_keys):
         try:
             key_material(server_key)
         except InvalidKey as error:
             yield Fault(f"server_keys[{index}].{error.field}", error.problem)
+
+
+def _short_keys(auth: Auth) -> Iterator[Fault]:
+    for index, sign_key in enumerate(auth.sign_keys):
+        if len(sign_key.key.get_secret_value().encode()) < SIGN_KEY_BYTES:
+            yield Fault(f"sign_keys[{index}].key", f"is shorter than {SIGN_KEY_BYTES} bytes, so it can be guessed")
 
 
 def _unknown_rates(limits: Limits) -> Iterator[Fault]:
@@ -81,7 +87,9 @@ def _incomplete_templates(email: Email) -> Iterator[Fault]:
     for purpose, variables in _NEEDED.items():
         for path, template, part in _parts(email, purpose):
             if not any(_shows(template, part, variable) for variable in variables):
-                yield Fault(path, f"must contain {' or '.join(f'{{{{.{variable}}}}}' for variable in variables)}")
+                yield Fault(
+                    path, f"does not contain {' or '.join(f'{{{{.{variable}}}}}' for variable in variables)}"
+                )
 
 
 def _email_warnings(email: Email) -> Iterator[Fault]:

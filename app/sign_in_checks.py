@@ -13,9 +13,13 @@ from streams.wire.errors import ConfigInvalid
 
 
 def check(platform: str, config: SignIn) -> Checked:
-    """Check whether somebody can sign in with the config of a platform."""
-    faults = list(_unreadable(config)) or list(_insufficient(platform, config))
-    return Checked(config, faults, list(_suspicious(config)))
+    """Check whether somebody can sign in with the config of a platform.
+
+    What is missing is a warning, because a config may be completed later. Until then, logins get `config_invalid`.
+    """
+    if faults := list(_unreadable(config)):
+        return Checked(config, faults)
+    return Checked(config, warnings=list(_insufficient(platform, config)) or list(_suspicious(config)))
 
 
 def _unreadable(config: SignIn) -> Iterator[Fault]:

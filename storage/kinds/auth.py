@@ -8,7 +8,7 @@ from storage.kinds.base import DAY_S, ConfigKind
 from streams.wire.model import Model
 
 SIGN_KEY_BYTES = 16
-"""Minimum size of a key for signatures."""
+"""Keys for signatures that are shorter can be guessed."""
 
 
 class SignKey(Model):
@@ -17,7 +17,7 @@ class SignKey(Model):
     id: str
     """Name of the key, for the operator."""
     key: SecretStr
-    """The secret that clients sign with, at least 16 bytes."""
+    """The secret that clients sign with. It should have at least 16 bytes."""
 
 
 class ServerKey(Model):
