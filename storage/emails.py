@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from storage.identities import Identity, lock_account
-from storage.postgres import Connection
+from storage import users
+from storage.identities import Identity
+from storage.postgres import Connection, TransactionConflict, on_conflict
 
 PLATFORM = "email"
 
@@ -43,19 +44,8 @@ async def find(conn: Connection, app_id: str, uid: str) -> Addresses:
 
 async def lock(conn: Connection, app_id: str, uid: str) -> Addresses:
     """Return the addresses of a user. They do not change until the transaction of `conn` ends."""
-    await lock_account(conn, app_id, uid)
+    await users.lock(conn, app_id, uid)
     return await find(conn, app_id, uid)
-
-
-_LOCK_OWNER = """
-select 1 from identities where app_id = $1 and uid = (
-    select uid from identities where app_id = $1 and platform = $2 and social_id = $3) order by platform for update
-"""
-
-
-async def lock_owner(conn: Connection, identity: Identity) -> None:
-    """Lock all identities of the user of an identity, before the row of the user is locked."""
-    await conn.fetch(_LOCK_OWNER, identity.app_id, identity.platform, identity.social_id)
 
 
 _SET_PENDING = """
@@ -99,27 +89,39 @@ async def unverified_owner(conn: Connection, app_id: str, *, address: str) -> st
     return uid
 
 
-# The identity of a proven address replaces the former one of its user. Another user's identity stops it.
+class AddressTaken(Exception):
+    """The address belongs to another user."""
+
+
+async def lock_with_claimant(conn: Connection, app_id: str, uid: str, *, address: str) -> None:
+    """Lock a user, and the user who has signed up with an address that was never proven, if there is one.
+
+    Raises `TransactionConflict` if somebody signs up with it meanwhile.
+    """
+    claimant = await unverified_owner(conn, app_id, address=address)
+    await users.lock_all(conn, app_id, uids={uid} if claimant is None else {uid, claimant})
+    if await unverified_owner(conn, app_id, address=address) not in {claimant, None}:
+        raise TransactionConflict
+
+
+# The identity of a proven address replaces the former one of its user.
 _RENAME = """
 update identities set social_id = $4, trust = 'proven', verified_at = $5
 where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
-and not exists (select from identities where app_id = $1 and platform = 'email' and social_id = $4)
-returning true
 """
 _RENAME_SESSIONS = """
 update sessions set social_id = $4 where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
 """
 
 
-async def replace(conn: Connection, app_id: str, uid: str, *, old: str, new: str, now: datetime) -> bool:
-    """Replace the user's current address with a proven one. Return false if another user has it.
+async def replace(conn: Connection, app_id: str, uid: str, *, old: str, new: str, now: datetime) -> None:
+    """Replace the user's current address with a proven one. Raises `AddressTaken`, which ends the transaction.
 
     Sessions that were made with the former address continue as those of the new one.
     """
-    if await conn.fetchval(_RENAME, app_id, uid, old, new, now) is None:
-        return False
+    with on_conflict("identities_pkey", AddressTaken):
+        await conn.execute(_RENAME, app_id, uid, old, new, now)
     await conn.execute(_RENAME_SESSIONS, app_id, uid, old, new)
-    return True
 
 
 async def free(conn: Connection, app_id: str, uid: str, *, address: str) -> None:

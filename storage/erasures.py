@@ -132,7 +132,7 @@ async def deactivate(
 ) -> None:
     """Deactivate a user for good, and store the jobs that erase the rest and revoke its tokens.
 
-    `conn` is in a transaction that has locked the user and all its identities, which are `linked`.
+    `conn` is in a transaction that has locked the user. `linked` are all its identities.
     """
     await cancel(conn, key=key_of(app_id, uid))
     deleted = {

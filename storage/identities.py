@@ -165,10 +165,8 @@ def _aad(identity: Identity, name: str) -> str:
     return f"identities/{identity.app_id}/{identity.platform}/{identity.social_id}/{name}"
 
 
-_LOCK_USER = "select 1 from users where app_id = $1 and uid = $2 and status <> 'deactivated' for update"
 _ADD = """
-insert into identities (app_id, platform, social_id, uid, create_time, trust)
-select $1, $2, $3, uid, $5, $6 from users where app_id = $1 and uid = $4 and status = 'active'
+insert into identities (app_id, platform, social_id, uid, create_time, trust) values ($1, $2, $3, $4, $5, $6)
 on conflict do nothing returning uid
 """
 _HAS_PLATFORM = "select exists (select from identities where app_id = $1 and uid = $2 and platform = $3)"
@@ -177,20 +175,21 @@ Link = Literal["linked", "platform_taken", "identity_taken", "no_user"]
 
 
 async def link(conn: Connection, identity: Identity, *, uid: str, now: datetime, proven: bool) -> Link:
-    """Give an identity to a user. `conn` is in a transaction, in which the row of the user is locked.
+    """Give an identity to a user. `conn` is in a transaction, in which this locks the row of the user.
 
     `platform_taken`: the user has this identity or another one of the platform. `identity_taken`: the identity
     belongs to another user. `no_user`: the user is not active.
     """
     app_id, platform, social_id = identity.app_id, identity.platform, identity.social_id
-    if await conn.fetchval(_LOCK_USER, app_id, uid) is None:
+    user = await lock(conn, app_id, uid)
+    if user is None or user.status != "active":
         return "no_user"
     trust = "proven" if proven else "client"
     if await conn.fetchval(_ADD, app_id, platform, social_id, uid, now, trust) is not None:
         return "linked"
     if await user_of(conn, identity) not in {None, uid}:
         return "identity_taken"
-    return "platform_taken" if await conn.fetchval(_HAS_PLATFORM, app_id, uid, platform) else "no_user"
+    return "platform_taken" if await conn.fetchval(_HAS_PLATFORM, app_id, uid, platform) else "identity_taken"
 
 
 _DELETE = """
@@ -208,20 +207,15 @@ async def unlink(conn: Connection, identity: Identity, *, uid: str) -> bool:
     return await conn.fetchval(_DELETE, *key) is not None
 
 
-_LOCK_ALL = """
-select platform, social_id, openid, xid, access_token, refresh_token, expiration_date, profile, trust
-from identities where app_id = $1 and uid = $2 order by platform for update
-"""
-
-
 async def lock_account(conn: Connection, app_id: str, uid: str) -> Account | None:
     """Return a user with its identities, or `None` if there is none or it is deactivated.
 
-    Neither changes until the transaction of `conn` ends. Identities are locked before the user, as in a login.
+    Neither changes until the transaction of `conn` ends. The identities are read once the user is locked, because
+    a statement does not see what was committed while it waited.
     """
-    linked = tuple(LinkedIdentity(**row) for row in await conn.fetch(_LOCK_ALL, app_id, uid))
-    user = await lock(conn, app_id, uid)
-    return None if user is None else Account(user, linked)
+    if await lock(conn, app_id, uid) is None:
+        return None
+    return await find_account(conn, app_id, uid)
 
 
 _OF_USER = """

@@ -24,17 +24,22 @@ class NewSession(NamedTuple):
     client: Client = Client()
 
 
-# The identity is locked before the user, as `identities.lock_account` does. Its lock waits for a concurrent unbind,
-# after which no row is left. `entered` returns the row after all waits, so that a user who was frozen meanwhile
-# gets no session.
+# The user is locked first, as everywhere (`storage/users.py`). If the identity was taken from the user while
+# `owner` waited, no row of it is left to be locked. `entered` returns the row after all waits, so that a user who
+# was frozen meanwhile gets no session.
 _ENTER = f"""
-with identity as (
-    select uid from identities where app_id = $1 and platform = $2 and social_id = $3 for key share
+with owner as (
+    select uid from users where app_id = $1 and status <> 'deactivated' and uid = (
+        select uid from identities where app_id = $1 and platform = $2 and social_id = $3)
+    for no key update
+), identity as (
+    select uid from identities join owner using (uid)
+    where app_id = $1 and platform = $2 and social_id = $3 for key share of identities
 ), entered as (
     update users set
         last_login = case when status = 'active' then $4 else last_login end,
         cuid = case when status = 'active' then coalesce($5, cuid) else cuid end
-    from identity where app_id = $1 and users.uid = identity.uid and status <> 'deactivated'
+    from identity where app_id = $1 and users.uid = identity.uid
     returning app_id, users.{COLUMNS.replace(" ", " users.")}
 ), begun as (
     {_BEGIN}

@@ -11,11 +11,28 @@ import asyncpg
 
 from storage.availability import Availability
 from storage.pool import ConnectionPool
-from storage.postgres_causes import UNAVAILABLE, DuplicateRow, Locked, forbids_writing, is_outage, store_error
+from storage.postgres_causes import (
+    UNAVAILABLE,
+    DuplicateRow,
+    Locked,
+    TransactionConflict,
+    forbids_writing,
+    is_outage,
+    store_error,
+)
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import DatabaseUnavailable
 
-__all__ = ["Connection", "Database", "DuplicateRow", "Locked", "map_errors", "on_conflict", "open_database"]
+__all__ = [
+    "Connection",
+    "Database",
+    "DuplicateRow",
+    "Locked",
+    "TransactionConflict",
+    "map_errors",
+    "on_conflict",
+    "open_database",
+]
 
 Connection = Any  # asyncpg's pool returns a proxy of its Connection.
 

@@ -27,8 +27,6 @@ _CAUSES = {
     "28000": "the database refuses this server's user",
     "28P01": "the database refuses this server's password",
     "3D000": "the database does not exist",
-    "40001": "the database rolled back a transaction because of a conflict with another",
-    "40P01": "the database rolled back a transaction because of a conflict with another",
     "53100": "the database's disk is full",
     "53200": "the database is out of memory",
     "53300": "the database accepts no more connections",
@@ -44,6 +42,13 @@ _CAUSES = {
 _WRITE_FAILURES = frozenset({"25006", "53100", "58030"})
 _SINGLE_STATEMENT = frozenset({"40001", "40P01", "57014"})
 """SQLSTATEs of errors in `UNAVAILABLE` that concern a single statement or transaction."""
+
+
+class TransactionConflict(DatabaseUnavailable):
+    """The database rolled back a transaction because of a conflict with another. A repeat of it may succeed."""
+
+    def __init__(self) -> None:
+        super().__init__("the database rolled back a transaction because of a conflict with another")
 
 
 class Locked(DatabaseError):
@@ -62,6 +67,8 @@ def store_error(error: Exception) -> StoreError | None:
     """Convert a PostgreSQL error to `DatabaseUnavailable` or `DatabaseError`. Return `None` for other errors."""
     if isinstance(error, asyncpg.UniqueViolationError):
         return DuplicateRow(error.constraint_name or "")
+    if isinstance(error, asyncpg.TransactionRollbackError):
+        return TransactionConflict()
     if isinstance(error, UNAVAILABLE):
         return DatabaseUnavailable(_cause(error))
     if isinstance(error, asyncpg.LockNotAvailableError):

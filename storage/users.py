@@ -1,5 +1,13 @@
-"""Rows of users (§2.3)."""
+"""Rows of users (§2.3), and the order in which transactions lock what belongs to a user.
 
+A transaction that changes an identity of a user, or more than one row of what hangs on the identities (addresses,
+passwords, sessions, codes, tokens), locks the row of the user first. From then on, only this transaction changes
+them, so it may read and lock them in any order. A transaction that needs several users locks all of them first, by
+`lock_all`. A login knows only the identity: `storage/logins.py` locks its user, and then checks that the identity
+still belongs to that user.
+"""
+
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -34,13 +42,24 @@ async def find(conn: Connection, app_id: str, uid: str) -> User | None:
     return None if row is None else User(**row)
 
 
-_LOCK = f"{_FIND} for update"
+# This lock permits new rows that refer to the user, such as those of conversations.
+_LOCK = f"{_FIND} for no key update"
 
 
 async def lock(conn: Connection, app_id: str, uid: str) -> User | None:
     """Return the user as `find` does. The row does not change until the transaction of `conn` ends."""
     row = await conn.fetchrow(_LOCK, app_id, uid)
     return None if row is None else User(**row)
+
+
+_LOCK_ALL = """
+select from users where app_id = $1 and uid = any($2) order by uid for no key update
+"""
+
+
+async def lock_all(conn: Connection, app_id: str, *, uids: Collection[str]) -> None:
+    """Lock the rows of several users, in an order that is the same for all transactions."""
+    await conn.fetch(_LOCK_ALL, app_id, uids)
 
 
 _RECORD_ACTIVITY = """

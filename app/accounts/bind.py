@@ -13,7 +13,7 @@ from app.accounts.views import BpAuthView, SocialAccount, bp_auth_view, social_a
 from app.accounts.ways_in import unlink
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
-from storage import bp_auth, identities, sessions
+from storage import bp_auth, identities, sessions, users
 from storage.bp_auth import BpAuth
 from storage.identities import Identity, Link, LinkedIdentity, details_of
 from streams.wire.errors import InvalidParameter, listed
@@ -116,10 +116,12 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
             trace.add("another identity", seen=proven.identity.social_id, allowed=path.id)
             raise ProofRefused
     async with call.services.database.transaction() as conn:
+        await users.lock(conn, call.app_id, uid)
+        if await identities.user_of(conn, identity) != uid:
+            raise _not_found(path)
         await store_verified(call, conn, proven, now=call.services.clock.now(call.app_id))
         linked = await identities.find(conn, identity, uid=uid)
-    if linked is None:
-        raise _not_found(path)
+    assert linked is not None, "the lock of the user keeps its identities"
     details = details_of(linked, call.app_id, keyring=call.services.keyring)
     return SocialAccountReply(
         social_account=SocialAccount(

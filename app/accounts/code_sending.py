@@ -8,7 +8,7 @@ from app.http.endpoint import Call
 from app.http.limits import COUNTS, client_network
 from storage.codes import CodeKind
 from storage.limits import Bucket
-from storage.postgres import Connection
+from storage.postgres import Connection, TransactionConflict
 from streams.wire.errors import StoreError
 from streams.wire.ids import sha256_hex
 
@@ -27,6 +27,8 @@ async def store_code(
         try:
             async with call.services.database.transaction() as conn:
                 await store(conn)
+        except TransactionConflict:
+            raise
         except StoreError as error:
             raise CodeNotSent from error
 

@@ -96,15 +96,16 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
     identity, now = identity_of(app_id, right.target), services.clock.now(app_id)
     made: BpAuth | None = None
     async with services.database.transaction() as conn:
-        await emails.lock_owner(conn, identity)
+        await emails.lock_with_claimant(conn, app_id, uid, address=right.target)
         addresses = await _locked(call, conn)
+        link = "platform_taken" if addresses.current else None
+        # The identity before the code, as in a login that creates the user of the address.
+        link = link or await identities.link(conn, identity, uid=uid, now=now, proven=True)
         await codes.use(conn, right, now=now)
         if addresses.current == right.target:  # The caller has both the session and the mailbox.
             await emails.mark_verified(conn, app_id, address=right.target, now=now)
         else:
             await first_proof(services, conn, identity, now=now)
-        link = "platform_taken" if addresses.current else None
-        link = link or await identities.link(conn, identity, uid=uid, now=now, proven=True)
         if link == "linked":
             await emails.drop_pending(conn, app_id, uid)
         else:

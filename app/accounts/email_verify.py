@@ -1,5 +1,7 @@
 """The link that verifies an address, and whether the address of a user is verified (§3.2, §4.7)."""
 
+from datetime import datetime
+
 from aiohttp import web
 from pydantic import Field
 
@@ -15,6 +17,7 @@ from app.services import Services
 from storage import bp_auth, emails, identities
 from storage.codes import VERIFY_LINK, CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
 from storage.emails import identity_of
+from storage.postgres import Connection
 from streams.wire.codec import ZERO_TIME, rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
@@ -99,16 +102,23 @@ async def verify_address(services: Services, query: VerifyQuery) -> RightCode:
             return right
         if address != addresses.pending:
             raise CodeInvalid("verify_code is for an address that the user no longer has")
-        if addresses.current:
-            taken = not await emails.replace(conn, app_id, uid, old=addresses.current, new=address, now=now)
-            await bp_auth.revoke_for(conn, identity_of(app_id, addresses.current))
-        else:
-            linked = await identities.link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True)
-            taken = linked != "linked"
-        if taken:
-            raise CodeInvalid("verify_code is for an address that now belongs to another user")
-        await emails.drop_pending(conn, app_id, uid)
+        try:
+            await _make_current(conn, app_id, uid, address=address, old=addresses.current, now=now)
+        except emails.AddressTaken:
+            raise CodeInvalid("verify_code is for an address that now belongs to another user") from None
     return right
+
+
+async def _make_current(
+    conn: Connection, app_id: str, uid: str, *, address: str, old: str, now: datetime
+) -> None:
+    """Make a pending address that is proven the user's own. Raises `AddressTaken`."""
+    if old:
+        await emails.replace(conn, app_id, uid, old=old, new=address, now=now)
+        await bp_auth.revoke_for(conn, identity_of(app_id, old))
+    elif await identities.link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True) != "linked":
+        raise emails.AddressTaken
+    await emails.drop_pending(conn, app_id, uid)
 
 
 def _check_address(services: Services, right: RightCode, email: str | None) -> None:

@@ -12,7 +12,7 @@ from app.accounts.sign_in import details_from
 from app.http import limits
 from app.http.endpoint import Call
 from app.http.errors import DeactivationPending
-from storage import bp_auth, emails, identities, logins, profiles
+from storage import bp_auth, identities, logins, profiles
 from storage.bp_auth import BpAuth
 from storage.identities import Account, Identity, LinkedIdentity
 from storage.kinds.auth import AUTH, Auth
@@ -23,6 +23,9 @@ from storage.sessions import Client
 from storage.users import User
 from streams.wire.errors import Unavailable
 from streams.wire.ids import new_id
+
+_TRIES = 3
+"""How often a login looks for the user of an identity, which may be bound and unbound meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,16 @@ async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
     # the row of the user.
     async with call.services.logins.hold(proven.identity):
         start = _start(call, block)
-        entry = await _enter_known(call, proven, start)
-        if entry is None and not proven.creates_user:
-            raise AccountAuthFailed
-        if entry is None:
-            await count_sign_up(call)
-            entry = await _sign_up(call, proven, start) or await _enter_known(call, proven, start)
-    if entry is None:
-        raise Unavailable("the account changed during the login")
-    return entry
+        for number in range(_TRIES):
+            if (entry := await _enter_known(call, proven, start)) is not None:
+                return entry
+            if not proven.creates_user:
+                raise AccountAuthFailed
+            if number == 0:
+                await count_sign_up(call)
+            if (entry := await _sign_up(call, proven, start)) is not None:
+                return entry
+    raise Unavailable("the account changed during the login")
 
 
 async def count_sign_up(call: Call) -> None:
@@ -121,14 +125,11 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | Non
     services, app_id, identity = call.services, call.app_id, proven.identity
     session, now, made = start.session, start.now, None
     async with _statements(call, proven) as conn:
-        if proven.receives_mail:
-            await emails.lock_owner(conn, identity)
         account = await logins.enter(conn, identity, session=session, now=now, cuid=start.cuid)
         if account is None:
             return None
         uid = account.user.uid
         if account.user.status == "active":
-            # Sessions before tokens, as everywhere, so that two transactions of one user cannot block each other.
             keep_newest = _auth(call).sessions_per_user
             await logins.trim_sessions(conn, app_id, uid, cache=services.sessions, now=now, keep_newest=keep_newest)
             made = await _prepare(call, conn, proven, uid=uid, now=now)

@@ -14,8 +14,7 @@ async def first_proof(
     """Record that the address `identity` is proven by a code. Return whether it was not before.
 
     Whoever signed up with the address may not be its owner. So password, other identities, sessions, codes and
-    tokens of the account end, except the session `keep`. `conn` is in a transaction that has locked the identities
-    of the user.
+    tokens of the account end, except the session `keep`. `conn` is in a transaction that has locked the user.
     """
     app_id, address = identity.app_id, identity.social_id
     uid = await emails.unverified_owner(conn, app_id, address=address)

@@ -1,7 +1,7 @@
 """The logout endpoint (§4.2)."""
 
 from app.http.endpoint import Call
-from storage import bp_auth, sessions
+from storage import bp_auth, sessions, users
 
 
 async def logout(call: Call) -> None:
@@ -13,6 +13,7 @@ async def logout(call: Call) -> None:
     session_id = call.caller.session_id
     assert session_id is not None, "the access rule of the endpoint guarantees a session"
     async with call.services.database.transaction() as conn:
+        await users.lock(conn, call.app_id, call.caller.user)
         await sessions.end(
             conn,
             call.app_id,

@@ -13,7 +13,7 @@ from app.accounts.proofs import Proven
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.password_hashing import Checked
-from storage import bp_auth, codes, identities, passwords, sessions
+from storage import bp_auth, codes, identities, passwords, sessions, users
 from storage.identities import Identity
 from storage.kinds.auth import AUTH
 from storage.passwords import PasswordOwner
@@ -91,6 +91,7 @@ async def change_password(call: Call, body: Body[PasswordChange]) -> None:
         raise AccountAuthFailed("origin_password is wrong")
     new_hash = await call.services.passwords.hash(body.password.get_secret_value())
     async with call.services.database.transaction() as conn:
+        await users.lock(conn, app_id, uid)
         if not await passwords.change(conn, app_id, uid, old_hash=old_hash, new_hash=new_hash, now=now):
             raise AccountAuthFailed("origin_password is wrong")
         await sessions.end(conn, app_id, uid, cache=call.services.sessions, now=now, keep=call.caller.session_id)

@@ -16,7 +16,7 @@ async def unlink(services: Services, conn: Connection, identity: Identity, *, ui
     Raises `LastWayIn` if the user could not log in without it. `conn` is in a transaction. The caller ends the
     sessions that were made with the identity.
     """
-    # With their rows locked, the user loses and gains no other identity and no password until the transaction ends.
+    # With its row locked, the user loses and gains no identity and no password until the transaction ends.
     account = await identities.lock_account(conn, identity.app_id, uid)
     if account is None or not any(_is(identity, linked) for linked in account.identities):
         return False
