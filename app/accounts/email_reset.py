@@ -59,14 +59,19 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
 
 
 async def send_reset(services: Services, job: SendReset) -> None:
-    """Send the link with which a new password can be set, if the address belongs to a user."""
+    """Send the link with which a new password can be set, if the address belongs to a user.
+
+    A frozen account gets one only if its address is not proven: whoever froze it may not be the owner.
+    """
     app_id, request, now = job.app_id, job.request(services.keyring), services.clock.now(job.app_id)
     config = sending_config(services, app_id)
     async with services.database.transaction() as conn:
         uid = await identities.user_of(conn, identity_of(app_id, request.address))
         user = None if uid is None else await users.lock(conn, app_id, uid)
-        if uid is None or user is None or user.status != "active":
-            return  # A reset would end the sessions with which a frozen account can be recovered.
+        if uid is None or user is None:
+            return
+        if user.status == "frozen" and (await emails.find(conn, app_id, uid)).verified:
+            return  # A reset would end the sessions with which the account can be recovered.
         code = await services.codes.issue(
             conn, app_id, RESET, request.address, now=now, for_s=config.reset_s, uid=uid
         )
@@ -90,7 +95,8 @@ async def send_reset(services: Services, job: SendReset) -> None:
 async def reset_password(call: Call, body: Body[ResetPassword]) -> None:
     """Set a new password with the code of a mail.
 
-    All sessions of the user end. If the address was not verified before, all other ways to log in are removed.
+    All sessions of the user end. If the address was not verified before, all other ways to log in are removed, and
+    a frozen account is recovered.
     """
     email_config(call.services, call.app_id)
     address = None if body.email is None else address_in(call, body.email, field="email")

@@ -3,9 +3,10 @@
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from app.accounts.errors import AccountAuthFailed
-from app.accounts.first_proof import first_proof
+from app.accounts.first_proof import end_unproven_freeze, first_proof
 from app.accounts.infos import Identifiers
 from app.accounts.proofs import Proven
 from app.accounts.sign_in import details_from
@@ -125,7 +126,7 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | Non
     services, app_id, identity = call.services, call.app_id, proven.identity
     session, now, made = start.session, start.now, None
     async with _statements(call, proven) as conn:
-        account = await logins.enter(conn, identity, session=session, now=now, cuid=start.cuid)
+        account = await _begin_session(conn, proven, start)
         if account is None:
             return None
         uid = account.user.uid
@@ -138,6 +139,14 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | Non
     if account.user.status == "frozen":
         raise DeactivationPending(account.user, now=now)
     return _entered(call, identity, Entry(account, False, start.token, made))  # noqa: FBT003
+
+
+async def _begin_session(conn: Connection, proven: Proven, start: _Start) -> Account | None:
+    begin = partial(logins.enter, conn, proven.identity, session=start.session, now=start.now, cuid=start.cuid)
+    account = await begin()
+    if account is None or account.user.status != "frozen" or not proven.receives_mail:
+        return account
+    return await begin() if await end_unproven_freeze(conn, proven.identity) else account
 
 
 def _statements(call: Call, proven: Proven) -> AbstractAsyncContextManager[Connection]:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from app.services import Services
-from storage import bp_auth, codes, emails, sessions
+from storage import bp_auth, codes, emails, freezes, sessions
 from storage.identities import Identity
 from storage.postgres import Connection
 
@@ -14,7 +14,8 @@ async def first_proof(
     """Record that the address `identity` is proven by a code. Return whether it was not before.
 
     Whoever signed up with the address may not be its owner. So password, other identities, sessions, codes and
-    tokens of the account end, except the session `keep`. `conn` is in a transaction that has locked the user.
+    tokens of the account end, except the session `keep`, and so does a freeze. `conn` is in a transaction that has
+    locked the user.
     """
     app_id, address = identity.app_id, identity.social_id
     uid = await emails.unverified_owner(conn, app_id, address=address)
@@ -25,4 +26,19 @@ async def first_proof(
     await bp_auth.revoke(conn, app_id, uid)
     await emails.drop_unproven(conn, app_id, uid)
     await emails.mark_verified(conn, app_id, address=address, now=now)
+    await freezes.recover(conn, app_id, uid)
+    return True
+
+
+async def end_unproven_freeze(conn: Connection, identity: Identity) -> bool:
+    """End the freeze of an account whose address was not proven before. Return whether that was so.
+
+    Otherwise, whoever signed up with the address could keep its owner out by freezing the account. A login calls
+    this before its session begins, and `first_proof` after that. `conn` is in a transaction that has locked the
+    user.
+    """
+    uid = await emails.unverified_owner(conn, identity.app_id, address=identity.social_id)
+    if uid is None:
+        return False
+    await freezes.recover(conn, identity.app_id, uid)
     return True

@@ -14,7 +14,7 @@ from tests.app.accounts.mailbox import (
     refusal,
     session_of,
 )
-from tests.app.accounts.people import bind, player
+from tests.app.accounts.people import bind, new_user, player
 
 
 async def test_a_code_logs_in_and_creates_the_user(box: Mailbox):
@@ -77,15 +77,25 @@ async def test_wrong_passwords_and_unknown_addresses_are_refused_alike(box: Mail
     assert wrong[1]["error"]["message"] == ("account.auth_failed: user does not exist or the password is wrong")
 
 
-@pytest.mark.parametrize("by", ["code", "reset"])
-async def test_the_first_proof_of_an_address_ends_what_was_made_without_it(box: Mailbox, by):
+@pytest.mark.parametrize("frozen", [False, True], ids=["active", "frozen"])
+@pytest.mark.parametrize("by", ["code", "bp_auth", "reset"])
+async def test_the_first_proof_of_an_address_ends_what_was_made_without_it(box: Mailbox, by, frozen):
     address = new_address()
     attacker = session_of(await box.sign_up(address))
     other = player()
     assert (await bind(box.server, attacker, other))[0] == 200
     stolen = await box.post("login", other)
+    if frozen:
+        assert await box.post("me/deactivate", None, **attacker) == (200, None)
     if by == "code":
         status, reply = await box.code_login(address, await box.code(address, nth=2))
+    elif by == "bp_auth":
+        _, session = await new_user(box.server)
+        body = {"email": address, "platform": "ios", "verify_code": await box.code(address, nth=2)}
+        status, reply = await box.post("me/email", body, **session)
+        assert refusal((status, reply)) == (400, "account.email_already_exists")
+        status, reply = await box.post("login", {"bp_auth_token": reply["bp_auth"]["bp_auth_token"]})
+    if by != "reset":
         assert (status, reply["user"]["email"]["verified"]) == (200, True)
         assert reply["user"]["social_accounts"] == []
         assert (await box.me(session_of((status, reply))))[0] == 200
@@ -96,6 +106,8 @@ async def test_the_first_proof_of_an_address_ends_what_was_made_without_it(box: 
     assert refusal(await box.login(address)) == (400, "account.auth_failed")
     for session in (attacker, session_of(stolen)):
         assert refusal(await box.me(session)) == (400, "account.invalid_session")
+        recovery = await box.post("me/deactivate/recover", None, **session)
+        assert refusal(recovery) == (400, "account.invalid_session")
     status, separate = await box.post("login", other)
     assert separate["user"]["is_new_user"] is True
     assert refusal(await box.post("login", {"bp_auth_token": stolen[1]["bp_auth"]["bp_auth_token"]}))[0] == 400
