@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from storage import users
-from storage.identities import Identity
+from storage.identities import Identity, link
 from storage.postgres import Connection, TransactionConflict, on_conflict
 
 PLATFORM = "email"
@@ -90,7 +90,7 @@ async def unverified_owner(conn: Connection, app_id: str, *, address: str) -> st
 
 
 class AddressTaken(Exception):
-    """The address belongs to another user."""
+    """The address belongs to another user, or the user cannot have one."""
 
 
 async def lock_with_claimant(conn: Connection, app_id: str, uid: str, *, address: str) -> None:
@@ -114,14 +114,19 @@ update sessions set social_id = $4 where app_id = $1 and uid = $2 and platform =
 """
 
 
-async def replace(conn: Connection, app_id: str, uid: str, *, old: str, new: str, now: datetime) -> None:
-    """Replace the user's current address with a proven one. Raises `AddressTaken`, which ends the transaction.
+async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, old: str, now: datetime) -> None:
+    """Make a proven address that with which a user logs in. Raises `AddressTaken`, which ends the transaction.
 
-    Sessions that were made with the former address continue as those of the new one.
+    `old` is the address that it replaces, or empty. Sessions that were made with that continue as those of the new
+    one.
     """
+    if not old:
+        if await link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True) != "linked":
+            raise AddressTaken
+        return
     with on_conflict("identities_pkey", AddressTaken):
-        await conn.execute(_RENAME, app_id, uid, old, new, now)
-    await conn.execute(_RENAME_SESSIONS, app_id, uid, old, new)
+        await conn.execute(_RENAME, app_id, uid, old, address, now)
+    await conn.execute(_RENAME_SESSIONS, app_id, uid, old, address)
 
 
 async def free(conn: Connection, app_id: str, uid: str, *, address: str) -> None:

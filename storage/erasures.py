@@ -42,6 +42,7 @@ DELETED: Mapping[str, str] = {
             and failure.app_id = $1 and failure.social_id = i.social_id
             and failure.platform in (i.platform, i.platform || '_password', i.platform || '_code'))""",
     "pending_emails": "delete from pending_emails where app_id = $1 and uid = $2",
+    "earlier_emails": "delete from earlier_emails where app_id = $1 and uid = $2",
     "passwords": "delete from passwords where app_id = $1 and uid = $2",
     "login_networks": "delete from login_networks where app_id = $1 and uid = $2",
     "identities": "delete from identities where app_id = $1 and uid = $2",

@@ -149,6 +149,14 @@ async def pending_emails(conn: Connection, app_id: str, uid: str) -> list[dict[s
     return [dict(row) for row in await conn.fetch(_PENDING_EMAILS, app_id, uid)]
 
 
+_EARLIER_EMAILS = "select address, replaced_at from earlier_emails where app_id = $1 and uid = $2 order by 2, 1"
+
+
+async def earlier_emails(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    """Return the addresses that the user had before and can restore."""
+    return [dict(row) for row in await conn.fetch(_EARLIER_EMAILS, app_id, uid)]
+
+
 _NETWORKS = "select network, last_used_at from login_networks where app_id = $1 and uid = $2 order by network"
 
 

@@ -75,7 +75,7 @@ async def _reset_form(call: Call, code: str, *, refused: bool = False) -> web.Re
 
 
 async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
-    """Open the page that ends all sessions.
+    """Open the page that says what "this was not me" does.
 
     Opening it changes nothing, because programs that scan mails also open their links.
     """
@@ -84,8 +84,9 @@ async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
     except InvalidParameter:
         return broken_page(call)
     labels = texts(call)
+    effect = labels["not_me_frees" if named.frees else "not_me_more"]
     form = (
-        f"<p>{escape(labels['not_me_more'].format(email=named.address))}</p>"
+        f"<p>{escape(effect.format(email=named.address))}</p>"
         '<form method="post" action="/account/not-me">'
         f'<input type="hidden" name="token" value="{escape(query.token)}">'
         f"<button>{escape(labels['not_me_button'])}</button></form>"
@@ -94,14 +95,17 @@ async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
 
 
 async def not_me(call: Call, body: RawBody) -> web.Response:
-    """End all sessions of an account whose owner did not make a change."""
+    """End all sessions of an account, and delete its password.
+
+    A verified email address that was changed or removed is restored.
+    """
     try:
         named = read_token(call.services, _form(body, "token"))
     except InvalidParameter:
         return broken_page(call)
     async with call.services.database.transaction() as conn:
-        await refuse_changes(call.services, conn, named)
-    return message_page(call, named.app_id, "not_me_done")
+        outcome = await refuse_changes(call.services, conn, named)
+    return message_page(call, named.app_id, f"not_me_{outcome}")
 
 
 def _form(body: bytes, name: str) -> str:

@@ -15,6 +15,7 @@ from app.services import Services
 from storage import emails
 from storage.jobs import enqueue
 from storage.kinds.apps import APPS
+from storage.kinds.email import Template
 from storage.mail import MailContent, SendMail
 from storage.postgres import Connection
 from streams.wire.codec import dumps
@@ -71,7 +72,8 @@ async def send(
     a line break into the subject.
     """
     config = sending_config(services, app_id)
-    tag, template = chosen(purpose, language, getattr(config.templates, purpose))
+    translations: Mapping[str, Template] = getattr(config.templates, purpose)
+    tag, template = chosen(purpose, language, translations, has_not_me_link="NotMeLink" in values)
     app = services.configs.singleton(APPS, app_id).title or app_id
     given = {"App": app, "Email": to, **values}
     subject = render(template.subject, given)
@@ -99,15 +101,20 @@ async def send_notice(
 
 
 async def notify(services: Services, conn: Connection, app_id: str, uid: str, event: str, *, language: str) -> None:
-    """Send a notice to the verified address of a user, if there is one and the app can send mails with links."""
+    """Send a notice to the verified address of a user, if there is one and the app can send mails."""
+    addresses = await emails.find(conn, app_id, uid)
+    if addresses.verified and sends_mails(services, app_id):
+        await send_notice(services, conn, app_id, uid, event, to=addresses.current, language=language)
+
+
+def sends_mails(services: Services, app_id: str) -> bool:
+    """Return whether the app can send mails with links."""
     try:
         sending_config(services, app_id)
         public_link(services, "")
     except ConfigInvalid:
-        return
-    addresses = await emails.find(conn, app_id, uid)
-    if addresses.verified:
-        await send_notice(services, conn, app_id, uid, event, to=addresses.current, language=language)
+        return False
+    return True
 
 
 def _escaped(value: Any) -> Any:

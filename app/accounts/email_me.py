@@ -21,7 +21,7 @@ from app.accounts.ways_in import unlink
 from app.http.endpoint import Call
 from app.http.errors import DeactivationPending
 from app.http.inputs import Body
-from storage import bp_auth, codes, emails, identities, sessions
+from storage import bp_auth, codes, earlier_emails, emails, identities, sessions
 from storage.bp_auth import BpAuth
 from storage.codes import LOGIN_EMAIL, VERIFY_LINK, RightCode
 from storage.emails import Addresses, identity_of
@@ -168,6 +168,8 @@ async def unbind_email(call: Call) -> None:
             return
         identity = identity_of(app_id, addresses.current)
         await notify(services, conn, app_id, uid, "address_removed", language=language_of(call))
+        if addresses.verified:
+            await earlier_emails.keep(conn, app_id, uid, address=addresses.current, now=now)
         await unlink(services, conn, identity, uid=uid)
         await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
         await bp_auth.revoke_for(conn, identity)

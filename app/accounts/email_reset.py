@@ -10,6 +10,7 @@ from app.accounts.email_addresses import MAX_CHARACTERS, ClientPlatform, address
 from app.accounts.email_mails import CustomVariables, notify, reset_link, reset_page, send
 from app.accounts.email_texts import language_of
 from app.accounts.first_proof import first_proof
+from app.accounts.not_me import not_me_link
 from app.accounts.password_rules import Password, check_password
 from app.http.endpoint import Call
 from app.http.inputs import Body
@@ -80,6 +81,8 @@ async def send_reset(services: Services, job: SendReset) -> None:
             "Link": reset_link(services, app_id, code),
             "CustomVariables": request.custom_variables,
         }
+        if services.settings.has_public_url:  # The page of the link may be one of the app.
+            values["NotMeLink"] = not_me_link(services, app_id, uid, address=request.address, frees=False)
         await send(
             services,
             conn,

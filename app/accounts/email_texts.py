@@ -11,7 +11,8 @@ from streams.wire.codec import loads
 
 Purpose = Literal["login_email", "sign_up_email", "verify", "reset", "notice"]
 """What a mail is for: a field of the templates in the config."""
-_LINKS = {"{{.Link}}", "{{.NotMeLink}}"}
+_NOT_ME = "{{.NotMeLink}}"
+_LINKS = {"{{.Link}}", _NOT_ME}
 _TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").read_bytes())
 """By language: for each mail its subject and its paragraphs, the texts of `events`, and those of `pages`."""
 _MOST_TAGS = 10
@@ -40,15 +41,19 @@ def preferred(accepted: str, available: Mapping[str, object]) -> str | None:
     return None
 
 
-def built_in(purpose: Purpose, accepted: str) -> tuple[str, Template]:
+def built_in(purpose: Purpose, accepted: str, *, has_not_me_link: bool) -> tuple[str, Template]:
     """Return the language and the template of a built-in mail."""
     language = language_for(accepted)
     subject, *paragraphs = _TEXTS[language][purpose]
+    if paragraphs[-1] == _NOT_ME and not has_not_me_link:
+        paragraphs = paragraphs[:-2]  # The one before introduces the link.
     html = "".join(map(_paragraph, paragraphs))
     return language, Template(subject=subject, text="\n\n".join(paragraphs) + "\n", html=_HTML % (language, html))
 
 
-def chosen(purpose: Purpose, accepted: str, translations: Mapping[str, Template]) -> tuple[str, Template]:
+def chosen(
+    purpose: Purpose, accepted: str, translations: Mapping[str, Template], *, has_not_me_link: bool
+) -> tuple[str, Template]:
     """Return the language, empty if it is unknown, and the template that fits best.
 
     Those of the operator come before the built-in ones: the reader's language, then the default.
@@ -58,7 +63,7 @@ def chosen(purpose: Purpose, accepted: str, translations: Mapping[str, Template]
         return language, named[language]
     if DEFAULT in translations:
         return "", translations[DEFAULT]
-    return built_in(purpose, accepted)
+    return built_in(purpose, accepted, has_not_me_link=has_not_me_link)
 
 
 def language_for(accepted: str) -> str:

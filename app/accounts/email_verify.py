@@ -1,12 +1,11 @@
 """The link that verifies an address, and whether the address of a user is verified (§3.2, §4.7)."""
 
-from datetime import datetime
-
 from aiohttp import web
 from pydantic import Field
 
 from app.accounts.email_addresses import MAX_CHARACTERS, email_config, normalised
-from app.accounts.email_mails import with_query
+from app.accounts.email_mails import send_notice, sends_mails, with_query
+from app.accounts.email_texts import language_of
 from app.accounts.hosted import broken_page, message_page
 from app.http.endpoint import Call
 from app.http.html import wants_html
@@ -14,10 +13,9 @@ from app.http.inputs import Query
 from app.http.limits import check_address
 from app.http.replies import Empty
 from app.services import Services
-from storage import bp_auth, emails, identities
+from storage import bp_auth, earlier_emails, emails
 from storage.codes import VERIFY_LINK, CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
 from storage.emails import identity_of
-from storage.postgres import Connection
 from streams.wire.codec import ZERO_TIME, rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
@@ -78,15 +76,18 @@ async def verify_head(call: Call) -> None:
 
 async def _verified(call: Call, query: VerifyQuery) -> RightCode:
     try:
-        return await verify_address(call.services, query)
+        return await verify_address(call.services, query, language=language_of(call))
     except CodeInvalid:
         # Only wrong codes are counted, so that no limit can keep anybody from opening a valid link.
         await check_address(call.services, call.app_limits, call.request, call.caller, name="email_address")
         raise
 
 
-async def verify_address(services: Services, query: VerifyQuery) -> RightCode:
-    """Verify the address of a code. If the address was pending, it becomes the current one of the user."""
+async def verify_address(services: Services, query: VerifyQuery, *, language: str) -> RightCode:
+    """Verify the address of a code. If the address was pending, it becomes the current one of the user.
+
+    `language` is that of the notice to the address that it replaces.
+    """
     async with services.database.connection() as conn:
         right = await services.codes.find(
             conn, VERIFY_LINK, code=query.verify_code, now=services.clock.now, field="verify_code"
@@ -102,23 +103,19 @@ async def verify_address(services: Services, query: VerifyQuery) -> RightCode:
             return right
         if address != addresses.pending:
             raise CodeInvalid("verify_code is for an address that the user no longer has")
+        old = addresses.current
         try:
-            await _make_current(conn, app_id, uid, address=address, old=addresses.current, now=now)
+            await emails.set_current(conn, app_id, uid, address=address, old=old, now=now)
         except emails.AddressTaken:
             raise CodeInvalid("verify_code is for an address that now belongs to another user") from None
+        await emails.drop_pending(conn, app_id, uid)
+        if old:
+            await bp_auth.revoke_for(conn, identity_of(app_id, old))
+        if addresses.verified:
+            await earlier_emails.keep(conn, app_id, uid, address=old, now=now)
+            if sends_mails(services, app_id):
+                await send_notice(services, conn, app_id, uid, "address_changed", to=old, language=language)
     return right
-
-
-async def _make_current(
-    conn: Connection, app_id: str, uid: str, *, address: str, old: str, now: datetime
-) -> None:
-    """Make a pending address that is proven the user's own. Raises `AddressTaken`."""
-    if old:
-        await emails.replace(conn, app_id, uid, old=old, new=address, now=now)
-        await bp_auth.revoke_for(conn, identity_of(app_id, old))
-    elif await identities.link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True) != "linked":
-        raise emails.AddressTaken
-    await emails.drop_pending(conn, app_id, uid)
 
 
 def _check_address(services: Services, right: RightCode, email: str | None) -> None:

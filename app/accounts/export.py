@@ -62,8 +62,10 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         sessions = await exports.sessions(conn, export.app_id, export.uid)
         networks = await exports.login_networks(conn, export.app_id, export.uid)
         pending = await exports.pending_emails(conn, export.app_id, export.uid)
-    head = (dumps(account), dumps(identities), dumps(pending), dumps(sessions), dumps(networks))
-    yield b'{"account":%b,"identities":%b,"pending_emails":%b,"sessions":%b,"login_networks":%b' % head
+        earlier = await exports.earlier_emails(conn, export.app_id, export.uid)
+    yield b'{"account":%b,"identities":%b' % (dumps(account), dumps(identities))
+    yield b',"pending_emails":%b,"earlier_emails":%b' % (dumps(pending), dumps(earlier))
+    yield b',"sessions":%b,"login_networks":%b' % (dumps(sessions), dumps(networks))
     yield b',"conversations":['
     after, separator = "", b""
     while found := await _conversations(services, export, after):

@@ -1,19 +1,26 @@
 """The links in mails with which the owner of an address reports that somebody else has changed the account."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
+from typing import Literal
 from urllib.parse import quote
 
 from app.accounts.mail_links import public_link
 from app.services import Services
-from storage import bp_auth, codes, emails, freezes, passwords, sessions
-from storage.postgres import Connection
+from storage import bp_auth, codes, earlier_emails, emails, freezes, identities, passwords, sessions
+from storage.emails import AddressTaken, identity_of
+from storage.identities import Identity
+from storage.postgres import Connection, TransactionConflict
 from storage.secrets import DecryptionFailed
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
 
-_LIFETIME = timedelta(days=7)
+_LIFETIME = earlier_emails.RESTORABLE
 _AAD = "accounts/not_me"
+
+Outcome = Literal["done", "gone", "taken"]
+"""`gone`: the account does not have the address of the link any more, so nothing was done. `taken`: an earlier
+address was not restored, because it belongs to another user; the rest was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +53,61 @@ def read_token(services: Services, token: str) -> NotMe:
     return NotMe(app_id, uid, address, frees)
 
 
-async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> None:
+async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> Outcome:
     """End all sessions and the freeze of the account, and revoke its codes and tokens. `conn` is in a transaction.
 
     The password is deleted, so that whoever has changed the account cannot log in again. The owner of the address
     can set a new one by mail, unless the mail asked to confirm the address, which is then removed from the account.
+    If the account had the address before and it was proven, it becomes that of the account again.
+
+    A link whose address is not, or does not become, that of the account does nothing. Otherwise somebody who had
+    the account for a while could end its sessions for as long as the link is valid.
     """
-    app_id, uid, now = named.app_id, named.uid, services.clock.now(named.app_id)
-    addresses = await emails.lock(conn, app_id, uid)
+    app_id, uid, address = named.app_id, named.uid, named.address
+    now = services.clock.now(app_id)
+    await emails.lock_with_claimant(conn, app_id, uid, address=address)
+    addresses = await emails.find(conn, app_id, uid)
+    was_replaced = (
+        not named.frees
+        and address != addresses.current
+        and await earlier_emails.is_restorable(conn, app_id, uid, address=address, now=now)
+    )
+    if address not in {addresses.current, addresses.pending} and not was_replaced:
+        return "gone"
     await sessions.end(conn, app_id, uid, cache=services.sessions, now=now)
     await codes.revoke(conn, app_id, uid, now=now)
     await bp_auth.revoke(conn, app_id, uid)
     await emails.drop_pending(conn, app_id, uid)
     await freezes.recover(conn, app_id, uid)
-    if addresses.current == named.address:
+    if was_replaced and not await _restored(services, conn, named, replaces=addresses.current, now=now):
+        return "taken"
+    if was_replaced or address == addresses.current:
         await passwords.delete(conn, app_id, uid)
-        if named.frees:
-            await emails.free(conn, app_id, uid, address=named.address)
+    if named.frees:
+        await emails.free(conn, app_id, uid, address=address)
+    return "done"
+
+
+async def _restored(services: Services, conn: Connection, named: NotMe, *, replaces: str, now: datetime) -> bool:
+    """Make an earlier address that of the account again. Return false if it belongs to another user.
+
+    A user who has only signed up with it, without a proof, loses it.
+    """
+    app_id, uid, identity = named.app_id, named.uid, identity_of(named.app_id, named.address)
+    claimant = await emails.unverified_owner(conn, app_id, address=named.address)
+    if claimant is not None:
+        await _take_from(services, conn, identity, uid=claimant, now=now)
+    elif await identities.user_of(conn, identity) is not None:
+        return False
+    try:
+        await emails.set_current(conn, app_id, uid, address=named.address, old=replaces, now=now)
+    except AddressTaken:
+        raise TransactionConflict from None  # Somebody has signed up with it meanwhile.
+    await earlier_emails.forget_since(conn, app_id, uid, address=named.address)
+    return True
+
+
+async def _take_from(services: Services, conn: Connection, identity: Identity, *, uid: str, now: datetime) -> None:
+    await sessions.end(conn, identity.app_id, uid, cache=services.sessions, now=now, identity=identity)
+    await bp_auth.revoke_for(conn, identity)
+    await emails.free(conn, identity.app_id, uid, address=identity.social_id)

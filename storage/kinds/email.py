@@ -50,7 +50,8 @@ class Templates(Model):
     verify: Translations = Field(default_factory=dict)
     """The link that verifies an address, `{{.Link}}`, and one to refuse that, `{{.NotMeLink}}`."""
     reset: Translations = Field(default_factory=dict)
-    """The link to a new password, `{{.Link}}`, and its code, `{{.Code}}`."""
+    """The link to a new password, `{{.Link}}`, its code, `{{.Code}}`, and a link that ends all sessions,
+    `{{.NotMeLink}}`."""
     notice: Translations = Field(default_factory=dict)
     """The news of a change of the account, `{{.Event}}`, and a link that ends all sessions, `{{.NotMeLink}}`."""
 

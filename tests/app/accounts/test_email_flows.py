@@ -1,8 +1,7 @@
-"""Bind, change and loss of an email address, new passwords by mail, and "this was not me" (§3.2, §4.7)."""
+"""Bind, change and loss of an email address, and new passwords by mail (§3.2, §4.7)."""
 
 import asyncio
 import re
-from urllib.parse import parse_qs, urlsplit
 
 from tests.app.accounts.error_causes import AUTH
 from tests.app.accounts.mailbox import (
@@ -214,26 +213,6 @@ async def test_the_link_of_an_app_leads_to_its_pages(box: Mailbox):
         assert response.headers["Location"] == "https://app.example/welcome?a=1&verified=true#top"
     await box.post("email/forgot_password", {"email": address, "platform": "website"})
     assert link_in(await box.mail(address, nth=2)).startswith("https://app.example/reset?random_code=")
-
-
-async def test_who_did_not_sign_up_frees_the_address(box: Mailbox):
-    address = new_address()
-    attacker = session_of(await box.sign_up(address))
-    mail = await box.mail(address)
-    assert (await box.get(path_of(link_in(mail))))[0] == 200
-    link = path_of(link_in(mail, nth=1))
-    assert link.startswith("/account/not-me?token=")
-    async with box.server.http.get(box.server.url + link) as response:
-        assert (response.status, response.content_type) == (200, "text/html")
-    assert (await box.me(attacker))[0] == 200
-    token = parse_qs(urlsplit(link).query)["token"][0]
-    async with box.server.http.post(f"{box.server.url}/account/not-me", data={"token": token}) as response:
-        assert response.status == 200
-    assert refusal(await box.me(attacker)) == (400, "account.invalid_session")
-    assert (await box.post("detect", {"email": address}))[1]["email_data"]["exists"] is False
-    forged = token[:-8] + ("A" * 8)
-    async with box.server.http.post(f"{box.server.url}/account/not-me", data={"token": forged}) as response:
-        assert response.status == 400
 
 
 async def test_the_page_of_this_server_sets_a_new_password(box: Mailbox):

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from app.accounts.retention import remove_expired_sign_ins
+from storage import earlier_emails
 from storage.audit import COMMAND
 from storage.jobs import RemoveExpiredSignIns
 from tests.app.accounts.people import ask, enter, login, player
@@ -52,9 +53,12 @@ async def test_traces_of_one_address_are_limited(server):
     assert len(await failures(server)) == 3
 
 
-async def test_traces_and_expired_tokens_are_deleted(server):
-    await enter(server, player())
+async def test_traces_expired_tokens_and_earlier_addresses_are_deleted(server):
+    reply, _ = await enter(server, player())
     await login(server, REFUSED)
+    async with server.services.database.connection() as conn:
+        now, uid = server.services.clock.now("default"), reply["user"]["uid"]
+        await earlier_emails.keep(conn, "default", uid, address="ada@example.com", now=now)
     for days, left in ((6, 1), (8, 0)):
         at = datetime.now(UTC) + timedelta(days=days)
         await ask(server, "POST", "/dev/clock", json={"app": "default", "at": at.isoformat()})
@@ -62,6 +66,7 @@ async def test_traces_and_expired_tokens_are_deleted(server):
         assert len(await failures(server)) == left
         async with server.services.database.connection() as conn:
             assert await conn.fetchval("select count(*) from bp_auth_tokens") == 0
+            assert await conn.fetchval("select count(*) from earlier_emails") == left
     await ask(server, "POST", "/dev/clock", json={"app": "default", "at": None})
 
 

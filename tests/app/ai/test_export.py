@@ -9,7 +9,7 @@ import pytest
 from app.accounts.export import export_user
 from app.services import Services
 from app.worker import run_jobs
-from storage import emails, login_networks
+from storage import earlier_emails, emails, login_networks
 from storage.jobs import ExportUser
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
@@ -79,6 +79,9 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
         await emails.set_pending(
             conn, "default", talk.uid, address="ada@example.com", now=services.clock.now("default")
         )
+        await earlier_emails.keep(
+            conn, "default", talk.uid, address="countess@example.com", now=services.clock.now("default")
+        )
     speech = [f"speech/default/20261122/{talk.uid}/{n}.mp3" for n in range(10_000, 20_001)]
     speech.append(f"speech/default/20261123/{talk.uid}/one.mp3")
     for key in speech:
@@ -96,6 +99,7 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
     assert [identity["platform"] for identity in data["identities"]] == ["device"]
     assert [known["network"] for known in data["login_networks"]] == ["198.51.100.0/24"]
     assert [waiting["address"] for waiting in data["pending_emails"]] == ["ada@example.com"]
+    assert [earlier["address"] for earlier in data["earlier_emails"]] == ["countess@example.com"]
     assert data["speech"] == speech
     assert len({one["conversation_id"] for one in data["conversations"]}) == len(data["conversations"]) == MANY + 1
     (own,) = (one for one in data["conversations"] if one["conversation_id"] == talk.conversation_id)

@@ -1,0 +1,176 @@
+"""The link "this was not me" of mails about an account: what its page says, and what it does."""
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.app.accounts.mailbox import (
+    NEW_PASSWORD,
+    PASSWORD,
+    Mailbox,
+    link_in,
+    new_address,
+    path_of,
+    refusal,
+    session_of,
+)
+from tests.app.accounts.people import bind, me, new_user, player
+
+ENDED = (400, "account.invalid_session")
+NOBODY = (400, "account.auth_failed")
+Session = dict[str, str]
+
+
+async def new_owner(box: Mailbox) -> tuple[str, Session]:
+    """Sign up with an address and a password, and prove the address."""
+    address = new_address()
+    session = session_of(await box.sign_up(address))
+    assert (await box.get(path_of(link_in(await box.mail(address)))))[0] == 200
+    return address, session
+
+
+async def change(box: Mailbox, session: Session, new: str) -> None:
+    """Change the address of a user, and open the link that proves the new one."""
+    assert await box.post("me/email", {"email": new, "platform": "ios"}, "PUT", **session) == (200, None)
+    assert await box.get(path_of(link_in(await box.mail(new)))) == (200, {})
+
+
+async def say_not_me(box: Mailbox, mail: dict[str, Any], **headers: str) -> tuple[str, str]:
+    """Open the link in a mail and press its button. Return the texts of both pages."""
+    url = next(link_in(mail, nth=nth) for nth in (0, 1) if "/account/not-me" in link_in(mail, nth=nth))
+    async with box.server.http.get(url, headers=headers) as response:
+        assert (response.status, response.content_type) == (200, "text/html")
+        before = await response.text()
+    token = parse_qs(urlsplit(url).query)["token"][0]
+    async with box.server.http.post(f"{box.server.url}/account/not-me", data={"token": token}) as response:
+        assert response.status == 200
+        return before, await response.text()
+
+
+async def test_who_did_not_sign_up_frees_the_address(box: Mailbox):
+    address = new_address()
+    attacker = session_of(await box.sign_up(address))
+    mail = await box.mail(address)
+    assert (await box.get(path_of(link_in(mail))))[0] == 200
+    link = path_of(link_in(mail, nth=1))
+    assert link.startswith("/account/not-me?token=")
+    async with box.server.http.get(box.server.url + link) as response:
+        assert f"This removes {address} from the account" in await response.text()
+    assert (await box.me(attacker))[0] == 200
+    token = parse_qs(urlsplit(link).query)["token"][0]
+    forged = token[:-8] + ("A" * 8)
+    async with box.server.http.post(f"{box.server.url}/account/not-me", data={"token": forged}) as response:
+        assert response.status == 400
+    assert (await box.me(attacker))[0] == 200
+    await say_not_me(box, mail)
+    assert refusal(await box.me(attacker)) == ENDED
+    assert (await box.post("detect", {"email": address}))[1]["email_data"]["exists"] is False
+
+
+async def test_a_changed_address_is_restored_and_whoever_changed_it_has_nothing_left(box: Mailbox):
+    address, session = await new_owner(box)
+    uid, others = (await me(box.server, session))["uid"], new_address()
+    await change(box, session, others)
+    body = {"random_code": await box.reset_code(others, nth=2), "password": NEW_PASSWORD}
+    assert await box.post("email/reset_password", body) == (200, None)
+    session = session_of(await box.login(others, NEW_PASSWORD))
+    last = new_address()
+    await change(box, session, last)
+    news = await box.mail(address, nth=3)
+    assert "has a new email address" in news["text"]
+
+    before, after = await say_not_me(box, news, **{"Accept-Language": "de"})
+    assert "löschen sein Passwort" in before
+    assert f"gilt danach wieder {address}" in before
+    assert "All sessions have been ended." in after
+    assert refusal(await box.me(session)) == ENDED
+    for gone in (others, last):
+        assert refusal(await box.login(gone, NEW_PASSWORD)) == NOBODY
+    assert refusal(await box.login(address, PASSWORD)) == NOBODY
+    own = session_of(await box.code_login(address, await box.code(address, nth=4)))
+    user = await me(box.server, own)
+    assert (user["uid"], user["email"]) == (uid, {"email_address": address, "verified": True})
+
+    for nth in (3, 5):  # What the other addresses got: a new password, and a change of the address.
+        _, after = await say_not_me(box, await box.mail(others, nth=nth))
+        assert "There is nothing to do" in after
+    assert (await me(box.server, own))["email"]["email_address"] == address
+
+
+async def test_a_removed_address_is_restored(box: Mailbox):
+    address, session = await new_owner(box)
+    other = player()
+    assert (await bind(box.server, session, other))[0] == 200
+    session = session_of(await box.post("login", other))
+    assert await box.post("me/email", None, "DELETE", **session) == (200, None)
+    await say_not_me(box, await box.mail(address, nth=2))
+    assert refusal(await box.me(session)) == ENDED
+    session = session_of(await box.post("login", other))
+    assert (await me(box.server, session))["email"] == {"email_address": address, "verified": True}
+
+
+@pytest.mark.parametrize("proven", [False, True])
+async def test_an_earlier_address_is_taken_back_from_whoever_has_not_proven_it(box: Mailbox, proven):
+    address, session = await new_owner(box)
+    others = new_address()
+    await change(box, session, others)
+    if proven:
+        claimant = session_of(await box.code_login(address, await box.code(address, nth=4)))
+    else:
+        claimant = session_of(await box.sign_up(address))
+    _, after = await say_not_me(box, await box.mail(address, nth=3))
+    assert refusal(await box.me(session)) == ENDED
+    assert ("it belongs to another account now" in after) is proven
+    if proven:
+        assert (await me(box.server, claimant))["email"]["email_address"] == address
+        return
+    assert refusal(await box.me(claimant)) == ENDED
+    user = session_of(await box.code_login(address, await box.code(address, nth=5)))
+    assert (await me(box.server, user))["email"] == {"email_address": address, "verified": True}
+
+
+async def test_an_address_that_was_never_proven_is_not_restored(box: Mailbox):
+    address = new_address()
+    attacker = session_of(await box.sign_up(address))
+    await change(box, attacker, new_address())
+    _, after = await say_not_me(box, await box.mail(address, nth=2))
+    assert "There is nothing to do" in after
+    assert (await box.me(attacker))[0] == 200
+    assert (await box.post("detect", {"email": address}))[1]["email_data"]["exists"] is False
+
+
+async def test_the_link_expires_after_a_week(box: Mailbox):
+    address, session = await new_owner(box)
+    await change(box, session, new_address())
+    link = link_in(await box.mail(address, nth=3))
+    await box.later(7 * 86_400)
+    async with box.server.http.get(link) as response:
+        assert (response.status, "does not work" in await response.text()) == (400, True)
+
+
+async def test_the_mail_with_a_link_to_a_new_password_also_ends_all_sessions(box: Mailbox):
+    address, session = await new_owner(box)
+    code = await box.reset_code(address, nth=2)
+    before, _ = await say_not_me(box, await box.mail(address, nth=2))
+    assert "deletes its password" in before
+    assert refusal(await box.me(session)) == ENDED
+    assert refusal(await box.login(address)) == NOBODY
+    answer = await box.post("email/reset_password", {"random_code": code, "password": NEW_PASSWORD})
+    assert refusal(answer) == (400, "account.code_invalid")
+
+
+async def test_the_owner_of_an_address_that_somebody_else_entered_ends_that(box: Mailbox):
+    _, session = await new_user(box.server)
+    address = new_address()
+    await box.configure(code_login=False, activation=True)
+    try:
+        assert await box.post("me/email", {"email": address, "platform": "ios"}, **session) == (200, None)
+    finally:
+        await box.configure(code_login=True, activation=True)
+    mail = await box.mail(address)
+    await say_not_me(box, mail)
+    assert refusal(await box.me(session)) == ENDED
+    assert refusal(await box.get(path_of(link_in(mail)))) == (400, "account.code_invalid")
+    _, after = await say_not_me(box, mail)
+    assert "There is nothing to do" in after
