@@ -39,7 +39,8 @@ class Receipt(Model):
     """`confirm`: the user has confirmed the deactivation. `freeze_end`: the freeze has ended."""
     deactivated_at: str
     complete: bool
-    """False while conversations or files remain to be deleted, or tokens to be revoked."""
+    """False while conversations or files remain to be deleted, or tokens to be revoked, and while streams that
+    began before the deactivation may store something more."""
     erased_at: str | None = None
     """When everything was deleted. Missing before that."""
     deleted: dict[str, int]

@@ -74,7 +74,7 @@ class EraseUser(Job):
     app_id: str
     uid: str
     last: bool = False
-    """Whether this is the second run, for what requests stored that began before the deactivation."""
+    """Whether this is the second run, for what streams stored that began before the deactivation."""
 
 
 class RevokeToken(Job):
@@ -104,7 +104,7 @@ class Erasure:
     deleted: Mapping[str, int]
     """How many rows and files were deleted, by what they are."""
     erased_at: datetime | None
-    """`None` until everything is deleted."""
+    """`None` until everything is deleted, and no stream can store anything more."""
     revocations: tuple[Revocation, ...] = ()
 
     @property
@@ -209,10 +209,10 @@ where app_id = $1 and uid = $2
 
 
 async def record_erased(
-    conn: Connection, job: EraseUser, *, conversations: int, files: int, now: datetime | None
+    conn: Connection, job: EraseUser, *, conversations: int, files: int, erased_at: datetime | None
 ) -> None:
-    """Add to what was deleted. `now`: the time at which nothing was left, or `None` if something is."""
-    await conn.execute(_COUNT, job.app_id, job.uid, conversations, files, now)
+    """Add to what was deleted. `erased_at`: since when nothing is left, or `None` if something may be."""
+    await conn.execute(_COUNT, job.app_id, job.uid, conversations, files, erased_at)
 
 
 async def erase_later(conn: Connection, job: EraseUser, *, in_s: float) -> None:

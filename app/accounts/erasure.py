@@ -24,7 +24,8 @@ async def erase_user(services: Services, job: EraseUser) -> None:
     """Delete the conversations of a deactivated user, and the files of its text-to-speech streams.
 
     Streams that an app's server has started may still be running, so conversations with a running turn are deleted
-    after that. The job runs a second time once no request can be left that began before the deactivation.
+    after that. The job runs a second time once no stream can be left that began before the deactivation. Only then
+    the erasure is complete, because such a stream stores its audio at its end.
     """
     app_id, uid, now = job.app_id, job.uid, services.clock.now(job.app_id)
     longest_s = services.configs.singleton(LIMITS, app_id).stream_s + _MARGIN_S
@@ -35,7 +36,8 @@ async def erase_user(services: Services, job: EraseUser) -> None:
     files = await _delete_speech(services, app_id, uid)
     async with services.database.transaction() as conn:
         left = await retention.has_conversations(conn, app_id, uid)
-        await erasures.record_erased(conn, job, conversations=conversations, files=files, now=None if left else now)
+        erased_at = now if job.last and not left else None
+        await erasures.record_erased(conn, job, conversations=conversations, files=files, erased_at=erased_at)
         if left:
             await erasures.erase_later(conn, job, in_s=_LOOK_AGAIN_S)
         elif not job.last:

@@ -91,28 +91,31 @@ async def test_deactivation_ends_streams_and_deletes_conversations_and_files(
         assert not (await deleted(server, talk))["complete"]
         vendor.release.set()
         assert (await last(running)).name == "end"
-        await run_now(services)
-        await until(lambda: is_complete(server, talk))
+        await until(lambda: is_complete(server, services, talk))
         others = ["speech/default/20261121/somebody/one.mp3", "speech/default/20261122/somebody/one.mp3"]
         await until(lambda: has_only(services, talk, others))
     counts = (await deleted(server, talk))["deleted"]
     assert (counts["conversations"], counts["files"], counts["exports"]) == (3, 2, 1)
 
 
-async def test_what_a_late_request_has_stored_is_deleted_by_the_second_run(
+async def test_an_erasure_is_not_complete_while_a_stream_can_still_store_something(
     server: Server, services: Services, talk: Talk
 ) -> None:
     own, path = {"X-Service-Session-Token": talk.token}, "/bp/user/me/deactivate"
     async with working(services):
         assert await ask(server, "POST", path, headers=own) == (200, None)
         assert await ask(server, "POST", f"{path}/confirm", headers=own) == (200, None)
-        await until(lambda: is_complete(server, talk))
+        await until(lambda: runs_again(services))
+        receipt = await deleted(server, talk)
+        assert (receipt["complete"], "erased_at" in receipt) == (False, False)
         key = f"speech/default/20261122/{talk.uid}/late.mp3"
         await services.objects.put(key, b"audio", content_type="audio/mpeg")
         clock: AppClock = services.clock
         await clock.move("default", offset_s=3600)
-        await until(lambda: has_only(services, talk, []))
         await until(lambda: has_no_job(services))
+        assert await has_only(services, talk, [])
+        receipt = await deleted(server, talk)
+        assert (receipt["complete"], receipt["deleted"]["files"]) == (True, 1)
 
 
 async def test_an_export_that_is_written_during_the_deactivation_is_deleted(
@@ -143,12 +146,19 @@ async def has_no_job(services: Services) -> bool:
     return bool(found == 0)
 
 
-async def run_now(services: Services) -> None:
+async def runs_again(services: Services) -> bool:
+    """Whether the first run has left the second one to be done."""
     async with services.database.connection() as conn:
+        found = await conn.fetchval(
+            "select exists (select from procrastinate_jobs where task_name = $1 and (args -> 'last')::bool)",
+            EraseUser.task,
+        )
+    return bool(found)
+
+
+async def is_complete(server: Server, services: Services, talk: Talk) -> bool:
+    async with services.database.connection() as conn:  # The second run comes after the longest stream.
         await conn.execute("update procrastinate_jobs set scheduled_at = null where task_name = $1", EraseUser.task)
-
-
-async def is_complete(server: Server, talk: Talk) -> bool:
     return bool((await deleted(server, talk))["complete"])
 
 
