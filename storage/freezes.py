@@ -1,5 +1,6 @@
 """The freeze of an account, which is deactivated when the freeze ends unless it was recovered (§3.1)."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import ClassVar
 
@@ -14,6 +15,22 @@ class EndFreeze(Job):
     attempts: ClassVar[int] = 30
     app_id: str
     uid: str
+
+
+RESTRICTIONS: Mapping[str, str] = {}
+"""What keeps an account from being frozen: by the reason that the client is told, a query whether there is one.
+
+Parameters: the app and the user, whose row is locked. Code that creates such a reason locks the same row
+(`storage.users.lock`), so that both cannot happen at once. An area adds its own.
+"""
+
+
+async def reason_against(conn: Connection, app_id: str, uid: str) -> str | None:
+    """Return why an account cannot be frozen at the moment, or `None`. `conn` has locked the user."""
+    for reason, query in RESTRICTIONS.items():
+        if await conn.fetchval(query, app_id, uid):
+            return reason
+    return None
 
 
 _FREEZE = """

@@ -1,6 +1,5 @@
 """The deactivation of an account: its freeze, its recovery, and its end (§3.1, §4.6)."""
 
-from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from app.accounts.email_mails import notify
@@ -22,17 +21,6 @@ from streams.wire.errors import InvalidSession, ServiceError, listed
 _LOOK_AGAIN_S = 5
 """Delay after which a job runs again if the freeze has not ended yet, which happens because clocks differ."""
 
-Restriction = Callable[[Connection, str, str], Awaitable[str | None]]
-"""Returns why the user of an app cannot be deactivated at the moment, or `None`.
-
-It is called in a transaction that has locked the row of the user. Code that creates such a reason locks the same
-row (`storage.users.lock`), so that both cannot happen at once.
-"""
-
-RESTRICTIONS: Sequence[Restriction] = ()
-"""The checks that can keep an account from being frozen. An area adds a function of its module in `storage`,
-such as one that finds withdrawals that are not processed yet."""
-
 
 async def deactivate(call: Call) -> None:
     """Freeze the account, and deactivate it later.
@@ -46,7 +34,8 @@ async def deactivate(call: Call) -> None:
         account = await _locked(call, conn)
         if account.user.status == "frozen":
             return
-        await _check_restrictions(conn, app_id, uid)
+        if reason := await freezes.reason_against(conn, app_id, uid):
+            raise DeactivationRefused(reason)
         await notify(services, conn, app_id, uid, "account_frozen", language=language_of(call))
         for_s = services.configs.singleton(AUTH, app_id).deactivation.freeze_s
         await freezes.freeze(conn, app_id, uid, now=now, for_s=for_s)
@@ -127,12 +116,6 @@ async def close(services: Services, conn: Connection, app_id: str, account: Acco
 def has_ended(user: User, *, now: datetime) -> bool:
     """Return whether the freeze of a user has ended."""
     return user.close_time is not None and now >= user.close_time
-
-
-async def _check_restrictions(conn: Connection, app_id: str, uid: str) -> None:
-    for restriction in RESTRICTIONS:
-        if reason := await restriction(conn, app_id, uid):
-            raise DeactivationRefused(reason)
 
 
 async def _locked_frozen(call: Call, conn: Connection) -> Account:

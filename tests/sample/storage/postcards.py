@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
+from storage import users
 from storage.jobs import Job, enqueue
 from storage.postgres import Connection
 from streams.wire.errors import ItemNotFound, listed
@@ -39,6 +40,8 @@ class Postcard:
     posted_at: datetime | None
 
 
+UNPOSTED = "select exists (select from postcards where app_id = $1 and uid = $2 and posted_at is null)"
+"""Whether a user has postcards that are not posted yet. The account cannot be deactivated until then."""
 _COLUMNS = "postcard_id, design, text, order_id, created_at, posted_at"
 _ADD = f"""
 insert into postcards (postcard_id, app_id, uid, design, text, created_at) values ($1, $2, $3, $4, $5, $6)
@@ -48,6 +51,7 @@ returning {_COLUMNS}
 
 async def add(conn: Connection, app_id: str, uid: str, *, design: str, text: str, now: datetime) -> Postcard:
     """Store a postcard and the job that orders it. `conn` is in a transaction."""
+    await users.lock(conn, app_id, uid)
     postcard = Postcard(**await conn.fetchrow(_ADD, new_id(), app_id, uid, design, text, now))
     await enqueue(conn, OrderPostcard(app_id=app_id, postcard_id=postcard.postcard_id))
     return postcard

@@ -104,12 +104,19 @@ async def test_account_whose_platform_prints_no_postcards_is_refused(server: Ser
     assert refused.error == (400, f"invalid_parameter: {message}")
 
 
-async def test_postcards_are_deleted_with_the_account_of_their_user(server: Server):
+async def test_account_is_deactivated_with_its_postcards_once_they_are_posted(server: Server):
     uid, session = await server.login()
-    async with printing(server):
-        assert (await send(server, uid))[0] == 200
-    for step in ("deactivate", "deactivate/confirm"):
-        headers = {"X-Service-Session-Token": session}
-        assert (await ask(server, "POST", f"/bp/user/me/{step}", headers=headers))[0] == 200
+    headers = {"X-Service-Session-Token": session}
+    async with printing(server), working(server.services):
+        reference = (await send(server, uid))[1]["postcard_id"]
+        status, answer = await ask(server, "POST", "/bp/user/me/deactivate", headers=headers)
+        assert (status, answer["error"]["message"]) == (400, "operation_not_allowed: a postcard is not posted yet")
+        assert await deliver(server, dumps({"id": "2", "reference": reference})) == 200
+
+        async def frozen() -> bool:
+            return (await ask(server, "POST", "/bp/user/me/deactivate", headers=headers))[0] == 200
+
+        await until(frozen)
+    assert (await ask(server, "POST", "/bp/user/me/deactivate/confirm", headers=headers))[0] == 200
     _, reply = await ask(server, "GET", f"/bp/server/user/{uid}/erasure_receipt", headers=token())
     assert reply["receipt"]["deleted"]["postcards"] == 1
