@@ -12,7 +12,7 @@ from actors.conversation import converse as play_turn
 from actors.strategies import Broken, Strategy
 from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
-from app.ai.upload import discard, pump_audio, pump_text
+from app.ai.upload import pump_audio, pump_text
 from app.http.endpoint import Call
 from app.http.inputs import Chunked
 from app.http.replies import DeferredResponse
@@ -61,7 +61,7 @@ async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamRespo
     )
     opened = await open_actor(call, spec)
     if isinstance(opened, StreamLocation):
-        return await serve_existing(call, opened, pump=discard(body.rest))
+        return await serve_existing(call, opened, unused=body.rest)
     pump = pump_audio if plan.spoken else pump_text
     return serve(call, opened, pump=pump(body.rest, opened, call.app_limits))
 

@@ -15,11 +15,13 @@ from actors.relay import cancel
 from actors.remote_log import MAX_READERS, LogRange, too_many_readers
 from actors.supervisor import Supervisor
 from app.ai.opening import check_readers, max_stream_s_of
+from app.ai.upload import discard
 from app.http.endpoint import Call
 from app.http.inputs import Path, Query
 from app.http.pipeline import add_headers
 from app.http.replies import Empty
 from storage.admission import Slot, StreamLocation
+from streams.body import ChunkReader
 from streams.log import Followable, Gone
 from streams.sse import EventStream
 from streams.tasks import background
@@ -88,23 +90,23 @@ async def _served(
 
 
 async def serve_existing(
-    call: Call, location: StreamLocation, *, after: int = 0, pump: Coroutine[Any, Any, None] | None = None
+    call: Call, location: StreamLocation, *, after: int = 0, unused: ChunkReader | None = None
 ) -> web.StreamResponse:
     """Send the events of an existing stream after id `after`, then its further events.
 
-    `pump` reads and discards the input of a repeated request.
+    `unused` is the input of a repeated request, which is read and discarded.
     """
     owner, supervisor = Owner(call.app_id, call.caller.user), call.services.supervisor
     check_readers(call, owner)
     supervisor.count_reader(owner, 1)
     try:
-        return await _attach_and_send(call, owner, location, after=after, pump=pump)
+        return await _attach_and_send(call, owner, location, after=after, unused=unused)
     finally:
         supervisor.count_reader(owner, -1)
 
 
 async def _attach_and_send(
-    call: Call, owner: Owner, location: StreamLocation, *, after: int, pump: Coroutine[Any, Any, None] | None
+    call: Call, owner: Owner, location: StreamLocation, *, after: int, unused: ChunkReader | None
 ) -> web.StreamResponse:
     actor = call.services.supervisor.find(location.stream_id, owner)
     if actor is not None:
@@ -113,13 +115,13 @@ async def _attach_and_send(
         span = LogRange(actor.log.dropped + 1, actor.log.last_id, actor.log.closed)
         actor.send(Attach())
         try:
-            return await _send_after(call, location, actor.log, after, span=span, pump=pump)
+            return await _send_after(call, location, actor.log, after, span=span, unused=unused)
         finally:
             actor.send(Detach())
     limits = call.app_limits
     keep_s = max_stream_s_of(limits) + limits.readable_s
     async with call.services.relay.attached(owner, location, keep_bytes=limits.log_bytes, keep_s=keep_s) as remote:
-        return await _send_after(call, location, remote, after, span=remote.span, pump=pump)
+        return await _send_after(call, location, remote, after, span=remote.span, unused=unused)
 
 
 async def _send_after(
@@ -129,11 +131,11 @@ async def _send_after(
     after: int,
     *,
     span: LogRange,
-    pump: Coroutine[Any, Any, None] | None,
+    unused: ChunkReader | None,
 ) -> web.StreamResponse:
     async with AsyncExitStack() as stack:
-        if pump is not None:
-            await stack.enter_async_context(background(pump))
+        if unused is not None:
+            await stack.enter_async_context(background(discard(unused)))
         if after + 1 < span.first:
             raise Gone(after)
         if after > span.last and not (span.lost or span.uncertain):

@@ -1,6 +1,7 @@
 """Limits on the concurrent readers of a user and of a process. A stalled reader is disconnected."""
 
 import asyncio
+import gc
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ import pytest
 from aiohttp import ClientResponse
 
 from storage.audit import COMMAND
+from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.ai.resumed import resume
 from tests.servers import Server
@@ -18,7 +20,7 @@ from tests.sse_client import all_events
 from tests.vendor import Vendor
 
 REFUSALS = {
-    "readers_per_user": (429, "api_rate_limit", "at most 2 readers of a user at once", "1"),
+    "readers_per_user": (429, "api_rate_limit", "readers of a user at once", "1"),
     "readers_per_process": (503, "backend unavailable", "the server is full", "2"),
 }
 
@@ -56,6 +58,21 @@ async def test_a_reader_over_the_limit_is_refused_until_another_leaves(
             await third.release()
     vendor.release.set()
     assert (await all_events(third))[-1].name == "end"
+    assert (await all_events(first))[-1].name == "end"
+
+
+async def test_a_refused_repeat_of_a_request_leaves_no_coroutine(
+    talk: Talk, strategy, server: Server, vendor: Vendor
+) -> None:
+    await limited(server, streams_per_user=1, readers_per_user=1)
+    await strategy("slow", "slow:For you")
+    talk.headers = {"Idempotency-Key": new_id()}
+    first = await talk.say("hi", "slow")
+    await vendor.begun.wait()
+    async with talk.say("hi", "slow") as repeated:
+        await refused(repeated, "readers_per_user")
+    gc.collect()  # A coroutine that was never awaited is a warning, which fails the test.
+    vendor.release.set()
     assert (await all_events(first))[-1].name == "end"
 
 
