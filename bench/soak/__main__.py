@@ -18,8 +18,8 @@ The run passes if:
 
 Memory is the sum of the PSS of the newest processes, as many as are configured, in the last two fifths of the time
 between two replacements. The processes have the same age in all these windows, so their warm-up is not counted. The
-median of the last window may exceed that of the window that ends at the tenth minute (a sixth of the time) by 5% at
-most; the same holds for the parent process and for the long-lived process. Only the long-lived process shows a slow
+median of no window may be over 5% above that of the window that ends at the tenth minute (a sixth of the time). The
+same holds for the parent process and for the long-lived process. Only the long-lived process shows a slow
 leak, because the other processes live for 5 minutes. Its memory includes the event logs of ended streams, which
 are kept for 2 minutes; at a constant load their number is the same in all windows.
 

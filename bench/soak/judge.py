@@ -1,7 +1,7 @@
 """Judge a soak by its observations and samples. This module does no I/O."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -178,22 +178,30 @@ def leftover_anomalies(leftovers: Leftovers, *, at_s: float) -> list[Anomaly]:
     return [Anomaly(what=what, at_s=at_s, detail=detail) for what, detail in left]
 
 
+_KINDS: Mapping[str, Callable[[Window], float]] = {
+    "children": lambda window: window.children_bytes,
+    "parent": lambda window: window.parent_bytes,
+    "long-lived process": lambda window: window.long_lived_bytes,
+}
+
+
 def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Anomaly]:
-    """Return excessive growth since the first window that ends at `settled_s` or later, by kind of process."""
+    """Return growth that is excessive in a window after the first that ends at `settled_s` or later."""
     settled = [window for window in windows if window.end_s >= settled_s]
     if len(settled) < 2:
         return [Anomaly(what="memory: fewer than two windows were measured", at_s=settled_s)]
-    first, last = settled[0], settled[-1]
-    anomalies = []
-    for name, before, after in (
-        ("children", first.children_bytes, last.children_bytes),
-        ("parent", first.parent_bytes, last.parent_bytes),
-        ("long-lived process", first.long_lived_bytes, last.long_lived_bytes),
-    ):
+    first, anomalies = settled[0], []
+    for name, size_of in _KINDS.items():
+        largest = max(settled[1:], key=size_of)
+        before, after = size_of(first), size_of(largest)
         if before <= 0 or after > before * (1 + GROWTH):
-            detail = f"{before / 2**20:.1f} MiB at {first.end_s / 60:.0f} min, {after / 2**20:.1f} MiB at the end"
-            anomalies.append(Anomaly(what=f"memory of the {name} grew", at_s=last.end_s, detail=detail))
+            detail = f"{_size_at(first, before)}, {_size_at(largest, after)}"
+            anomalies.append(Anomaly(what=f"memory of the {name} grew", at_s=largest.end_s, detail=detail))
     return anomalies
+
+
+def _size_at(window: Window, size_bytes: float) -> str:
+    return f"{size_bytes / 2**20:.1f} MiB at {window.end_s / 60:.0f} min"
 
 
 def log_anomalies(

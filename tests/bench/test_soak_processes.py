@@ -29,6 +29,7 @@ def window(end_s: float, children_mib: float, parent_mib: float = 60, long_lived
         ([window(600, 100), window(3600, 100, 64)], ["memory of the parent grew"]),
         ([window(600, 100), window(3600, 100, 60, 115)], []),
         ([window(600, 100), window(3600, 100, 60, 116)], ["memory of the long-lived process grew"]),
+        ([window(600, 100), window(900, 106), window(3600, 100)], ["memory of the children grew"]),
         ([window(600, 100)], ["memory: fewer than two windows were measured"]),
         ([window(600, 0), window(3600, 100)], ["memory of the children grew"]),
     ],
