@@ -52,9 +52,14 @@ class Runner(ApplicationRunner):
         return len(self.server.connections) if self.server is not None else 0
 
     def close_idle(self) -> None:
-        """Close the connections that have no unanswered request, and the others after their response."""
+        """Close the connections on which no request has begun.
+
+        aiohttp's `pre_shutdown` leaves them open, and discards what arrives of requests that have begun.
+        """
         if self.server is not None:
-            self.server.pre_shutdown()
+            for connection in self.server.connections:
+                if cast("_Connection", connection).is_idle:
+                    connection.force_close()
 
     def make_server(self, request_factory: RequestFactory) -> web.Server:
         loop = asyncio.get_running_loop()
@@ -127,6 +132,12 @@ class _Connection(BoundedConnection, StreamConnection):
         if self.next_head_began and self.transport is not None:
             self.connections.head_continues(self, complete=False)
         return finished
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all requests are answered, and nothing of the next one has arrived."""
+        head_began = self.awaits_head and self.head_began
+        return self.request_waiter is not None and not self.waiting_requests and not head_began
 
     def parse(self, data: bytes) -> None:
         super().parse(data)

@@ -8,12 +8,13 @@ from actors.relay import Relay
 from actors.supervisor import Supervisor
 from app.http.server import Runner
 from app.process.control import ShutdownRequests, max_retiring_s
-from streams.tasks import background
+from streams.tasks import background, pause, stopping
 
 log = structlog.get_logger()
 
 _LAST_REQUESTS_S = 1
 _POLL_S = 0.05
+_CLOSE_IDLE_EVERY_S = 0.25
 
 
 async def serve_until_drained(
@@ -22,22 +23,22 @@ async def serve_until_drained(
     """Serve until the process must stop or retire, and then until all streams have ended.
 
     A process that retires first continues to serve its existing connections, including new streams, for at most
-    `max_retiring_s()`. Then it closes the idle ones, so that they bring no more streams. A process that stops
-    refuses new streams immediately. Both then wait up to `timeout_s` for their streams, so each accepted stream has
-    at least that time. All responses have the header `Connection: close`.
+    `max_retiring_s()`. Then it closes the idle ones, but serves requests that have begun, of which the rest may
+    still be on its way. A process that stops refuses new streams immediately. Both then wait up to `timeout_s` for
+    their streams. All responses have the header `Connection: close`.
     """
     await requests.any.wait()
     runner.closing = True
     if not requests.stop.is_set():
         log.info("server.retiring", streams=len(supervisor), timeout_s=timeout_s)
         await _unused_or_stopped(runner, supervisor, requests, within_s=max_retiring_s(timeout_s))
-        if not requests.stop.is_set():
-            runner.close_idle()
-    supervisor.draining = True
-    log.info("server.draining", streams=len(supervisor), timeout_s=timeout_s)
     clock = asyncio.get_running_loop().time
     deadline = clock() + timeout_s
-    await supervisor.drain(timeout_s)
+    log.info("server.draining", streams=len(supervisor), timeout_s=timeout_s)
+    if not requests.stop.is_set():
+        async with background(_keep_closing_idle(runner)):
+            await _unused_or_stopped(runner, supervisor, requests, within_s=timeout_s)
+    await supervisor.drain(max(0, deadline - clock()))
     await relay.drain(max(0, deadline - clock()))
 
 
@@ -58,11 +59,18 @@ async def _unused_or_stopped(
         await asyncio.wait([unused, stopped], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
 
 
+async def _keep_closing_idle(runner: Runner) -> None:
+    """Close idle connections, also those that become idle at the end of a response."""
+    while not stopping():
+        runner.close_idle()
+        await pause(_CLOSE_IDLE_EVERY_S)
+
+
 async def _unused(runner: Runner, supervisor: Supervisor) -> None:
     """Wait until no stream is running and all connections are closed.
 
-    Idle connections are not closed earlier, because a request might already be on its way. Proxies and clients
-    reuse them for less than `RETIRING_S`.
+    While the process retires, idle connections are not closed, because a request might already be on its way.
+    Proxies and clients reuse them for less than `RETIRING_S`.
     """
     while len(supervisor) or runner.connections:  # noqa: ASYNC110 - polling is cheap here, and happens once per process
         await asyncio.sleep(_POLL_S)

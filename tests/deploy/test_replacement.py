@@ -20,6 +20,7 @@ from app.settings import Settings
 from bench.deployment import DeploymentSpec, strategies
 from storage.audit import COMMAND
 from streams.tasks import background
+from streams.wire.codec import dumps
 from tests.deploy.callers import Caller
 from tests.deploy.commands import Command, command, left_of
 from tests.deploy.nginx import NGINX, Nginx, running_nginx
@@ -243,6 +244,67 @@ async def test_streams_that_a_replaced_process_accepts_late_are_whole_and_idle_c
         await asyncio.gather(*(each.read(response) for each, response in zip(callers, responses, strict=True)))
         assert {caller.seen[-1].name for caller in callers} == {"end"}
         await two_are_left(parent)
+
+
+async def test_requests_that_arrive_slowly_are_served_whole_by_a_replaced_process(
+    databases: Databases, tmp_path: Path
+) -> None:
+    drain_s = 10
+    async with new_deployment(databases, tmp_path) as deployment, AsyncExitStack() as stack:
+        settings = deployment.settings
+        parent = await stack.enter_async_context(serving(settings, PARLEY_DRAIN_TIMEOUT_S=str(drain_s)))
+        for _ in range(2):
+            await parent.event("process.ready")
+        await stack.enter_async_context(background(_read(parent)))
+        async with asyncio.TaskGroup() as tasks:
+            closed, tokens = asyncio.Event(), iter(deployment.tokens)
+            slow = [
+                tasks.create_task(_send_in_parts(settings, parts, closed))
+                for _ in range(6)
+                for parts in _requests_in_parts(tokens)
+            ]
+            idle = [await stack.enter_async_context(kept_connection(settings)) for _ in range(8)]
+            parent.process.send_signal(signal.SIGHUP)
+            ends = [tasks.create_task(reader.read()) for reader in idle]
+            await asyncio.wait(ends, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(1)  # The first process has closed what is idle. Half of the requests are its own.
+            closed.set()
+        for task in slow:
+            head, _, body = task.result().partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200"), task.result()
+            assert b"event: end" in body or b'"session_token"' in body, task.result()
+        await two_are_left(parent)
+
+
+def _requests_in_parts(tokens: Iterator[str]) -> list[list[bytes]]:
+    """Return requests in two parts each: the cut is in the input, in the parameters, in a body, and in a head."""
+    params = {"strategies": [MODEL], "type": "text", "language_code": "en", "target_language_code": "en"}
+    talk, login = dumps(params) + b"Tell me a story", dumps({"device": {"id": "slow"}})
+    say = b"POST /bp/ai/conversation HTTP/1.1\r\nHost: parley\r\nX-Service-Session-Token: %b\r\nContent-Length: %d"
+    enter = b"POST /bp/user/login HTTP/1.1\r\nHost: parley\r\nContent-Length: %d" % len(login)
+    heads = [say % (next(tokens).encode(), len(talk)) for _ in range(2)]
+    whole = [
+        b"\r\n\r\n".join(pair) for pair in ((heads[0], talk), (heads[1], talk), (enter, login), (enter, login))
+    ]
+    cuts = [len(whole[0]) - 5, len(heads[1]) + 20, len(whole[2]) - 5, len(enter) - 8]
+    return [[request[:cut], request[cut:]] for request, cut in zip(whole, cuts, strict=True)]
+
+
+async def _send_in_parts(settings: Settings, parts: list[bytes], go_on: asyncio.Event) -> bytes:
+    """Send a request, its second part when `go_on` is set, and return all that the server sends."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+    writer.write(parts[0])
+    await go_on.wait()
+    writer.write(parts[1])
+    response = b""
+    async with asyncio.timeout(READY_S):
+        while not (response.endswith(b"0\r\n\r\n") or b"Content-Length" in response):
+            received = await reader.read(65_536)
+            if not received:
+                break
+            response += received
+    writer.close()
+    return response
 
 
 @asynccontextmanager
