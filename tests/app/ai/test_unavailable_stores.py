@@ -177,6 +177,9 @@ async def test_the_end_of_a_turn_is_written_once_the_database_accepts_writes_aga
     assert (await talk.turn("again", "slow"))[-1].content["record_id"] == 2
 
 
+_SPEAK = {"text": "Hello.", "strategies": ["voice"]}
+
+
 async def test_attempts_of_a_stream_without_a_turn_are_written_once_the_database_accepts_writes_again(
     talk: Talk, server: Server, vendor: Vendor, settings: Settings
 ) -> None:
@@ -186,9 +189,11 @@ async def test_attempts_of_a_stream_without_a_turn_are_written_once_the_database
     voice = {"account": "voice", "model": "none", "voice": "alloy"}
     await put("default", "speech", "voice", voice, author="test", origin=COMMAND)
     async with read_only(settings.database_url):
-        async with talk.post("/bp/ai/audio/tts", json={"text": "Hello.", "strategies": ["voice"]}) as response:
-            stream_id = response.headers["X-Service-Stream-Id"]
-            assert (await all_events(response))[-1].name == "error"
+        async with asyncio.timeout(5):
+            while (response := await talk.post("/bp/ai/audio/tts", json=_SPEAK)).status == 503:
+                await response.read()  # From a connection that is not yet known to be closed.
+        stream_id = response.headers["X-Service-Stream-Id"]
+        assert (await all_events(response))[-1].name == "error"
         assert await services.valkey.client.llen(services.valkey.key("retry_queue", "attempts")) == 1
     query = "select strategy, outcome from attempts where stream_id = $1"
 
