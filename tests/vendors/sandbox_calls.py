@@ -1,7 +1,7 @@
 """The outcome of a client's call to the sandbox, and calls that are cancelled while they wait."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,3 +90,11 @@ async def check_refusal(
     assert (found.error.vendor_status, found.error.retryable) == (status, retryable)
     assert found.error.retry_after_s == (9 if fault is Fault.RATE_LIMITED else None)
     assert [entry.how for entry in calls(sandbox)] == ["fault"] * tries
+
+
+async def leave_waiting(call: Coroutine[Any, Any, Any], sandbox: Running) -> None:
+    """Begin a call that the sandbox does not finish, and cancel it a moment after the sandbox has received it."""
+    async with background(call) as waiting:
+        await sandbox.bill.wait(lambda _: True)
+        await asyncio.wait([waiting], timeout=0.1)
+        assert not waiting.done()

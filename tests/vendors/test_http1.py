@@ -202,7 +202,7 @@ async def test_cancelling_closes_the_connection_immediately(http1: Http1Client, 
         asking.cancel()
         cancelled = loop.time()
         async with asyncio.timeout(5):
-            assert await left - cancelled < 0.1
+            assert await left - cancelled < 0.5
         with pytest.raises(asyncio.CancelledError):
             await asking
 
@@ -226,7 +226,7 @@ async def test_closing_a_client_leaves_nothing_open():
         async with asyncio.timeout(5):
             await vendor.left.wait()
             await left.wait()
-        assert loop.time() - begun < 0.1
+        assert loop.time() - begun < 0.5
         with pytest.raises(BrokenResponse):
             await answer.read()
 

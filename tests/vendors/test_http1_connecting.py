@@ -209,7 +209,7 @@ async def test_leaving_the_block_closes_a_tls_connection_immediately(
     async with played(silent, tls=tls_context) as url, open_http1(names, idle_s=60, tls=client_context) as http1:
         async with requested(http1, url.replace("127.0.0.1", "vendor.test")) as answer:
             assert answer.status == 200
-        async with asyncio.timeout(0.1):
+        async with asyncio.timeout(0.5):
             await left.wait()
 
 

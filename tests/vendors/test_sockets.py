@@ -113,7 +113,7 @@ async def test_reader_that_is_cancelled_closes(http: VendorHttp, upstream: Upstr
 
     upstream.respond_with(speaking(wait))
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05), http.websocket(call(upstream)) as socket:
+        async with http.websocket(call(upstream)) as socket, asyncio.timeout(0.05):
             await heard(socket)
 
     with pytest.raises(Unreachable):

@@ -35,10 +35,10 @@ async def test_silence_after_output_is_raised_to_the_reader(script: ScriptedAtte
 
 async def test_the_idle_timeout_is_paused_while_nobody_reads(script: ScriptedAttempts):
     seen: list[str] = []
-    async with first_success([script.attempt("a", "1", pause, "2", "3", between_s=0.05)]) as (_, items):
+    async with first_success([script.attempt("a", "1", pause, "2", "3", between_s=0.3)]) as (_, items):
         async for item in items:
             seen.append(item)
-            await asyncio.sleep(0.08)
+            await asyncio.sleep(0.35)
 
     assert seen == ["1", "2", "3"]
 
@@ -103,12 +103,12 @@ async def test_the_first_output_timeout_starts_when_the_input_is_complete(script
     live_input = Input()
 
     async def wait_for_input() -> None:
-        await pause()
+        await asyncio.sleep(0.35)
         live_input.whole.set()
         await pause()
 
     attempt = replace(
-        script.attempt("patient", wait_for_input, "heard", first_output_s=0.03), clock=live_input.clock
+        script.attempt("patient", wait_for_input, "heard", first_output_s=0.3), clock=live_input.clock
     )
     async with first_success([attempt]) as (_, items):
         assert [item async for item in items] == ["heard"]

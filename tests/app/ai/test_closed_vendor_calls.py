@@ -75,7 +75,7 @@ async def test_vendor_calls_are_closed_when_a_stream_is_cancelled_or_has_no_read
     server: Server, sandbox: Running
 ) -> None:
     delays_ms = await _close_delays_ms(server, sandbox, streams=20)
-    assert delays_ms[len(delays_ms) // 2] <= 100
+    assert delays_ms[len(delays_ms) // 2] <= 300
     assert delays_ms[-1] <= 1_000
 
 
