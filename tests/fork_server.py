@@ -13,6 +13,7 @@ from typing import Any
 
 from app.process.children import ending_with_parent
 from streams.wire.codec import loads
+from tests.forked_children import fork_children
 
 PRELOADED = (
     "app.main",
@@ -112,6 +113,7 @@ def main() -> None:
     gc.enable()
     os.environ.clear()  # noqa: TID251 - the environment of the command
     os.environ.update(command["env"])  # noqa: TID251
+    fork_children()
     module, *arguments = command["arguments"]
     sys.argv[1:] = arguments
     runpy.run_module(module, run_name="__main__", alter_sys=True)

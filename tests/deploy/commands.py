@@ -16,8 +16,8 @@ from streams.wire.codec import loads
 from tests.forks import AVAILABLE, ForkedProcess
 
 _TIMEOUT_S = 90
-_FORKED = {"app", "bench.attack", "bench.load", "deploy.local", "tests.deploy.small_process"}
-"""Modules that import the code of servers."""
+_FORKED = {"app", "bench.attack", "bench.load", "bench.upstream", "deploy.local", "tests.deploy.small_process"}
+"""Modules whose imports the processes of tests share."""
 
 
 @dataclass

@@ -5,7 +5,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
 import pytest
 from aiohttp import ClientError, ClientSession, TCPConnector
 
@@ -33,10 +32,6 @@ def server(services: Services) -> Any:
     return Stores(services)
 
 
-def processes_of(parent: Any) -> list[psutil.Process]:
-    return [child for child in parent.descendants() if "--one-of-several" in child.cmdline()]
-
-
 async def test_a_killed_process_ends_only_its_own_streams(
     settings: Settings, services: Services, strategy: Any, vendor: Vendor
 ) -> None:
@@ -51,7 +46,7 @@ async def test_a_killed_process_ends_only_its_own_streams(
             *(caller.read(response) for caller, response in zip(talking, responses, strict=True))
         )
         await until(lambda: all(len(caller.seen) > 3 for caller in talking))
-        processes_of(parent)[0].kill()
+        parent.descendants()[0].kill()
         await until(lambda: any(caller.cut for caller in talking))
         vendor.release.set()
         await reading
@@ -107,7 +102,7 @@ async def test_only_the_second_signal_to_the_parent_cuts_streams(
             await until(lambda: len(talking.seen) > 3)
             parent.process.terminate()
             await parent.event("server.draining")
-            for process in processes_of(parent):
+            for process in parent.descendants():
                 process.terminate()
                 process.terminate()
             seen = len(talking.seen)
@@ -133,7 +128,7 @@ async def test_turn_of_a_process_that_was_killed_is_free_within_half_a_minute(
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(caller.read(response))
             await until(lambda: len(caller.seen) > 3)
-            for process in processes_of(parent):
+            for process in parent.descendants():
                 process.kill()
         killed = time.monotonic()
         params = {"strategies": ["quick"], "type": "text", "language_code": "en", "target_language_code": "en"}
