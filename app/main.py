@@ -14,7 +14,7 @@ from app.http.checks import handler_of
 from app.http.connections import Bounds
 from app.http.endpoint import Endpoint
 from app.http.large_responses import UNSENT_BYTES, UnsentBytes
-from app.http.paths import route_of
+from app.http.paths import routes_of
 from app.http.pipeline import on_prepare
 from app.http.server import Runner, runner_of
 from app.process.control import Inherited, ShutdownRequests, parent_channel
@@ -42,10 +42,10 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
     app[SERVICES] = services
     app[UNSENT_BYTES] = UnsentBytes()
     rows = public_routes(services.settings) if rows is None else rows
-    paths = {path for row in rows for path in row.paths}
+    routes = routes_of({path for row in rows for path in row.paths})
     for row in rows:
         for path in row.paths:
-            handle, route = handler_of(row, path), route_of(path, paths)
+            handle, route = handler_of(row, path), routes[path]
             app.router.add_route(row.method, route, handle)
             if not path.endswith(":.+}"):
                 other = route.removesuffix("/") if route.endswith("/") else f"{route}/"

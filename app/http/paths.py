@@ -48,23 +48,32 @@ def template_of(path: str) -> str:
     return _PARAMETER.sub(r"{\1}", path)
 
 
-def route_of(path: str, paths: Collection[str]) -> str:
-    """Return a path for the router. Its parameters accept any characters, where clients encode `/` as `%2F`.
+def routes_of(paths: Collection[str]) -> dict[str, str]:
+    """Return by path what the router is given for it.
 
-    None of them accepts a word that another of `paths` has in its place. A wrong method on that other path then
-    gets 405, instead of the row whose parameter accepts the word.
+    Parameters accept any characters, where clients encode `/` as `%2F`. None of them accepts a word that another of
+    `paths` has in its place. A wrong method on that other path then gets 405, instead of the row whose parameter
+    accepts the word.
     """
-    parts, others = path.split("/"), [other.split("/") for other in paths]
-    return "/".join(_part_of_route(parts, at, others) for at in range(len(parts)))
+    split = {path: path.split("/") for path in paths}
+    words: dict[tuple[str, ...], set[str]] = {}
+    """By the beginning of a path, the words that follow it."""
+    for parts in split.values():
+        for at, part in enumerate(parts):
+            if part and not part.startswith("{"):
+                words.setdefault(tuple(parts[:at]), set()).add(part)
+    return {
+        path: "/".join(_part_of_route(part, words.get(tuple(parts[:at]), set())) for at, part in enumerate(parts))
+        for path, parts in split.items()
+    }
 
 
-def _part_of_route(parts: list[str], at: int, others: list[list[str]]) -> str:
-    if (parameter := _PLAIN_PARAMETER.fullmatch(parts[at])) is None:
-        return parts[at]
-    alternatives = {other[at] for other in others if len(other) > at and other[:at] == parts[:at]}
-    words = {word for word in alternatives if word and not word.startswith("{")}
+def _part_of_route(part: str, words: set[str]) -> str:
+    """`words`: those that other paths have in the place of `part`."""
+    if (parameter := _PLAIN_PARAMETER.fullmatch(part)) is None:
+        return part
     if parameter[1] == USER_ID:
-        words |= _NO_USERS
+        words = words | _NO_USERS
     excluded = "|".join(map(re.escape, sorted(words)))
     lookahead = f"(?!(?:{excluded})(?:/|$))" if words else ""
     return f"{{{parameter[1]}:{lookahead}{_ANY_CHARACTERS}}}"
