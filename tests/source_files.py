@@ -16,3 +16,9 @@ def name(path: Path) -> str:
 @cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file. To find them takes longer than to look at each."""
+    return tuple(ast.walk(tree(path)))

@@ -4,11 +4,12 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.source_files import FILES, PACKAGES, ROOT, name, tree
+from tests.source_files import FILES, PACKAGES, ROOT, name, nodes
 
 pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
 
@@ -80,7 +81,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
     """Yield each function with its number of lines, without decorators and docstring."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, Function) and node.end_lineno is not None:
             lines = node.end_lineno - node.lineno + 1
             if ast.get_docstring(node) is not None:
@@ -121,9 +122,10 @@ def test_no_function_is_too_long():
     assert percentile(list(lengths.values()), 99) <= 60
 
 
+@cache
 def names_used(path: Path) -> set[str]:
     used = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         match node:
             case ast.Attribute(attr=used_name) | ast.Name(id=used_name):
                 used.add(used_name)
@@ -139,7 +141,7 @@ def test_only_owners_create_tasks():
 
 
 def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         match node:
             case ast.Import(names=aliases):
                 yield from (alias.name for alias in aliases)
@@ -165,11 +167,11 @@ def test_only_the_wire_package_encodes_json():
 
 def test_each_error_type_is_named_once_and_by_a_class():
     files = [path for path in FILES if not name(path).startswith(OTHER_PROTOCOLS)]
-    nodes = [node for path in files for node in ast.walk(tree(path))]
+    found = [node for path in files for node in nodes(path)]
 
     named = Counter(
         node.value.value
-        for node in nodes
+        for node in found
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         if [getattr(target, "id", "") for target in node.targets] == ["error_type"]
     )
@@ -177,7 +179,7 @@ def test_each_error_type_is_named_once_and_by_a_class():
     assert [error_type for error_type, count in named.items() if count > 1] == []
     assert not [
         node
-        for node in nodes
+        for node in found
         if isinstance(node, ast.keyword) and node.arg == "error_type" and isinstance(node.value, ast.Constant)
     ]
 
@@ -190,8 +192,8 @@ def test_only_the_http_layer_makes_error_responses():
 
 def texts(path: Path) -> Iterator[str]:
     """Yield the strings of a file, including SQL, but no docstrings."""
-    docstrings = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree(path)):
+    docstrings = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.value
 
@@ -199,7 +201,7 @@ def texts(path: Path) -> Iterator[str]:
 def reads_real_time(path: Path) -> bool:
     if path.suffix == ".sql":
         return SQL_CLOCK.search(path.read_text()) is not None
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         match node:
             case ast.Attribute(value=ast.Name(id=module), attr=attribute) if f"{module}.{attribute}" in CLOCKS:
                 return True
@@ -226,9 +228,9 @@ def test_no_statement_leaves_state_on_a_pooled_connection():
 
 def test_storage_functions_take_the_connection_then_the_app_then_the_user():
     odd = []
-    for path in FILES:
-        for node in ast.walk(tree(path)):
-            if not isinstance(node, ast.AsyncFunctionDef) or not name(path).startswith("storage/"):
+    for path in [path for path in FILES if name(path).startswith("storage/")]:
+        for node in nodes(path):
+            if not isinstance(node, ast.AsyncFunctionDef):
                 continue
             names = [argument.arg for argument in node.args.args]
             if "conn" not in names or "self" in names:

@@ -3,14 +3,14 @@
 import ast
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from tests.source_files import FILES, PACKAGES, name, tree
+from tests.source_files import FILES, PACKAGES, name, nodes, tree
 
 pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
 
@@ -32,9 +32,9 @@ def is_private(member: str) -> bool:
     return member.startswith("_") and not member.startswith("__")
 
 
-def imports(code: ast.AST) -> Iterator[str]:
+def imports(code: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the dotted names that are imported."""
-    for node in ast.walk(code):
+    for node in code:
         match node:
             case ast.Import(names=aliases):
                 yield from (alias.name for alias in aliases)
@@ -42,9 +42,9 @@ def imports(code: ast.AST) -> Iterator[str]:
                 yield from (f"{source}.{alias.name}" for alias in aliases)
 
 
-def members_of_others(code: ast.AST) -> Iterator[str]:
+def members_of_others(code: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the members that are used of objects other than `self`, by their name or as a text."""
-    for node in ast.walk(code):
+    for node in code:
         match node:
             case ast.Attribute(value=ast.Name(id=owner)) if owner in OWN:
                 pass
@@ -117,7 +117,7 @@ def test_private_members_of_others_are_used_in_few_modules(find) -> None:
         f"{name(path)}: {used}"
         for path in FILES
         if name(path) not in USERS
-        for used in find(tree(path))
+        for used in find(nodes(path))
         if any(is_private(part) and part not in DOCUMENTED for part in used.split("."))
     }
 
@@ -139,7 +139,7 @@ def test_each_listed_module_uses_private_members() -> None:
     found = {
         name(path)
         for path in FILES
-        if members_from_libraries(path) or any(map(is_private, members_of_others(tree(path))))
+        if members_from_libraries(path) or any(map(is_private, members_of_others(nodes(path))))
     }
 
     assert found >= USERS

@@ -49,11 +49,17 @@ async def upstream() -> AsyncIterator[Upstream]:
         yield running
 
 
-@pytest.fixture
-async def sandbox() -> AsyncIterator[Running]:
-    """The sandbox with all vendors, on a port of this test."""
+@pytest.fixture(scope="session")
+async def _shared_sandbox() -> AsyncIterator[Running]:
     async with listening() as running:
         yield running
+
+
+@pytest.fixture
+async def sandbox(_shared_sandbox: Running) -> AsyncIterator[Running]:
+    """The sandbox with all vendors. It remembers nothing of earlier tests."""
+    yield _shared_sandbox
+    await _shared_sandbox.reset()
 
 
 @pytest.fixture

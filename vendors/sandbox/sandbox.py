@@ -30,6 +30,13 @@ class Sandbox:
         """The mails that its mail server got, the newest first."""
         self._calls: Counter[str] = Counter()
 
+    def reset(self) -> None:
+        """Forget all calls, faults and mails. Calls that are still open remain in the former bill."""
+        self.bill = Bill()
+        self.switches.clear()
+        self.mails.clear()
+        self._calls.clear()
+
     def get(self, path: str, dialect: Dialect, stage: str, handler: Handler) -> web.RouteDef:
         return web.get(path, self._handler(dialect, stage, handler), allow_head=False)
 

@@ -94,10 +94,17 @@ class Running:
     inbox_url: str
     broken_tls_url: str
     sandbox: Sandbox
+    server: web.Server
 
     @property
     def bill(self) -> Bill:
         return self.sandbox.bill
+
+    async def reset(self) -> None:
+        """Close all connections, and forget all calls, faults and mails."""
+        self.server.pre_shutdown()
+        await self.server.shutdown(_SHUTDOWN_S)
+        self.sandbox.reset()
 
 
 @asynccontextmanager
@@ -114,11 +121,13 @@ async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[
         stack.callback(broken_tls.close)
         mail_port = await stack.enter_async_context(mail.mail_server(sandbox, host=host))
         name = f"[{host}]" if ":" in host else host
+        assert runner.server is not None, "it is set up"
         yield Running(
             url=f"http://{name}:{runner.addresses[0][1]}",
             inbox_url=f"smtp://{name}:{mail_port}",
             broken_tls_url=f"https://{name}:{broken_tls.sockets[0].getsockname()[1]}",
             sandbox=sandbox,
+            server=runner.server,
         )
 
 
