@@ -3,6 +3,7 @@
 import os
 import secrets
 import signal
+import subprocess
 from pathlib import Path
 
 import asyncpg
@@ -11,6 +12,24 @@ from redis.asyncio import Redis
 
 from deploy.running import Failed
 from deploy.stores import Stores, embedded_stores
+
+pytestmark = pytest.mark.xdist_group("embedded stores")  # One worker creates the folder that tests copy.
+
+
+@pytest.fixture(scope="module")
+async def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of stores that have ended. To create the first one takes a second of CPU."""
+    folder = tmp_path_factory.mktemp("ended")
+    async with embedded_stores(folder, durable=False):
+        return folder
+
+
+@pytest.fixture
+def used(ended: Path, tmp_path: Path) -> Path:
+    """A copy of the data folder of stores that have ended."""
+    # It keeps the owners of the files.
+    subprocess.run(["cp", "-a", ended, tmp_path / "used"], check=True)  # noqa: S607
+    return tmp_path / "used"
 
 
 async def _count_boots(stores: Stores) -> tuple[int, int]:
@@ -31,8 +50,8 @@ async def test_data_is_there_after_a_restart(tmp_path: Path):
     assert boots == [(1, 1), (2, 2)]
 
 
-async def test_stores_use_private_sockets_that_are_removed(tmp_path: Path):
-    async with embedded_stores(tmp_path, durable=False) as stores:
+async def test_stores_use_private_sockets_that_are_removed(used: Path):
+    async with embedded_stores(used, durable=False) as stores:
         sockets = Path(stores.redis_url.removeprefix("unix://")).parent
         assert sockets.stat().st_mode & 0o777 == 0o700
         conn = await asyncpg.connect(stores.database_url)
@@ -43,8 +62,8 @@ async def test_stores_use_private_sockets_that_are_removed(tmp_path: Path):
     assert not sockets.exists()
 
 
-async def test_store_that_was_killed_runs_again_on_its_data_and_socket(tmp_path: Path):
-    async with embedded_stores(tmp_path) as stores:
+async def test_store_that_was_killed_runs_again_on_its_data_and_socket(used: Path):
+    async with embedded_stores(used) as stores:
         assert await _count_boots(stores) == (1, 1)
         for name, process in stores.processes.items():
             os.kill(process.pid, signal.SIGKILL)
@@ -64,10 +83,10 @@ async def _count(stores: Stores, name: str) -> int:
     return count
 
 
-async def test_data_folder_in_use_is_refused(tmp_path: Path):
-    async with embedded_stores(tmp_path, durable=False):
-        with pytest.raises(Failed, match=f"{tmp_path} is in use by another running instance"):
-            async with embedded_stores(tmp_path, durable=False):
+async def test_data_folder_in_use_is_refused(used: Path):
+    async with embedded_stores(used, durable=False):
+        with pytest.raises(Failed, match=f"{used} is in use by another running instance"):
+            async with embedded_stores(used, durable=False):
                 pass
 
 
@@ -79,13 +98,11 @@ async def test_an_incomplete_data_folder_is_recreated(tmp_path: Path):
         assert await _count_boots(stores) == (1, 1)
 
 
-async def test_errors_of_a_store_name_its_log(tmp_path: Path):
-    async with embedded_stores(tmp_path, durable=False):
-        pass
+async def test_errors_of_a_store_name_its_log(used: Path):
     nonsense = f"nonsense_{secrets.token_hex(4)}"
-    with (tmp_path / "postgres" / "postgresql.conf").open("a") as settings:
+    with (used / "postgres" / "postgresql.conf").open("a") as settings:
         settings.write(f"{nonsense} = on\n")
-    with pytest.raises(Failed, match=f"PostgreSQL failed to start, see {tmp_path}/postgres.log"):
-        async with embedded_stores(tmp_path, durable=False):
+    with pytest.raises(Failed, match=f"PostgreSQL failed to start, see {used}/postgres.log"):
+        async with embedded_stores(used, durable=False):
             pass
-    assert nonsense in (tmp_path / "postgres.log").read_text()
+    assert nonsense in (used / "postgres.log").read_text()
