@@ -53,8 +53,17 @@ _OUTLIVES_TESTS = "testbed"
 """The fixture of a module whose client keeps connections, and so server tasks, between tests."""
 _ONE_WORKER = {"engines", "local_vendors"}
 """Fixtures of a session that take seconds to create."""
-_LONGEST = ("tests/deploy/", "tests/bench/")
-"""Folders of tests that start processes."""
+_ONE_A_MODULE = {"module_server", _OUTLIVES_TESTS}
+"""Fixtures of a module that each worker would create if the tests of the module were spread."""
+_LONGEST = (
+    "tests/deploy/",
+    "tests/bench/",
+    "tests/test_contributing.py",
+    "tests/app/test_connections.py",
+    "tests/app/accounts/test_generated_requests.py",
+    "tests/app/ai/test_remote_readers.py",
+)
+"""Tests that start processes or wait for many seconds."""
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -86,7 +95,8 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Have one worker of xdist run the tests that share an engine or a server, and start with the longest tests.
 
-    If a test of 20 s, or a group of tests for one worker, ran last, the other workers would be idle meanwhile. A
+    If a test of 20 s, or a group of tests for one worker, ran last, the other workers would be idle meanwhile. The
+    tests of processes are not all at the beginning, because they would wait for each other's processes to start. A
     soak runs the tests of properties too, with many more examples.
     """
     for item in items:
@@ -96,12 +106,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} must be a coroutine: its fixtures use the loop")
         if group := _group_of(item):
             item.add_marker(pytest.mark.xdist_group(group))
-    ranks = {id(item): _rank(item) for item in items}
+    last = {id(item) for item in items if not _is_long(item)}
     yield
     for item in items:
         if with_group := getattr(item, "_nodeid", ""):  # xdist 3.8 sets `_nodeid`, but pytest 9.2 reads `_id`.
             item._id = NodeId.parse(with_group)
-    items.sort(key=lambda item: ranks[id(item)])
+    items.sort(key=lambda item: id(item) in last)
 
 
 def _group_of(item: pytest.Item) -> str | None:
@@ -111,15 +121,21 @@ def _group_of(item: pytest.Item) -> str | None:
         return None
     if shared := _ONE_WORKER & fixtures:
         return min(shared)
-    return item.module.__name__ if "module_server" in fixtures else None
+    return item.module.__name__ if _ONE_A_MODULE & fixtures else None
 
 
-def _rank(item: pytest.Item) -> int:
-    """Return 0 for tests that start processes or engines, 1 for those of a shared server, and 2 for all others."""
-    group = item.get_closest_marker("xdist_group")
-    if item.nodeid.startswith(_LONGEST):
-        return 0
-    return 2 if group is None else 1 if group.args[0] == item.module.__name__ else 0
+def _is_long(item: pytest.Item) -> bool:
+    """Return whether a test is long, or belongs to a group of tests for one worker."""
+    return item.nodeid.startswith(_LONGEST) or item.get_closest_marker("xdist_group") is not None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
+    """Remove the captured output of what has passed. Nobody reads it, but workers of xdist would send it."""
+    report = yield
+    if report.passed:
+        report.sections.clear()
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -28,6 +28,7 @@ begin
         select tablename from pg_tables
         where schemaname = 'public' and tablename <> 'processes'
             and tablename not like 'config%' and tablename not like '%migrations'
+            and pg_relation_size(to_regclass(format('public.%I', tablename))) > 0
     loop
         execute format('delete from %I', found);
     end loop;

@@ -1,8 +1,10 @@
 """Every fault of a vendor or a caller at every stage has the documented outcome and leaves no call open."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from itertools import cycle
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,8 @@ from tests.servers import ADMIN_TOKEN, Databases, new_server
 from vendors.sandbox.dns import Names, dns_server
 from vendors.sandbox.server import listening
 
+WORKERS = 2
+"""How many workers of the tests share the cells. One would still be busy when all others have finished."""
 CELLS = [cell for cell in cells() if not isinstance(cell.expected, NotPossible)]
 CALLER_CELLS = [cell for cell in caller_cells() if not isinstance(cell.expected, NotPossible)]
 
@@ -41,18 +45,25 @@ async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory
         yield await stack.enter_async_context(open_testbed(server.url, ADMIN_TOKEN, sandbox, VENDOR_STAGES))
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def shared(possible: Sequence[Cell | CallerCell]) -> list[Any]:
+    """Return the parameters of a test of these cells."""
+    groups = (pytest.mark.xdist_group(f"faults {number}") for number in cycle(range(WORKERS)))
+    return [pytest.param(cell, marks=group, id=cell.name) for cell, group in zip(possible, groups, strict=False)]
+
+
+@pytest.mark.parametrize("cell", shared(CELLS))
 async def test_a_fault_of_a_vendor_has_the_outcome_in_the_table(testbed: FaultTestbed, cell: Cell) -> None:
     await testbed.configure(cell)
     assert await judge(testbed, cell) == []
 
 
-@pytest.mark.parametrize("cell", CALLER_CELLS, ids=lambda cell: cell.name)
+@pytest.mark.parametrize("cell", shared(CALLER_CELLS))
 async def test_caller_faults_leave_no_call_open(testbed: FaultTestbed, cell: CallerCell) -> None:
     await testbed.configure_slow(cell)
     assert await judge_caller(testbed, cell) == []
 
 
+@pytest.mark.xdist_group("faults 0")
 @pytest.mark.parametrize(
     ("wrong", "reported"),
     [
