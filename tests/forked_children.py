@@ -84,6 +84,7 @@ def _run(
     code = 1
     try:
         gc.freeze()  # Objects of the parent are never freed, because their descriptors have other meanings here.
+        atexit._clear()  # The parent removes its temporary folders at its own end.
         _prepare(**more)
         _close_all_but({0, 1, 2, *pass_fds})
         if env is not None:
