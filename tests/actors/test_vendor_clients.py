@@ -144,6 +144,7 @@ async def test_calls_over_the_limit_of_an_account_wait(services: Services, upstr
             tasks.create_task(captured(access))
         labels = {"account": "default/cards/main"}
         await until(lambda: REGISTRY.get_sample_value("parley_bulkhead_waiting", labels) == 1)
+        await until(lambda: upstream.seen)
         assert len(upstream.seen) == 1
         release.set()
     assert len(upstream.seen) == 2
