@@ -4,6 +4,7 @@ import asyncio
 import socket
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,12 +80,21 @@ async def spoken(caller: Caller) -> None:
 
 
 async def a_reader_costs(server: ServerProcess, port: int, talking: list[Caller]) -> float:
-    """Return the memory in bytes per reader that reads nothing."""
+    """Return the memory in bytes per reader that reads nothing, of the process and of the kernel's send buffers."""
     before = server.rss_bytes
     with stalled(port) as readers:
         for caller in talking:
             await asyncio.gather(*(readers.get(caller, caller.stream_id) for _ in range(READERS_A_STREAM)))
-        return (server.rss_bytes - before) / len(readers.sockets)
+        unread = unread_bytes(port)
+        assert unread > 0, "the kernel has accepted nothing"
+        return (server.rss_bytes - before + unread) / len(readers.sockets)
+
+
+def unread_bytes(port: int) -> int:
+    """Return how much the kernel holds of what the server at `port` has sent and no client has received."""
+    sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    own = (fields for fields in sockets if int(fields[1].partition(":")[2], 16) == port)
+    return sum(int(fields[4].partition(":")[0], 16) for fields in own)
 
 
 async def test_stalled_readers_of_finished_answers_cost_little_beside_the_log_and_in_another_process(
