@@ -56,9 +56,10 @@ def read_token(services: Services, token: str) -> NotMe:
 async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> Outcome:
     """End all sessions and the freeze of the account, and revoke its codes and tokens. `conn` is in a transaction.
 
-    The password is deleted, so that whoever has changed the account cannot log in again. The owner of the address
-    can set a new one by mail, unless the mail asked to confirm the address, which is then removed from the account.
-    If the account had the address before and it was proven, it becomes that of the account again.
+    The password and identities that were bound lately are deleted, so that whoever has changed the account cannot
+    log in again. The owner of the address can set a new password by mail, unless the mail asked to confirm the
+    address, which is then removed from the account. If the account had the address before and it was proven, it
+    becomes that of the account again.
 
     A link whose address is not, or does not become, that of the account does nothing. Otherwise somebody who had
     the account for a while could end its sessions for as long as the link is valid.
@@ -83,6 +84,8 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
         return "taken"
     if was_replaced or address == addresses.current:
         await passwords.delete(conn, app_id, uid)
+        if not named.frees:
+            await identities.unlink_newest(conn, app_id, uid, since=now - earlier_emails.RESTORABLE)
     if named.frees:
         await emails.free(conn, app_id, uid, address=address)
     return "done"

@@ -98,16 +98,21 @@ async def test_a_changed_address_is_restored_and_whoever_changed_it_has_nothing_
     assert (await me(box.server, own))["email"]["email_address"] == address
 
 
-async def test_a_removed_address_is_restored(box: Mailbox):
+@pytest.mark.parametrize("bound_days", [0, 8])
+async def test_a_removed_address_is_restored_and_what_was_bound_lately_is_removed(box: Mailbox, bound_days: int):
     address, session = await new_owner(box)
-    other = player()
+    uid, other = (await me(box.server, session))["uid"], player()
     assert (await bind(box.server, session, other))[0] == 200
+    await box.server.services.clock.move("default", offset_s=bound_days * 86_400)
     session = session_of(await box.post("login", other))
     assert await box.post("me/email", None, "DELETE", **session) == (200, None)
     await say_not_me(box, await box.mail(address, nth=2))
     assert refusal(await box.me(session)) == ENDED
-    session = session_of(await box.post("login", other))
-    assert (await me(box.server, session))["email"] == {"email_address": address, "verified": True}
+    status, reply = await box.post("login", other)
+    assert (status, reply["user"]["uid"] == uid) == (200, bound_days > 7)
+    session = session_of(await box.code_login(address, await box.code(address, nth=3)))
+    user = await me(box.server, session)
+    assert (user["uid"], user["email"]) == (uid, {"email_address": address, "verified": True})
 
 
 @pytest.mark.parametrize("proven", [False, True])
