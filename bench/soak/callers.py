@@ -36,9 +36,18 @@ class Lengths:
     """The longest time after which a caller leaves or cancels a stream."""
     return_within_s: float = 4
     """The longest time after which a caller comes back."""
+    recordings_s: tuple[float, ...] = (1, 1, 1, 30)
+    """How long callers speak, as often as each is listed. Some still speak when their process is replaced."""
 
 
-SHORT = Lengths(chat=("10x100", "20x100"), weights=(1, 1), speech="5x100", leave_within_s=1, return_within_s=1)
+SHORT = Lengths(
+    chat=("10x100", "20x100"),
+    weights=(1, 1),
+    speech="5x100",
+    leave_within_s=1,
+    return_within_s=1,
+    recordings_s=(1,),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +123,9 @@ class Caller:
         if self._turns_left:
             parameters["conversation_id"] = self._conversation_id
         if kind == "audio":
-            _, *recording = SCENARIOS["audio"].body(Load("", [], audio_s=1))
+            _, *recording = SCENARIOS["audio"].body(
+                Load("", [], audio_s=self._random.choice(self._lengths.recordings_s))
+            )
             return Request("/bp/ai/conversation", dumps(parameters), recording=recording)
         return Request("/bp/ai/conversation", dumps(parameters) + text.encode(), key)
 
