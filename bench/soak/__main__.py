@@ -5,8 +5,8 @@ server on the same stores has one process, the long-lived process, which is neve
 caller. 300 callers hold conversations by text and by up to 30 s of voice, request speech, leave and resume streams,
 cancel them, and repeat requests after a lost connection. 5% of the vendor's calls fail: HTTP 500, a connection that
 is reset before the answer or closed half-way, an error within the answer, or no answer. Every 5 minutes SIGHUP
-replaces the processes of the first server. Every 10 minutes each store fails once: Valkey is killed, paused, or killed and
-restarted without data; PostgreSQL is paused or killed.
+replaces the processes of the first server. Every 10 minutes each store fails once: Valkey is killed, paused, or
+killed and restarted without data; PostgreSQL is paused or killed.
 
 The run passes if:
 - every stream has exactly one terminal event, no gap in its ids and the right digest, over all its responses;
