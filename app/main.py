@@ -1,5 +1,6 @@
 """The server process: opens services and sockets, serves the routes, and drains at the end."""
 
+import asyncio
 import gc
 import resource
 import socket
@@ -30,6 +31,7 @@ from streams.tasks import background
 log = structlog.get_logger()
 
 _LAST_WRITES_S = 5
+_PARENT_ANSWERS_S = 3
 COLLECTOR_THRESHOLDS = (5_000, 200, 50)
 
 
@@ -104,10 +106,12 @@ async def _serve_until_drained(
             await serve_until_drained(runner, supervisor, relay, requests, timeout_s=timeout_s)
             return
         parent = await stack.enter_async_context(parent_channel(inherited))
-        await stack.enter_async_context(background(parent.follow(listeners, requests)))
+        following = await stack.enter_async_context(background(parent.follow(listeners, requests)))
         parent.send("ready")
         await serve_until_drained(runner, supervisor, relay, requests, timeout_s=timeout_s)
         parent.send("drained")
+        # A parent that has died does not respond: then `follow` accepts the connections that wait.
+        await asyncio.wait([following], timeout=_PARENT_ANSWERS_S)
 
 
 def _settle_collector() -> None:

@@ -45,14 +45,14 @@ class Acceptor:
         self._listener.close()
 
     async def _run(self) -> None:
-        while not self._stopping:
-            await self._wait_until_readable()
-            connections, out_of_resources = self._accept()
-            await asyncio.gather(*map(self._open, connections))
+        while await self._is_readable():
+            connections, out_of_resources = _accept(self._listener)
+            await _open(connections, self._make_protocol)
             if out_of_resources:
                 await self._wait(_RETRY_AFTER_S)
 
-    async def _wait_until_readable(self) -> None:
+    async def _is_readable(self) -> bool:
+        """Wait until a connection waits. Return `False` if `stop` was called."""
         loop = asyncio.get_running_loop()
         loop.add_reader(self._listener, self._wake.set)
         try:
@@ -60,6 +60,7 @@ class Acceptor:
         finally:
             loop.remove_reader(self._listener)
         self._wake.clear()
+        return not self._stopping
 
     async def _wait(self, wait_s: float) -> None:
         """Wait, but not longer than until `stop`."""
@@ -67,25 +68,44 @@ class Acceptor:
             async with asyncio.timeout(wait_s):
                 await self._wake.wait()
 
-    def _accept(self) -> tuple[list[socket.socket], bool]:
-        """Return accepted connections, and whether the system has no resources for another one."""
-        connections: list[socket.socket] = []
-        for _ in range(0 if self._stopping else _CONNECTIONS_PER_ITERATION):
-            try:
-                connections.append(self._listener.accept()[0])
-            except BlockingIOError:
-                break
-            except OSError as error:
-                if error.errno in _NO_RESOURCES:
-                    log.error("connections.not_accepted", error=error.strerror, hint=_HINT)
-                    return connections, True
-        return connections, False
 
-    async def _open(self, connection: socket.socket) -> None:
+async def accept_waiting(
+    listener: socket.socket, make_protocol: Callable[[], asyncio.BaseProtocol], *, until_s: float
+) -> None:
+    """Accept connections until none waits, or until `until_s` in the event loop's time, and close `listener`.
+
+    It is closed immediately after no connection was found, because the kernel resets those that arrive in between.
+    """
+    clock = asyncio.get_running_loop().time
+    while clock() < until_s and (connections := _accept(listener)[0]):
+        await _open(connections, make_protocol)
+    listener.close()
+
+
+def _accept(listener: socket.socket) -> tuple[list[socket.socket], bool]:
+    """Return accepted connections, and whether the system has no resources for another one."""
+    connections: list[socket.socket] = []
+    for _ in range(_CONNECTIONS_PER_ITERATION):
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(self._make_protocol, connection)
-        except OSError:  # The client has closed the connection.
-            connection.close()
-        except Exception:
-            log.exception("connection.not_opened")
-            connection.close()
+            connections.append(listener.accept()[0])
+        except BlockingIOError:
+            break
+        except OSError as error:
+            if error.errno in _NO_RESOURCES:
+                log.error("connections.not_accepted", error=error.strerror, hint=_HINT)
+                return connections, True
+    return connections, False
+
+
+async def _open(connections: list[socket.socket], make_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+    await asyncio.gather(*(_open_one(connection, make_protocol) for connection in connections))
+
+
+async def _open_one(connection: socket.socket, make_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(make_protocol, connection)
+    except OSError:  # The client has closed the connection.
+        connection.close()
+    except Exception:
+        log.exception("connection.not_opened")
+        connection.close()

@@ -1,8 +1,8 @@
 """The control channel between a parent and each of its server processes: lines of text on a socket pair.
 
-The parent writes `accept NAME…` (accept connections from these listeners only) and `retire` (another process has
-taken over). The child writes `ready` (it accepts connections), `drained` (its streams have ended and it accepts no
-connections) and `failed TEXT` (why it ends). SIGTERM stops a child.
+The parent writes `accept NAME…` (accept connections from these listeners only), `retire` (another process has
+taken over) and `close` (the response to `drained`). The child writes `ready` (it accepts connections), `drained`
+(its streams have ended, and it stops accepting connections) and `failed TEXT` (why it ends). SIGTERM stops a child.
 """
 
 import asyncio
@@ -116,7 +116,10 @@ class ParentChannel:
         _write_line(self.writer, line)
 
     async def follow(self, listeners: "Listeners", requests: ShutdownRequests) -> None:
-        """Execute the parent's commands. Stop this process when the parent has ended."""
+        """Execute the parent's commands until `close`. If the parent ends, stop this process and stop listening.
+
+        A new parent can then listen on the same ports while the streams of this process continue.
+        """
         async for line in _lines(self.reader):
             match line.split():
                 case ["accept", *names]:
@@ -124,7 +127,11 @@ class ParentChannel:
                 case ["retire"]:
                     await listeners.accept_from(())
                     requests.any.set()
+                case ["close"]:
+                    return
+        log.warning("server.parent_ended", consequence="drains its streams, and listens no more")
         requests.request_stop()
+        await listeners.accept_waiting_and_close()
 
 
 @asynccontextmanager
@@ -177,6 +184,7 @@ class Child:
                 self.changed.set()
             elif line == "drained":
                 self.drained = True
+                _write_line(self.writer, "close")
             elif line.startswith("failed "):
                 self.fault = line.removeprefix("failed ")
             yield

@@ -1,5 +1,6 @@
 """The listening sockets of a server process, and those of them from which it accepts connections."""
 
+import asyncio
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
@@ -7,7 +8,9 @@ from typing import Self
 
 from aiohttp import web
 
-from app.process.acceptor import Acceptor
+from app.process.acceptor import Acceptor, accept_waiting
+
+_ACCEPT_WAITING_S = 1
 
 
 class Listeners:
@@ -43,14 +46,26 @@ class Listeners:
         """Accept connections from the listeners `names` and no others. Does nothing after `close`."""
         for name in () if self._closed else names:
             if name not in self._acceptors:
-                runner = self._runners.get(name, self._runner)
-                assert runner.server is not None, "the runner is set up"
-                self._acceptors[name] = [Acceptor(each.dup(), runner.server) for each in self._sockets[name]]
+                server = self._server(name)
+                self._acceptors[name] = [Acceptor(each.dup(), server) for each in self._sockets[name]]
                 for acceptor in self._acceptors[name]:
                     acceptor.start()
         for name in self._acceptors.keys() - set(names):
             for acceptor in self._acceptors.pop(name):
                 await acceptor.stop()
+
+    async def accept_waiting_and_close(self) -> None:
+        """Close all sockets. Accept the connections that wait at them first, for at most a second.
+
+        Once the parent has ended, no other process accepts them, and the kernel resets them when the last process
+        closes the socket.
+        """
+        self._closed = True
+        await self.accept_from(())
+        until_s = asyncio.get_running_loop().time() + _ACCEPT_WAITING_S
+        for name, sockets in self._sockets.items():
+            for listener in sockets:
+                await accept_waiting(listener, self._server(name), until_s=until_s)
 
     async def close(self) -> None:
         """Stop accepting connections and close all sockets."""
@@ -59,3 +74,8 @@ class Listeners:
         for sockets in self._sockets.values():
             for listener in sockets:
                 listener.close()
+
+    def _server(self, name: str) -> web.Server:
+        runner = self._runners.get(name, self._runner)
+        assert runner.server is not None, "the runner is set up"
+        return runner.server

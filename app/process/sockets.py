@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import time
 
 from app.settings import SettingsError
 
@@ -10,10 +11,17 @@ METRICS = "metrics"
 """Names of the listeners of a single process. Of several processes, each has a public one named after its slot."""
 
 BACKLOG = 4096
+_RELEASED_WITHIN_S = 2
+"""How long the processes of a parent that has died need at most to close its sockets, unless they hang."""
+_RETRY_AFTER_S = 0.05
+_IN_USE = "Address already in use by another program, or by a server that has not stopped yet"
 
 
 def check_port(host: str, port: int) -> None:
-    """Raise `SettingsError` if another process listens on the port, even with SO_REUSEPORT."""
+    """Raise `SettingsError` if another process listens on the port, even with SO_REUSEPORT.
+
+    Waits up to 2 s for it to end.
+    """
     for bound in _bound_sockets(host, port, variable="PORT", shared=False):
         bound.close()
 
@@ -21,8 +29,9 @@ def check_port(host: str, port: int) -> None:
 def listening_sockets(host: str, port: int, *, variable: str, shared: bool = False) -> list[socket.socket]:
     """Return a listening socket for each address of `host`.
 
-    If the port is taken, raises `SettingsError` with the name of `variable`, the setting to change. With `shared`,
-    further sockets of the same user can listen on the port, and the kernel distributes connections among them.
+    If the port is taken for 2 s, raises `SettingsError` with the name of `variable`, the setting to change. With
+    `shared`, further sockets of the same user can listen on the port, and the kernel distributes connections among
+    them.
     """
     sockets = _bound_sockets(host, port, variable=variable, shared=shared)
     try:
@@ -35,13 +44,18 @@ def listening_sockets(host: str, port: int, *, variable: str, shared: bool = Fal
 
 
 def _bound_sockets(host: str, port: int, *, variable: str, shared: bool) -> list[socket.socket]:
-    sockets: list[socket.socket] = []
-    try:
-        sockets.extend(_bound_socket(*address, shared=shared) for address in _addresses(host, port))
-    except OSError as error:
-        _close(sockets)
-        raise _refused(host, port, variable=variable, error=error) from None
-    return sockets
+    deadline = time.monotonic() + _RELEASED_WITHIN_S
+    while True:
+        sockets: list[socket.socket] = []
+        try:
+            sockets.extend(_bound_socket(*address, shared=shared) for address in _addresses(host, port))
+        except OSError as error:
+            _close(sockets)
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                raise _refused(host, port, variable=variable, error=error) from None
+        else:
+            return sockets
+        time.sleep(_RETRY_AFTER_S)  # noqa: TID251 - nothing else runs before the sockets are bound
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, int, int, tuple[object, ...]]]:
@@ -76,6 +90,5 @@ def _refused(host: str, port: int, *, variable: str, error: OSError) -> Settings
     host_variable = "HOST" if variable == "PORT" else "PARLEY_METRICS_HOST"
     wrong_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
     at_fault = host_variable if wrong_host else variable
-    return SettingsError(
-        f"parley: cannot listen on {host} port {port}: {error.strerror} (set {at_fault} to change this)"
-    )
+    cause = _IN_USE if error.errno == errno.EADDRINUSE else error.strerror
+    return SettingsError(f"parley: cannot listen on {host} port {port}: {cause} (set {at_fault} to change this)")

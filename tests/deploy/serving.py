@@ -1,8 +1,9 @@
 """Runs `python -m app serve` with several processes on the port of a test."""
 
+import secrets
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 
 import pytest
 
@@ -10,7 +11,7 @@ from app.settings import Settings
 from tests.deploy.commands import Command, command
 from tests.environment import core_packages
 
-__all__ = ["server_env", "serving", "settings"]
+__all__ = ["server_env", "serving", "settings", "two_free_ports"]
 
 
 def server_env(settings: Settings, **more: str) -> dict[str, str]:
@@ -43,3 +44,12 @@ def settings(settings: Settings, listener: socket.socket) -> Settings:
     """Settings whose port is free, because the listener of the test is closed."""
     listener.close()
     return settings
+
+
+def two_free_ports() -> int:
+    """Return the first of two ports below the range from which the kernel assigns free ports."""
+    while True:
+        base = 20_000 + secrets.randbelow(10_000)
+        with suppress(OSError), closing(socket.create_server(("127.0.0.1", base))):
+            socket.create_server(("127.0.0.1", base + 1)).close()
+            return base

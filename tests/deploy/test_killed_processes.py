@@ -1,10 +1,13 @@
 """A killed process ends only its own streams."""
 
 import asyncio
+import socket
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
 import pytest
 from aiohttp import ClientError, ClientSession, TCPConnector
 
@@ -13,12 +16,16 @@ from app.settings import Settings
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import strategy, vendor
 from tests.deploy.callers import callers
-from tests.deploy.serving import serving, settings
+from tests.deploy.commands import Command
+from tests.deploy.serving import serving, settings, two_free_ports
 from tests.sse_client import all_events
 from tests.vendor import Vendor
 from tests.waiting import until
 
 __all__ = ["settings", "strategy", "vendor"]
+
+_WAITING = 200
+"""Connections: more than processes accept before they have noticed that their parent has ended."""
 
 
 @pytest.fixture
@@ -112,6 +119,63 @@ async def test_only_the_second_signal_to_the_parent_cuts_streams(
         assert talking.cut
         assert talking.seen[-1].name != "end"
         assert await parent.end() == 0
+
+
+async def kill_while_connections_wait(parent: Command, port: int) -> list[bytes]:
+    """Kill the parent while connections wait to be accepted. Return the first line of the response to each."""
+    processes = [child for child in parent.descendants() if "--one-of-several" in child.cmdline()]
+    for process in processes:
+        process.suspend()
+    try:
+        await until(lambda: all(process.status() == psutil.STATUS_STOPPED for process in processes))
+        waiting = [socket.create_connection(("127.0.0.1", port)) for _ in range(_WAITING)]
+        for connection in waiting:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: parley\r\nConnection: close\r\n\r\n")
+        parent.process.kill()
+        await until(lambda: not psutil.pid_exists(parent.process.pid))
+    finally:
+        for process in processes:
+            process.resume()
+    return await asyncio.gather(*map(status_line, waiting))
+
+
+async def status_line(connection: socket.socket) -> bytes:
+    reader, writer = await asyncio.open_connection(sock=connection)
+    with closing(writer):
+        async with asyncio.timeout(20):
+            return (await reader.readline()).rstrip()
+
+
+@pytest.mark.timeout(180)
+async def test_processes_of_a_killed_parent_free_the_ports_for_a_new_server_while_their_streams_continue(
+    settings: Settings, services: Services, strategy: Any, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    await strategy("quick", "say:Again")
+    env = {"PARLEY_DRAIN_TIMEOUT_S": "60", "PARLEY_METRICS_PORT": str(two_free_ports())}
+    connector = TCPConnector(force_close=True)  # Either process may get each request.
+    async with serving(settings, **env) as parent, ClientSession(connector=connector) as http:
+        for _ in range(2):
+            await parent.event("process.ready")
+        *talking, late = await callers(http, settings.public_url, 5)
+        responses = [await caller.say("story", "slow") for caller in talking]
+        async with asyncio.TaskGroup() as tasks:
+            for caller, response in zip(talking, responses, strict=True):
+                tasks.create_task(caller.read(response))
+            await until(lambda: all(len(caller.seen) > 3 for caller in talking))
+            assert set(await kill_while_connections_wait(parent, settings.port)) == {b"HTTP/1.1 200 OK"}
+            async with serving(settings, **env) as successor:
+                for _ in range(2):
+                    await successor.event("process.ready")
+                for _ in range(4):
+                    late.seen.clear()
+                    await late.read(await late.say("story", "quick"))
+                    assert late.seen[-1].name == "end"
+                assert not [caller for caller in talking if caller.cut or caller.seen[-1].name == "end"]
+                vendor.release.set()
+                await until(lambda: all(caller.seen[-1].name == "end" for caller in talking))
+                # Processes without a stream accept the connections that wait, too.
+                assert set(await kill_while_connections_wait(successor, settings.port)) == {b"HTTP/1.1 200 OK"}
 
 
 @pytest.mark.soak

@@ -152,7 +152,8 @@ async def test_used_port_is_reported_in_one_line(tmp_path: Path):
         async with command("deploy.local", **env) as local:
             assert await local.end() == 1
     line = (
-        f"parley: cannot listen on 127.0.0.1 port {env['PORT']}: Address already in use (set PORT to change this)"
+        f"parley: cannot listen on 127.0.0.1 port {env['PORT']}: Address already in use by another program,"
+        " or by a server that has not stopped yet (set PORT to change this)"
     )
     assert local.lines == [line]
     assert not (tmp_path / "data" / "postgres").exists()

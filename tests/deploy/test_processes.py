@@ -2,11 +2,10 @@
 
 import asyncio
 import os
-import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,7 +18,7 @@ from app.process.sockets import check_port
 from app.settings import Settings, SettingsError
 from streams.tasks import background
 from tests.deploy.commands import Command, command, left_of
-from tests.deploy.serving import serving, settings
+from tests.deploy.serving import serving, settings, two_free_ports
 from tests.servers import Databases, listening_socket, settings_of
 from tests.waiting import until
 
@@ -29,6 +28,8 @@ pytestmark = [
     pytest.mark.timeout(180),  # A process needs 2 s of CPU to start, and the machine may be busy.
     pytest.mark.xdist_group("processes"),  # One worker starts the processes that tests share.
 ]
+
+_IN_USE = "Address already in use by another program, or by a server that has not stopped yet"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Shared:
 
 @pytest.fixture(scope="module")
 async def shared(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shared]:
-    data_dir, base = tmp_path_factory.mktemp("data"), _two_free_ports()
+    data_dir, base = tmp_path_factory.mktemp("data"), two_free_ports()
     with listening_socket() as held:
         port = held.getsockname()[1]
     async with databases.new(seeded=True) as url:
@@ -220,21 +221,12 @@ async def test_process_that_dies_without_a_database_is_restarted_once_it_is_avai
     assert (await parent.event("process.ready"))["number"] == died["number"]
 
 
-def _two_free_ports() -> int:
-    """Return the first of two ports below the range from which the kernel assigns free ports."""
-    while True:
-        base = 20_000 + secrets.randbelow(10_000)
-        with suppress(OSError), closing(socket.create_server(("127.0.0.1", base))):
-            socket.create_server(("127.0.0.1", base + 1)).close()
-            return base
-
-
 async def test_used_metrics_port_ends_the_parent_with_one_line(settings: Settings):
-    base = _two_free_ports()
+    base = two_free_ports()
     with closing(socket.create_server(("127.0.0.1", base + 1))):
         async with serving(settings, PARLEY_METRICS_PORT=str(base)) as parent:
             assert await parent.end() == 2
-    fault = f"cannot listen on 127.0.0.1 port {base + 1}: Address already in use"
+    fault = f"cannot listen on 127.0.0.1 port {base + 1}: {_IN_USE}"
     assert parent.lines == [f"parley: {fault} (set PARLEY_METRICS_PORT to change this)"]
 
 
@@ -287,7 +279,7 @@ async def test_error_for_a_used_port_is_one_line(settings: Settings, processes: 
         async with serving(settings, PARLEY_PROCESSES=processes) as parent:
             assert await parent.end() == 2
     assert parent.lines == [
-        f"parley: cannot listen on 127.0.0.1 port {settings.port}: Address already in use (set PORT to change this)"
+        f"parley: cannot listen on 127.0.0.1 port {settings.port}: {_IN_USE} (set PORT to change this)"
     ]
 
 
