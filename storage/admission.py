@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import structlog
 
-from storage.errors import KeyReused, TurnRunning
+from storage.errors import KeyReused, StreamsMissing, TurnRunning
 from storage.heartbeats import Heartbeat
 from storage.redis import VALKEY_ERRORS, Valkey, map_errors, store_error
 from streams.tasks import background, stopping
@@ -81,8 +81,9 @@ class Admissions:
         The command is sent by this call, before its result is awaited. Slots held by dead processes are ignored.
 
         Raises `TurnRunning` if a turn of the conversation is running, `KeyReused` if the idempotency key was used
-        for another request, `RateLimited` if the user already has `limit` streams, and `StoreError` if Valkey is
-        unavailable; the slot may or may not be held then.
+        for another request, `RateLimited` if the user already has `limit` streams, `StreamsMissing` if Valkey may
+        have lost the idempotency key, and `StoreError` if Valkey is unavailable. After a `StoreError`, the slot may
+        or may not be held.
         """
         reply = self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=())
         return self._finish_acquire(reply, slot, limit=limit, lifetime_s=lifetime_s)
@@ -112,6 +113,8 @@ class Admissions:
                 return StreamLocation.of(answer[1].decode(), answer[2])
             case b"other":
                 raise KeyReused
+            case b"unsure":
+                raise StreamsMissing
             case b"turn":
                 raise TurnRunning
             case b"limit":
@@ -158,13 +161,20 @@ class Admissions:
         missing = self._heartbeat.keys_missing
         while not stopping():
             await missing.wait()
-            missing.clear()
-            try:
+            if not await self.restore():
+                await asyncio.sleep(_RETRY_S)
+
+    async def restore(self) -> bool:
+        """Restore the keys of all running and readable streams. Returns whether both stores were available."""
+        try:
+            async with self._heartbeat.registering():
                 for stream_id in [*self._held, *self._readable]:
                     await self._restore(stream_id)
-            except VALKEY_ERRORS:
-                missing.set()
-                await asyncio.sleep(_RETRY_S)
+        except (*VALKEY_ERRORS, StoreError) as error:
+            self._heartbeat.keys_missing.set()
+            log.debug("streams.not_restored", error=str(error))
+            return False
+        return True
 
     async def find(self, app_id: str, user_id: str, stream_id: str) -> StreamLocation | None:
         """Return where a stream of this user is, or `None` if it neither runs nor can be read."""
@@ -185,7 +195,7 @@ class Admissions:
         keys = slot.keys(self._valkey)
         return self._valkey.run(
             "admit",
-            keys=keys,
+            keys=[*keys, self._heartbeat.registered_key] if slot.idempotency_key else keys,
             args=[
                 slot.stream_id,
                 self._heartbeat.process,
@@ -195,6 +205,7 @@ class Admissions:
                 slot.idempotency_key.fingerprint if slot.idempotency_key else "",
                 int(slot.conversation_id is not None),
                 keys[1].removesuffix(slot.stream_id),
+                self._heartbeat.registered_in,
                 *dead,
             ],
         )
@@ -241,5 +252,6 @@ class Admissions:
 async def open_admissions(valkey: Valkey, heartbeat: Heartbeat) -> AsyncIterator[Admissions]:
     """Yield `Admissions` whose background tasks run for the duration of the block."""
     admissions = Admissions(valkey, heartbeat)
+    await admissions.restore()
     async with background(admissions.keep_releasing()), background(admissions.keep_restoring()):
         yield admissions

@@ -1,6 +1,6 @@
 """Errors about what a request names or changes in the stores (§7)."""
 
-from streams.wire.errors import Conflict, InvalidOperation, ItemNotFound, listed
+from streams.wire.errors import Conflict, InvalidOperation, ItemNotFound, Unavailable, listed
 
 
 class ConversationNotFound(ItemNotFound):
@@ -22,6 +22,13 @@ class KeyReused(Conflict):
 
     def __init__(self) -> None:
         super().__init__("Idempotency-Key was used for another request")
+
+
+class StreamsMissing(Unavailable):
+    """Valkey was not available or has lost its data. Some streams are not registered in it again yet."""
+
+    def __init__(self) -> None:
+        super().__init__("Valkey was not available or lost its data; the stream may not be registered again yet")
 
 
 class RequestRunning(Conflict):

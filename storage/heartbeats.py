@@ -15,7 +15,7 @@ from storage.postgres import map_errors as map_database_errors
 from storage.redis import Valkey
 from streams.tasks import background, stopping
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import StoreError
+from streams.wire.errors import StoreError, ValkeyUnavailable
 
 log = structlog.get_logger()
 
@@ -55,6 +55,11 @@ class Heartbeat:
         self._database = database
         self._streams = streams
         self._void_after_s = void_after_s
+        self.registered_key = valkey.key("processes", "registered")
+        """Key of the run id of the Valkey in which all live processes have registered their streams."""
+        self._registrations = [valkey.key("processes", "registrations"), self.registered_key]
+        self._registered_in = ""
+        """Run id of the Valkey in which this process has registered its streams; empty if some may be missing."""
         self._keys = [valkey.key("processes", "seen"), valkey.key("processes", "told")]
         self._beat_at = _now()
         self._unsure_at = float("-inf")
@@ -85,17 +90,20 @@ class Heartbeat:
         args: list[str | bytes | int] = [self.process, dumps(dict(counts)), void_ms, forgotten_ms]
         if was_away := self._valkey.lost.is_set():
             self._valkey.lost.clear()
+            self._registered_in = ""
             self._valkey_failed_at = _now()
         try:
             with redis.map_errors():
-                added, reports = await self._valkey.run("beat", keys=self._keys, args=args)
+                added, reports, registered_in = await self._valkey.run(
+                    "beat", keys=[*self._keys, *self._registrations], args=args
+                )
         except StoreError:
             self._valkey.lost.set()
             self._valkey_failed_at = _now()
             raise
         if added and self._known_to_valkey:
             self._valkey_failed_at = _now()
-        if added or was_away:
+        if added or was_away or registered_in != self._registered_in.encode():
             self.keys_missing.set()
         self._known_to_valkey = True
         self.elsewhere = sum((Counter(loads(report)) for report in reports if report), Counter()) - counts
@@ -166,6 +174,35 @@ class Heartbeat:
             return True
         return None in scores
 
+    @property
+    def registered_in(self) -> str:
+        """Run id of the Valkey that had all streams of this process, or an empty string if it may lack some.
+
+        All streams are registered in it as long as `registered_key` has the same value. A flush removes that key,
+        and a restart changes the run id. Both count until all live processes have registered their streams again.
+        """
+        return "" if self._valkey.lost.is_set() or self.keys_missing.is_set() else self._registered_in
+
+    @asynccontextmanager
+    async def registering(self) -> AsyncIterator[None]:
+        """Register all streams of this process during the block. Raises `StoreError` or `VALKEY_ERRORS`.
+
+        The live processes are read after the beginning: if Valkey loses its keys after that, this registration is
+        among them and does not count.
+        """
+        self.keys_missing.clear()
+        self._registered_in = ""
+        begun_in = await self._valkey.run_source("register", keys=self._registrations, args=[self.process])
+        yield
+        with map_database_errors():
+            async with asyncio.timeout(_WRITE_S), self._database.connection() as conn:
+                alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
+        args = [self.process, begun_in, *alive]
+        registered_in = await self._valkey.run_source("register", keys=self._registrations, args=args)
+        if not registered_in:
+            raise ValkeyUnavailable("Valkey lost its keys while streams were registered")
+        self._registered_in = registered_in.decode()
+
     async def _silent_in_valkey(self, others: list[str]) -> frozenset[str]:
         with redis.map_errors():
             async with self._valkey.client.pipeline(transaction=False) as pipe:
@@ -188,6 +225,7 @@ class Heartbeat:
         with suppress(StoreError, TimeoutError), redis.map_errors():
             async with asyncio.timeout(_STOP_S):
                 await self._valkey.client.zrem(self._keys[0], self.process)
+                await self._valkey.client.hdel(self._registrations[0], self.process)
 
 
 @asynccontextmanager

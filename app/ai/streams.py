@@ -21,6 +21,7 @@ from app.http.inputs import Path, Query
 from app.http.pipeline import add_headers
 from app.http.replies import Empty
 from storage.admission import Slot, StreamLocation
+from storage.errors import StreamsMissing
 from streams.body import ChunkReader
 from streams.log import Followable, Gone
 from streams.sse import EventStream
@@ -205,7 +206,7 @@ async def _find(call: Call, stream_id: str) -> StreamLocation:
         return StreamLocation(stream_id, services.heartbeat.process, actor.conversation_id)
     location = await services.admissions.find(owner.app_id, owner.user_id, stream_id)
     if location is None and await services.heartbeat.may_lack_streams():
-        raise Unavailable("Valkey was not available; the stream may not be registered again yet")
+        raise StreamsMissing
     return STREAM.found(stream_id, location)
 
 

@@ -1,19 +1,22 @@
 -- Takes a slot for a stream and, if the stream is a turn, the turn of its conversation.
 -- KEYS: running streams of the user (sorted set; the score is the time in ms at which a slot expires), the new
--- stream, then, as far as ARGV has them, the turn of its conversation and the idempotency key.
+-- stream, then, as far as ARGV has them, the turn of its conversation, the idempotency key, and the run id of the
+-- Valkey in which all live processes have registered their streams.
 -- ARGV: stream id, process, conversation id, limit, lifetime in ms, fingerprint of the request (empty if there
--- is no idempotency key), '1' if there is a turn, prefix of stream keys, then the ids of dead processes.
+-- is no idempotency key), '1' if there is a turn, prefix of stream keys, run id of the Valkey in which this process has registered
+-- its streams (empty if it has not), then the ids of dead processes.
 -- Returns 'ok', or one of 'again' (same request under the idempotency key), 'other' (another request under the
 -- key), 'turn' (another turn is running) or 'limit', followed by the ids and values of the streams that are the
--- reason. A value begins with the process of the stream.
+-- reason. A value begins with the process of the stream. Returns 'unsure' if Valkey does not know the idempotency
+-- key, but may have lost it.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local stream, process, conversation, fingerprint = ARGV[1], ARGV[2], ARGV[3], ARGV[6]
 local lifetime = tonumber(ARGV[5])
 local turn = ARGV[7] == '1' and KEYS[3] or nil
-local asked = fingerprint ~= '' and KEYS[#KEYS] or nil
+local asked = fingerprint ~= '' and KEYS[#KEYS - 1] or nil
 local dead = {}
-for i = 9, #ARGV do dead[ARGV[i]] = true end
+for i = 10, #ARGV do dead[ARGV[i]] = true end
 local function value_of(id) return redis.call('GET', ARGV[8] .. id) or '' end
 local function is_dead(value) return dead[string.match(value, '^%S*')] end
 
@@ -25,6 +28,8 @@ if asked then
         if value ~= '' and not is_dead(value) then
             return {of == fingerprint and 'again' or 'other', id, value}
         end
+    elseif ARGV[9] == '' or redis.call('GET', KEYS[#KEYS]) ~= ARGV[9] then
+        return {'unsure'}
     end
 end
 if turn then

@@ -158,8 +158,8 @@ async def test_keys_of_running_streams_are_set_again_after_valkey_lost_them(
     heartbeat = beating(valkey, "process")
     kept = Slot("app", "user", new_id(), new_id(), IdempotencyKey("key", "fingerprint"))
     over = Slot("app", "user", new_id(), new_id())
+    await heartbeat.beat()
     async with open_admissions(valkey, heartbeat) as admissions:
-        await heartbeat.beat()
         for slot in (kept, over):
             await take(admissions, slot)
         await admissions.release(over, readable_s=0)
