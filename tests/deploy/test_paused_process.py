@@ -14,6 +14,7 @@ from aiohttp import ClientSession
 
 from app.services import Services
 from app.settings import Settings
+from storage.heartbeats import EVERY_S, VOID_AFTER_S
 from tests.app.ai.conftest import Talk, strategy, talk, vendor
 from tests.deploy.serving import serving
 from tests.servers import Server, listening_socket
@@ -110,6 +111,7 @@ async def test_turn_continues_after_valkey_lost_its_keys_and_is_not_taken_over(
     async with another_process(settings, talk) as other, asyncio.TaskGroup() as tasks:
         reading = await other.say(tasks, "slow")
         talk.conversation_id = other.talk.conversation_id
+        await until_void_counts(server.services, after_s=EVERY_S + 2)
         await flush(server.services)
         async with talk.say("and then?", "quick") as refused:
             assert refused.status == 409
@@ -213,11 +215,12 @@ async def test_stream_of_a_process_that_was_paused_agrees_with_its_record(
     assert (200 in statuses) or not requested or paused_s < 30
 
 
-async def until_void_counts(services: Services) -> None:
-    """Wait until Valkey has run for long enough to consider a process dead."""
+async def until_void_counts(services: Services, *, after_s: int = VOID_AFTER_S) -> None:
+    """Consider processes dead `after_s` after their last heartbeat, and wait until Valkey has run for that long."""
+    services.heartbeat._void_after_s = after_s
 
     async def has() -> bool:
-        return (await services.valkey.client.info("server"))["uptime_in_seconds"] >= 31
+        return (await services.valkey.client.info("server"))["uptime_in_seconds"] > after_s
 
     await until(has, within_s=60, every_s=0.5)
 
