@@ -137,8 +137,8 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
     )
     try:
         status = await _close(ctx.resources.turns, turn)
-    except StoreUnavailable:
-        await _queue(ctx, turn)
+    except StoreUnavailable as error:
+        await _queue(ctx, turn, why_not_stored=error.what)
         return
     if (error := lost_turn(answered.status, status)) is not None:
         log.error("turn.lost", stream_id=ctx.stream_id, conversation_id=conversation_id, record_id=record_id)
@@ -167,13 +167,11 @@ def lost_turn(requested: RecordStatus, actual: RecordStatus | None) -> ServiceEr
     )
 
 
-async def _queue(ctx: StreamContext, turn: ClosedTurn) -> None:
+async def _queue(ctx: StreamContext, turn: ClosedTurn, *, why_not_stored: str) -> None:
     try:
         await enqueue(ctx.resources.valkey, turn)
     except StoreUnavailable as error:
-        raise DatabaseUnavailable(
-            "neither the database nor Valkey is reachable: the answer was not stored"
-        ) from error
+        raise DatabaseUnavailable(f"{why_not_stored}, and {error.what}: the answer was not stored") from error
     log.warning("turn.queued", stream_id=ctx.stream_id)
 
 

@@ -1,15 +1,15 @@
 """A repeated request gets no second stream after Valkey lost its keys, on any process."""
 
-import pytest
+from dataclasses import dataclass, field
+from typing import Any
 
 from tests.another_server import another_server
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import at, knows
 from tests.servers import Server
+from tests.sse_client import all_events
 from tests.vendor import Vendor
 from tests.waiting import until
-
-KEY = {"Idempotency-Key": "5b1f"}
 
 
 async def flush(server: Server) -> None:
@@ -19,45 +19,54 @@ async def flush(server: Server) -> None:
     await client.delete(*names)
 
 
-async def ask(talk: Talk, key: dict[str, str] = KEY) -> tuple[int, str | None]:
-    """Send the request. Return the status, and the stream id or `Retry-After`."""
-    body = talk.params("slow") + b"story"
-    async with talk.post("/bp/ai/conversation", data=body, headers=key) as answer:
-        name = "X-Service-Stream-Id" if answer.status == 200 else "Retry-After"
-        return answer.status, answer.headers.get(name)
+@dataclass
+class Requests:
+    """Requests of a user with idempotency keys, and the responses that are streams."""
+
+    open: list[Any] = field(default_factory=list)
+
+    async def send(self, talk: Talk, key: str = "5b1f") -> str | None:
+        """Send the request. Return the id of its stream, or `None` if it must be sent again."""
+        body = talk.params("slow") + b"story"
+        answer = await talk.post("/bp/ai/conversation", data=body, headers={"Idempotency-Key": key})
+        if answer.status == 200:
+            self.open.append(answer)
+            return str(answer.headers["X-Service-Stream-Id"])
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+        answer.release()
+        return None
+
+    async def until_answered(self, talk: Talk, stream_id: str) -> None:
+        """Repeat the request until it is answered, which must be with this stream."""
+
+        async def is_answered() -> bool:
+            found = await self.send(talk)
+            assert found in {None, stream_id}
+            return found is not None
+
+        await until(is_answered, every_s=0.02)
 
 
-@pytest.mark.parametrize("ended", [False, True])
 async def test_repeat_after_a_flush_is_unavailable_until_all_processes_have_registered_their_streams(
-    talk: Talk, strategy, server: Server, other: Server, vendor: Vendor, *, ended: bool
+    talk: Talk, strategy, server: Server, other: Server, vendor: Vendor
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
     await knows(other, "slow")
-    first = await ask(talk)
-    assert first[0] == 200
-    if ended:
-        vendor.release.set()
-        await server.services.supervisor.idle()
+    requests = Requests()
+    first = await requests.send(talk)
+    assert first is not None
     await flush(server)
     async with another_server(server.services.settings) as newest:  # It has not seen the flush.
         await knows(newest, "slow")
         askers = [talk, at(other, talk), at(newest, talk)]
         for each in (newest, other, server):
             for asker in askers:
-                assert await ask(asker) in {(503, "1"), first}
+                assert await requests.send(asker) in {None, first}
             await each.services.heartbeat.beat()
         for asker in askers:
-            await until_answered(asker, first)
-        assert (await ask(at(newest, talk), {"Idempotency-Key": "other"}))[0] == 200
-    vendor.release.set()
-
-
-async def until_answered(talk: Talk, expected: tuple[int, str | None]) -> None:
-    """Repeat the request until its answer is a stream, which must be `expected`."""
-
-    async def is_answered() -> bool:
-        answer = await ask(talk)
-        assert answer in {(503, "1"), expected}
-        return answer == expected
-
-    await until(is_answered, every_s=0.02)
+            await requests.until_answered(asker, first)
+        assert await requests.send(at(newest, talk), "other") not in {None, first}
+        vendor.release.set()
+        for answer in requests.open:
+            assert (await all_events(answer))[-1].name == "end"
+            answer.release()

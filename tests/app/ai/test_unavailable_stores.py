@@ -206,3 +206,28 @@ async def test_attempts_of_a_stream_without_a_turn_are_written_once_the_database
 
     await until(written, every_s=0.1)
     assert await written() == [("voice", "failed")]
+
+
+_FULL = """
+create function full_disk() returns trigger language plpgsql as $$ begin
+    raise exception 'No space left on device' using errcode = '53100';
+end $$;
+create trigger full_disk before update on conversation_records execute function full_disk()
+"""
+
+
+async def test_the_end_of_a_turn_that_neither_store_accepts_names_both_causes(
+    talk: Talk, strategy, server: Server, vendor: Vendor, valkey_proxy: ValkeyProxy
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    async with talk.say("go", "slow") as response:
+        await until_first_words(response)
+        async with server.services.database.connection() as conn:
+            await conn.execute(_FULL)
+        await valkey_proxy.stop()
+        vendor.release.set()
+        last = (await all_events(response))[-1]
+    assert last.content["error"]["message"].startswith(
+        "database: the database's disk is full, and Valkey is not reachable: "
+    )
+    assert last.content["error"]["message"].endswith(": the answer was not stored")
