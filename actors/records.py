@@ -137,8 +137,8 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
     )
     try:
         status = await _close(ctx.resources.turns, turn)
-    except StoreUnavailable as error:
-        await _queue(ctx, turn, why_not_stored=error.what)
+    except StoreUnavailable as unavailable:
+        await _queue(ctx, turn, why_not_stored=unavailable.what)
         return
     if (error := lost_turn(answered.status, status)) is not None:
         log.error("turn.lost", stream_id=ctx.stream_id, conversation_id=conversation_id, record_id=record_id)

@@ -68,6 +68,7 @@ def stream_anomalies(streams: Iterable[Stream], disturbances: Disturbances) -> l
     for stream in streams:
         wrong = [] if stream.outcome else ["no terminal event"]
         wrong += stream.faults
+        # Streams also start while Valkey is unavailable, without a check of their idempotency keys.
         if stream.first_stream_id and not disturbances.of(["Valkey"], stream.begin_s, stream.end_s):
             wrong.append("a repeated request with the same key began another stream")
         anomalies += [_of_stream(stream, disturbances, what=what) for what in wrong]
