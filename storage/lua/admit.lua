@@ -3,8 +3,8 @@
 -- stream, then, as far as ARGV has them, the turn of its conversation, the idempotency key, and the run id of the
 -- Valkey in which all live processes have registered their streams.
 -- ARGV: stream id, process, conversation id, limit, lifetime in ms, fingerprint of the request (empty if there
--- is no idempotency key), '1' if there is a turn, prefix of stream keys, run id of the Valkey in which this process has registered
--- its streams (empty if it has not), then the ids of dead processes.
+-- is no idempotency key), '1' if there is a turn, prefix of stream keys, run id of the Valkey in which this process
+-- has registered its streams (empty if it has not), then the ids of dead processes.
 -- Returns 'ok', or one of 'again' (same request under the idempotency key), 'other' (another request under the
 -- key), 'turn' (another turn is running) or 'limit', followed by the ids and values of the streams that are the
 -- reason. A value begins with the process of the stream. Returns 'unsure' if Valkey does not know the idempotency
