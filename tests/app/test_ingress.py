@@ -277,7 +277,9 @@ async def test_the_end_of_a_connection_is_noticed_after_the_held_bytes(server: S
     with capture_logs() as lines:
 
         def requests() -> list:
-            return [line for line in lines if line["event"].startswith("request")]
+            # Lines that earlier tests have dropped are reported once a second, at any time.
+            events = [line for line in lines if line["event"].startswith("request")]
+            return [line for line in events if line["event"] != "request.lines_dropped"]
 
         reader, writer = await asyncio.open_connection(url.hostname, url.port)
         writer.write(Sent(body, (size,)).raw("/bp/user/login"))
@@ -286,7 +288,7 @@ async def test_the_end_of_a_connection_is_noticed_after_the_held_bytes(server: S
             await reader.read()
         await until(requests)
         writer.close()
-    assert [(line["event"], line["status"]) for line in requests()] == [("request", 200)]
+    assert [(line["event"], line.get("status")) for line in requests()] == [("request", 200)], requests()
 
 
 async def test_pipelined_requests_of_one_read_are_answered_in_order(server: Server) -> None:
