@@ -129,16 +129,6 @@ async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, 
     await conn.execute(_RENAME_SESSIONS, app_id, uid, old, address)
 
 
-async def free(conn: Connection, app_id: str, uid: str, *, address: str) -> None:
-    """Remove an address from a user, so that others can use it."""
-    await conn.execute(
-        "delete from identities where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3",
-        app_id,
-        uid,
-        address,
-    )
-
-
 _DROP = """
 with dropped_password as (delete from passwords where app_id = $1 and uid = $2),
     dropped_pending as (delete from pending_emails where app_id = $1 and uid = $2)

@@ -12,10 +12,11 @@ from app.accounts.email_texts import language_of
 from app.accounts.first_proof import first_proof
 from app.accounts.not_me import not_me_link
 from app.accounts.password_rules import Password, check_password
+from app.accounts.revocation import revoke_access
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.services import Services
-from storage import bp_auth, codes, emails, identities, passwords, sessions, users
+from storage import codes, emails, identities, passwords, users
 from storage.codes import RESET, CodeInvalid, RightCode
 from storage.emails import identity_of
 from storage.jobs import enqueue
@@ -123,9 +124,7 @@ async def set_password(services: Services, right: RightCode, password: SecretStr
         uid = await _owner(conn, right, now=now)
         await first_proof(services, conn, identity_of(app_id, right.target), now=now)
         await passwords.put(conn, app_id, uid, new_hash=new_hash, now=now)
-        await sessions.end(conn, app_id, uid, cache=services.sessions, now=now)
-        await codes.revoke(conn, app_id, uid, now=now)
-        await bp_auth.revoke(conn, app_id, uid)
+        await revoke_access(services, conn, app_id, uid, now=now)
         await notify(services, conn, app_id, uid, "password_reset", language=language)
 
 

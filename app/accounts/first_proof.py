@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
+from app.accounts.revocation import revoke_access
 from app.services import Services
-from storage import bp_auth, codes, emails, freezes, sessions
+from storage import emails, freezes
 from storage.identities import Identity
 from storage.postgres import Connection
 
@@ -21,9 +22,7 @@ async def first_proof(
     uid = await emails.unverified_owner(conn, app_id, address=address)
     if uid is None:
         return False
-    await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, keep=keep)
-    await codes.revoke(conn, app_id, uid, now=now)
-    await bp_auth.revoke(conn, app_id, uid)
+    await revoke_access(services, conn, app_id, uid, now=now, keep=keep)
     await emails.drop_unproven(conn, app_id, uid)
     await emails.mark_verified(conn, app_id, address=address, now=now)
     await freezes.recover(conn, app_id, uid)

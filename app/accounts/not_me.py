@@ -6,8 +6,9 @@ from typing import Literal
 from urllib.parse import quote
 
 from app.accounts.mail_links import public_link
+from app.accounts.revocation import revoke_access
 from app.services import Services
-from storage import bp_auth, codes, earlier_emails, emails, freezes, identities, passwords, sessions
+from storage import bp_auth, earlier_emails, emails, freezes, identities, passwords, sessions
 from storage.emails import AddressTaken, identity_of
 from storage.identities import Identity
 from storage.postgres import Connection, TransactionConflict
@@ -75,9 +76,7 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     )
     if address not in {addresses.current, addresses.pending} and not was_replaced:
         return "gone"
-    await sessions.end(conn, app_id, uid, cache=services.sessions, now=now)
-    await codes.revoke(conn, app_id, uid, now=now)
-    await bp_auth.revoke(conn, app_id, uid)
+    await revoke_access(services, conn, app_id, uid, now=now)
     await emails.drop_pending(conn, app_id, uid)
     await freezes.recover(conn, app_id, uid)
     if was_replaced and not await _restored(services, conn, named, replaces=addresses.current, now=now):
@@ -87,7 +86,7 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
         if not named.frees:
             await identities.unlink_newest(conn, app_id, uid, since=now - earlier_emails.RESTORABLE)
     if named.frees:
-        await emails.free(conn, app_id, uid, address=address)
+        await identities.unlink(conn, identity_of(app_id, address), uid=uid)
     return "done"
 
 
@@ -113,4 +112,4 @@ async def _restored(services: Services, conn: Connection, named: NotMe, *, repla
 async def _take_from(services: Services, conn: Connection, identity: Identity, *, uid: str, now: datetime) -> None:
     await sessions.end(conn, identity.app_id, uid, cache=services.sessions, now=now, identity=identity)
     await bp_auth.revoke_for(conn, identity)
-    await emails.free(conn, identity.app_id, uid, address=identity.social_id)
+    await identities.unlink(conn, identity, uid=uid)

@@ -10,10 +10,11 @@ from app.accounts.email_texts import language_of
 from app.accounts.errors import AccountAuthFailed
 from app.accounts.password_rules import Password, check_password
 from app.accounts.proofs import Proven
+from app.accounts.revocation import revoke_access
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.password_hashing import Checked
-from storage import bp_auth, codes, identities, passwords, sessions, users
+from storage import identities, passwords, users
 from storage.identities import Identity
 from storage.kinds.auth import AUTH
 from storage.passwords import PasswordOwner
@@ -94,7 +95,5 @@ async def change_password(call: Call, body: Body[PasswordChange]) -> None:
         await users.lock(conn, app_id, uid)
         if not await passwords.change(conn, app_id, uid, old_hash=old_hash, new_hash=new_hash, now=now):
             raise AccountAuthFailed("origin_password is wrong")
-        await sessions.end(conn, app_id, uid, cache=call.services.sessions, now=now, keep=call.caller.session_id)
-        await codes.revoke(conn, app_id, uid, now=now)
-        await bp_auth.revoke(conn, app_id, uid)
+        await revoke_access(call.services, conn, app_id, uid, now=now, keep=call.caller.session_id)
         await notify(call.services, conn, app_id, uid, "password_changed", language=language_of(call))

@@ -1,0 +1,19 @@
+"""The end of all access that was given to an account."""
+
+from datetime import datetime
+
+from app.services import Services
+from storage import bp_auth, codes, sessions
+from storage.postgres import Connection
+
+
+async def revoke_access(
+    services: Services, conn: Connection, app_id: str, uid: str, *, now: datetime, keep: str | None = None
+) -> None:
+    """End the sessions of a user, except the session `keep`, and revoke its codes and tokens.
+
+    `conn` is in a transaction that has locked the user.
+    """
+    await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, keep=keep)
+    await codes.revoke(conn, app_id, uid, now=now)
+    await bp_auth.revoke(conn, app_id, uid)
