@@ -4,7 +4,7 @@ from app.accounts.email_addresses import email_config, sending_config
 from app.accounts.errors import LastWayIn
 from app.accounts.sms import config_of
 from app.services import Services
-from storage import identities, passwords
+from storage import identities, passwords, users
 from storage.identities import Identity, LinkedIdentity
 from storage.postgres import Connection
 from streams.wire.errors import ConfigInvalid
@@ -13,23 +13,19 @@ from streams.wire.errors import ConfigInvalid
 async def unlink(services: Services, conn: Connection, identity: Identity, *, uid: str) -> bool:
     """Take an identity from a user. Return false if the user does not have it.
 
-    Raises `LastWayIn` if the user could not log in without it. `conn` is in a transaction. The caller ends the
-    sessions that were made with the identity.
+    Raises `LastWayIn` if the user could not log in without it, and the transaction of `conn` is rolled back. The
+    caller ends the sessions that were made with the identity.
     """
     # With its row locked, the user loses and gains no identity and no password until the transaction ends.
-    account = await identities.lock_account(conn, identity.app_id, uid)
-    if account is None or not any(_is(identity, linked) for linked in account.identities):
+    await users.lock(conn, identity.app_id, uid)
+    if not await identities.unlink(conn, identity, uid=uid):
         return False
+    account = await identities.find_account(conn, identity.app_id, uid)
+    left = () if account is None else account.identities
     has_password = await passwords.find(conn, identity.app_id, uid) is not None
-    others = [linked for linked in account.identities if not _is(identity, linked)]
-    if not any(_is_way_in(services, identity.app_id, linked, has_password=has_password) for linked in others):
+    if not any(_is_way_in(services, identity.app_id, linked, has_password=has_password) for linked in left):
         raise LastWayIn("this is the last identity with which the user can log in")
-    await identities.unlink(conn, identity, uid=uid)
     return True
-
-
-def _is(identity: Identity, linked: LinkedIdentity) -> bool:
-    return (identity.platform, identity.social_id) == (linked.platform, linked.social_id)
 
 
 def _is_way_in(services: Services, app_id: str, linked: LinkedIdentity, *, has_password: bool) -> bool:
