@@ -32,7 +32,7 @@ MODEL, LONG_MODEL = "20x50", "80x100"
 """Answers that take 1 s and 8 s."""
 USERS = 200
 READY_S = 120
-DRAIN_S = 30
+DRAIN_S, SHORT_DRAIN_S = 30, 10
 KEPT_S = 2
 """How long an idle connection is kept."""
 SIGHUPS = int(os.environ.get("PARLEY_SOAK_SIGHUPS", "10"))  # noqa: TID251
@@ -222,21 +222,41 @@ async def test_replaced_process_serves_new_streams_on_kept_connections_and_says_
         await two_are_left(parent)
 
 
-async def test_streams_that_a_replaced_process_accepts_late_are_whole_and_idle_connections_are_closed(
-    databases: Databases, tmp_path: Path
-) -> None:
-    drain_s = 10
-    async with new_deployment(databases, tmp_path) as deployment, AsyncExitStack() as stack:
+@dataclass
+class Replaceable:
+    """Two processes that drain for `SHORT_DRAIN_S` when they are replaced. `tokens` are those of users."""
+
+    parent: Command
+    settings: Settings
+    tokens: Iterator[str]
+
+    def replace(self) -> None:
+        self.parent.process.send_signal(signal.SIGHUP)
+
+
+@asynccontextmanager
+async def replaceable(databases: Databases, folder: Path) -> AsyncIterator[Replaceable]:
+    async with new_deployment(databases, folder) as deployment, AsyncExitStack() as stack:
         settings = deployment.settings
-        parent = await stack.enter_async_context(serving(settings, PARLEY_DRAIN_TIMEOUT_S=str(drain_s)))
+        parent = await stack.enter_async_context(serving(settings, PARLEY_DRAIN_TIMEOUT_S=str(SHORT_DRAIN_S)))
         for _ in range(2):
             await parent.event("process.ready")
         await stack.enter_async_context(background(_read(parent)))
-        callers = await stack.enter_async_context(kept_connections(settings, cycle(deployment.tokens)))
-        idle = [await stack.enter_async_context(kept_connection(settings)) for _ in range(8)]
-        parent.process.send_signal(signal.SIGHUP)
+        yield Replaceable(parent, settings, cycle(deployment.tokens))
+
+
+async def test_streams_that_a_replaced_process_accepts_late_are_whole_and_idle_connections_are_closed(
+    databases: Databases, tmp_path: Path
+) -> None:
+    async with (
+        replaceable(databases, tmp_path) as served,
+        kept_connections(served.settings, served.tokens) as callers,
+        idle_connections(served.settings) as idle,
+    ):
+        parent = served.parent
+        served.replace()
         await until(lambda: count(parent, "server.retiring") > 0, within_s=READY_S)
-        await asyncio.sleep(drain_s * 0.3)  # An idle connection brings a stream that outlasts `drain_s`.
+        await asyncio.sleep(SHORT_DRAIN_S * 0.3)  # The streams that begin now outlast the drain.
         responses = await asyncio.gather(*(caller.say("Tell me a story", LONG_MODEL) for caller in callers))
         assert {response.status for response in responses} == {200}
         async with asyncio.timeout(READY_S):
@@ -249,31 +269,23 @@ async def test_streams_that_a_replaced_process_accepts_late_are_whole_and_idle_c
 async def test_requests_that_arrive_slowly_are_served_whole_by_a_replaced_process(
     databases: Databases, tmp_path: Path
 ) -> None:
-    drain_s = 10
-    async with new_deployment(databases, tmp_path) as deployment, AsyncExitStack() as stack:
-        settings = deployment.settings
-        parent = await stack.enter_async_context(serving(settings, PARLEY_DRAIN_TIMEOUT_S=str(drain_s)))
-        for _ in range(2):
-            await parent.event("process.ready")
-        await stack.enter_async_context(background(_read(parent)))
-        async with asyncio.TaskGroup() as tasks:
-            closed, tokens = asyncio.Event(), iter(deployment.tokens)
-            slow = [
-                tasks.create_task(_send_in_parts(settings, parts, closed))
-                for _ in range(6)
-                for parts in _requests_in_parts(tokens)
-            ]
-            idle = [await stack.enter_async_context(kept_connection(settings)) for _ in range(8)]
-            parent.process.send_signal(signal.SIGHUP)
+    async with replaceable(databases, tmp_path) as served:
+        slow = [
+            (*await _begin(served.settings, first), second)
+            for _ in range(6)
+            for first, second in _requests_in_parts(served.tokens)
+        ]
+        async with idle_connections(served.settings) as idle, asyncio.TaskGroup() as tasks:
+            served.replace()
+            # A process closes all its idle connections at once. About half of the requests are its own.
             ends = [tasks.create_task(reader.read()) for reader in idle]
             await asyncio.wait(ends, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(1)  # The first process has closed what is idle. Half of the requests are its own.
-            closed.set()
-        for task in slow:
-            head, _, body = task.result().partition(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 200"), task.result()
-            assert b"event: end" in body or b'"session_token"' in body, task.result()
-        await two_are_left(parent)
+            responses = await asyncio.gather(*(_finish(*request) for request in slow))
+        for response in responses:
+            head, _, body = response.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200"), response
+            assert b"event: end" in body or b'"session_token"' in body, response
+        await two_are_left(served.parent)
 
 
 def _requests_in_parts(tokens: Iterator[str]) -> list[list[bytes]]:
@@ -290,12 +302,16 @@ def _requests_in_parts(tokens: Iterator[str]) -> list[list[bytes]]:
     return [[request[:cut], request[cut:]] for request, cut in zip(whole, cuts, strict=True)]
 
 
-async def _send_in_parts(settings: Settings, parts: list[bytes], go_on: asyncio.Event) -> bytes:
-    """Send a request, its second part when `go_on` is set, and return all that the server sends."""
+async def _begin(settings: Settings, part: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Send the first part of a request on a new connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-    writer.write(parts[0])
-    await go_on.wait()
-    writer.write(parts[1])
+    writer.write(part)
+    return reader, writer
+
+
+async def _finish(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, part: bytes) -> bytes:
+    """Send the second part of a request, and return all that the server sends."""
+    writer.write(part)
     response = b""
     async with asyncio.timeout(READY_S):
         while not (response.endswith(b"0\r\n\r\n") or b"Content-Length" in response):
@@ -318,6 +334,13 @@ async def kept_connection(settings: Settings) -> AsyncIterator[asyncio.StreamRea
     await reader.readexactly(int(length.partition(b":")[2]))
     yield reader
     writer.close()
+
+
+@asynccontextmanager
+async def idle_connections(settings: Settings) -> AsyncIterator[list[asyncio.StreamReader]]:
+    """Yield the readers of connections to either process, which have had one response each."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(kept_connection(settings)) for _ in range(8)]
 
 
 @asynccontextmanager
