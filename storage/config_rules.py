@@ -31,7 +31,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A valid value, without defaults and with opened secrets. `warnings` say what is probably a mistake in it."""
+    """A valid value, without defaults and with opened secrets. `warnings` name probable mistakes in it."""
 
     value: Any
     warnings: tuple[Fault, ...]
@@ -50,7 +50,7 @@ class Checked:
     faults: list[Fault] = field(default_factory=list)
     """Why it must not be written."""
     warnings: list[Fault] = field(default_factory=list)
-    """What is probably a mistake."""
+    """Probable mistakes."""
 
 
 Check = Callable[[ConfigKey, Model, Named, Unknown], Checked]
@@ -91,7 +91,7 @@ class Rules:
         return Accepted(stored, (*_missing(checked.value, named), *checked.warnings))
 
     def warnings(self, key: ConfigKey, value: Model, named: Named) -> list[Fault]:
-        """Return what keeps a stored value from being used, and what is probably a mistake."""
+        """Return why a stored value cannot be used, and probable mistakes in it."""
         checked = self._checked(key, value, named, "ignore")
         return [*_missing(value, named), *checked.faults, *checked.warnings]
 

@@ -115,7 +115,7 @@ class ConfigStore:
         return entry.message if isinstance(entry, _Broken) else None
 
     def warnings(self, key: ConfigKey) -> list[Fault]:
-        """Return what is probably a mistake in a valid active config, such as the name of a missing config."""
+        """Return probable mistakes in a valid active config, such as the name of a missing config."""
         entry = self._entries.get(key)
         if not isinstance(entry, Active):
             return []

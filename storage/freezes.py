@@ -18,10 +18,10 @@ class EndFreeze(Job):
 
 
 RESTRICTIONS: Mapping[str, str] = {}
-"""What keeps an account from being frozen: by the reason that the client is told, a query whether there is one.
+"""Reasons against a freeze, as the client is told them, each with a query that returns true if it applies.
 
-Parameters: the app and the user, whose row is locked. Code that creates such a reason locks the same row
-(`storage.users.lock`), so that both cannot happen at once. An area adds its own.
+The parameters of a query are the app and the user, whose row is locked. Code that creates such a reason locks the
+same row (`storage.users.lock`), so that both cannot happen at once. An area adds its own.
 """
 
 

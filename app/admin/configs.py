@@ -83,7 +83,7 @@ class ConfigRow(Model):
     fault: str | None = None
     """Why the config cannot be used; absent if it can."""
     warnings: list[FaultRow] | None = None
-    """What is probably a mistake, such as the name of a config that does not exist."""
+    """Probable mistakes, such as the name of a config that does not exist."""
 
 
 class ListReply(Model):
@@ -116,7 +116,7 @@ class ValidateReply(Model):
     valid: bool
     errors: list[FaultRow]
     warnings: list[FaultRow]
-    """What is probably a mistake in a valid value. With `strict`, these are errors."""
+    """Probable mistakes in a valid value. With `strict`, these are errors."""
 
 
 class RevisionRow(Model):
@@ -178,7 +178,7 @@ async def read(call: Call, path: Path[ConfigPath], query: Query[ReadQuery]) -> C
 async def put(call: Call, path: Path[ConfigPath], body: Body[PutBody], query: Query[StrictQuery]) -> ConfigReply:
     """Write a config.
 
-    The reply has `warnings` if something is probably a mistake, such as the name of a config that does not exist.
+    The reply has `warnings` about probable mistakes, such as the name of a config that does not exist.
     With `strict=true`, such a value is refused.
     """
     revision = await call.services.configs.put(
