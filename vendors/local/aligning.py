@@ -63,7 +63,8 @@ class Aligner:
         if not alignment:
             return [[] for _ in slots]
         best = self._best(padded)
-        return [self._sounds(alignment[name], best) if name in alignment else [] for name in names]
+        last = len(pcm) // (2 * _SAMPLES_A_FRAME)
+        return [_sounds(alignment[name], best, last) if name in alignment else [] for name in names]
 
     def _renew(self) -> None:
         """Create a new decoder, because a decoder never frees words that were added."""
@@ -148,16 +149,15 @@ class Aligner:
             best[segment.start_frame : segment.end_frame + 1] = segment.ascore / frames
         return best
 
-    def _sounds(self, phones: Sequence[Any], best: "NDArray[np.float64]") -> list[Sound]:
-        return [
-            Sound(
-                phone.name,
-                max(0, phone.start - _SILENCE_FRAMES),
-                phone.duration,
-                _goodness(phone, best[phone.start : phone.start + phone.duration]),
-            )
-            for phone in phones
-        ]
+
+def _sounds(phones: Sequence[Any], best: "NDArray[np.float64]", last: int) -> list[Sound]:
+    """Return the phonemes of a word. What they have of the added silence is cut off; `last` is the audio's end."""
+    sounds = []
+    for phone in phones:
+        begin, end = phone.start, phone.start + phone.duration
+        heard_from, heard_to = (min(max(0, at - _SILENCE_FRAMES), last) for at in (begin, end))
+        sounds.append(Sound(phone.name, heard_from, heard_to - heard_from, _goodness(phone, best[begin:end])))
+    return sounds
 
 
 def _run(decoder: Any, pcm: bytes) -> None:

@@ -6,6 +6,7 @@ import random
 import signal
 import struct
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -77,6 +78,20 @@ def sound(text: str) -> list[tuple[str, str]]:
     return [(word, "None") for word in text.lower().strip(".").split()]
 
 
+def check_times(reported: list[dict[str, Any]], length: float) -> None:
+    """Check that words follow each other within the audio, and that their parts fill them without overlap."""
+    end = 0
+    for word in reported:
+        assert word["Offset"] >= end
+        end = word["Offset"] + word["Duration"]
+        for parts in (word["Syllables"], word["Phonemes"]):
+            times = [(part["Offset"], part["Offset"] + part["Duration"]) for part in parts]
+            assert times[0][0] == word["Offset"]
+            assert times[-1][1] == end
+            assert all(previous[1] == following[0] for previous, following in pairwise(times))
+    assert end <= length
+
+
 async def test_a_well_read_text_has_a_complete_result(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE)
     answer = await graded(local, reader)
@@ -99,18 +114,23 @@ async def test_words_syllables_and_phonemes_have_times(local: Local, reader: Rea
     pcm = await reader(REFERENCE)
     reported = words(await graded(local, reader))
 
-    end = 0
+    check_times(reported, len(pcm) / 32_000 * SECOND)
     for word in reported:
-        for parts in (word["Syllables"], word["Phonemes"]):
-            assert parts[0]["Offset"] == word["Offset"]
-            assert sum(part["Duration"] for part in parts) == word["Duration"]
-            assert all(0 <= part["PronunciationAssessment"]["AccuracyScore"] <= 100 for part in parts)
-        assert word["Offset"] >= end
-        end = word["Offset"] + word["Duration"]
-    assert end <= len(pcm) / 32_000 * SECOND
+        for part in (*word["Syllables"], *word["Phonemes"]):
+            assert 0 <= part["PronunciationAssessment"]["AccuracyScore"] <= 100
     lazy = reported[-2]
     assert [phoneme["Phoneme"] for phoneme in lazy["Phonemes"]] == ["l", "ey", "z", "iy"]
     assert [syllable["Syllable"] for syllable in lazy["Syllables"]] == ["ley", "ziy"]
+
+
+async def test_a_word_that_is_cut_off_at_the_start_has_times_within_the_audio(local: Local, reader: Reader) -> None:
+    text = "Dogs bark."
+    samples = memoryview(await reader(text)).cast("h")
+    start = next(at for at, sample in enumerate(samples) if abs(sample) > 300)
+    for missing_ms in (20, 30, 40):
+        pcm = samples[start + missing_ms * 16 :].tobytes()
+        answer = await assessed(local, pcm, reference_text=text)
+        check_times(words(answer), len(pcm) / 32_000 * SECOND)
 
 
 async def test_reading_another_text_scores_clearly_lower(local: Local, reader: Reader) -> None:
