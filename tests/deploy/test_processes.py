@@ -132,7 +132,7 @@ async def test_process_that_dies_is_restarted_and_requests_are_answered_meanwhil
     async with background(_ask_without_end(shared.settings.public_url, statuses)):
         (again,) = await _ready(shared.parent, 1)
     assert (died["pid"], died["code"], died["number"]) == (pid, -signal.SIGKILL, again["number"])
-    assert len(statuses) > 20
+    assert len(statuses) > 5
     assert set(statuses) == {200}
 
 
