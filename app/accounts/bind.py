@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from app.accounts.email_mails import notify
+from app.accounts.email_texts import language_of
 from app.accounts.entry import issue_bp_auth, store_verified
 from app.accounts.errors import AccountNotFound, IdentityLinked, IdentityNotFound, PlatformLinked
 from app.accounts.infos import Identifier, SocialNetworkInfo
@@ -67,6 +69,8 @@ async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
     async with call.services.database.transaction() as conn:
         link = await identities.link(conn, proven.identity, uid=call.caller.user, now=now, proven=proven.trusted)
         if link == "linked":
+            language = language_of(call)
+            await notify(call.services, conn, call.app_id, call.caller.user, "identity_linked", language=language)
             return link, await store_verified(call, conn, proven, now=now)
         return link, await issue_bp_auth(call, conn, proven, now=now)
 

@@ -15,7 +15,7 @@ from tests.app.accounts.mailbox import (
     refusal,
     session_of,
 )
-from tests.app.accounts.people import bind, me, new_user, player
+from tests.app.accounts.people import bind, error_type, me, new_user, player
 
 ENDED = (400, "account.invalid_session")
 NOBODY = (400, "account.auth_failed")
@@ -106,13 +106,26 @@ async def test_a_removed_address_is_restored_and_what_was_bound_lately_is_remove
     await box.server.services.clock.move("default", offset_s=bound_days * 86_400)
     session = session_of(await box.post("login", other))
     assert await box.post("me/email", None, "DELETE", **session) == (200, None)
-    await say_not_me(box, await box.mail(address, nth=2))
+    await say_not_me(box, await box.mail(address, nth=3))
     assert refusal(await box.me(session)) == ENDED
     status, reply = await box.post("login", other)
     assert (status, reply["user"]["uid"] == uid) == (200, bound_days > 7)
-    session = session_of(await box.code_login(address, await box.code(address, nth=3)))
+    session = session_of(await box.code_login(address, await box.code(address, nth=4)))
     user = await me(box.server, session)
     assert (user["uid"], user["email"]) == (uid, {"email_address": address, "verified": True})
+
+
+async def test_a_bound_identity_is_reported_and_the_link_removes_it(box: Mailbox):
+    address, session = await new_owner(box)
+    uid, other = (await me(box.server, session))["uid"], player()
+    assert (await bind(box.server, session, other))[0] == 200
+    assert error_type((await bind(box.server, session, other))[1]) == "account.sp_linked_platform"
+    news = await box.mail(address, nth=2)
+    assert "Another sign-in method was linked to your account" in news["text"]
+    await say_not_me(box, news)
+    assert refusal(await box.me(session)) == ENDED
+    assert (await box.post("login", other))[1]["user"]["uid"] != uid
+    assert len(await box.mails(address)) == 2, "a bind that was refused sends no mail"
 
 
 @pytest.mark.parametrize("proven", [False, True])
