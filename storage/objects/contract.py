@@ -101,6 +101,13 @@ class ObjectsRefused(ObjectsError):
         super().__init__(f"the object store refused{cause and f': {cause}'}")
 
 
+class NoCredentials(ObjectsError):
+    """No credentials for the bucket were found when the server started."""
+
+    def __init__(self) -> None:
+        super().__init__("S3_BUCKET is set, but no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+
+
 class PutStatus:
     """Whether objects can be stored, according to the results of `put`."""
 

@@ -38,6 +38,7 @@ NO_URL = (
 )
 WRONG_OPTION = {"DATABASE_URL": "postgresql://127.0.0.1:1/parley?sslmode=off"}
 WRONG_VALUE = {"REDIS_URL": "redis://127.0.0.1:1/0?socket_timeout=soon"}
+NO_CREDENTIALS = {"S3_BUCKET": "files", "AWS_EC2_METADATA_DISABLED": "true"}
 FAULTS: list[tuple[dict[str, str], str, str]] = [
     (UNREACHABLE, "serve", REFUSED),
     (UNREACHABLE, "worker", REFUSED),
@@ -49,6 +50,7 @@ FAULTS: list[tuple[dict[str, str], str, str]] = [
     (NO_PORT, "operators list", NO_URL),
     (WRONG_OPTION, "migrate", "database: DATABASE_URL cannot be used: `sslmode` parameter must be one of"),
     (WRONG_VALUE, "users make 1", "redis_service: REDIS_URL cannot be used: Invalid value for 'socket_timeout'"),
+    (NO_CREDENTIALS, "serve", "internal: S3_BUCKET is set, but no credentials: "),
     ({}, "users make 1 --app none", "item_not_found: app none does not exist"),
     ({}, "config export /none --app none", "item_not_found: app none does not exist"),
     ({}, "config import {folder} --app none", "invalid_parameter: {folder} has no file of app none"),
