@@ -50,4 +50,4 @@ async def _work(services: Services, webhook: Webhook) -> None:
         await postcards.set_posted(conn, app_id, postcard_id=posted.reference, now=services.clock.now(app_id))
 
 
-POSTCARD_WEBHOOKS = WebhookSource("postcards", "Receive the news that a postcard was posted.", _verify, _work)
+POSTCARD_WEBHOOKS = WebhookSource("postcards", "Receive notifications of posted postcards.", _verify, _work)
