@@ -28,7 +28,7 @@ from deploy.running import Failed, running, until_ready, while_running
 from deploy.sandbox import sandbox
 from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
-from deploy.welcome import OPERATOR_FILE, welcome
+from deploy.welcome import OPERATOR_FILE, SERVER_KEY_FILE, welcome
 from storage.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError
 
@@ -118,7 +118,7 @@ def development(env: Mapping[str, str]) -> dict[str, str]:
     for name, file in (
         ("PARLEY_MASTER_KEY", "master-key"),
         ("PARLEY_ADMIN_TOKEN", OPERATOR_FILE),
-        ("PARLEY_SERVER_KEY", "server-key"),
+        ("PARLEY_SERVER_KEY", SERVER_KEY_FILE),
     ):
         filled.setdefault(name, kept_secret(data_dir / file))
     return filled

@@ -1,6 +1,8 @@
 """The text that `make run` prints when everything is ready, with requests to try."""
 
+import sys
 from pathlib import Path
+from shlex import quote
 
 from aiohttp import ClientSession
 
@@ -10,6 +12,7 @@ from deploy.engines import Engines
 from streams.wire.codec import dumps
 
 OPERATOR_FILE = "admin-token"
+SERVER_KEY_FILE = "server-key"
 _DEVICE = "make-run"
 
 _TEXT = """
@@ -30,14 +33,14 @@ curl -N {url}/bp/ai/audio/tts -H "X-Service-Session-Token: $SESSION" \\
   -d '{speak}'
 
 # A call from your own server on behalf of that user. The token is valid for 10 minutes. To make another one:
-# .venv/bin/python -m app token make --key .parley/server-key --kid development --alg HS256
+# {python} -m app token make --key {server_key_file} --kid development --alg HS256
 curl {url}/bp/server/user/{uid} -H "X-Service-Auth-Token: $SERVER"
 
 # A call to the operator's API
 curl {url}/admin/api/configs -H "Authorization: Bearer {admin_token}"
 
 # Commands that use this server's stores
-. {env_file}; .venv/bin/python -m app users make 1; .venv/bin/python -m app config export configs
+. {env_file}; {python} -m app users make 1; {python} -m app config export configs
 
 {missing}Warnings and errors are logged below; PARLEY_LOG_LEVEL=info also logs each request. Press Ctrl-C to stop.
 """
@@ -52,7 +55,10 @@ _SPEAK = {"strategies": ["local"], "text": "Hello from Parley."}
 
 
 async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> str:
-    """Log a device in and return the text, with the tokens of that device in the requests."""
+    """Log a device in and return the text, with the tokens of that device in the requests.
+
+    Its commands have absolute paths, so that they work in any folder.
+    """
     url = own_url(settings.host, settings.port)
     uid, session = await _login(url)
     return _TEXT.format(
@@ -60,7 +66,9 @@ async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> s
         session=session,
         server=make_server_token(kid="development", alg="HS256", key=server_key, app_id="default"),
         uid=uid,
-        env_file=settings.data_dir / "env",
+        python=quote(sys.executable),
+        env_file=quote(str(settings.data_dir / "env")),
+        server_key_file=quote(str(settings.data_dir / SERVER_KEY_FILE)),
         converse=dumps(_CONVERSE).decode(),
         speak=dumps(_SPEAK).decode(),
         admin_token=_shell_expression(settings.data_dir / OPERATOR_FILE, settings.admin_token.get_secret_value()),

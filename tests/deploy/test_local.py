@@ -5,7 +5,6 @@ import re
 import shlex
 import signal
 import socket
-import sys
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -105,18 +104,22 @@ async def _second_instance_is_refused(tmp_path: Path) -> None:
     assert second.lines == [f"parley: {tmp_path}/data is in use by another running instance"]
 
 
-async def _commands_find_its_stores(tmp_path: Path) -> None:
-    """Run a command with the printed environment file."""
-    env_file = tmp_path / "data" / "env"
-    assert env_file.stat().st_mode & 0o077 == 0
-    shell = (
-        f". {env_file}; {sys.executable} -m app users make 1; {sys.executable} -m app config export {tmp_path}/c"
-    )
-    process = await asyncio.create_subprocess_shell(shell, stdout=asyncio.subprocess.PIPE)
-    output, _ = await process.communicate()
-    assert process.returncode == 0
-    assert len(output.decode().split()) == 2, "a user id and a session token"
-    assert (tmp_path / "c" / "default" / "conversation" / "local.yaml").exists()
+async def _printed_commands_work_in_another_folder(local: Command, tmp_path: Path) -> None:
+    """Run the printed commands in an empty folder. They use the stores and the keys of the server."""
+    assert (tmp_path / "data" / "env").stat().st_mode & 0o077 == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    [commands] = [line for line in local.lines if line.startswith(". ")]
+    [make_token] = [line.removeprefix("# ") for line in local.lines if "-m app token make" in line]
+    outputs = []
+    for shell in (commands, make_token):
+        process = await asyncio.create_subprocess_shell(shell, stdout=asyncio.subprocess.PIPE, cwd=elsewhere)
+        output, _ = await process.communicate()
+        assert process.returncode == 0, shell
+        outputs.append(output.decode())
+    assert len(outputs[0].split()) == 2, "a user id and a session token"
+    assert (elsewhere / "configs" / "default" / "conversation" / "local.yaml").exists()
+    assert outputs[1].count(".") == 2, "a JWT"
 
 
 async def _no_process_remains_after_a_kill(local: Command) -> None:
@@ -133,7 +136,7 @@ async def test_users_survive_ctrl_c_and_no_process_remains_after_it_or_a_kill(tm
         await _first_requests_work(local, url)
         await _anybody_can_sign_in_at_every_third_party(url)
         await _second_instance_is_refused(tmp_path)
-        await _commands_find_its_stores(tmp_path)
+        await _printed_commands_work_in_another_folder(local, tmp_path)
         first, processes = _user(local.lines), local.descendants()
         local.process.send_signal(signal.SIGINT)
         assert await local.end() == 0
