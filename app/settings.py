@@ -316,14 +316,18 @@ class _Reader:
         return value
 
     def master_key(self) -> str:
-        value = self.required("PARLEY_MASTER_KEY")
-        try:
-            valid = len(bytes.fromhex(value)) == 32 and len(set(value)) > 2
-        except ValueError:
-            valid = False
-        if not valid:
+        """Return one key, or several with commas between: the first one encrypts, all of them decrypt."""
+        keys = [key.strip() for key in self.required("PARLEY_MASTER_KEY").split(",")]
+        if not all(map(_is_master_key, keys)):
             raise SettingsError("parley: PARLEY_MASTER_KEY must be 32 random bytes in hexadecimal")
-        return value
+        return ",".join(keys)
+
+
+def _is_master_key(text: str) -> bool:
+    try:
+        return len(bytes.fromhex(text)) == 32 and len(set(text)) > 2
+    except ValueError:
+        return False
 
 
 def own_url(host: str, port: int) -> str:

@@ -3,11 +3,13 @@
 import pytest
 
 from app.settings import Settings, SettingsError
+from storage.secrets import DecryptionFailed, Keyring
 
+KEY = "0123456789abcdef" * 4
 ENVIRONMENT = {
     "DATABASE_URL": "postgresql:///x",
     "REDIS_URL": "redis://x",
-    "PARLEY_MASTER_KEY": "0123456789abcdef" * 4,
+    "PARLEY_MASTER_KEY": KEY,
     "PARLEY_ADMIN_TOKEN": "a token of an operator",
 }
 
@@ -131,7 +133,7 @@ def test_the_smallest_and_largest_numbers_of_the_environment_are_accepted():
         ("PARLEY_MASTER_KEY", "", "is not set"),
         *(
             ("PARLEY_MASTER_KEY", value, "must be 32 random bytes in hexadecimal")
-            for value in ("change-me", "secret", "00" * 32, "01" * 32, "ab" * 31)
+            for value in ("change-me", "secret", "00" * 32, "01" * 32, "ab" * 31, f"{KEY},", f"{KEY},{'00' * 32}")
         ),
     ],
 )
@@ -139,6 +141,15 @@ def test_the_smallest_and_largest_numbers_of_the_environment_are_accepted():
 def test_a_server_does_not_start_with_default_secrets(name: str, value: str, what: str, environment: str):
     with pytest.raises(SettingsError, match=f"{name} {what}"):
         Settings.from_env(ENVIRONMENT | {name: value, "PARLEY_ENV": environment})
+
+
+def test_a_master_key_is_replaced_by_a_list_that_begins_with_the_new_one():
+    old = Keyring.from_hex(Settings.from_env(ENVIRONMENT).master_key.get_secret_value())
+    given = ENVIRONMENT | {"PARLEY_MASTER_KEY": f"{'fedcba9876543210' * 4}, {KEY}"}
+    both = Keyring.from_hex(Settings.from_env(given).master_key.get_secret_value())
+    assert both.decrypt(old.encrypt("sk-1", aad="config"), aad="config") == "sk-1"
+    with pytest.raises(DecryptionFailed):
+        old.decrypt(both.encrypt("sk-2", aad="config"), aad="config")
 
 
 def test_a_production_server_uses_no_sandbox():
