@@ -43,7 +43,7 @@ async def test_the_copied_curl_command_repeats_the_request(visit: Visit) -> None
     assert talk.token not in line
     process = await asyncio.create_subprocess_exec(
         *("sh", "-c", line),
-        env={"TOKEN": talk.token, "PATH": "/usr/bin:/bin"},
+        env={"SESSION": talk.token, "PATH": "/usr/bin:/bin"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )

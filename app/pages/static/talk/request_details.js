@@ -145,14 +145,14 @@ function Curl({ request }) {
   `;
 }
 
-/** Return the request as a curl command, with the session token in the shell variable TOKEN. */
+/** Return the request as a curl command, with the session token in the shell variable SESSION. */
 export function curlLine({ method, url, headers = {}, body }) {
   const isDefaultMethod = method === (body ? "POST" : "GET");
   const lines = [`curl -N ${isDefaultMethod ? "" : `-X ${method} `}${quoted(new URL(url, location.href).href)}`];
   for (const [name, value] of Object.entries(headers)) {
     if (name.toLowerCase() === KEY_HEADER) continue; // Otherwise the server would return the stream of the original request.
     const secret = name.toLowerCase() === SESSION_HEADER;
-    lines.push(`-H ${secret ? `"${name}: $TOKEN"` : quoted(`${name}: ${value}`)}`);
+    lines.push(`-H ${secret ? `"${name}: $SESSION"` : quoted(`${name}: ${value}`)}`);
   }
   if (body) lines.push(`--data-binary ${quoted(body)}`);
   return lines.join(" \\\n  ");
