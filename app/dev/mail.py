@@ -40,11 +40,15 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
     title = f"Mails to {query.to}" if query.to else "Mails"
     none = f"<p>There are no mails{' to this address' if query.to else ''} yet.</p>"
     shown = "\n".join(map(_article, mails)) or none
+    header = (
+        f"<header><h1>{escape(title)}</h1>"
+        '<nav><a href="/">Talk</a><a href="/dev/accounts">Accounts</a></nav></header>'
+    )
     search = (
-        '<form class="row"><label>Address of the recipient<input name="to" type="email" '
+        '<form><label>Recipient<input name="to" type="email" '
         f'value="{escape(query.to or "")}"></label><button>Show</button></form>'
     )
-    return Html(title, f"<h1>{escape(title)}</h1>\n{search}\n{shown}", width="48rem", frames=True).response()
+    return Html(title, f"{header}\n{search}\n{shown}", layout="list", frames=True).response()
 
 
 def _article(mail: KeptMail) -> str:

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from app.http.endpoint import DEFAULT_APP, Call
 from app.http.errors import PathNotFound
+from app.http.html import Html
 from app.http.inputs import Path, Query
 from app.pages.assets import DOCS_LINK, STATIC, static_page
 from app.pages.rows import page_row
@@ -18,6 +19,11 @@ _POLICY = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _ACCOUNTS_LINK = 'href="/dev/accounts"'
+_NOT_FOUND = """<h1>Page not found</h1>
+<p>Either this server has no such app, or the app has no talk page.</p>
+<p>Check the value of <code>?app=</code> in the address. The operator of the server can turn on
+<code>playground</code> in the app's config of kind <code>apps</code>.</p>
+"""
 _PART = re.compile(r"(?:talk|vendor)/[a-z0-9_-]+\.(?:css|js)", re.ASCII)
 
 
@@ -39,7 +45,7 @@ async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
     if not playground_shown(call.services, query.app):
         if "text/html" not in call.request.headers.get("Accept", ""):
             raise PathNotFound(call.request.path)
-        return await _not_found_page(call.request)
+        return _not_found_page(call)
     settings = call.services.settings
     links = {DOCS_LINK: settings.shows_docs, _ACCOUNTS_LINK: settings.development}
     page = static_page("talk/index.html", without=tuple(link for link, shown in links.items() if not shown))
@@ -55,13 +61,12 @@ async def talk_part(call: Call, path: Path[PartPath]) -> web.Response:
     return await static_page(part).response(call.request, policy=_POLICY)
 
 
-async def _not_found_page(request: web.Request) -> web.Response:
+def _not_found_page(call: Call) -> web.Response:
     """Return the 404 page for browsers. It does not reveal whether the app exists."""
-    page = static_page("talk/nothing.html")
-    response = await page.response(request, policy=_POLICY)
-    if response.status == HTTPStatus.OK:  # A 304 is not changed.
-        response.set_status(HTTPStatus.NOT_FOUND)
-    return response
+    talk = '<a href="/">Talk</a>' if playground_shown(call.services, DEFAULT_APP) else ""
+    accounts = '<a href="/dev/accounts">Accounts</a>' if call.services.settings.development else ""
+    body = f"{_NOT_FOUND}<nav>{talk}{accounts}</nav>"
+    return Html("Page not found", body).response(status=HTTPStatus.NOT_FOUND)
 
 
 TALK_ROUTES = [
