@@ -61,14 +61,18 @@ async def _reset_form(call: Call, code: str, *, refused: bool = False) -> web.Re
         return broken_page(call)
     labels = texts(call)
     min_characters = call.services.configs.singleton(AUTH, right.app_id).password.min_characters
-    error = f'<p class="error" role="alert">{escape(labels["reset_refused"])}</p>' if refused else ""
+    invalid, error = "", ""
+    if refused:
+        invalid = ' aria-invalid="true" aria-describedby="error" autofocus'
+        error = f'<p class="error" id="error">{escape(labels["reset_refused"])}</p>'
     form = (
-        f'{error}<form method="post" action="/account/reset">'
+        '<form method="post" action="/account/reset">'
         f'<input type="hidden" name="random_code" value="{escape(code)}">'
-        f'<input type="hidden" name="username" autocomplete="username" value="{escape(right.target)}">'
-        f"<label>{escape(labels['reset_label'].format(min_characters=min_characters))}"
+        f"<label>{escape(labels['reset_email'])}"
+        f'<input type="email" autocomplete="username" readonly value="{escape(right.target)}"></label>'
+        f"<div><label>{escape(labels['reset_label'].format(min_characters=min_characters))}"
         f'<input name="password" type="password" required minlength="{min_characters}" '
-        f'maxlength="{MAX_CHARACTERS}" autocomplete="new-password"></label>'
+        f'maxlength="{MAX_CHARACTERS}" autocomplete="new-password"{invalid}></label>{error}</div>'
         f"<button>{escape(labels['reset_button'])}</button></form>"
     )
     return page(call, right.app_id, labels["reset"], form, status=400 if refused else 200)
