@@ -10,7 +10,7 @@ from app.accounts.email_reset import find_reset, set_password
 from app.accounts.email_texts import language_of
 from app.accounts.email_verify import verify_page
 from app.accounts.hosted import broken_page, message_page, page, texts
-from app.accounts.not_me import read_token, refuse_changes
+from app.accounts.not_me import NotMe, changes_of, read_token, refuse_changes
 from app.accounts.password_rules import MAX_CHARACTERS
 from app.http.area import Area
 from app.http.caller import Access
@@ -87,15 +87,23 @@ async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
         named = read_token(call.services, query.token)
     except InvalidParameter:
         return broken_page(call)
-    labels = texts(call)
-    effect = labels["not_me_frees" if named.frees else "not_me_more"]
+    async with call.services.database.connection() as conn:
+        changes = await changes_of(call.services, conn, named)
+    if not changes:
+        return message_page(call, named.app_id, "not_me_gone")
+    labels, key = texts(call), "not_me_frees" if named.frees else "not_me_secures"
+    listed = "".join(f"<li>{_text(labels[f'change_{change}'], named)}</li>" for change in changes)
     form = (
-        f"<p>{escape(effect.format(email=named.address))}</p>"
+        f"<p>{_text(labels[f'{key}_more'], named)}</p><ul>{listed}</ul>"
         '<form method="post" action="/account/not-me">'
         f'<input type="hidden" name="token" value="{escape(query.token)}">'
-        f"<button>{escape(labels['not_me_button'])}</button></form>"
+        f"<button>{escape(labels[f'{key}_button'])}</button></form>"
     )
-    return page(call, named.app_id, labels["not_me"], form)
+    return page(call, named.app_id, labels[key], form)
+
+
+def _text(label: str, named: NotMe) -> str:
+    return escape(label.format(email=named.address))
 
 
 async def not_me(call: Call, body: RawBody) -> web.Response:
@@ -109,7 +117,7 @@ async def not_me(call: Call, body: RawBody) -> web.Response:
         return broken_page(call)
     async with call.services.database.transaction() as conn:
         outcome = await refuse_changes(call.services, conn, named)
-    return message_page(call, named.app_id, f"not_me_{outcome}")
+    return message_page(call, named.app_id, f"not_me_{outcome}", email=named.address)
 
 
 def _form(body: bytes, name: str) -> str:

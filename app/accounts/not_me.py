@@ -8,8 +8,8 @@ from urllib.parse import quote
 from app.accounts.mail_links import public_link
 from app.accounts.revocation import revoke_access
 from app.services import Services
-from storage import bp_auth, earlier_emails, emails, freezes, identities, passwords, sessions
-from storage.emails import AddressTaken, identity_of
+from storage import bp_auth, earlier_emails, emails, freezes, identities, passwords, sessions, users
+from storage.emails import Addresses, AddressTaken, identity_of
 from storage.identities import Identity
 from storage.postgres import Connection, TransactionConflict
 from storage.secrets import DecryptionFailed
@@ -19,9 +19,22 @@ from streams.wire.errors import InvalidParameter
 _LIFETIME = earlier_emails.RESTORABLE
 _AAD = "accounts/not_me"
 
-Outcome = Literal["done", "gone", "taken"]
-"""`gone`: the account does not have the address of the link any more, so nothing was done. `taken`: an earlier
-address was not restored, because it belongs to another user; the rest was done."""
+Outcome = Literal["freed", "secured", "restored", "taken", "gone"]
+"""`freed`: the address was removed from the account. `secured`: it stays that of the account. `restored`: it is
+that of the account again. `taken`: it is not, because it belongs to another user; only the sessions, the codes and
+the freeze were ended. `gone`: the account does not have the address any more, so nothing was done."""
+Change = Literal[
+    "removes_address",
+    "restores_address",
+    "logs_out",
+    "deletes_password",
+    "unlinks",
+    "cancels_address",
+    "recovers",
+]
+_Relation = Literal["current", "earlier", "pending"]
+"""What the address of a link is to the account: the one with which its user logs in, one that can be restored, or
+one that is not confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +82,51 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     now = services.clock.now(app_id)
     await emails.lock_with_claimant(conn, app_id, uid, address=address)
     addresses = await emails.find(conn, app_id, uid)
-    was_replaced = (
-        not named.frees
-        and address != addresses.current
-        and await earlier_emails.is_restorable(conn, app_id, uid, address=address, now=now)
-    )
-    if address not in {addresses.current, addresses.pending} and not was_replaced:
+    relation = await _relation(conn, named, addresses, now=now)
+    if relation is None:
         return "gone"
     await revoke_access(services, conn, app_id, uid, now=now)
     await emails.drop_pending(conn, app_id, uid)
     await freezes.recover(conn, app_id, uid)
-    if was_replaced and not await _restored(services, conn, named, replaces=addresses.current, now=now):
+    if relation == "earlier" and not await _restored(services, conn, named, replaces=addresses.current, now=now):
         return "taken"
-    if was_replaced or address == addresses.current:
+    if relation != "pending":
         await passwords.delete(conn, app_id, uid)
         if not named.frees:
             await identities.unlink_newest(conn, app_id, uid, since=now - earlier_emails.RESTORABLE)
     if named.frees:
         await identities.unlink(conn, identity_of(app_id, address), uid=uid)
-    return "done"
+    if named.frees or relation == "pending":
+        return "freed"
+    return "restored" if relation == "earlier" else "secured"
+
+
+async def changes_of(services: Services, conn: Connection, named: NotMe) -> list[Change]:
+    """Return what `refuse_changes` would do now. Empty: the address is not that of the account any more."""
+    app_id, uid = named.app_id, named.uid
+    addresses, user = await emails.find(conn, app_id, uid), await users.find(conn, app_id, uid)
+    relation = await _relation(conn, named, addresses, now=services.clock.now(app_id))
+    if relation is None or user is None:
+        return []
+    done: dict[Change, bool] = {
+        "removes_address": named.frees or relation == "pending",
+        "restores_address": relation == "earlier",
+        "logs_out": True,
+        "deletes_password": relation != "pending",
+        "unlinks": relation != "pending" and not named.frees,
+        "cancels_address": addresses.pending not in {"", named.address},
+        "recovers": user.status == "frozen",
+    }
+    return [change for change, happens in done.items() if happens]
+
+
+async def _relation(conn: Connection, named: NotMe, addresses: Addresses, *, now: datetime) -> _Relation | None:
+    app_id, uid, address = named.app_id, named.uid, named.address
+    if address == addresses.current:
+        return "current"
+    if not named.frees and await earlier_emails.is_restorable(conn, app_id, uid, address=address, now=now):
+        return "earlier"
+    return "pending" if address == addresses.pending else None
 
 
 async def _restored(services: Services, conn: Connection, named: NotMe, *, replaces: str, now: datetime) -> bool:

@@ -1,5 +1,6 @@
 """The link "this was not me" of mails about an account: what its page says, and what it does."""
 
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -56,14 +57,15 @@ async def test_who_did_not_sign_up_frees_the_address(box: Mailbox):
     link = path_of(link_in(mail, nth=1))
     assert link.startswith("/account/not-me?token=")
     async with box.server.http.get(box.server.url + link) as response:
-        assert f"This removes {address} from the account" in await response.text()
+        assert f"<li>{address} is removed from the account.</li>" in await response.text()
     assert (await box.me(attacker))[0] == 200
     token = parse_qs(urlsplit(link).query)["token"][0]
     forged = token[:-8] + ("A" * 8)
     async with box.server.http.post(f"{box.server.url}/account/not-me", data={"token": forged}) as response:
         assert response.status == 400
     assert (await box.me(attacker))[0] == 200
-    await say_not_me(box, mail)
+    _, after = await say_not_me(box, mail)
+    assert "Your address was removed." in after
     assert refusal(await box.me(attacker)) == ENDED
     assert (await box.post("detect", {"email": address}))[1]["email_data"]["exists"] is False
 
@@ -81,9 +83,9 @@ async def test_a_changed_address_is_restored_and_whoever_changed_it_has_nothing_
     assert "has a new email address" in news["text"]
 
     before, after = await say_not_me(box, news, **{"Accept-Language": "de"})
-    assert "löschen sein Passwort" in before
-    assert f"gilt danach wieder {address}" in before
-    assert "All sessions have been ended." in after
+    assert "Das Passwort des Kontos wird gelöscht." in before
+    assert f"{address} wird wieder die Adresse Ihres Kontos." in before
+    assert f"{address} is its address again" in after
     assert refusal(await box.me(session)) == ENDED
     for gone in (others, last):
         assert refusal(await box.login(gone, NEW_PASSWORD)) == NOBODY
@@ -139,7 +141,7 @@ async def test_an_earlier_address_is_taken_back_from_whoever_has_not_proven_it(b
         claimant = session_of(await box.sign_up(address))
     _, after = await say_not_me(box, await box.mail(address, nth=3))
     assert refusal(await box.me(session)) == ENDED
-    assert ("it belongs to another account now" in after) is proven
+    assert ("belongs to another account now" in after) is proven
     if proven:
         assert (await me(box.server, claimant))["email"]["email_address"] == address
         return
@@ -171,7 +173,7 @@ async def test_the_mail_with_a_link_to_a_new_password_also_ends_all_sessions(box
     address, session = await new_owner(box)
     code = await box.reset_code(address, nth=2)
     before, _ = await say_not_me(box, await box.mail(address, nth=2))
-    assert "deletes its password" in before
+    assert "The password of the account is deleted." in before
     assert refusal(await box.me(session)) == ENDED
     assert refusal(await box.login(address)) == NOBODY
     answer = await box.post("email/reset_password", {"random_code": code, "password": NEW_PASSWORD})
@@ -187,8 +189,30 @@ async def test_the_owner_of_an_address_that_somebody_else_entered_ends_that(box:
     finally:
         await box.configure(code_login=True, activation=True)
     mail = await box.mail(address)
-    await say_not_me(box, mail)
+    before, after = await say_not_me(box, mail)
+    assert "password" not in before, "it is kept, because its user may have mistyped the address"
+    assert "Your address was removed." in after
     assert refusal(await box.me(session)) == ENDED
     assert refusal(await box.get(path_of(link_in(mail)))) == (400, "account.code_invalid")
-    _, after = await say_not_me(box, mail)
+    before, after = await say_not_me(box, mail)
+    assert "There is nothing to do" in before
     assert "There is nothing to do" in after
+
+
+async def test_the_page_lists_what_pressing_its_button_changes(box: Mailbox):
+    address, session = await new_owner(box)
+    assert await box.post("me/email", {"email": new_address(), "platform": "ios"}, "PUT", **session) == (200, None)
+    mail = await box.mail(address, nth=2)
+    before, after = await say_not_me(box, mail)
+    changes = [
+        "The account is logged out on all devices.",
+        "The password of the account is deleted.",
+        "Sign-in methods that were linked in the last 7 days are removed.",
+        "The change to another email address is cancelled.",
+    ]
+    assert re.findall("<li>(.*?)</li>", before) == changes
+    assert "Your account is secured." in after
+    own = session_of(await box.code_login(address, await box.code(address, nth=3)))
+    assert (await me(box.server, own))["email"] == {"email_address": address, "verified": True}
+    before, _ = await say_not_me(box, mail)
+    assert re.findall("<li>(.*?)</li>", before) == changes[:3]
