@@ -69,6 +69,10 @@ class TalkPage:
         return self.button("Hold to talk")
 
     @property
+    def record(self) -> Locator:
+        return self.button("Hold to record")
+
+    @property
     def user_message(self) -> Locator:
         """The last message of the user."""
         return self._articles("user").last

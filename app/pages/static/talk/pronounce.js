@@ -55,7 +55,7 @@ export function Pronounce({ account, offers, microphone }) {
           ${languages.map(({ code, title }) => html`<option value=${code}>${title}</option>`)}
         <//>
         ${language.startsWith("en") &&
-        html`<${Choice} label="Example" value=${EXAMPLES.includes(text) ? text : ""} onPick=${setText}>
+        html`<${Choice} wide label="Example" value=${EXAMPLES.includes(text) ? text : ""} onPick=${setText}>
           <option value="" disabled>Your own text</option>
           ${EXAMPLES.map((example) => html`<option value=${example}>${example}</option>`)}
         <//>`}
@@ -65,7 +65,7 @@ export function Pronounce({ account, offers, microphone }) {
         <textarea rows="3" maxlength="1000" value=${text} onInput=${(event) => setText(event.currentTarget.value)} />
       </label>
       <${HoldButton}
-        label="Hold to talk"
+        label="Hold to record"
         pressed=${assessment.phase === "listening" || assessment.phase === "opening"}
         disabled=${busy || !/[\p{L}\p{N}]/u.test(text)}
         onStart=${assessment.begin}
@@ -78,9 +78,9 @@ export function Pronounce({ account, offers, microphone }) {
   `;
 }
 
-function Choice({ label, value, onPick, children }) {
+function Choice({ label, value, onPick, wide = false, children }) {
   return html`
-    <label>
+    <label class=${wide ? "wide" : ""}>
       ${label}
       <select value=${value} onChange=${(event) => onPick(event.currentTarget.value)}>${children}</select>
     </label>

@@ -103,9 +103,9 @@ function parametersOf(body) {
 
 function Events({ run }) {
   return html`
+    <p class="details-title" id="events-title">Events</p>
     <div class="details-table" role="region" aria-label="List of events" tabindex="0">
-      <table>
-        <caption>Events</caption>
+      <table aria-labelledby="events-title">
         <thead>
           <tr>${["Id", "After", "Event", "Content"].map((title) => html`<th scope="col">${title}</th>`)}</tr>
         </thead>
@@ -137,6 +137,7 @@ function shortenedValue(key, value) {
 function Curl({ request }) {
   const spoken = parametersOf(request.body).type === "audio";
   return html`
+    <p class="details-title">Request</p>
     <${Command}
       text=${curlLine(request)}
       label="The request as curl"
