@@ -22,13 +22,13 @@ async def keep_picture(accounts: AccountsPage, platform: str) -> None:
 async def log_in_with_device(accounts: AccountsPage) -> None:
     await accounts.go("device")
     await accounts.button("New id").click()
-    await accounts.press("Log in", "New user")
+    await accounts.press("Log in", "a new user")
 
 
 async def sign_up_with_name(accounts: AccountsPage) -> None:
     """Become a user who can log in without any identity at a third party."""
     await accounts.go("name_password")
-    await accounts.press("Sign up", "New user")
+    await accounts.press("Sign up", "a new user")
 
 
 async def bind_and_unbind(accounts: AccountsPage, platform: str) -> None:
@@ -43,10 +43,10 @@ async def bind_and_unbind(accounts: AccountsPage, platform: str) -> None:
 @pytest.mark.parametrize("platform", EMULATED)
 async def test_a_person_logs_in_again_and_is_bound(accounts: AccountsPage, platform: str) -> None:
     await accounts.open(platform)
-    await accounts.press("Log in", "New user")
+    await accounts.press("Log in", "a new user")
     await expect(accounts.ways).to_have_count(1)
     await expect(accounts.user).to_contain_text("User without a name" if platform in NAMELESS else "Mei Lin")
-    await accounts.press("Log in", "Known user")
+    await accounts.press("Log in", "a known user")
     await expect(accounts.exchanges.first.locator(".badge")).to_have_text("200")
     await keep_picture(accounts, platform)
     await sign_up_with_name(accounts)
@@ -67,8 +67,8 @@ async def test_the_curl_command_of_a_login_gets_a_new_proof(accounts: AccountsPa
 
 async def test_a_player_logs_in_again_and_is_bound(accounts: AccountsPage) -> None:
     await accounts.open("android_games_service")
-    await accounts.press("Log in", "New user")
-    await accounts.press("Log in", "Known user")
+    await accounts.press("Log in", "a new user")
+    await accounts.press("Log in", "a known user")
     await keep_picture(accounts, "android_games_service")
     await sign_up_with_name(accounts)
     await accounts.go("android_games_service")
@@ -79,18 +79,18 @@ async def test_a_player_logs_in_again_and_is_bound(accounts: AccountsPage) -> No
 @pytest.mark.parametrize("platform", ["device", "anonymity"])
 async def test_a_device_is_known_at_its_next_login(accounts: AccountsPage, platform: str) -> None:
     await accounts.open(platform)
-    await accounts.press("Log in", "New user")
-    await accounts.press("Log in", "Known user")
+    await accounts.press("Log in", "a new user")
+    await accounts.press("Log in", "a known user")
     await keep_picture(accounts, platform)
     await accounts.button("New id").click()
-    await accounts.press("Log in", "New user")
+    await accounts.press("Log in", "a new user")
 
 
 @pytest.mark.parametrize("platform", ["name_password", "email_password"])
 async def test_a_user_signs_up_and_logs_in(accounts: AccountsPage, platform: str) -> None:
     await accounts.open(platform)
-    await accounts.press("Sign up", "New user")
-    await accounts.press("Log in", "Known user")
+    await accounts.press("Sign up", "a new user")
+    await accounts.press("Log in", "a known user")
     await keep_picture(accounts, platform)
     accounts.faults.expected.append(REFUSED)
     await accounts.field("Password").fill("another password")
@@ -106,8 +106,8 @@ async def test_a_code_logs_in_a_new_and_then_a_known_user(
 ) -> None:
     await accounts.open(platform)
     to = await accounts.field(label).input_value()
-    for number, outcome in enumerate(("New user", "Known user"), start=1):
-        await accounts.press("Send a code", "A code was sent")
+    for number, outcome in enumerate(("a new user", "a known user"), start=1):
+        await accounts.press("Send a code", "Code sent to")
         inbox = accounts.flow.get_by_role("region", name=f"{title} to {to}")
         await expect(inbox.get_by_role("article")).to_have_count(number)
         await accounts.use_code(to, title=title)
@@ -121,7 +121,7 @@ async def test_a_bp_auth_token_logs_in_once(accounts: AccountsPage) -> None:
     uid = await accounts.user.locator("small").inner_text()
     await log_in_with_device(accounts)
     await accounts.go("bp_auth_token")
-    await accounts.press("Log in", f"Known user {uid}")
+    await accounts.press("Log in", f"a known user ({uid})")
     await keep_picture(accounts, "bp_auth_token")
     accounts.faults.expected.append(REFUSED)
     await accounts.press("Log in", "account.auth_failed")
@@ -136,7 +136,7 @@ async def test_an_identity_of_another_user_leads_to_that_user(accounts: Accounts
     accounts.faults.expected.append(REFUSED)
     await accounts.press("Bind", "account.sp_linked_another")
     await accounts.page.screenshot(path=SCREENSHOTS / "accounts-conflict.png")
-    await accounts.press("Log in with bp_auth", f"Known user {uid}")
+    await accounts.press("Log in with bp_auth", f"a known user ({uid})")
     await expect(accounts.user).to_contain_text(uid)
 
 
@@ -147,7 +147,7 @@ async def test_a_second_identity_of_a_platform_is_refused(accounts: AccountsPage
     await accounts.field("Name").fill("Kim Park")
     accounts.faults.expected.append(REFUSED)
     await accounts.press("Bind", "account.sp_linked_platform")
-    await accounts.press("Log in with bp_auth", "New user")
+    await accounts.press("Log in with bp_auth", "a new user")
 
 
 async def test_the_last_way_to_log_in_is_not_unbound(accounts: AccountsPage) -> None:

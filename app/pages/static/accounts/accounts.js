@@ -77,7 +77,7 @@ export class Accounts {
   }
 
   async logIn(body, { name = "Log in", path = "/bp/user/login", ...more } = {}) {
-    const done = ({ user }) => `${user.is_new_user ? "New" : "Known"} user ${user.uid}`;
+    const done = ({ user }) => `Logged in as a ${user.is_new_user ? "new" : "known"} user (${user.uid})`;
     const exchange = await this.act({ name, path, body, done, ...more });
     if (succeeded(exchange)) await this.#enter(exchange.answer);
   }
@@ -106,7 +106,8 @@ export class Accounts {
   /** Read the user. The exchange replaces an earlier one of the same kind. */
   async readUser({ aside = true, replaces } = {}) {
     const { token } = this;
-    const request = { name: "Read the user", method: "GET", path: "/bp/user/me", token, aside, replaces };
+    const done = () => "User refreshed";
+    const request = { name: "Read the user", method: "GET", path: "/bp/user/me", token, aside, replaces, done };
     const exchange = await (aside ? this.exchanges.send(request) : this.act(request));
     if (token !== this.token) return exchange;
     if (succeeded(exchange)) this.user = exchange.answer.user;
@@ -118,7 +119,7 @@ export class Accounts {
   /** Let the chosen person sign in at a platform. Return the body of a login and how it was made, or null. */
   async prove(platform, choice, title) {
     const path = `/dev/accounts/${platform}/_issue${this.query}`;
-    const name = `Sign in at ${title}`;
+    const name = `Sign in with ${title}`;
     const exchange = await this.act({ name, path, body: choice, done: () => `${title} has issued a proof` });
     return succeeded(exchange) ? { body: exchange.answer, more: { proof: { path, body: choice } } } : null;
   }

@@ -19,10 +19,10 @@ export function EmailPassword({ accounts }) {
         <${SignUp} accounts=${accounts} body=${body} />
         <${Action}
           accounts=${accounts}
-          label="Is it in use?"
+          label="Check address"
           onAct=${() =>
             accounts.act({
-              name: "Detect",
+              name: "Check address",
               path: "/bp/user/detect",
               body: { email },
               done: ({ email_data }) => `${email} is ${email_data.exists ? "" : "not "}in use`,
@@ -30,10 +30,10 @@ export function EmailPassword({ accounts }) {
         />
         <${Action}
           accounts=${accounts}
-          label="Forgot the password"
+          label="Forgot password"
           onAct=${() =>
             accounts.act({
-              name: "Forgot the password",
+              name: "Forgot password",
               path: "/bp/user/email/forgot_password",
               body: { email, platform: CLIENT },
               done: sent,
@@ -74,7 +74,7 @@ const SendCode = ({ accounts, type }) =>
         name: "Send a code",
         path: "/bp/user/send_email_verify_code",
         body: { email: accounts.values.email, platform: CLIENT, type },
-        done: () => `A code was sent to ${accounts.values.email}`,
+        done: () => `Code sent to ${accounts.values.email}`,
       })}
   />`;
 
@@ -105,7 +105,7 @@ export function OwnEmail({ accounts }) {
   return html`
     <${Step}>
       <${Field} accounts=${accounts} name="email" label="Email address" type="email" />
-      <${Field} accounts=${accounts} name="email_code" label="Code" inputmode="numeric" hint="Only for Bind." />
+      <${Field} accounts=${accounts} name="email_code" label="Code" inputmode="numeric" hint="Needed for Bind only." />
       <div class="row actions">
         <${SendCode} accounts=${accounts} type="login_email" />
         ${action(
@@ -120,8 +120,8 @@ export function OwnEmail({ accounts }) {
         ${action("Resend the link", () =>
           change("Send the link", "POST", { platform: CLIENT }, () => "A link was sent", "/send_verify_code"),
         )}
-        ${action("Is it verified?", () =>
-          change("Read the result", "GET", undefined, ({ verify_result }) => (verify_result.verified ? "Verified" : "Not verified"), "/verify_result"),
+        ${action("Check verification", () =>
+          change("Check verification", "GET", undefined, ({ verify_result }) => `The address is ${verify_result.verified ? "" : "not "}verified`, "/verify_result"),
         )}
       </div>
     <//>

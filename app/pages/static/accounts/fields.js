@@ -57,7 +57,7 @@ export function Result({ accounts }) {
   const state = !result || result.status === null ? "waiting" : succeeded(result) ? "good" : "bad";
   return html`
     <p role="status" class=${`result result-${state}`}>
-      ${result && html`<span class="mark" aria-hidden="true"></span>${result.name}: ${outcome(result)}`}
+      ${result && html`<span class="mark" aria-hidden="true"></span>${sentence(result)}`}
     </p>
     ${conflict &&
     html`<div class="conflict">
@@ -71,6 +71,9 @@ export function Result({ accounts }) {
     </div>`}
   `;
 }
+
+/** Return the outcome of a request. If it does not say what was done, the name of the request comes first. */
+const sentence = (exchange) => (succeeded(exchange) && exchange.done ? "" : `${exchange.name}: `) + outcome(exchange);
 
 function conflictText({ type }) {
   if (type === "account.sp_linked_platform") return "The current user has an identity of this platform already.";

@@ -30,7 +30,7 @@ function Exchange({ exchange, open, accounts }) {
     <${Command} text=${curlOf(exchange)} label=${`${name} as curl`}>
       <button type="button" class="secondary outline" onClick=${() => accounts.repeat(exchange)}>Send again</button>
     <//>
-    ${proof && html`<details class="sent"><summary>The body that was sent</summary><${Json} value=${body} label="Body" /></details>`}
+    ${proof && html`<details class="sent"><summary>Request body</summary><${Json} value=${body} label="Body" /></details>`}
     ${status > 0 &&
     html`<h4>Response</h4>
       <${Json} value=${answer} label="Response" />`}
@@ -38,7 +38,7 @@ function Exchange({ exchange, open, accounts }) {
 }
 
 function Json({ value, label }) {
-  if (value === null) return html`<p class="muted">Without a body.</p>`;
+  if (value === null) return html`<p class="muted">No body</p>`;
   const text = JSON.stringify(value, null, 2);
   return html`<pre class="json" tabindex="0" role="region" aria-label=${label}><code>${colored(text)}</code></pre>`;
 }

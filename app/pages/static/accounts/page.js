@@ -7,7 +7,7 @@ import { Log } from "./log.js";
 import { panelOf } from "./panels.js";
 import { entryOf, GROUPS } from "./platforms.js";
 import { Provider } from "./provider.js";
-import { CurrentUser, providerTitle } from "./user.js";
+import { CurrentUser, listedTitle, providerTitle } from "./user.js";
 
 const DEFAULT_APP = "default";
 
@@ -62,9 +62,9 @@ function App() {
 /** The list of all flows: links on wide screens, one select on narrow ones. */
 function Menu({ chosen }) {
   const go = (event) => (location.hash = event.currentTarget.value);
-  const title = (id) => providerTitle(accounts, id);
+  const title = (id) => listedTitle(accounts, id);
   return html`
-    <nav class="menu" aria-label="Ways to log in">
+    <nav class="menu" aria-label="What to try">
       ${GROUPS.map(
         (group) => html`<div key=${group.title}>
           <h2>${group.title}</h2>
@@ -81,7 +81,7 @@ function Menu({ chosen }) {
       )}
     </nav>
     <label class="field menu-select">
-      <span>Way to log in</span>
+      <span>What to try</span>
       <select value=${chosen} onChange=${go}>
         ${GROUPS.map(
           (group) => html`<optgroup key=${group.title} label=${group.title}>

@@ -67,7 +67,7 @@ function Phone({ accounts }) {
               name: "Send a code",
               path: "/bp/user/send_phone_verify_code",
               body: { phone_number },
-              done: () => `A code was sent to ${phone_number}`,
+              done: () => `Code sent to ${phone_number}`,
             })}
         />
         <${Action}

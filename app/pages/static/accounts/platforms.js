@@ -8,8 +8,8 @@ const THIRD_PARTIES = [
   ["photo_network", "Instagram", "#b52a78"],
   ["microblog", "Weibo", "#c2232a"],
   ["im_network_b", "WeChat", "#0b7339"],
-  ["im_network_a", "QQ messenger", "#1269a8"],
-  ["chat_network", "QQ", "#1269a8"],
+  ["im_network_a", "QQ", "#1269a8"],
+  ["chat_network", "QQ", "#5a4fb0"],
   ["payment_wallet_a", "Alipay", "#1264c6"],
   ["retail_platform", "JD.com", "#b3160e"],
   ["ios_games_service", "Game Center", "#6d3fc4"],
@@ -39,7 +39,7 @@ export const GROUPS = [
   { title: "Current user", entries: USER.map(entry), ofUser: true },
 ];
 
-const ENTRIES = GROUPS.flatMap(({ entries }) => entries);
+export const ENTRIES = GROUPS.flatMap(({ entries }) => entries);
 
 export const FIRST = "search_vendor_id";
 

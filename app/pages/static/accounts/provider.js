@@ -6,14 +6,14 @@ import { Action, Field, Result } from "./fields.js";
 
 const SOMEBODY_ELSE = "else";
 const FAULTS = {
-  refused: (title) => `${title} refuses the proof`,
+  refused: (title) => `${title} rejects the proof`,
   expired: () => "The proof has expired",
   other_app: () => "The proof was issued to another app",
   unsigned: () => "The token is not signed",
   timeout: (title) => `${title} does not answer (5 s)`,
   server_error: (title) => `${title} answers with status 500`,
   unavailable: (title) => `${title} is overloaded`,
-  rate_limited: (title) => `${title} limits the rate`,
+  rate_limited: (title) => `${title} reports too many requests`,
   redirect: (title) => `${title} redirects the call`,
 };
 
@@ -31,7 +31,7 @@ export function Provider({ accounts, platform }) {
   };
   const linked = accounts.user?.social_accounts.find((one) => one.platform === platform);
   return html`
-    <form onSubmit=${(event) => event.preventDefault()} aria-label=${`Sign in at ${title}`}>
+    <form onSubmit=${(event) => event.preventDefault()} aria-label=${`Sign in with ${title}`}>
       <${People} accounts=${accounts} title=${title} chosen=${person.subject} />
       <label class="field">
         <span>What happens</span>
@@ -70,7 +70,7 @@ function People({ accounts, title, chosen }) {
   const { people, values } = accounts;
   const isElse = values.person === SOMEBODY_ELSE;
   return html`<fieldset class="people">
-    <legend>Who signs in at ${title}?</legend>
+    <legend>Who signs in with ${title}?</legend>
     ${people.map(
       ({ subject, profile }) => html`<label key=${subject} class="person">
         <input
@@ -119,7 +119,7 @@ function SomebodyElse({ accounts }) {
       <span>Picture</span>
       <select value=${values.person_picture} onChange=${(event) => accounts.set("person_picture", event.currentTarget.value)}>
         <option value="">None</option>
-        ${people.map(({ profile }) => html`<option key=${profile.avatar} value=${profile.avatar}>That of ${profile.name}</option>`)}
+        ${people.map(({ profile }) => html`<option key=${profile.avatar} value=${profile.avatar}>${profile.name}'s picture</option>`)}
       </select>
     </label>
     <label class="check">

@@ -2,14 +2,14 @@
 
 import { html } from "../vendor/preact.js";
 import { Action } from "./fields.js";
-import { titleOf } from "./platforms.js";
+import { ENTRIES, titleOf } from "./platforms.js";
 
 export function CurrentUser({ accounts }) {
   const { user } = accounts;
   if (!user) {
     return html`<section class="user" aria-label="Current user">
       <span class="nobody" aria-hidden="true"></span>
-      <p class="who"><strong>Nobody is logged in</strong> <small>Choose a platform, and who signs in there.</small></p>
+      <p class="who"><strong>Not logged in</strong> <small>Choose a platform, and who signs in there.</small></p>
     </section>`;
   }
   const profile = user.social_accounts.find((one) => one.social_profile)?.social_profile;
@@ -25,11 +25,11 @@ export function CurrentUser({ accounts }) {
     <ul class="ways" aria-label="Ways to log in">
       ${user.social_accounts.map(
         (one) => html`<li key=${`${one.platform} ${one.id}`}>
-          <span title=${`${one.platform} ${one.id}`}>${providerTitle(accounts, one.platform)}</span>
+          <span title=${`${one.platform} ${one.id}`}>${listedTitle(accounts, one.platform)}</span>
           <button
             type="button"
             class="remove"
-            aria-label=${`Unbind ${providerTitle(accounts, one.platform)}`}
+            aria-label=${`Unbind ${listedTitle(accounts, one.platform)}`}
             title="Unbind"
             onClick=${() => accounts.unbind(one)}
           >
@@ -41,10 +41,17 @@ export function CurrentUser({ accounts }) {
       ${user.phone && html`<li><span>${user.phone.phone_number}</span></li>`}
     </ul>
     <div class="row">
-      <${Action} accounts=${accounts} label="Read" onAct=${() => accounts.readUser({ aside: false })} />
+      <${Action} accounts=${accounts} label="Refresh user" onAct=${() => accounts.readUser({ aside: false })} />
       <${Action} accounts=${accounts} label="Log out" onAct=${() => accounts.logOut()} />
     </div>
   </section>`;
+}
+
+/** Return the name of a provider in lists of all of them. It has the id if two platforms have the same name. */
+export function listedTitle(accounts, id) {
+  const title = providerTitle(accounts, id);
+  const isShared = ENTRIES.some((other) => other.id !== id && providerTitle(accounts, other.id) === title);
+  return isShared ? `${title} (${id})` : title;
 }
 
 /** Return the name of the provider that the app has for a platform. */

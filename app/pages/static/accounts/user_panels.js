@@ -6,11 +6,13 @@ import { providerTitle } from "./user.js";
 
 const NO_USER = "Log in first";
 
+const found = ({ length }, what) => `${length} ${what}${length === 1 ? "" : "s"} found`;
+
 export function OwnPassword({ accounts }) {
   const { password, new_password } = accounts.values;
   return html`
     <${Step}>
-      <${Field} accounts=${accounts} name="password" label="Password" />
+      <${Field} accounts=${accounts} name="password" label="Current password" />
       <${Field} accounts=${accounts} name="new_password" label="New password" />
       <div class="row actions">
         <${Action}
@@ -24,7 +26,7 @@ export function OwnPassword({ accounts }) {
               method: "PUT",
               path: "/bp/user/me/password",
               body: { origin_password: password, password: new_password },
-              done: () => "All other sessions have ended",
+              done: () => "Password changed. All other sessions have ended.",
             })}
         />
       </div>
@@ -37,11 +39,11 @@ export function OwnSessions({ accounts }) {
   const reason = accounts.user ? "" : NO_USER;
   const read = (name, path, done) =>
     accounts.act({ name, method: "GET", path: `/bp/user/me/${path}`, token: accounts.token, done });
-  const list = () => read("List the sessions", "sessions", ({ sessions }) => `${sessions.length} found`);
+  const list = () => read("List the sessions", "sessions", ({ sessions }) => found(sessions, "session"));
   const listed = accounts.exchanges.list.find(({ token, answer }) => token === accounts.token && answer?.sessions);
   const end = async (id) => {
     const path = `/bp/user/me/sessions/${id}`;
-    await accounts.actAsUser({ name: "End the session", method: "DELETE", path, done: () => "It has ended" });
+    await accounts.actAsUser({ name: "End the session", method: "DELETE", path, done: () => "Session ended" });
     await list();
   };
   return html`
@@ -52,7 +54,7 @@ export function OwnSessions({ accounts }) {
           primary
           label="List the profiles"
           reason=${reason}
-          onAct=${() => read("List the profiles", "social_profiles", ({ social_profiles }) => `${social_profiles.length} found`)}
+          onAct=${() => read("List the profiles", "social_profiles", ({ social_profiles }) => found(social_profiles, "profile"))}
         />
         <${Action}
           accounts=${accounts}
