@@ -57,7 +57,7 @@ async def test_who_did_not_sign_up_frees_the_address(box: Mailbox):
     link = path_of(link_in(mail, nth=1))
     assert link.startswith("/account/not-me?token=")
     async with box.server.http.get(box.server.url + link) as response:
-        assert f"<li>{address} is removed from the account.</li>" in await response.text()
+        assert f"<li>{address} will be removed from the account.</li>" in await response.text()
     assert (await box.me(attacker))[0] == 200
     token = parse_qs(urlsplit(link).query)["token"][0]
     forged = token[:-8] + ("A" * 8)
@@ -173,7 +173,7 @@ async def test_the_mail_with_a_link_to_a_new_password_also_ends_all_sessions(box
     address, session = await new_owner(box)
     code = await box.reset_code(address, nth=2)
     before, _ = await say_not_me(box, await box.mail(address, nth=2))
-    assert "The password of the account is deleted." in before
+    assert "The password of the account will be deleted." in before
     assert refusal(await box.me(session)) == ENDED
     assert refusal(await box.login(address)) == NOBODY
     answer = await box.post("email/reset_password", {"random_code": code, "password": NEW_PASSWORD})
@@ -205,10 +205,10 @@ async def test_the_page_lists_what_pressing_its_button_changes(box: Mailbox):
     mail = await box.mail(address, nth=2)
     before, after = await say_not_me(box, mail)
     changes = [
-        "The account is logged out on all devices.",
-        "The password of the account is deleted.",
-        "Sign-in methods that were linked in the last 7 days are removed.",
-        "The change to another email address is cancelled.",
+        "The account will be logged out on all devices.",
+        "The password of the account will be deleted.",
+        "Sign-in methods that were linked in the last 7 days will be removed.",
+        "The change to another email address will be cancelled.",
     ]
     assert re.findall("<li>(.*?)</li>", before) == changes
     assert "Your account is secured." in after
