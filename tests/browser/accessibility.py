@@ -5,8 +5,9 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from playwright.async_api import Page
+
 from streams.wire.codec import loads
-from tests.browser.talk_page import TalkPage
 
 _FOLDER = Path(__file__).parent / "axe"
 _SERIOUS = {"serious", "critical"}
@@ -26,10 +27,10 @@ def _axe() -> str:
     return script.decode()
 
 
-async def check_accessibility(talk: TalkPage) -> None:
+async def check_accessibility(page: Page) -> None:
     """Fail if axe-core reports a serious violation in the current state of the page, in light or dark mode."""
-    await talk.page.evaluate(_axe())
+    await page.evaluate(_axe())
     for color_scheme in ("light", "dark"):
-        await talk.page.emulate_media(color_scheme=color_scheme)
-        serious = [found for found in await talk.page.evaluate(_RUN) if found["impact"] in _SERIOUS]
+        await page.emulate_media(color_scheme=color_scheme)
+        serious = [found for found in await page.evaluate(_RUN) if found["impact"] in _SERIOUS]
         assert not serious, "\n".join(f"{found['id']} in {color_scheme}: {found['where']}" for found in serious)

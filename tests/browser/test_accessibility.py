@@ -54,13 +54,13 @@ async def tab_to(talk: TalkPage, name: str) -> None:
 async def test_axe_finds_nothing_serious(visit: Visit, screen: dict[str, Any]) -> None:
     talk = await visit(**screen)
     await talk.open("scripted-text")
-    await check_accessibility(talk)
+    await check_accessibility(talk.page)
     await talk.say("Hello")
     await talk.answered()
     await talk.open_details()
-    await check_accessibility(talk)
+    await check_accessibility(talk.page)
     await talk.tab("Pronunciation").click()
-    await check_accessibility(talk)
+    await check_accessibility(talk.page)
 
 
 async def test_the_page_fits_the_width_of_a_phone(visit: Visit) -> None:
@@ -86,6 +86,29 @@ async def test_the_text_has_a_margin_at_any_width(talk: TalkPage) -> None:
             box = await part.bounding_box()
             assert box["x"] >= MIN_MARGIN_PX, width
             assert box["x"] + box["width"] <= width - MIN_MARGIN_PX, width
+
+
+@pytest.mark.parametrize(("width", "height"), [(1_280, 800), (390, 844)])
+async def test_the_page_needs_no_scrolling(visit: Visit, width: int, height: int) -> None:
+    talk = await visit(viewport={"width": width, "height": height})
+    await talk.open("scripted-text")
+    await talk.say("Repeat 60 words")
+    await talk.answered()
+    assert await talk.page.evaluate("() => document.documentElement.scrollHeight") <= height
+    box = await talk.details.bounding_box()
+    assert box["y"] + box["height"] <= height
+
+
+async def test_the_content_of_events_is_on_the_screen_of_a_phone(visit: Visit) -> None:
+    talk = await visit(**PHONE)
+    await talk.open("scripted-text")
+    await talk.say("Hello")
+    await talk.answered()
+    await talk.open_details()
+    for content in await talk.page.get_by_role("table", name="Events").locator("td:last-child").all():
+        box = await content.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE["viewport"]["width"]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1_280, 800), (1_280, 560), (390, 844), (360, 740)])

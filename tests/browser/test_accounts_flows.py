@@ -45,9 +45,15 @@ async def test_the_link_of_the_first_mail_verifies_the_address(accounts: Account
 
 
 async def test_a_forgotten_password_is_replaced_on_the_page_of_the_mail(accounts: AccountsPage) -> None:
-    await sign_up(accounts)
+    email = await sign_up(accounts)
     await accounts.press("Forgot password", "a mail is on its way")
     async with accounts.mail_page("Choose a new password") as page:
+        await expect(page.get_by_label("Email address")).to_have_value(email)
+        accounts.faults.expected.append(REFUSED)
+        await page.get_by_label("New password").fill("password1")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_label("New password")).to_have_accessible_description(re.compile("too common"))
+        await check_accessibility(page)
         await page.get_by_label("New password").fill(PASSWORD)
         await page.screenshot(path=SCREENSHOTS / "account-reset.png")
         await page.get_by_role("button", name="Save").click()
@@ -71,6 +77,7 @@ async def test_who_did_not_sign_up_removes_the_address(accounts: AccountsPage) -
     async with accounts.mail_page("This was not me") as page:
         await expect(page.get_by_role("heading", name="Remove this email address?")).to_be_visible()
         await page.screenshot(path=SCREENSHOTS / "account-not-me.png")
+        await check_accessibility(page)
         await page.get_by_role("button", name="Remove my address").click()
         await expect(page.get_by_role("heading", name="Your address was removed.")).to_be_visible()
     accounts.faults.expected.append(REFUSED)
@@ -174,6 +181,18 @@ async def test_a_profile_that_is_fetched_after_the_login_is_shown(accounts: Acco
     await expect(accounts.exchanges.first.locator(".json")).to_contain_text("social_profile")
 
 
+async def test_the_page_of_mails_links_back(accounts: AccountsPage) -> None:
+    email = await sign_up(accounts)
+    await accounts.page.get_by_role("link", name="Mails").click()
+    await accounts.page.get_by_label("Recipient").fill(email)
+    await accounts.page.get_by_role("button", name="Show").click()
+    await expect(accounts.page.get_by_role("heading", level=1)).to_have_text(f"Mails to {email}")
+    await check_accessibility(accounts.page)
+    await accounts.page.screenshot(path=SCREENSHOTS / "mails.png")
+    await accounts.page.get_by_role("link", name="Accounts").click()
+    await accounts.ready()
+
+
 async def test_a_login_needs_no_scrolling(chromium: Browser, sandbox_server: Server) -> None:
     for screen in (DESK, PHONE):
         async with accounts_page(chromium, sandbox_server, viewport=screen) as accounts:
@@ -186,7 +205,7 @@ async def test_a_login_needs_no_scrolling(chromium: Browser, sandbox_server: Ser
                 assert box["y"] >= 0
                 assert box["y"] + box["height"] <= screen["height"]
             assert await accounts.page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
-            await check_accessibility(accounts)
+            await check_accessibility(accounts.page)
             accounts.faults.verify()
 
 

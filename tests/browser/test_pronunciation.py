@@ -32,4 +32,4 @@ async def test_the_words_of_a_text_read_aloud_are_scored(talk: TalkPage) -> None
         elif not re.search(r"(good|fair), \d+", word):
             poor.append(word)
     assert len(poor) <= 1, poor  # The fake microphone drops audio on a busy machine.
-    await check_accessibility(talk)
+    await check_accessibility(talk.page)

@@ -223,12 +223,15 @@ async def test_the_page_of_this_server_sets_a_new_password(box: Mailbox):
         assert (response.status, response.content_type) == (200, "text/html")
     assert '<html lang="de">' in text
     assert "mindestens 8 Zeichen" in text
+    assert f'readonly value="{address}"' in text
     assert "<script" not in text
+    assert 'aria-invalid="true"' not in text
     fields = {"random_code": link.partition("random_code=")[2], "password": "short"}
     async with box.server.http.post(f"{box.server.url}/account/reset", data=fields) as response:
         assert response.status == 400
         text = await response.text()
-    assert "This password is too short or too common." in text
+    assert 'aria-invalid="true" aria-describedby="error"' in text
+    assert '<p class="error" id="error">This password is too short or too common.' in text
     fields["password"] = NEW_PASSWORD
     for status in (200, 400):
         async with box.server.http.post(f"{box.server.url}/account/reset", data=fields) as response:
