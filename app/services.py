@@ -16,7 +16,7 @@ from actors.strategies import Strategies
 from actors.supervisor import Supervisor, ending
 from actors.vendor_clients import VendorClients
 from app.password_hashing import PasswordHashes, open_password_hashes
-from app.settings import Settings
+from app.settings import Settings, SettingsError
 from app.stores import Stores, open_stores
 from app.telemetry import Traces, open_traces
 from storage.admission import Admissions, open_admissions
@@ -24,6 +24,7 @@ from storage.codes import Codes
 from storage.heartbeats import Heartbeat, open_heartbeat
 from storage.limits import RateLimiter
 from storage.objects import ObjectStore, open_objects
+from storage.objects.contract import ObjectsRefused
 from storage.operator_tokens import OperatorTokens
 from storage.postgres import open_database
 from storage.retry_queue import open_retry_queue
@@ -79,21 +80,32 @@ class Services(Stores):
 SERVICES: web.AppKey[Services] = web.AppKey("services", Services)
 
 
+async def _objects(stack: AsyncExitStack, stores: Stores) -> ObjectStore:
+    settings = stores.settings
+    folder = settings.data_dir / "objects"
+    opened = open_objects(
+        folder=folder,
+        bucket=settings.s3_bucket,
+        endpoint_url=settings.s3_endpoint_url,
+        public_url=settings.public_url,
+        keyring=stores.keyring,
+    )
+    try:
+        return await stack.enter_async_context(opened)
+    except ObjectsRefused as error:
+        if settings.s3_bucket is not None or not isinstance(error.__cause__, OSError):
+            raise
+        cause = (error.__cause__.strerror or "unknown error").lower()
+        raise SettingsError(f"parley: PARLEY_DATA_DIR: cannot write to {folder}: {cause}") from None
+
+
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open all services for the duration of the block."""
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_stores(settings))
         database, valkey, configs, clock = stores.database, stores.valkey, stores.configs, stores.clock
-        objects = await stack.enter_async_context(
-            open_objects(
-                folder=settings.data_dir / "objects",
-                bucket=settings.s3_bucket,
-                endpoint_url=settings.s3_endpoint_url,
-                public_url=settings.public_url,
-                keyring=stores.keyring,
-            )
-        )
+        objects = await _objects(stack, stores)
         if settings.ignored_proxies:
             log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
         http = await stack.enter_async_context(

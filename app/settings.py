@@ -129,13 +129,13 @@ class Settings:
             audit_days=read.number("PARLEY_AUDIT_DAYS", 365, minimum=30, maximum=36_500),
             data_dir=Path(read.text("PARLEY_DATA_DIR", ".parley")),
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),
-            local_url=read.http_url("PARLEY_LOCAL_URL"),
+            local_url=read.http_url("PARLEY_LOCAL_URL", example="http://127.0.0.1:8090/v1"),
             sandbox_url=read.sandbox_url(development=mode == "development"),
             inbox_url=read.inbox_url(development=mode == "development"),
             drain_timeout_s=read.number("PARLEY_DRAIN_TIMEOUT_S", 60),
             log_level=read.log_level(),
             s3_bucket=read.text("S3_BUCKET", "") or None,
-            s3_endpoint_url=read.http_url("AWS_ENDPOINT_URL_S3") or read.http_url("AWS_ENDPOINT_URL"),
+            s3_endpoint_url=read.s3_endpoint_url(),
             traces_url=read.traces_url(),
             trusted_proxies=read.networks("PARLEY_TRUSTED_PROXIES"),
             connections=read.optional_number("PARLEY_CONNECTIONS", minimum=1, maximum=_MAX_CONNECTIONS),
@@ -182,7 +182,7 @@ class _Reader:
             )
         return value
 
-    def http_url(self, name: str) -> str | None:
+    def http_url(self, name: str, *, example: str = "https://parley.example") -> str | None:
         value = self.text(name, "")
         if not value:
             return None
@@ -192,8 +192,13 @@ class _Reader:
         except ValueError:
             valid = False
         if not valid:
-            raise SettingsError(f"parley: {name} must be a URL such as https://parley.example")
+            raise SettingsError(f"parley: {name} must be a URL such as {example}")
         return value
+
+    def s3_endpoint_url(self) -> str | None:
+        names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+        urls = [self.http_url(name, example="http://127.0.0.1:9000") for name in names]
+        return urls[0] or urls[1]
 
     def public_url(self, *, development: bool) -> str | None:
         """Return the URL at which clients reach the server, which no wildcard address is."""
@@ -206,7 +211,7 @@ class _Reader:
 
     def sandbox_url(self, *, development: bool) -> str | None:
         """Return the URL of the sandbox. In production it would confirm any identity and any payment."""
-        url = self.http_url("PARLEY_SANDBOX_URL")
+        url = self.http_url("PARLEY_SANDBOX_URL", example="http://127.0.0.1:8099")
         if url is not None and not development:
             raise SettingsError("parley: PARLEY_SANDBOX_URL is only for PARLEY_ENV=development")
         return None if url is None else url.rstrip("/")
@@ -236,8 +241,11 @@ class _Reader:
     def metrics_port(self, port: int, processes: int) -> int | None:
         first = self.optional_number("PARLEY_METRICS_PORT", minimum=1, maximum=_LAST_PORT)
         if first is not None and first <= port < first + processes:
+            if processes == 1:
+                raise SettingsError("parley: PARLEY_METRICS_PORT must differ from PORT")
             raise SettingsError(
-                f"parley: PARLEY_METRICS_PORT must not reach PORT: {processes} ports from it on are used"
+                f"parley: PARLEY_METRICS_PORT: the ports {first}-{first + processes - 1} of the {processes} "
+                f"processes must not include PORT, which is {port}"
             )
         return first
 

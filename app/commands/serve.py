@@ -10,7 +10,7 @@ import uvloop
 
 from app.process.control import Inherited
 from app.process.parent import supervise
-from app.settings import Settings
+from app.settings import Settings, SettingsError
 from storage.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError
 
@@ -52,9 +52,9 @@ def _serve(settings: Settings, inherited: Inherited | None = None) -> int:
 
     try:
         uvloop.run(serve(settings, inherited))
-    except (ServiceError, OSError) as error:
+    except (SettingsError, ServiceError, OSError) as error:
         if inherited is None:
             raise
-        inherited.report_failure(str(error))
+        inherited.report_failure(str(error).removeprefix("parley: "))
         return 1
     return 0

@@ -67,8 +67,8 @@ def test_client_for_vendors_is_chosen_by_the_environment():
         ("DATABASE_URL", "http://127.0.0.1/parley", "a URL that begins with postgresql://"),
         ("REDIS_URL", "http://x", "a URL that begins with redis://"),
         ("PARLEY_PUBLIC_URL", "foo", "a URL such as https://parley.example"),
-        ("PARLEY_LOCAL_URL", "http://[", "a URL such as https://parley.example"),
-        ("AWS_ENDPOINT_URL_S3", "127.0.0.1:9000", "a URL such as https://parley.example"),
+        ("PARLEY_LOCAL_URL", "http://[", "a URL such as http://127.0.0.1:8090/v1"),
+        ("AWS_ENDPOINT_URL_S3", "127.0.0.1:9000", "a URL such as http://127.0.0.1:9000"),
         ("PARLEY_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
     ],
 )
@@ -108,11 +108,18 @@ def test_connections_and_ports_of_operators_are_set_by_the_environment():
         Settings.from_env(ENVIRONMENT | {"PARLEY_DOCS": "on"})
 
 
-@pytest.mark.parametrize(("port", "processes"), [("8080", "1"), ("8078", "3")])
-def test_ports_for_metrics_do_not_reach_that_of_clients(port: str, processes: str):
+@pytest.mark.parametrize(
+    ("port", "processes", "what"),
+    [
+        ("8080", "1", " must differ from PORT"),
+        ("8078", "3", ": the ports 8078-8080 of the 3 processes must not include PORT, which is 8080"),
+    ],
+)
+def test_ports_for_metrics_do_not_reach_that_of_clients(port: str, processes: str, what: str):
     given = {"PORT": "8080", "PARLEY_METRICS_PORT": port, "PARLEY_PROCESSES": processes}
-    with pytest.raises(SettingsError, match="PARLEY_METRICS_PORT must not reach PORT"):
+    with pytest.raises(SettingsError) as refused:
         Settings.from_env(ENVIRONMENT | given)
+    assert str(refused.value) == f"parley: PARLEY_METRICS_PORT{what}"
 
 
 def test_the_smallest_and_largest_numbers_of_the_environment_are_accepted():
@@ -153,6 +160,9 @@ def test_a_master_key_is_replaced_by_a_list_that_begins_with_the_new_one():
 
 
 def test_a_production_server_uses_no_sandbox():
+    given = ENVIRONMENT | {"PARLEY_ENV": "development", "PARLEY_SANDBOX_URL": "127.0.0.1:8099"}
+    with pytest.raises(SettingsError, match=r"PARLEY_SANDBOX_URL must be a URL such as http://127\.0\.0\.1:8099"):
+        Settings.from_env(given)
     given = ENVIRONMENT | {"PARLEY_SANDBOX_URL": "http://127.0.0.1:8099/"}
     with pytest.raises(SettingsError, match="PARLEY_SANDBOX_URL is only for PARLEY_ENV=development"):
         Settings.from_env(given | {"PARLEY_ENV": "production"})

@@ -230,6 +230,14 @@ async def test_used_metrics_port_ends_the_parent_with_one_line(settings: Setting
     assert parent.lines == [f"parley: {fault} (set PARLEY_METRICS_PORT to change this)"]
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+async def test_unusable_data_folder_ends_the_server_with_one_line(settings: Settings, processes: str):
+    async with serving(settings, PARLEY_PROCESSES=processes, PARLEY_DATA_DIR="/proc/x") as server:
+        assert await server.end() == 2
+    fault = "PARLEY_DATA_DIR: cannot write to /proc/x/objects: no such file or directory"
+    assert [line for line in server.lines if not line.startswith("{")] == [f"parley: {fault}"]
+
+
 async def test_last_port_for_metrics_must_exist(settings: Settings):
     async with serving(settings, PARLEY_METRICS_PORT="65535") as parent:
         assert await parent.end() == 2
