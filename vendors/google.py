@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import sha256_hex
-from streams.wire.model import Model, faults
+from streams.wire.model import HttpUrl, Model, faults
 from vendors.account import Account, KeyAccount, fits_header
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.outgoing import Outgoing, Repeat
@@ -42,7 +42,7 @@ class ServiceAccount(Model):
     client_email: str = Field(min_length=1)
     private_key: SecretStr
     private_key_id: str | None = None
-    token_uri: str = Field(default=_TOKEN_URL, pattern=r"^https?://")
+    token_uri: HttpUrl = _TOKEN_URL
 
 
 def _credentials(key: SecretStr) -> SecretStr:

@@ -1,9 +1,11 @@
 """Kind `apps`: an app that this deployment serves. The app exists as long as this config exists."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from storage.kinds.base import ConfigKind
-from streams.wire.model import Model
+from streams.wire.model import Matches, Model
 
 
 class Cors(Model):
@@ -14,7 +16,7 @@ class Cors(Model):
 class App(Model):
     title: str = ""
     """The name of the app, which its pages show."""
-    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    currency: Annotated[str, Matches(r"^[A-Z]{3}$", "must be three capital letters, as in USD")] = "USD"
     """Currency of all prices in the app's configs, as an ISO 4217 code."""
     cors: Cors = Cors()
     """Which web pages may call the app."""

@@ -6,11 +6,19 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from storage.kinds.base import DAY_S, ConfigKind, Ref
 from storage.kinds.mail_accounts import Sender
-from streams.wire.model import Model
+from streams.wire.model import Matches, Model
 
 DEFAULT = "default"
 """The language of a template for readers of all languages that have none of their own."""
-_Language = Annotated[str, Field(pattern=r"^(default|[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)$")]
+_Language = Annotated[
+    str,
+    Matches(r"^(default|[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)$", "must be a language such as de or pt-BR, or default"),
+]
+_PageUrl = Annotated[
+    str,
+    Field(max_length=2048),
+    Matches(r"^https?://[^\s]+$", "must be a URL that begins with http:// or https://"),
+]
 
 
 def _one_line(subject: str) -> str:
@@ -65,10 +73,10 @@ class Email(Model):
     """Whether users may log in with codes that are sent to their addresses."""
     activation: bool = False
     """Whether a user who has signed up without a code gets a link that verifies the address."""
-    verify_redirect_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$", max_length=2048)
+    verify_redirect_url: _PageUrl | None = None
     """Where the link that verifies an address leads to. It gets `verified=true` in its query. Default: a page of
     this server."""
-    reset_url: str | None = Field(default=None, pattern=r"^https?://[^\s]+$", max_length=2048)
+    reset_url: _PageUrl | None = None
     """The page of the app that asks for a new password. It gets `random_code` in its query. Default: a page of this
     server."""
     code_s: int = Field(default=600, ge=1, le=DAY_S)
@@ -81,7 +89,7 @@ class Email(Model):
     """The accounts that send the mails. They are tried in this order."""
     from_: Sender | None = Field(default=None, alias="from")
     """The sender of the mails. Default: that of the account."""
-    color: str = Field(default="#1f6feb", pattern=r"^#[0-9a-fA-F]{6}$")
+    color: Annotated[str, Matches(r"^#[0-9a-fA-F]{6}$", "must be a colour such as #1f6feb")] = "#1f6feb"
     """The colour of the buttons on this server's pages."""
     templates: Templates = Templates()
     """Mails that replace the built-in ones."""

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from storage.kinds.base import ConfigKind
 from storage.kinds.vendor_accounts import CallLimits
+from streams.wire.model import Matches
 
 INBOX = "{inbox}"
 """Stands for the host and the port of the local inbox, which only development servers have."""
@@ -25,8 +26,15 @@ Sender = Annotated[str, Field(max_length=320), AfterValidator(_is_sender)]
 """An address, with or without a name before it."""
 
 
+_Host = Annotated[
+    str,
+    Field(max_length=253),
+    Matches(r"^([A-Za-z0-9.:_-]+|\{inbox\})$", "must be a host name or an IP address"),
+]
+
+
 class MailAccount(CallLimits):
-    host: str = Field(pattern=r"^([A-Za-z0-9.:_-]+|\{inbox\})$", max_length=253)
+    host: _Host
     """The mail server. In development, `{inbox}` stands for the local inbox and its port."""
     port: int = Field(default=587, ge=1, le=65_535)
     """Its port for submission."""

@@ -6,6 +6,7 @@ from pydantic import Field, SecretStr
 
 from storage.kinds.base import ConfigKind
 from storage.kinds.vendor_accounts import CallLimits
+from streams.wire.model import Matches
 
 Provider = Literal[
     "apple",
@@ -29,7 +30,11 @@ Provider = Literal[
 
 SANDBOX = "{sandbox}"
 """Stands in a URL for the address of the sandbox, which only development servers have."""
-_Url = Annotated[str, Field(pattern=r"^(https?://|\{sandbox\}).+", max_length=2048)]
+SandboxUrl = Annotated[
+    str,
+    Field(max_length=2048),
+    Matches(r"^(https?://|\{sandbox\}).+", "must be a URL that begins with http://, https:// or {sandbox}"),
+]
 _Id = Annotated[str, Field(min_length=1, max_length=512)]
 _Pem = Annotated[str, Field(max_length=16 * 1024)]
 
@@ -44,9 +49,9 @@ class SignIn(CallLimits):
     can log in."""
     issuers: list[_Id] = Field(default_factory=list, max_length=100)
     """The accepted issuers of id tokens. Default: those of the platform."""
-    jwks_url: _Url | None = None
+    jwks_url: SandboxUrl | None = None
     """Where the platform publishes the keys of its id tokens. Default: the platform's own address."""
-    base_url: _Url | None = None
+    base_url: SandboxUrl | None = None
     """Replaces the hosts of the platform. Default: the platform's own."""
     client_id: str = Field(default="", max_length=512)
     """The id with which we call the platform. `audiences` must contain it if codes are exchanged."""

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 
 from storage.kinds.base import DAY_S, ConfigKind
-from storage.kinds.sign_in import SANDBOX
+from storage.kinds.sign_in import SANDBOX, SandboxUrl
 from storage.kinds.vendor_accounts import CallLimits
 from streams.wire.template import render
 
@@ -25,7 +25,7 @@ def _not_empty(secret: SecretStr) -> SecretStr:
 
 
 class Sms(CallLimits):
-    url: str = Field(pattern=r"^(https?://|\{sandbox\}).+", max_length=2048)
+    url: SandboxUrl
     """Where messages are posted. In development, `{sandbox}` stands for the address of the sandbox."""
     secret: Annotated[SecretStr, AfterValidator(_not_empty)]
     """Signs the calls, in `X-Parley-Signature`."""

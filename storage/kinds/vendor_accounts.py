@@ -3,7 +3,7 @@
 from pydantic import Field, SecretStr
 
 from storage.kinds.base import DAY_S, ConfigKind
-from streams.wire.model import Model
+from streams.wire.model import HttpUrl, Model
 
 
 class Breaker(Model):
@@ -35,7 +35,7 @@ class VendorAccount(CallLimits):
     platform: str
     """Platform id from the vendor catalog, such as `vendor_b_llm`, or an alias of it, such as `openai`. The id is
     stored. `GET /admin/api/platforms` lists all platforms."""
-    base_url: str | None = Field(default=None, pattern=r"^https?://")
+    base_url: HttpUrl | None = None
     """Base URL of the API. Default: the vendor's public URL, or this server's own engines for local platforms."""
     api_key: SecretStr | None = None
     """The vendor's key. Local platforms need none."""

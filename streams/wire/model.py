@@ -1,11 +1,21 @@
 """The base class of all models of request bodies, replies, configs and vendor options."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, ErrorDetails
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+)
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from streams.wire.codec import from_rfc3339, loads_request
 from streams.wire.errors import InvalidParameter
@@ -24,7 +34,7 @@ _DESCRIPTIONS = {
     "model_type": "must be an object",
     "model_attributes_type": "must be an object",
     "none_required": "must be null",
-    "extra_forbidden": "is unknown",
+    "extra_forbidden": "is not a field",
     "int_parsing": "must be an integer",
     "int_parsing_size": "is too large an integer",
     "float_parsing": "must be a number",
@@ -51,7 +61,7 @@ _PLURAL = {"character": "characters", "entry": "entries"}
 
 
 _TAGS = ("function-", "tagged-union", "is-instance", "literal[", "constrained-", "nullable")
-_TYPES = frozenset({"int", "float", "str", "bool"})
+_TYPES = frozenset({"int", "float", "str", "bool", "[key]"})
 """Names that Pydantic adds to the location of an error and that are not field names."""
 
 
@@ -89,6 +99,36 @@ def not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("is required")
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Marks a string that must match `pattern`. Otherwise `requirement` is the description of the fault.
+
+    `Annotated[str, Matches(r"^[A-Z]{3}$", "must be three capital letters")]`. The pattern is also part of the JSON
+    schema.
+    """
+
+    pattern: str
+    requirement: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def match(value: str, matched: ValidatorFunctionWrapHandler) -> Any:
+            try:
+                return matched(value)
+            except ValidationError as error:
+                if error.errors(include_url=False)[0]["type"] == "string_pattern_mismatch":
+                    raise ValueError(self.requirement) from None
+                raise
+
+        matching = core_schema.no_info_wrap_validator_function(match, core_schema.str_schema(pattern=self.pattern))
+        return core_schema.chain_schema([handler(source), matching])
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "pattern": self.pattern}
+
+
+HttpUrl = Annotated[str, Matches(r"^https?://", "must be a URL that begins with http:// or https://")]
 
 
 class Model(BaseModel):
@@ -164,8 +204,6 @@ def _description(detail: ErrorDetails) -> str:
         return "must not be empty"
     if kind in _BOUNDS or kind in _LENGTHS:
         return _limit(kind, context)
-    if kind == "string_pattern_mismatch":
-        return f"must match the pattern {context['pattern']}"
     message = detail["msg"].removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
 

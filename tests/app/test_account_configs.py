@@ -46,7 +46,7 @@ def template(text: str, **more: str) -> dict[str, str]:
 
 SIGN_IN = [
     ("microblog", {"provider": "fax"}, "provider must be one of"),
-    ("microblog", {**OURS, "base_url": "ftp://host"}, "base_url must match the pattern"),
+    ("microblog", {**OURS, "base_url": "ftp://host"}, "base_url must be a URL that begins with http://"),
     ("microblog", {"audiences": [""]}, "audiences[0] must not be empty"),
     ("payment_wallet_a", {"private_key": "no key"}, "private_key must be a private key in PEM format"),
     ("payment_wallet_a", {"public_key": "no key"}, "public_key must be a public key in PEM format"),

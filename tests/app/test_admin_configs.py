@@ -200,7 +200,7 @@ async def test_validation_reports_every_fault_and_writes_nothing(operator):
             400,
             "invalid_parameter: currency must be the ISO 4217 code of a current currency, such as EUR",
         ),
-        (VOICE, {"account": "a", "acount": "a"}, 400, "invalid_parameter: acount is unknown"),
+        (VOICE, {"account": "a", "acount": "a"}, 400, "invalid_parameter: acount is not a field"),
         (VOICE, [], 400, "invalid_parameter: value must be an object"),
         ("configs/default/poetry/x", {}, 404, "item_not_found: kind poetry does not exist"),
         ("configs/three/speech/x", {"account": "a"}, 400, "app_not_found: app three does not exist"),

@@ -54,7 +54,7 @@ async def operator(server: Server) -> Operator:
         (
             "conversation",
             {"chat": {"account": "anthropic", "options": {"temprature": 1}}},
-            ("chat.options.temprature", "is unknown"),
+            ("chat.options.temprature", "is not a field"),
         ),
         (
             "speech",
@@ -74,7 +74,7 @@ async def operator(server: Server) -> Operator:
                     {"account": "vendor_a_audio", "options": {"alphabet": "IPA"}},
                 ]
             },
-            ("accounts[1].options.alphabet", "is unknown"),
+            ("accounts[1].options.alphabet", "is not a field"),
         ),
         (
             "conversation",

@@ -123,7 +123,7 @@ async def test_a_dry_run_reports_changes_and_writes_nothing(configs, folder):
         ("default/speech/bad.yaml", "voice: x\n", "default/speech/bad.yaml: account is required"),
         ("default/speech/bad.yaml", "account: [", "default/speech/bad.yaml: while parsing"),
         ("default/speech/bad.yaml", "- a", "default/speech/bad.yaml: value must be an object"),
-        ("default/speech/bad.yaml", "account: a\nwhat: 1", "default/speech/bad.yaml: what is unknown"),
+        ("default/speech/bad.yaml", "account: a\nwhat: 1", "default/speech/bad.yaml: what is not a field"),
         ("default/speech/bad.yaml", "account: !!python/name:os.system", "default/speech/bad.yaml: could not"),
         ("default/speech/bad.yaml", 'account: "\\0"', "default/speech/bad.yaml: body must not contain"),
         ("default/speech/bad.yaml", "account: {env: VENDOR_KEY}", "default/speech/bad.yaml: account must be a"),
@@ -295,4 +295,4 @@ async def test_an_import_refuses_an_option_that_the_platform_does_not_have(setti
     write(folder, "default/speech/s.yaml", "account: main\noptions: {style: calm}\n")
     code, out, errors = await command(settings, "import", str(folder))
     assert (code, out) == (2, "")
-    assert errors == "parley: invalid_parameter: default/speech/s.yaml: options.style is unknown\n"
+    assert errors == "parley: invalid_parameter: default/speech/s.yaml: options.style is not a field\n"

@@ -134,8 +134,8 @@ async def test_one_of_several_writers_that_expect_the_same_revision_succeeds(set
     [
         ("speech", "local", {}, "account is required"),
         ("speech", "local", {"account": "a", "waits": {"between_s": "1"}}, "waits.between_s must be a number"),
-        ("speech", "local", {"account": "a", "wiats": {}}, "wiats is unknown"),
-        ("speech", "local", {"account": "a", "price": {"in": 1}}, "price.in is unknown"),
+        ("speech", "local", {"account": "a", "wiats": {}}, "wiats is not a field"),
+        ("speech", "local", {"account": "a", "price": {"in": 1}}, "price.in is not a field"),
         ("speech", "local", [], "value must be an object"),
         ("auth", "default", {"sign_keys": [{"id": "k"}]}, r"sign_keys\[0\].key is required"),
         ("auth", "second", {}, "name must be default"),
@@ -161,15 +161,15 @@ async def test_an_unknown_kind_is_not_found_and_an_unknown_app_is_named(configs)
 async def test_a_written_value_is_passed_to_the_check_of_vendors(settings):
     def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Checked:
         wrong = isinstance(value, Speech) and "pitch" in value.options
-        return Checked(value, [Fault("options.pitch", "is unknown")] if wrong else [])
+        return Checked(value, [Fault("options.pitch", "is not a field")] if wrong else [])
 
     async with store_of(settings, check=check) as store:
         await store.put("default", "apps", "default", {}, author="seed", origin=COMMAND)
         await store.put(*LOCAL, {"account": "a"}, author="ada", origin=COMMAND)
         bad = {"account": "a", "options": {"pitch": 2}}
-        with pytest.raises(InvalidParameter, match=r"^invalid_parameter: options\.pitch is unknown"):
+        with pytest.raises(InvalidParameter, match=r"^invalid_parameter: options\.pitch is not a field"):
             await store.put(*LOCAL, bad, author="ada", origin=COMMAND)
-        assert await store.judge(LOCAL, bad) == [Fault("options.pitch", "is unknown")]
+        assert await store.judge(LOCAL, bad) == [Fault("options.pitch", "is not a field")]
 
 
 async def test_a_write_succeeds_if_it_cannot_be_announced(settings):

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from streams.wire.errors import InvalidParameter
-from streams.wire.model import Model, QueryInt, faults
+from streams.wire.model import Matches, Model, QueryInt, faults
 
 
 class Named(Model):
@@ -44,7 +44,7 @@ class Outer(Model):
     params: dict[str, int] = Field(default_factory=dict)
     code: str | None = Field(default=None, min_length=2, max_length=3)
     letter: str | None = Field(default=None, max_length=1)
-    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    currency: Annotated[str, Matches(r"^[A-Z]{3}$", "must be three capital letters")] = "USD"
     share: float = Field(default=1, gt=0, le=1)
     speed: float = Field(default=1, ge=0.25, lt=4.0)
     parts: dict[str, Any] = Field(default_factory=dict, max_length=1)
@@ -83,7 +83,7 @@ class Query(Model):
         ({"name": "a", "code": "a"}, "code must be at least 2 characters"),
         ({"name": "a", "code": "abcd"}, "code must be at most 3 characters"),
         ({"name": "a", "letter": "ab"}, "letter must be at most 1 character"),
-        ({"name": "a", "currency": "euro"}, "currency must match the pattern ^[A-Z]{3}$"),
+        ({"name": "a", "currency": "euro"}, "currency must be three capital letters"),
         ({"name": "a", "share": 0}, "share must be greater than 0"),
         ({"name": "a", "share": 1.5}, "share must be at most 1"),
         ({"name": "a", "speed": 0.1}, "speed must be at least 0.25"),

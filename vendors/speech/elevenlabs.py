@@ -3,14 +3,14 @@
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 from pydantic import Field
 
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import ConfigInvalid, InvalidParameter, listed
-from streams.wire.model import Model
+from streams.wire.model import Matches, Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused
 from vendors.outgoing import Outgoing, Repeat
@@ -24,13 +24,17 @@ _PREFIXES = {"mp3": "mp3_", "wav": "pcm_"}
 _LANGUAGE_MODELS = ("eleven_flash_v2_5", "eleven_turbo_v2_5", "eleven_v3")
 """Models that accept a language. The others detect it from the text, and some reject the field."""
 _SETTINGS = {"stability", "similarity_boost", "style", "use_speaker_boost"}
+_OutputFormat = Annotated[
+    str,
+    Matches(r"^(mp3_\d{4,5}_\d{2,3}|pcm_\d{4,5})$", "must be a format such as mp3_44100_128 or pcm_24000"),
+]
 _MAX_LINE_BYTES = 4 * 1024 * 1024
 
 
 class Options(Model):
     """The settings of the voice and other vendor-specific settings of a strategy."""
 
-    output_format: str | None = Field(default=None, pattern=r"^(mp3_\d{4,5}_\d{2,3}|pcm_\d{4,5})$")
+    output_format: _OutputFormat | None = None
     """The vendor's name of the format. The default is `mp3_44100_128`, or `pcm_24000` for WAV."""
     stability: float | None = Field(default=None, ge=0, le=1)
     similarity_boost: float | None = Field(default=None, ge=0, le=1)
