@@ -1,6 +1,5 @@
 """The transaction that changes configs."""
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -8,15 +7,12 @@ from storage import config_rows as rows
 from storage.audit import Origin, Subject, record
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
-from storage.config_rules import Accepted, Fault, Rules, Unknown
+from storage.config_rules import DEFAULT, Accepted, Fault, Rules, Unknown
 from storage.config_secrets import decrypt_secrets, encrypt_secrets, restore_secrets
 from storage.errors import ConfigNotFound, RevisionNotActive, RevisionNotFound
 from storage.kinds.apps import APPS
 from storage.postgres import Connection
 from streams.wire.errors import AppNotFound, InvalidParameter
-
-DEFAULT = "default"
-_NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +103,8 @@ class Edit:
         return await self._write("config.rollback", key, newest, accepted.value, comment=comment)
 
     async def _newest(self, key: ConfigKey, if_match: int | None = None) -> Revision | None:
-        kind = self._rules.kind(key)
-        for field, text in (("app", key.app_id), ("name", key.name)):
-            if _NAME.fullmatch(text) is None:
-                raise InvalidParameter(f"{field} must be 1 to 64 of A-Z a-z 0-9 . _ - and not begin with a dot")
-        if kind.singleton and key.name != DEFAULT:
-            raise InvalidParameter(f"name must be {DEFAULT}: an app has one config of kind {kind.name}")
-        if kind.names and key.name not in kind.names:
-            raise InvalidParameter(f"name must be one of {', '.join(kind.names)}")
+        for fault in self._rules.name_faults(key):
+            raise InvalidParameter(str(fault))
         newest = await rows.newest(self._conn, key)
         if if_match is not None and (newest is None or newest.deleted or newest.revision != if_match):
             raise RevisionNotActive

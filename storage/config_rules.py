@@ -1,5 +1,6 @@
 """Validation of configs: by the model of their kind, by what they name, and by a further check."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -16,6 +17,8 @@ from storage.postgres import Connection
 from storage.secrets import Keyring
 from streams.wire.model import Model, faults
 
+DEFAULT = "default"
+_NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,64}")
 Unknown = Literal["forbid", "ignore"]
 """What happens to fields that a model does not have."""
 
@@ -70,6 +73,17 @@ class Rules:
         if kind is None:
             raise ConfigKindNotFound(key.kind)
         return kind
+
+    def name_faults(self, key: ConfigKey) -> Iterable[Fault]:
+        """Yield why no config can have the app and the name of `key`."""
+        kind = self.kind(key)
+        for part, text in (("app", key.app_id), ("name", key.name)):
+            if _NAME.fullmatch(text) is None:
+                yield Fault(part, "must be 1 to 64 of A-Z a-z 0-9 . _ - and not begin with a dot")
+        if kind.singleton and key.name != DEFAULT:
+            yield Fault("name", f"must be {DEFAULT}: an app has one config of kind {kind.name}")
+        if kind.names and key.name not in kind.names:
+            yield Fault("name", f"must be one of {', '.join(kind.names)}")
 
     async def judge(
         self, conn: Connection, key: ConfigKey, value: Any, *, unknown: Unknown = "forbid"

@@ -14,10 +14,10 @@ from storage import config_rows as rows
 from storage.audit import Origin
 from storage.change_feed import announce, following
 from storage.config_differences import Difference, differences
-from storage.config_edits import DEFAULT, Edit
+from storage.config_edits import Edit
 from storage.config_references import references
 from storage.config_rows import ConfigKey, Revision
-from storage.config_rules import Accepted, Check, Fault, Rules, typed_value
+from storage.config_rules import DEFAULT, Accepted, Check, Fault, Rules, typed_value
 from storage.config_secrets import decrypt_secrets, mask_secrets, restore_secrets
 from storage.errors import ConfigNotFound, RevisionNotFound
 from storage.kinds import KINDS
@@ -233,11 +233,14 @@ class ConfigStore:
 
     async def judge(self, key: ConfigKey, value: Any) -> Accepted | list[Fault]:
         """Return what `put` would store, or all faults for which it would refuse `value`."""
-        self._rules.kind(key)
+        wrong_name = list(self._rules.name_faults(key))
         async with self._database.connection() as conn:
             newest = await rows.newest(conn, key)
             stored = None if newest is None else decrypt_secrets(self._rules.keyring, newest)[0]
-            return await self._rules.judge(conn, key, restore_secrets(value, stored))
+            judged = await self._rules.judge(conn, key, restore_secrets(value, stored))
+        if wrong_name:
+            return wrong_name if isinstance(judged, Accepted) else [*wrong_name, *judged]
+        return judged
 
     async def refresh(self) -> None:
         """Apply all changes since the last refresh."""

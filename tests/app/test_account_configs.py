@@ -51,7 +51,7 @@ SIGN_IN = [
     ("payment_wallet_a", {"private_key": "no key"}, "private_key must be a private key in PEM format"),
     ("payment_wallet_a", {"public_key": "no key"}, "public_key must be a public key in PEM format"),
     ("ios_games_service", {"key_roots": ["no root"]}, "key_roots[0] must be a certificate in PEM format"),
-    ("fax", {}, "name must be one of ios_vendor_id, "),
+    ("fax", OURS, "name must be one of ios_vendor_id, "),
 ]
 INCOMPLETE_SIGN_IN = [
     ("microblog", {}, "audiences", "must not be empty"),
@@ -90,6 +90,7 @@ TEMPLATES = [
 REFUSED = [
     *((f"sign_in/{name}", value, message) for name, value, message in SIGN_IN),
     *(("auth/default", value, message) for value, message in AUTH),
+    ("auth/second", {}, "name must be default: an app has one config of kind auth"),
 ]
 SUSPICIOUS = [
     *((f"sign_in/{name}", value, field, message) for name, value, field, message in INCOMPLETE_SIGN_IN),
@@ -109,6 +110,9 @@ async def test_what_cannot_be_used_is_refused_with_its_field(guest: Server, path
     before = (await operator("GET", f"configs/default/{path}")).body
     status, error = (await operator.put(f"configs/default/{path}", value)).error
     assert (status, error[: len(message) + 19]) == (400, f"invalid_parameter: {message}")
+    validated = (await operator("POST", f"configs/default/{path}/validate", {"value": value})).body
+    fault = validated["errors"][0]
+    assert (validated["valid"], f"invalid_parameter: {fault['path']} {fault['message']}") == (False, error)
     assert (await operator("GET", f"configs/default/{path}")).body == before
 
 
