@@ -117,7 +117,7 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
     async with Trace(call, "reauthorize", path.platform, claimed=path.id) as trace:
         proven = await third_party(_REAUTHORIZED)(call, body.social_network_a)
         if proven.identity != identity:
-            trace.add("another identity", seen=proven.identity.social_id, allowed=path.id)
+            trace.add("the proof is of another identity", seen=proven.identity.social_id, allowed=path.id)
             raise ProofRefused
     async with call.services.database.transaction() as conn:
         await users.lock(conn, call.app_id, uid)

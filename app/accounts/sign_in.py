@@ -50,8 +50,8 @@ async def verify(call: Call, client: SignInClient, platform: str, info: Model) -
     config, proof = client.config, proof_of(client, platform, info)
     now = datetime.now(UTC)  # Platforms date their proofs by real time, not by an app's clock.
     sent = [field.name for field in fields(proof) if getattr(proof, field.name)]
-    trace.step(call, "proof", seen=sent, allowed=[client.provider, *client.sign_in.proof_fields])
-    trace.step(call, "config", allowed=[*config.audiences, *config.issuers, *config.bundle_ids])
+    trace.step(call, f"fields of the proof for {client.provider}", seen=sent, allowed=client.sign_in.proof_fields)
+    trace.step(call, "ids in the config", allowed=[*config.audiences, *config.issuers, *config.bundle_ids])
     try:
         verified = await client.call(lambda sign_in: sign_in.verify(proof, now=now))
     except ProofRefused as refused:
@@ -63,7 +63,7 @@ async def verify(call: Call, client: SignInClient, platform: str, info: Model) -
     except VendorError as error:
         for name in _SECRETS:
             error.redact(getattr(proof, name))
-        trace.step(call, "platform", seen=error.what)
+        trace.step(call, f"{client.provider} failed", seen=error.what)
         raise ProviderUnavailable.of(error) from error
     await _check_single_use(call, verified, now=now)
     if not 0 < len(verified.social_id) <= _LONGEST_ID or not verified.social_id.isprintable():

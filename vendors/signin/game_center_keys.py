@@ -81,7 +81,8 @@ def checked_url(app: SignInApp, url: str) -> tuple[str, str]:
     found = _URL.fullmatch(url)
     hosts = app.key_hosts or KEY_HOSTS
     if found is None or found[1] not in hosts:
-        raise refused(app, "is not at the address of a key of Game Center", seen=listed([url]), allowed=list(hosts))
+        problem = f"{app.platform}: public_key_url is not one of Apple's key addresses"
+        raise ProofRefused(problem, seen=listed([url]), allowed=list(hosts))
     return found[1], found[2]
 
 
