@@ -24,8 +24,9 @@ from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
 class StrategyNotFound(ItemNotFound):
     """The app has no strategy of the kind and the names in the request."""
 
-    def __init__(self, subject: str, kind: str, names: Sequence[str]) -> None:
-        super().__init__(f"{subject} no {kind} strategy of this app: {listed(names)}")
+    def __init__(self, kind: str, names: Sequence[str]) -> None:
+        missing = "strategy {} does not exist" if len(names) == 1 else "strategies {} do not exist"
+        super().__init__(f"{kind} {missing.format(listed(names))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ class Strategies:
         `InvalidParameter` if the strategy does not support the language.
         """
         if not self._configs.exists(PRONUNCIATION, app_id, name):
-            raise StrategyNotFound("strategy names", PRONUNCIATION.name, [name])
+            raise StrategyNotFound(PRONUNCIATION.name, [name])
         config = self._configs.get(PRONUNCIATION, app_id, name).value
         _check_language(config.languages, "language", language)
         assessment_accounts: list[tuple[str, AssessmentAccount | Broken]] = []
@@ -243,7 +244,7 @@ class Strategies:
     @staticmethod
     def _check_names(kind: str, names: Sequence[str], exists: Callable[[str], bool]) -> None:
         if not any(map(exists, names)):
-            raise StrategyNotFound("strategies name", kind, names)
+            raise StrategyNotFound(kind, names)
 
 
 def _client(config: str, access: VendorAccess[Spec, Client], spec: Spec) -> Client:

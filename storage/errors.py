@@ -4,10 +4,10 @@ from streams.wire.errors import Conflict, InvalidOperation, ItemNotFound, Unavai
 
 
 class ConversationNotFound(ItemNotFound):
-    """`conversation_id` names no conversation of the user."""
+    """No conversation of the user has this `conversation_id`."""
 
     def __init__(self, conversation_id: str) -> None:
-        super().__init__(f"conversation_id names no conversation of this user: {listed([conversation_id])}")
+        super().__init__(f"conversation {listed([conversation_id])} does not exist")
 
 
 class TurnRunning(Conflict):
@@ -48,10 +48,10 @@ class AnswerNotKept(Conflict):
 
 
 class WebhookNotFound(ItemNotFound):
-    """`webhook_id` names no stored webhook."""
+    """No stored webhook has this `webhook_id`."""
 
     def __init__(self, webhook_id: str) -> None:
-        super().__init__(f"webhook_id names no stored webhook: {listed([webhook_id])}")
+        super().__init__(f"webhook {listed([webhook_id])} does not exist")
 
 
 class UnknownApp(ItemNotFound):
@@ -79,7 +79,7 @@ class RevisionNotFound(ItemNotFound):
     """The config has no such revision."""
 
     def __init__(self, kind: str, name: str, *, revision: int) -> None:
-        super().__init__(f"{kind} {listed([name])} has no revision {revision}")
+        super().__init__(f"revision {revision} of {kind} {listed([name])} does not exist")
 
 
 class RevisionNotActive(InvalidOperation):

@@ -12,10 +12,10 @@ _ID_CHARACTERS = 32
 
 
 class SessionNotFound(ItemNotFound):
-    """`session_id` names no session of the user."""
+    """No session of the user has this `session_id`."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"session_id names no session: {listed([session_id])}")
+        super().__init__(f"session {listed([session_id])} does not exist")
 
 
 SESSION = Owned(SessionNotFound)

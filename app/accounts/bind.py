@@ -146,4 +146,4 @@ def _named(call: Call, path: IdentityPath) -> Identity:
 
 
 def _not_found(path: IdentityPath) -> IdentityNotFound:
-    return IdentityNotFound(f"platform and id name no identity of the user: {listed([path.platform, path.id])}")
+    return IdentityNotFound(f"identity {listed([path.id])} at {listed([path.platform])} does not exist")

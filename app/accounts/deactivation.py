@@ -76,7 +76,7 @@ async def read_receipt(call: Call) -> ReceiptReply:
     """
     receipt = await find_receipt(call.services, call.app_id, call.caller.user)
     if receipt is None:
-        raise AccountNotFound(f"user_id names no deactivated user: {listed([call.caller.user])}")
+        raise AccountNotFound(f"user {listed([call.caller.user])} does not exist, or is not deactivated")
     return receipt
 
 
@@ -136,4 +136,4 @@ async def _locked(call: Call, conn: Connection) -> Account:
 def _gone(call: Call) -> ServiceError:
     if call.caller.server_key is None:
         return InvalidSession()
-    return UserNotFound(f"user_id names no user: {listed([call.caller.user])}")
+    return UserNotFound(f"user {listed([call.caller.user])} does not exist")

@@ -50,7 +50,7 @@ async def request_export(call: Call, path: Path[ExportPath]) -> ExportReply:
     now = call.services.clock.now(path.app)
     async with call.services.database.transaction() as conn:
         if await users.lock(conn, path.app, path.user_id) is None:
-            raise UserNotFound(f"user_id names no user: {listed([path.user_id])}")
+            raise UserNotFound(f"user {listed([path.user_id])} does not exist")
         export = await exports.request(conn, path.app, path.user_id, now=now, origin=call.origin)
     return _reply(call, export)
 

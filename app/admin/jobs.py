@@ -19,10 +19,10 @@ _ID_DIGITS = 18
 
 
 class JobNotHeld(ItemNotFound):
-    """`job_id` names no held job."""
+    """No held job has this `job_id`."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"job {listed([job_id])} is not held")
+        super().__init__(f"job {listed([job_id])} does not exist, or is not held")
 
 
 def _held_id(text: Any) -> Any:

@@ -34,10 +34,10 @@ def _any_length(value: Any) -> Any:
 
 
 class RecordNotFound(ItemNotFound):
-    """`record_id` names no record of the conversation."""
+    """No record of the conversation has this `record_id`."""
 
     def __init__(self, record_id: int) -> None:
-        super().__init__(f"record_id names no record of this conversation: {record_id}")
+        super().__init__(f"record {record_id} of this conversation does not exist")
 
 
 class HistoryQuery(Model):

@@ -34,10 +34,10 @@ _DIGITS = 15
 
 
 class StreamNotFound(ItemNotFound):
-    """`stream_id` names no stream of the user that can still be read."""
+    """No stream of the user that can still be read has this `stream_id`."""
 
     def __init__(self, stream_id: str) -> None:
-        super().__init__(f"stream_id names no stream of this user that can still be read: {listed([stream_id])}")
+        super().__init__(f"stream {listed([stream_id])} does not exist, or can no longer be read")
 
 
 STREAM = Owned(StreamNotFound)

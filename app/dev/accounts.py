@@ -31,7 +31,7 @@ _WITH_OPEN_ID = "im_network_a"
 
 
 class PlatformNotEmulated(ItemNotFound):
-    """`platform` names no third party whose proofs the sandbox issues."""
+    """The sandbox issues no proofs of this `platform`."""
 
 
 class AppQuery(Model):
@@ -119,7 +119,7 @@ def _provider(services: Services, app_id: str, platform: str) -> tuple[str, str]
     Raises `ConfigInvalid` if the sandbox does not emulate it, and `PlatformNotEmulated` if it has no provider.
     """
     if platform not in PLATFORMS:
-        raise PlatformNotEmulated(f"platform names no third party: {listed([platform])}")
+        raise PlatformNotEmulated(f"third-party platform {listed([platform])} does not exist")
     client = services.sign_in.open(app_id, platform)
     if client.provider == _WITHOUT_PROVIDER:
         raise PlatformNotEmulated(f"identities of {platform} need no proof")
@@ -132,7 +132,7 @@ def _provider(services: Services, app_id: str, platform: str) -> tuple[str, str]
 
 def _existing(call: Call, app_id: str) -> str:
     if not call.services.configs.exists(APPS, app_id):
-        raise AppNotFound(f"app names no app: {listed([app_id])}")
+        raise AppNotFound(f"app {listed([app_id])} does not exist")
     return app_id
 
 

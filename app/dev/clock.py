@@ -58,7 +58,7 @@ async def move_clock(call: Call, body: Body[ClockBody]) -> ClockReply:
 
 def _existing(call: Call, app_id: str) -> str:
     if not call.services.configs.exists(APPS, app_id):
-        raise AppNotFound(f"app names no app: {listed([app_id])}")
+        raise AppNotFound(f"app {listed([app_id])} does not exist")
     return app_id
 
 

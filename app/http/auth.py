@@ -94,7 +94,7 @@ async def check_user(services: Services, caller: Caller, area: Area) -> User | N
         return None
     user = await find_user(services, app_id=caller.app_id, uid=caller.user_id)
     if user is None:
-        raise missing(f"user_id names no user: {listed([caller.user_id])}")
+        raise missing(f"user {listed([caller.user_id])} does not exist")
     if user.status == "frozen" and not area.frozen_allowed:
         raise DeactivationPending(user, now=services.clock.now(caller.app_id))
     return user

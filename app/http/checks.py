@@ -70,7 +70,8 @@ async def _identified(
     named = request.match_info[APP_ID] if in_path else in_header
     app_id = DEFAULT_APP if named is None else named
     if not services.configs.exists(APPS, app_id):
-        raise AppNotFound(f"{APP_ID if in_path else _APP_HEADER} names no app: {listed([app_id])}")
+        what = f"app {listed([app_id])} does not exist"
+        raise AppNotFound(what if in_path else f"{_APP_HEADER}: {what}")
     context.app_id = app_id
     caller = Caller(app_id=app_id)
     if not in_path:

@@ -62,7 +62,7 @@ class HttpVersionUnsupported(InvalidParameter):
 
 
 class UserNotFound(ItemNotFound):
-    """`user_id` names no user."""
+    """No user has this `user_id`."""
 
 
 class DeactivationPending(ServiceError):

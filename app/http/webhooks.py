@@ -37,10 +37,10 @@ class InvalidSignature(InvalidParameter):
 
 
 class PlatformNotFound(ItemNotFound):
-    """`config` names no config of this platform in the app."""
+    """The app has no config of this platform with the name `config`."""
 
     def __init__(self, config: str) -> None:
-        super().__init__(f"config names no config of this app: {listed([config])}")
+        super().__init__(f"config {listed([config])} of this platform does not exist")
 
 
 class WebhookUnverified(Unavailable):

@@ -41,7 +41,7 @@ class FileLinkNotFound(ItemNotFound):
     """The file does not exist, or its link is invalid or has expired."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"{listed([key])} does not exist, or its link has expired")
+        super().__init__(f"file {listed([key])} does not exist, or its link has expired")
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class ServiceError(Exception):
 
 def listed(names: Iterable[str]) -> str:
     """Return names from a request for an error message, separated by commas. Each has at most 64 characters."""
-    return ", ".join(_printable(name[:_NAME_CHARACTERS]) for name in names)
+    return ", ".join(_printable(name[:_NAME_CHARACTERS]) or '""' for name in names)
 
 
 def _printable(text: str) -> str:

@@ -28,10 +28,10 @@ from tests.servers import Server, running_server
 
 
 class NoteNotFound(ItemNotFound):
-    """`note_id` names no note of the user."""
+    """No note of the user has this `note_id`."""
 
     def __init__(self, note_id: str) -> None:
-        super().__init__(f"note_id names no note of this user: {note_id}")
+        super().__init__(f"note {note_id} does not exist")
 
 
 NOTE = Owned(NoteNotFound)
@@ -157,9 +157,9 @@ async def test_checks_of_a_row_have_a_fixed_order(small: Server) -> None:
     assert await of(unknown_user, server_token(), wrong_query) == no_number
     assert await of(unknown_user, server_token(), good) == (
         404,
-        f"item_not_found: user_id names no user: {UNKNOWN}",
+        f"item_not_found: user {UNKNOWN} does not exist",
     )
-    no_note = (404, "item_not_found: note_id names no note of this user: 1")
+    no_note = (404, "item_not_found: note 1 does not exist")
     assert await of("/bp/note/1", session, good) == no_note
     assert await of(f"/bp/server/user/{uid}/note/1", server_token(), good) == no_note
 
@@ -220,7 +220,7 @@ async def test_webhook_takes_its_app_from_the_path_and_needs_no_header(small: Se
     assert await ask(small, "POST", path, data=raw) == (200, received)
     assert await ask(small, "POST", path, data=raw, headers={"X-Service-App-Id": "other"}) == (200, received)
     unknown = await refused(small, "POST", "/bp/webhook/pay/other/Default", data=raw)
-    assert unknown == (400, "app_not_found: app_id names no app: other")
+    assert unknown == (400, "app_not_found: app other does not exist")
     assert (await refused(small, "POST", path, data=b"x" * 21)) == (
         413,
         "invalid_parameter: body exceeds 20 bytes",

@@ -166,9 +166,9 @@ async def test_unverified_webhooks_are_not_stored(small: Server) -> None:
     unsigned = await deliver(small.http, small.url, {"id": "1"}, X_Signature="0" * 64)
     assert unsigned == (400, "invalid_parameter: the signature is missing or wrong")
     no_config = await deliver(small.http, small.url, {"id": "1"}, path="pay/default/other")
-    assert no_config == (404, "item_not_found: config names no config of this app: other")
+    assert no_config == (404, "item_not_found: config other of this platform does not exist")
     no_app = await deliver(small.http, small.url, {"id": "1"}, path="pay/other/main")
-    assert no_app == (400, "app_not_found: app_id names no app: other")
+    assert no_app == (400, "app_not_found: app other does not exist")
     assert (await deliver(small.http, small.url, {"id": "1"}, path="gift/default/main"))[0] == 404
     assert (await deliver(small.http, small.url, {"id": "x" * 256}))[0] == 400
     assert (await deliver(small.http, small.url, {"id": "a\0b"}))[0] == 400

@@ -84,7 +84,7 @@ async def test_a_rollback_to_a_missing_revision_is_refused(configs):
     await configs.delete(LOCAL, author="ada", origin=COMMAND)
     with pytest.raises(InvalidParameter, match="revision 2 is a deletion"):
         await configs.rollback(LOCAL, 2, author="ada", origin=COMMAND)
-    with pytest.raises(ItemNotFound, match="speech local has no revision 9"):
+    with pytest.raises(ItemNotFound, match="revision 9 of speech local does not exist"):
         await configs.rollback(LOCAL, 9, author="ada", origin=COMMAND)
 
 
@@ -220,5 +220,5 @@ async def test_differences_are_named_by_their_paths(configs):
         "sign_keys[1]": {"id": "b", "key": mark},
         "require_sign": False,
     }
-    with pytest.raises(ItemNotFound, match="has no revision 3"):
+    with pytest.raises(ItemNotFound, match="revision 3 of"):
         await configs.diff(ConfigKey("default", "auth", "default"), before=1, after=3)

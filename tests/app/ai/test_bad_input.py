@@ -85,7 +85,7 @@ async def test_wrong_fields_are_named(talk: Talk, change: dict[str, Any], what: 
 async def test_error_for_missing_strategies_names_them(talk: Talk) -> None:
     got = await refused(talk.say("hi", "nobody", "nothing\n" + "x" * 100))
     named = f"nobody, nothing {'x' * 56}"
-    what = f"item_not_found: strategies name no conversation strategy of this app: {named}"
+    what = f"item_not_found: conversation strategies {named} do not exist"
     assert got == (404, "item_not_found", what)
 
 
@@ -237,7 +237,7 @@ async def test_wrong_history_queries_are_refused(talk: Talk, query: dict[str, st
         (
             {"text": "x", "strategies": ["nobody"]},
             404,
-            "item_not_found: strategies name no speech strategy of this app: nobody",
+            "item_not_found: speech strategy nobody does not exist",
         ),
         (
             {"text": "x", "strategies": ["local"], "platform_params": [{"platform": "parrot"}]},

@@ -35,7 +35,7 @@ def server(shared_server: Server) -> Server:
 
 async def test_missing_strategy_is_not_found(talk: Talk) -> None:
     got = await refused(talk, params("nobody") + coded(tone(0.5)))
-    assert got == (404, "item_not_found: strategy names no pronunciation strategy of this app: nobody")
+    assert got == (404, "item_not_found: pronunciation strategy nobody does not exist")
 
 
 async def test_error_for_a_strategy_without_a_usable_account_names_config_and_field(

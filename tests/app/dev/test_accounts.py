@@ -123,7 +123,7 @@ async def test_a_profile_has_an_address_only_if_the_provider_has_verified_it(ser
         ("microblog", {"subject": ""}, (400, "invalid_parameter"), "subject must not be empty"),
         ("microblog", {"subject": "1", "aap": "x"}, (400, "invalid_parameter"), "aap is not a field"),
         ("microblog", {"subject": "1", "fault": "x"}, (400, "invalid_parameter"), "fault must be one of"),
-        ("device", {"subject": "1"}, (404, "item_not_found"), "platform names no third party: device"),
+        ("device", {"subject": "1"}, (404, "item_not_found"), "third-party platform device does not exist"),
         ("android_games_service", {"subject": "1"}, (404, "item_not_found"), "need no proof"),
     ],
 )

@@ -111,7 +111,7 @@ async def test_job_of_an_app_runs_when_the_clock_reaches_its_time(server: Server
             "invalid_parameter: at must be a time such as 2026-01-31T08:00:00Z",
         ),
         ({"app": "default", "at": "0001-01-01T00:00:00Z"}, "invalid_parameter: at must be within 100 years of"),
-        ({"app": "nobody", "at": None}, "app_not_found: app names no app"),
+        ({"app": "nobody", "at": None}, "app_not_found: app nobody does not exist"),
     ],
 )
 async def test_times_and_apps_that_do_not_exist_are_refused(server: Server, body: Any, message: str) -> None:

@@ -13,10 +13,10 @@ from streams.wire.owned import Owned
 
 
 class PostcardNotFound(ItemNotFound):
-    """`postcard_id` names no postcard of the user."""
+    """No postcard of the user has this `postcard_id`."""
 
     def __init__(self, postcard_id: str) -> None:
-        super().__init__(f"postcard_id names no postcard of this user: {listed([postcard_id])}")
+        super().__init__(f"postcard {listed([postcard_id])} does not exist")
 
 
 POSTCARD = Owned(PostcardNotFound)

@@ -34,10 +34,10 @@ const MESSAGES = [
   [/process that ran the stream/, "The server process that produced the answer has failed.", "Try again."],
   [/has not ended yet|did not answer$/, "The server could not end the answer in time.", "Try again in a moment."],
   [/another turn/, "Another turn of this conversation is running, perhaps in another tab.", "Wait until it ends, or start a new conversation."],
-  [/conversation_id names no/, "This conversation no longer exists.", "Start a new conversation."],
-  [/stream_id names no/, "The answer can no longer be resumed.", "Reload the page to see the history."],
+  [/conversation [0-9a-f]{32} does not exist/, "This conversation no longer exists.", "Start a new conversation."],
+  [/stream [0-9a-f]{32} does not exist/, "The answer can no longer be resumed.", "Reload the page to see the history."],
   [/no longer kept/, "The answer is too long to be resumed at this point.", "Reload the page to see the history."],
-  [/names? no .* strategy/, "This strategy no longer exists.", "Reload the page and choose another one."],
+  [/strateg(y|ies) .* do(es)? not exist/, "This strategy no longer exists.", "Reload the page and choose another one."],
   [/exceeds/, "The input is longer than the server allows.", "Split it into several turns."],
   [/language(_code)? \S+ is not one of/, "The strategy does not support this language.", "Choose another language or another strategy."],
 ];

@@ -68,7 +68,7 @@ async def test_users_see_and_delete_their_own_postcards_only(server: Server):
         ids = [(await send(server, uid))[1]["postcard_id"] for _ in range(3)]
     path = f"/bp/user/me/postcard/{ids[0]}"
     status, answer = await ask(server, "DELETE", path, headers={"X-Service-Session-Token": other})
-    message = f"item_not_found: postcard_id names no postcard of this user: {ids[0]}"
+    message = f"item_not_found: postcard {ids[0]} does not exist"
     assert (status, answer["error"]["message"]) == (404, message)
     assert (await ask(server, "DELETE", path, headers={"X-Service-Session-Token": session}))[0] == 200
 
