@@ -7,12 +7,12 @@ from app.accounts.email_texts import language_of
 from app.accounts.entry import issue_bp_auth, store_verified
 from app.accounts.errors import AccountNotFound, IdentityLinked, IdentityNotFound, PlatformLinked
 from app.accounts.infos import Identifier, SocialNetworkInfo
+from app.accounts.login_methods import unlink
 from app.accounts.platforms import PLATFORMS, PlatformBody, claimed_id, platform_of
 from app.accounts.proofs import Proven
 from app.accounts.sign_in import third_party
 from app.accounts.trace import Trace
 from app.accounts.views import BpAuthView, SocialAccount, bp_auth_view, social_account
-from app.accounts.ways_in import unlink
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from storage import bp_auth, identities, sessions, users

@@ -16,8 +16,8 @@ from app.accounts.email_mails import notify, send_notice
 from app.accounts.email_texts import language_of
 from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken
 from app.accounts.first_proof import first_proof
+from app.accounts.login_methods import unlink
 from app.accounts.views import bp_auth_view
-from app.accounts.ways_in import unlink
 from app.http.endpoint import Call
 from app.http.errors import DeactivationPending
 from app.http.inputs import Body

@@ -14,7 +14,7 @@ from app.accounts.errors import (
     EmailLoginNotAllowed,
     EmailNotFound,
     EmailTaken,
-    LastWayIn,
+    LastLoginMethod,
 )
 from app.http.caller import Access
 from app.http.docs import Docs, OtherResponse
@@ -133,5 +133,5 @@ EMAIL_ROUTES = [
         errors=(EmailNotFound, EmailTaken, *_SENDING),
         docs=_ADDRESS,
     ),
-    Endpoint("DELETE", "/bp/user/me/email", unbind_email, EMAIL_FLOW, errors=(EmailNotFound, LastWayIn)),
+    Endpoint("DELETE", "/bp/user/me/email", unbind_email, EMAIL_FLOW, errors=(EmailNotFound, LastLoginMethod)),
 ]

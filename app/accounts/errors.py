@@ -52,7 +52,7 @@ class IdentityLinked(ServiceError):
     status = 400
 
 
-class LastWayIn(ServiceError):
+class LastLoginMethod(ServiceError):
     """Without this identity, nobody could log in as the user any more."""
 
     error_type = "account.sp_link_may_cause_ghost"

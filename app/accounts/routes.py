@@ -27,7 +27,7 @@ from app.accounts.errors import (
     EmailTaken,
     IdentityLinked,
     IdentityNotFound,
-    LastWayIn,
+    LastLoginMethod,
     NameTaken,
     NotFrozen,
     PlatformLinked,
@@ -146,7 +146,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/me/socialaccount/{platform}/{id}",
         unbind,
         SOCIAL,
-        errors=(IdentityNotFound, LastWayIn),
+        errors=(IdentityNotFound, LastLoginMethod),
     ),
     Endpoint(
         "PUT",

@@ -108,7 +108,7 @@ async def test_unbinding_ends_the_sessions_of_the_identity_and_frees_it(server):
     await bind(server, session, body)
     reply, second = await enter(server, body)
     bp_auth = reply["bp_auth"]["bp_auth_token"]
-    await _give_another_way_in(server, reply["user"]["uid"])
+    await _give_another_login_method(server, reply["user"]["uid"])
     player_id = body["android_games_service"]["player_id"]
     path = f"{SOCIAL}/android_games_service/{player_id.replace('/', '%2F')}"
     async with server.http.delete(server.url + path, headers=session) as response:
@@ -123,7 +123,7 @@ async def test_unbinding_ends_the_sessions_of_the_identity_and_frees_it(server):
     assert reply["user"]["is_new_user"] is True
 
 
-async def _give_another_way_in(server: Server, uid: str) -> None:
+async def _give_another_login_method(server: Server, uid: str) -> None:
     value = {"audiences": ["tests"]}
     await server.services.configs.put("default", "sign_in", "microblog", value, author="tests", origin=COMMAND)
     async with server.services.database.connection() as conn:
@@ -135,7 +135,7 @@ async def _give_another_way_in(server: Server, uid: str) -> None:
         )
 
 
-async def test_the_last_way_in_cannot_be_unbound_although_a_device_remains(server):
+async def test_the_last_login_method_cannot_be_unbound_although_a_device_remains(server):
     _, session = await new_user(server)
     body = player()
     await bind(server, session, body)
@@ -145,12 +145,12 @@ async def test_the_last_way_in_cannot_be_unbound_although_a_device_remains(serve
     assert len((await me(server, session))["social_accounts"]) == 1
 
 
-async def test_concurrent_unbinds_leave_one_way_in(server):
+async def test_concurrent_unbinds_leave_one_login_method(server):
     for _ in range(5):
         uid, session = await new_user(server)
         body = player()
         await bind(server, session, body)
-        await _give_another_way_in(server, uid)
+        await _give_another_login_method(server, uid)
         accounts = (await me(server, session))["social_accounts"]
         paths = [f"{SOCIAL}/{account['platform']}/{account['id']}" for account in accounts]
         replies = await asyncio.gather(*(ask(server, "DELETE", path, headers=session) for path in paths))
@@ -163,7 +163,7 @@ async def test_a_login_that_waits_for_an_unbind_is_one_of_a_new_user(server):
     reply, _ = await enter(server, body)
     uid = reply["user"]["uid"]
     identity = Identity("default", "android_games_service", body["android_games_service"]["player_id"])
-    await _give_another_way_in(server, uid)
+    await _give_another_login_method(server, uid)
     database = server.services.database
     async with database.transaction() as conn:
         assert await identities.unlink(conn, identity, uid=uid)

@@ -115,7 +115,7 @@ async def test_a_changed_address_replaces_the_old_one_after_its_link(box: Mailbo
     assert refusal(await box.login(old)) == (400, "account.auth_failed")
 
 
-async def test_an_address_is_unbound_unless_it_is_the_last_way_in(box: Mailbox):
+async def test_an_address_is_unbound_unless_it_is_the_last_login_method(box: Mailbox):
     address, session = await verified_user(box)
     assert refusal(await box.post("me/email", None, "DELETE", **session)) == (
         400,

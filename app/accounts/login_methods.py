@@ -1,7 +1,7 @@
-"""The identities with which a user can log in, of which the last one cannot be removed (§4.5, §4.7)."""
+"""Login methods: the identities with which a user can log in. The last one cannot be removed (§4.5, §4.7)."""
 
 from app.accounts.email_addresses import email_config, sending_config
-from app.accounts.errors import LastWayIn
+from app.accounts.errors import LastLoginMethod
 from app.accounts.sms import config_of
 from app.services import Services
 from storage import identities, passwords, users
@@ -13,8 +13,8 @@ from streams.wire.errors import ConfigInvalid
 async def unlink(services: Services, conn: Connection, identity: Identity, *, uid: str) -> bool:
     """Take an identity from a user. Return false if the user does not have it.
 
-    Raises `LastWayIn` if the user could not log in without it, and the transaction of `conn` is rolled back. The
-    caller ends the sessions that were made with the identity.
+    Raises `LastLoginMethod` if the user could not log in without it, and the transaction of `conn` is rolled back.
+    The caller ends the sessions that were made with the identity.
     """
     # With its row locked, the user loses and gains no identity and no password until the transaction ends.
     await users.lock(conn, identity.app_id, uid)
@@ -23,12 +23,12 @@ async def unlink(services: Services, conn: Connection, identity: Identity, *, ui
     account = await identities.find_account(conn, identity.app_id, uid)
     left = () if account is None else account.identities
     has_password = await passwords.find(conn, identity.app_id, uid) is not None
-    if not any(_is_way_in(services, identity.app_id, linked, has_password=has_password) for linked in left):
-        raise LastWayIn("this is the last identity with which the user can log in")
+    if not any(_is_login_method(services, identity.app_id, linked, has_password=has_password) for linked in left):
+        raise LastLoginMethod("this is the last identity with which the user can log in")
     return True
 
 
-def _is_way_in(services: Services, app_id: str, linked: LinkedIdentity, *, has_password: bool) -> bool:
+def _is_login_method(services: Services, app_id: str, linked: LinkedIdentity, *, has_password: bool) -> bool:
     """Return whether a user can log in with an identity as the app is configured at the moment.
 
     A password that the user could set by mail does not count until it is set.

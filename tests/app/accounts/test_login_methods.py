@@ -49,7 +49,7 @@ async def refuse_changes(box: Mailbox, mail: dict[str, Any]) -> None:
         assert response.status == 200
 
 
-async def test_a_name_without_a_password_is_no_way_in(box: Mailbox):
+async def test_a_name_without_a_password_is_no_login_method(box: Mailbox):
     named, address = {"name": f"n{uuid4().hex}", "password": PASSWORD}, new_address()
     session = session_of(await box.post("signup", {"name_password": named}))
     body = {"email": address, "platform": "ios", "verify_code": await box.code(address)}
@@ -76,7 +76,7 @@ async def test_a_name_without_a_password_is_no_way_in(box: Mailbox):
         ({"code_login": True, "mail_accounts": []}, GHOST),
     ],
 )
-async def test_an_address_without_a_password_is_a_way_in_if_the_app_sends_codes(box: Mailbox, config, result):
+async def test_an_address_without_a_password_is_a_login_method_if_the_app_sends_codes(box: Mailbox, config, result):
     address = new_address()
     session = session_of(await box.code_login(address, await box.code(address)))
     path = await with_player(box, session)
@@ -84,7 +84,7 @@ async def test_an_address_without_a_password_is_a_way_in_if_the_app_sends_codes(
     assert await unbind(box, session, path) == result
 
 
-async def test_an_unproven_address_is_a_way_in_only_with_its_password(box: Mailbox):
+async def test_an_unproven_address_is_a_login_method_only_with_its_password(box: Mailbox):
     address = new_address()
     session = session_of(await box.sign_up(address))
     assert await unbind(box, session, await with_player(box, session)) == REMOVED
@@ -101,7 +101,7 @@ async def test_an_unproven_address_is_a_way_in_only_with_its_password(box: Mailb
     assert await unbind(box, session, path) == GHOST
 
 
-async def test_a_third_party_is_a_way_in_while_the_app_offers_it(box: Mailbox):
+async def test_a_third_party_is_a_login_method_while_the_app_offers_it(box: Mailbox):
     _, session = await new_user(box.server)
     path = await with_player(box, session)
     assert (await bind(box.server, session, await proof(box.server, "microblog")))[0] == 200
@@ -114,7 +114,7 @@ async def test_a_third_party_is_a_way_in_while_the_app_offers_it(box: Mailbox):
         assert await unbind(box, session, path) == result
 
 
-async def test_a_phone_number_is_a_way_in_while_the_app_sends_messages(box: Mailbox):
+async def test_a_phone_number_is_a_login_method_while_the_app_sends_messages(box: Mailbox):
     number = "+4915112345678"
     assert (await box.post("send_phone_verify_code", {"phone_number": number}))[0] == 200
 
