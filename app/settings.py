@@ -15,7 +15,7 @@ _LAST_PORT = 65_535
 _DIGITS = 9
 _STORE_PORTS = {"postgresql": 5432, "redis": 6379}
 _MAX_CONNECTIONS = 1_000_000
-_LONGEST_KEEP_ALIVE_S = 3_600
+_MAX_KEEP_ALIVE_S = 3_600
 LOG_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 """The values of `PARLEY_LOG_LEVEL`, and their numbers in `logging`."""
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
@@ -142,7 +142,7 @@ class Settings:
             connections_per_address=read.number(
                 "PARLEY_CONNECTIONS_PER_ADDRESS", 1_000, minimum=1, maximum=_MAX_CONNECTIONS
             ),
-            keep_alive_s=read.number("PARLEY_KEEP_ALIVE_S", 75, minimum=1, maximum=_LONGEST_KEEP_ALIVE_S),
+            keep_alive_s=read.number("PARLEY_KEEP_ALIVE_S", 75, minimum=1, maximum=_MAX_KEEP_ALIVE_S),
             public_metrics=read.is_public("PARLEY_METRICS"),
             public_docs=read.is_public("PARLEY_DOCS"),
             dns_servers=read.servers("PARLEY_DNS", port=_DNS_PORT),

@@ -17,7 +17,7 @@ from streams.wire.codec import loads
 _START_S = 60
 _STABLE_S = 60
 """After running for longer than this, the process is restarted with the shortest delay."""
-_LONGEST_DELAY_S = 30.0
+_MAX_DELAY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ async def _keep_running(announced: asyncio.Future[Engines], log: Path) -> None:
                 code = await process.wait()
         if not announced.done():
             raise Failed(f"the local engines failed to start, see {log}")
-        delay_s = 0.5 if clock() - began > _STABLE_S else min(max(0.5, delay_s * 2), _LONGEST_DELAY_S)
+        delay_s = 0.5 if clock() - began > _STABLE_S else min(max(0.5, delay_s * 2), _MAX_DELAY_S)
         print(f"parley: the local engines ended ({code}), see {log}; restart in {delay_s:g} s", flush=True)
         await asyncio.sleep(delay_s)
 

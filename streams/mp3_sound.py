@@ -6,7 +6,7 @@ from streams.mp3 import HEADER_BYTES, Mp3Header, mp3_header
 
 _MPEG1_SAMPLES = 1152
 _CHECKSUM_BYTES = 2
-_LARGEST = (
+_MAX_VALUES = (
     0, 1, 2, 2, 0, 3, 3, 5, 5, 5, 7, 7, 7, 15, 0, 15,
     *(14 + (1 << bits) for bits in (1, 2, 3, 4, 6, 8, 10, 13, 4, 5, 6, 7, 8, 9, 11, 13)),
 )  # fmt: skip
@@ -58,7 +58,7 @@ def _granule_bits(bits: "_Bits", *, compress_bits: int, preflag: bool) -> float:
         tables = (bits.take(5), bits.take(5), bits.take(5))
         bits.take(7)
     bits.take(3 if preflag else 2)
-    largest = max(_LARGEST[table] for table in tables) if big_values else 1
+    largest = max(_MAX_VALUES[table] for table in tables) if big_values else 1
     if not used or not largest:
         return float("-inf")
     return log2(largest) * 4 / 3 + (gain - _UNIT_GAIN) / 4

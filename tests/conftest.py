@@ -55,7 +55,7 @@ _ONE_WORKER = {"engines", "local_vendors"}
 """Fixtures of a session that take seconds to create."""
 _ONE_A_MODULE = {"module_server", _OUTLIVES_TESTS}
 """Fixtures of a module that each worker would create if the tests of the module were spread."""
-_LONGEST = (
+_SLOW = (
     "tests/deploy/",
     "tests/bench/",
     "tests/test_contributing.py",
@@ -126,7 +126,7 @@ def _group_of(item: pytest.Item) -> str | None:
 
 def _is_long(item: pytest.Item) -> bool:
     """Return whether a test is long, or belongs to a group of tests for one worker."""
-    return item.nodeid.startswith(_LONGEST) or item.get_closest_marker("xdist_group") is not None
+    return item.nodeid.startswith(_SLOW) or item.get_closest_marker("xdist_group") is not None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,7 +15,7 @@ _NOT_ME = "{{.NotMeLink}}"
 _LINKS = {"{{.Link}}", _NOT_ME}
 _TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").read_bytes())
 """By language: for each mail its subject and its paragraphs, the texts of `events`, and those of `pages`."""
-_MOST_TAGS = 10
+_MAX_TAGS = 10
 
 
 def language_of(call: Call) -> str:
@@ -27,7 +27,7 @@ def preferred(accepted: str, available: Mapping[str, object]) -> str | None:
     """Return the first language of a header `Accept-Language` that is available, by its tag or its language."""
     by_tag = {tag.lower(): tag for tag in available}
     weighed = []
-    for part in accepted.split(",")[:_MOST_TAGS]:
+    for part in accepted.split(",")[:_MAX_TAGS]:
         tag, _, weight = part.partition(";")
         try:
             q = float(weight.strip().removeprefix("q=") or 1)

@@ -18,7 +18,7 @@ from vendors.signin.protocols import ProofRefused, VerifiedIdentity
 
 log = structlog.get_logger()
 
-_MOST_USERS = 100
+_MAX_USERS = 100
 
 
 class UserIdsQuery(Model):
@@ -54,8 +54,8 @@ async def batch_profiles(call: Call, query: Query[UserIdsQuery]) -> BatchReply:
     names = list(dict.fromkeys(name.strip() for name in query.user_ids.split(",") if name.strip()))
     if not names:
         raise InvalidParameter("user_ids is required")
-    if len(names) > _MOST_USERS:
-        raise InvalidParameter(f"user_ids must have at most {_MOST_USERS} entries")
+    if len(names) > _MAX_USERS:
+        raise InvalidParameter(f"user_ids must have at most {_MAX_USERS} entries")
     if call.caller.only_user and names != [call.caller.user]:
         raise PermissionDenied("user_ids names users other than the sub of X-Service-Auth-Token")
     async with call.services.database.connection() as conn:

@@ -20,7 +20,7 @@ from vendors.signin.protocols import Profile, Proof, ProofRefused, ProviderUnava
 _PROOF_NAMES = {"identity_token": "id_token"}
 """The fields of `Proof` for fields of requests that have another name."""
 _SECRETS = ("code", "id_token", "access_token", "nonce", "signature")
-_LONGEST_ID = 256
+_MAX_ID_CHARACTERS = 256
 _RATE = "login_address"
 
 
@@ -66,7 +66,7 @@ async def verify(call: Call, client: SignInClient, platform: str, info: Model) -
         trace.step(call, f"{client.provider} failed", seen=error.what)
         raise ProviderUnavailable.of(error) from error
     await _check_single_use(call, verified, now=now)
-    if not 0 < len(verified.social_id) <= _LONGEST_ID or not verified.social_id.isprintable():
+    if not 0 < len(verified.social_id) <= _MAX_ID_CHARACTERS or not verified.social_id.isprintable():
         raise ProviderUnavailable(f"{platform} sent an id that cannot be stored")
     return verified
 

@@ -18,8 +18,8 @@ from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailab
 
 log = structlog.get_logger()
 
-_MOST_STEPS = 30
-_MOST_CHARACTERS = 500
+_MAX_STEPS = 30
+_MAX_CHARACTERS = 500
 _RATE = "login_failures"
 _UNTRACED = (RateLimited, StoreError, Unavailable)
 """Errors that do not depend on the proof."""
@@ -50,7 +50,7 @@ class Trace:
                 await self._store(error)
 
     def add(self, step: str, *, seen: object = None, allowed: object = None) -> None:
-        if len(self._steps) < _MOST_STEPS:
+        if len(self._steps) < _MAX_STEPS:
             given = {"step": step, "seen": _short(seen), "allowed": _short(allowed)}
             self._steps.append({name: value for name, value in given.items() if value is not None})
 
@@ -103,9 +103,9 @@ def step(call: Call, name: str, *, seen: object = None, allowed: object = None) 
 
 
 def _short(value: object) -> object:
-    """Return a value for JSON, with at most `_MOST_CHARACTERS` of each text."""
+    """Return a value for JSON, with at most `_MAX_CHARACTERS` of each text."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, list | tuple | set | frozenset):
-        return [_short(item) for item in list(value)[:_MOST_STEPS]]
-    return "".join(char if char.isprintable() else " " for char in str(value)[:_MOST_CHARACTERS])
+        return [_short(item) for item in list(value)[:_MAX_STEPS]]
+    return "".join(char if char.isprintable() else " " for char in str(value)[:_MAX_CHARACTERS])

@@ -171,12 +171,12 @@ async def resume(call: Call, path: Path[StreamPath]) -> web.StreamResponse:
     return await serve_existing(call, await _find(call, path.stream_id), after=after)
 
 
-_LONGEST_MS = 24 * 60 * 60 * 1000
+_MAX_HEARD_MS = 24 * 60 * 60 * 1000
 """An upper bound for the duration of every stream."""
 
 
 class CancelQuery(Model):
-    heard_ms: int | None = Field(default=None, ge=0, le=_LONGEST_MS, strict=False)
+    heard_ms: int | None = Field(default=None, ge=0, le=_MAX_HEARD_MS, strict=False)
     """Milliseconds of the answer's audio that were played. The record keeps only the words spoken until then."""
 
 

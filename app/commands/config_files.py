@@ -25,7 +25,7 @@ _SECRETS_COMMENT = """\
 """
 
 _MERGE = "tag:yaml.org,2002:merge"
-_LARGEST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,9 @@ def _config_file(path: Path, inside: Path) -> ConfigFile:
 
 def _loaded(path: Path) -> Any:
     with path.open("rb") as file:
-        raw = file.read(_LARGEST_BYTES + 1)
-    if len(raw) > _LARGEST_BYTES:
-        raise InvalidParameter(f"it is larger than {_LARGEST_BYTES} bytes")
+        raw = file.read(_MAX_BYTES + 1)
+    if len(raw) > _MAX_BYTES:
+        raise InvalidParameter(f"it is larger than {_MAX_BYTES} bytes")
     return yaml.load(raw.decode(), Loader=_Loader)  # noqa: S506 - derived from SafeLoader
 
 

@@ -13,7 +13,7 @@ from streams.wire.codec import from_rfc3339, rfc3339
 from streams.wire.errors import AppNotFound, DatabaseError, DatabaseUnavailable, InvalidParameter, listed
 from streams.wire.model import Model
 
-_FARTHEST = timedelta(days=36_600)
+_MAX_OFFSET = timedelta(days=36_600)
 
 
 class ClockQuery(Model):
@@ -67,7 +67,7 @@ def _offset_s(at: str) -> float:
         offset = from_rfc3339(at) - datetime.now(UTC)
     except ValueError:
         raise InvalidParameter("at must be a time such as 2026-01-31T08:00:00Z") from None
-    if abs(offset) > _FARTHEST:
+    if abs(offset) > _MAX_OFFSET:
         raise InvalidParameter("at must be within 100 years of the real time")
     return offset.total_seconds()
 

@@ -30,7 +30,7 @@ _READY_S = 60
 _STABLE_S = 10
 """A child that has run for longer is restarted without a delay when it ends."""
 _FIRST_DELAY_S = 0.2
-_LONGEST_DELAY_S = 5.0
+_MAX_DELAY_S = 5.0
 _OVERDUE_S = 30
 """How long after the drain time a child that has to end may still run. Its last writes take up to 15 s."""
 _LAST_PORT = 65_535
@@ -153,7 +153,7 @@ class _Parent:
                     await self._fill(slot)
             await slot.vacant.wait()
             delay_s = (
-                0.0 if clock() - slot.began > _STABLE_S else min(max(_FIRST_DELAY_S, delay_s * 2), _LONGEST_DELAY_S)
+                0.0 if clock() - slot.began > _STABLE_S else min(max(_FIRST_DELAY_S, delay_s * 2), _MAX_DELAY_S)
             )
 
     async def _fill(self, slot: _Slot) -> None:

@@ -18,7 +18,7 @@ _SILENT_S = 45
 """A stream that sends nothing for this long, not even a ping, counts as broken off."""
 _GIVE_UP_S = 90
 _FIRST_PAUSE_S = 0.3
-_LONGEST_PAUSE_S = 2.0
+_MAX_PAUSE_S = 2.0
 _DETAIL_CHARACTERS = 300
 _numbers = count(1)
 
@@ -131,7 +131,7 @@ class UserClient:
             if time.monotonic() > deadline:
                 return None
             await asyncio.sleep(pause_s)
-            pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
+            pause_s = min(_MAX_PAUSE_S, pause_s * 2)
 
     async def _record_response(
         self,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-_SHORTEST_SECRET = 5
+_MIN_SECRET_CHARACTERS = 6
 _NAME_CHARACTERS = 64
 
 
@@ -70,11 +70,11 @@ def _printable(text: str) -> str:
 
 
 def _without(secret: str, text: str) -> str:
-    if len(secret) <= _SHORTEST_SECRET:
+    if len(secret) < _MIN_SECRET_CHARACTERS:
         return text
     text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
     lowered, beginning = text.lower(), secret.lower()
-    for length in range(len(secret) - 1, _SHORTEST_SECRET, -1):
+    for length in range(len(secret) - 1, _MIN_SECRET_CHARACTERS - 1, -1):
         if lowered.endswith(beginning[:length]):
             return f"{text[:-length]}***"
     return text

@@ -12,12 +12,12 @@ from streams.wire.errors import StoreError, StoreUnavailable
 from tests.connections import left_on
 from tests.servers import Stores
 
-MOST = 3
+MAX_CONNECTIONS = 3
 
 
 @pytest.fixture
 async def database(stores: Stores) -> AsyncIterator[Database]:
-    async with open_database(stores.database_url, max_size=MOST, acquire_timeout_s=1) as opened:
+    async with open_database(stores.database_url, max_size=MAX_CONNECTIONS, acquire_timeout_s=1) as opened:
         yield opened
 
 
@@ -30,7 +30,7 @@ async def backend(database: Database, *, holding_s: float = 0) -> int:
 
 async def all_are_there(database: Database) -> bool:
     """Return whether the maximum number of connections can be used at once."""
-    together = asyncio.Barrier(MOST)
+    together = asyncio.Barrier(MAX_CONNECTIONS)
 
     async def use() -> int:
         async with database.connection() as conn:
@@ -39,7 +39,7 @@ async def all_are_there(database: Database) -> bool:
             return pid
 
     async with asyncio.timeout(10):
-        return len(set(await asyncio.gather(*(use() for _ in range(MOST))))) == MOST
+        return len(set(await asyncio.gather(*(use() for _ in range(MAX_CONNECTIONS))))) == MAX_CONNECTIONS
 
 
 async def test_the_next_caller_gets_the_same_connection(database: Database) -> None:
@@ -60,11 +60,11 @@ async def test_pool_size_is_bounded_and_each_connection_has_one_user_at_a_time(d
             seen.add(pid)
 
     await asyncio.gather(*(use() for _ in range(60)))
-    assert len(seen) == MOST
+    assert len(seen) == MAX_CONNECTIONS
 
 
 async def test_a_caller_that_waits_too_long_gets_database_unavailable(database: Database) -> None:
-    holding = [backend(database, holding_s=2) for _ in range(MOST)]
+    holding = [backend(database, holding_s=2) for _ in range(MAX_CONNECTIONS)]
     *_, refused = await asyncio.gather(*holding, backend(database), return_exceptions=True)
     assert isinstance(refused, StoreUnavailable)
     assert await all_are_there(database)
@@ -77,7 +77,7 @@ async def test_a_caller_that_is_cancelled_while_waiting_or_querying_loses_no_con
 
     for _ in range(3):
         async with asyncio.TaskGroup() as tasks:
-            asking = [tasks.create_task(asks()) for _ in range(2 * MOST)]
+            asking = [tasks.create_task(asks()) for _ in range(2 * MAX_CONNECTIONS)]
             await asyncio.sleep(0.05)
             for task in asking:
                 task.cancel()
@@ -92,7 +92,7 @@ async def test_connection_for_a_cancelled_caller_is_passed_to_the_next(database:
             await held.wait()
 
     async with asyncio.TaskGroup() as tasks:
-        for _ in range(MOST):
+        for _ in range(MAX_CONNECTIONS):
             tasks.create_task(hold())
         await asyncio.sleep(0.02)
         first, second = (tasks.create_task(backend(database)) for _ in range(2))

@@ -22,7 +22,7 @@ _FIELDS = frozenset({
 })  # fmt: skip
 _VERSIONS: dict[str, set[str]] = {"2023-06-01": set(), "2026-10-21": {"temperature", "top_p", "top_k"}}
 """The API versions, with the fields that each one has removed."""
-_LARGEST_BODY = 32 * 1024 * 1024
+_MAX_BODY_BYTES = 32 * 1024 * 1024
 _PREFILLED = re.compile(r"claude-(3-|(opus|sonnet|haiku)-4-([015](-\d{8})?|\d{8})$)")
 _BAD = "invalid_request_error"
 
@@ -144,7 +144,7 @@ async def _read_body(call: Call) -> dict[str, Any]:
     if version not in _VERSIONS:
         raise _invalid("anthropic-version: header is required")
     raw = await call.request.read()
-    if len(raw) > _LARGEST_BODY:
+    if len(raw) > _MAX_BODY_BYTES:
         raise _refusal(413, "request_too_large", "Request exceeds the maximum size")
     try:
         body = loads(raw)

@@ -21,7 +21,7 @@ from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.sandbox import Sandbox
 
 _SHOWN = 200
-_LARGEST_BYTES = 8 * 1024 * 1024
+_MAX_BYTES = 8 * 1024 * 1024
 
 
 class _Inbox:
@@ -79,7 +79,7 @@ async def mail_server(sandbox: Sandbox, *, host: str) -> AsyncIterator[int]:
     def protocol() -> SMTP:
         return SMTP(
             inbox,
-            data_size_limit=_LARGEST_BYTES,
+            data_size_limit=_MAX_BYTES,
             enable_SMTPUTF8=True,
             hostname="sandbox",
             authenticator=inbox.authenticate,

@@ -19,7 +19,7 @@ _FIELDS = frozenset({
     "timestamp_granularities[]", "chunking_strategy", "known_speaker_names[]", "known_speaker_references[]",
 })  # fmt: skip
 _MAX_BYTES = 25 * 1024 * 1024
-_SHORTEST_S = 0.1
+_MIN_AUDIO_S = 0.1
 _MAX_AUDIO_S = 1_500
 _UNCHUNKED_S = 30
 _TOKEN_S = 0.1
@@ -131,8 +131,8 @@ def _recording(form: MultiMapping[Any], model: str) -> Recording:
 
 
 def _check_length(form: MultiMapping[Any], model: str, seconds: float) -> None:
-    if seconds < _SHORTEST_S:
-        message = f"Audio file is too short. Minimum audio length is {_SHORTEST_S} seconds."
+    if seconds < _MIN_AUDIO_S:
+        message = f"Audio file is too short. Minimum audio length is {_MIN_AUDIO_S} seconds."
         raise invalid(message, param="file", code="audio_too_short")
     if seconds > _MAX_AUDIO_S and model != _WHISPER:
         message = f"audio duration {seconds:g} seconds is longer than {_MAX_AUDIO_S} seconds, this model's maximum"

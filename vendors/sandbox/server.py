@@ -79,7 +79,7 @@ PROTOCOLS = (
 )
 """Modules with a function `routes(sandbox)`."""
 
-_LARGEST_BODY = 64 * 1024 * 1024
+_MAX_BODY_BYTES = 64 * 1024 * 1024
 _SHUTDOWN_S = 1.0
 
 
@@ -138,7 +138,7 @@ async def _break_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 
 
 def _app(sandbox: Sandbox) -> web.Application:
-    app = web.Application(middlewares=[_errors_as_json], client_max_size=_LARGEST_BODY)
+    app = web.Application(middlewares=[_errors_as_json], client_max_size=_MAX_BODY_BYTES)
     for protocol in PROTOCOLS:
         app.add_routes(protocol.routes(sandbox))
     control = _ControlApi(sandbox)

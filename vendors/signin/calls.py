@@ -26,7 +26,7 @@ _FORM = "application/x-www-form-urlencoded; charset=utf-8"
 _NOT_JUDGED = frozenset({408, 429})
 """4xx statuses with which the provider asks to try later. Their bodies are not read."""
 _SHOWN_CODE = re.compile(r"-?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
-_SHORTEST_SECRET = 8
+_MIN_SECRET_CHARACTERS = 8
 _PROOF = re.compile(r"[!-~]{1,4096}", re.ASCII)
 
 
@@ -100,7 +100,7 @@ class Answer:
         return self.check(self.value(), codes, proof=proof)
 
     def _shown(self, code: str) -> str:
-        secret = any(value in code for value in self.sent if len(value) >= _SHORTEST_SECRET)
+        secret = any(value in code for value in self.sent if len(value) >= _MIN_SECRET_CHARACTERS)
         return "unknown" if secret or _SHOWN_CODE.fullmatch(code) is None else code
 
 

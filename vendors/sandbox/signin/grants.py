@@ -22,7 +22,7 @@ from vendors.sandbox.faults import Fault, KeyOptions
 
 APP = "sandbox-app"
 CODE_S = 300
-_MOST = 100_000
+_MAX_GRANTS = 100_000
 
 Reason = Literal["unknown", "used", "expired", "other_app", "secret"]
 """Why a code or a token is refused. `secret`: the secret of the app is missing or wrong."""
@@ -103,7 +103,7 @@ class Grants:
     def _store(self, grant: Grant) -> str:
         credential = f"{self._vendor}-{token_hex(16)}"
         self._grants[credential] = grant
-        while len(self._grants) > _MOST:
+        while len(self._grants) > _MAX_GRANTS:
             self._grants.popitem(last=False)
         return credential
 
