@@ -49,7 +49,7 @@ def _credentials(key: SecretStr) -> SecretStr:
     """Validate that `key` is an API key or the JSON of a service account."""
     text = key.get_secret_value().strip()
     if text.startswith("{"):
-        _check_key(_parsed(text))
+        _check_key(_parse(text))
     else:
         fits_header(SecretStr(text))
     return key
@@ -162,7 +162,7 @@ def _with_headers(call: Outgoing, headers: dict[str, str]) -> Outgoing:
 
 def _service_account(account: Account, key: str) -> ServiceAccount:
     try:
-        return _parsed(key)
+        return _parse(key)
     except ValueError as error:
         raise _invalid_key(account, error) from None
 
@@ -171,7 +171,7 @@ def _invalid_key(account: Account, error: ValueError) -> ConfigInvalid:
     return ConfigInvalid(f"vendor_accounts {account.name}: api_key {error}")
 
 
-def _parsed(key: str) -> ServiceAccount:
+def _parse(key: str) -> ServiceAccount:
     """Parse the JSON of a service account. Raise `ValueError` if it is invalid."""
     try:
         value = loads(key)

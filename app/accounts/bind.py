@@ -93,7 +93,7 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
 
     The sessions that were made with it end. The last identity with which the user can log in cannot be unbound.
     """
-    identity, now = _named(call, path), call.services.clock.now(call.app_id)
+    identity, now = _identity_of(call, path), call.services.clock.now(call.app_id)
     async with call.services.database.transaction() as conn:
         if not await unlink(call.services, conn, identity, uid=call.caller.user):
             raise _not_found(path)
@@ -110,7 +110,7 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
     """
     if path.platform != _REAUTHORIZED:
         raise InvalidParameter(f"platform must be {_REAUTHORIZED}")
-    identity, uid = _named(call, path), call.caller.user
+    identity, uid = _identity_of(call, path), call.caller.user
     async with call.services.database.connection() as conn:
         if await identities.find(conn, identity, uid=uid) is None:
             raise _not_found(path)
@@ -137,7 +137,7 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
     )
 
 
-def _named(call: Call, path: IdentityPath) -> Identity:
+def _identity_of(call: Call, path: IdentityPath) -> Identity:
     """Return the identity that a path names. Raises `IdentityNotFound` if it is not one at a third party."""
     platform = PLATFORMS.get(path.platform)
     if platform is None or not platform.third_party:

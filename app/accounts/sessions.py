@@ -14,7 +14,7 @@ from streams.wire.model import Model
 
 
 class SessionPath(Model):
-    session_id: Annotated[str, AfterValidator(SESSION.checked)]
+    session_id: Annotated[str, AfterValidator(SESSION.validate)]
     """A session of the user."""
 
 

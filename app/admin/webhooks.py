@@ -19,7 +19,7 @@ from streams.wire.model import Model
 
 
 class WebhookPath(Model):
-    webhook_id: Annotated[str, AfterValidator(WEBHOOK.checked)]
+    webhook_id: Annotated[str, AfterValidator(WEBHOOK.validate)]
     """A stored webhook."""
 
 
@@ -82,7 +82,7 @@ async def get_webhook(call: Call, path: Path[WebhookPath]) -> WebhookReply:
     Its body is returned as it was received.
     """
     async with call.services.database.connection() as conn:
-        webhook = WEBHOOK.found(path.webhook_id, await inbox.find(conn, path.webhook_id))
+        webhook = WEBHOOK.require(path.webhook_id, await inbox.find(conn, path.webhook_id))
     body = encoded = None
     try:
         body = webhook.body.decode()

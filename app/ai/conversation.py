@@ -73,10 +73,10 @@ async def _has_running_turn(call: Call, conversation_id: str | None) -> bool:
     """
     if not conversation_id:
         return False
-    known_id = CONVERSATION.checked(conversation_id)
+    known_id = CONVERSATION.validate(conversation_id)
     async with call.services.database.connection() as conn:
         running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id=known_id)
-    return CONVERSATION.found(conversation_id, running)
+    return CONVERSATION.require(conversation_id, running)
 
 
 def _plan(call: Call, params: ConverseParams) -> TurnPlan:

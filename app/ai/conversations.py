@@ -28,7 +28,7 @@ _CURSOR = re.compile(r"([0-9]{1,17})-([0-9a-f]{32})", re.ASCII)
 
 
 class ConversationPath(Model):
-    conversation_id: Annotated[str, AfterValidator(CONVERSATION.checked)]
+    conversation_id: Annotated[str, AfterValidator(CONVERSATION.validate)]
     """A conversation of the user."""
 
 
@@ -94,7 +94,7 @@ async def delete_conversation(call: Call, transaction: Transaction, path: Path[C
         await call.services.turns.check_free(call.app_id, conversation_id, max_stream_s=max_stream_s)
     async with transaction.begin() as conn:
         deleted = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id=conversation_id)
-        keys = CONVERSATION.found(conversation_id, deleted)
+        keys = CONVERSATION.require(conversation_id, deleted)
         if keys:
             await enqueue(conn, RemoveObjects(keys=keys))
         reply = transaction.answer(Empty())

@@ -118,10 +118,10 @@ async def history(call: Call, query: Query[HistoryQuery]) -> Json[History]:
 
 async def _conversation(call: Call, conversation_id: str) -> Conversation:
     """Return the caller's conversation. If its running turn belongs to a dead process, end that turn."""
-    services, known_id = call.services, CONVERSATION.checked(conversation_id)
+    services, known_id = call.services, CONVERSATION.validate(conversation_id)
     async with services.database.connection() as conn:
         found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id=known_id)
-    conversation = CONVERSATION.found(conversation_id, found)
+    conversation = CONVERSATION.require(conversation_id, found)
     if conversation.running and await turn_rows.end_dead_turn(
         services.database,
         services.heartbeat,

@@ -19,7 +19,7 @@ from streams.wire.model import Model, not_blank
 from vendors.catalog import SYNTHESIZERS
 
 
-def _known(platform: str) -> str:
+def _validate_platform(platform: str) -> str:
     if platform not in SYNTHESIZERS.vendors:
         raise ValueError(f"must be one of {', '.join(SYNTHESIZERS.vendors)}")
     return platform
@@ -28,7 +28,7 @@ def _known(platform: str) -> str:
 class PlatformParams(Model):
     """Overrides for the settings of all strategies on one platform."""
 
-    platform: Annotated[str, AfterValidator(_known)]
+    platform: Annotated[str, AfterValidator(_validate_platform)]
     voice: str | None = Field(default=None, max_length=256)
     prompt: str | None = Field(default=None, max_length=4096)
     speed: float | None = Field(default=None, ge=0.25, le=4.0)

@@ -44,7 +44,7 @@ STREAM = Owned(StreamNotFound)
 
 
 class StreamPath(Model):
-    stream_id: Annotated[str, AfterValidator(STREAM.checked)]
+    stream_id: Annotated[str, AfterValidator(STREAM.validate)]
     """`X-Service-Stream-Id` of the response that began the stream."""
 
 
@@ -207,7 +207,7 @@ async def _find(call: Call, stream_id: str) -> StreamLocation:
     location = await services.admissions.find(owner.app_id, owner.user_id, stream_id)
     if location is None and await services.heartbeat.may_lack_streams():
         raise StreamsMissing
-    return STREAM.found(stream_id, location)
+    return STREAM.require(stream_id, location)
 
 
 def _last_event_id(request: web.Request) -> int:

@@ -74,7 +74,7 @@ async def list_platforms(call: Call, query: Query[AppQuery]) -> EmulatedPlatform
 
     Only development servers have this endpoint.
     """
-    services, app_id = call.services, _existing(call, query.app)
+    services, app_id = call.services, _require_app(call, query.app)
     choices = await ask_sandbox(services, _SIGN_IN, lambda sandbox: sandbox.choices())
     platforms = {platform: _emulated(services, app_id, platform, choices) for platform in PLATFORMS}
     return EmulatedPlatforms(
@@ -104,7 +104,7 @@ async def issue(
     The response is the body of a login or a bind. Further fields of the request, such as `profile` and `fault`, are
     described in `vendors/sandbox/README.md`. Only development servers have this endpoint.
     """
-    services, app_id, platform = call.services, _existing(call, query.app), path.platform
+    services, app_id, platform = call.services, _require_app(call, query.app), path.platform
     provider, app = _provider(services, app_id, platform)
     choice = {"app": app, **body.model_dump()}
     proof = await ask_sandbox(services, _SIGN_IN, lambda sandbox: sandbox.issue(provider, choice))
@@ -130,7 +130,7 @@ def _provider(services: Services, app_id: str, platform: str) -> tuple[str, str]
     return client.provider, next(filter(None, ids), "")
 
 
-def _existing(call: Call, app_id: str) -> str:
+def _require_app(call: Call, app_id: str) -> str:
     if not call.services.configs.exists(APPS, app_id):
         raise AppNotFound(f"app {listed([app_id])} does not exist")
     return app_id

@@ -38,7 +38,7 @@ async def read_clock(call: Call, query: Query[ClockQuery]) -> ClockReply:
 
     Only development servers have this endpoint.
     """
-    return _reply(call, _existing(call, query.app))
+    return _reply(call, _require_app(call, query.app))
 
 
 async def move_clock(call: Call, body: Body[ClockBody]) -> ClockReply:
@@ -48,7 +48,7 @@ async def move_clock(call: Call, body: Body[ClockBody]) -> ClockReply:
     Signatures, server tokens, signed links and rate limits do not follow it. Only development servers have this
     endpoint.
     """
-    services, app_id = call.services, _existing(call, body.app)
+    services, app_id = call.services, _require_app(call, body.app)
     await services.clock.move(app_id, offset_s=0 if body.at is None else _offset_s(body.at))
     async with services.database.transaction() as conn:
         for schedule in SCHEDULES:
@@ -56,7 +56,7 @@ async def move_clock(call: Call, body: Body[ClockBody]) -> ClockReply:
     return _reply(call, app_id)
 
 
-def _existing(call: Call, app_id: str) -> str:
+def _require_app(call: Call, app_id: str) -> str:
     if not call.services.configs.exists(APPS, app_id):
         raise AppNotFound(f"app {listed([app_id])} does not exist")
     return app_id

@@ -32,12 +32,12 @@ class Page(Model, Generic[Cursor]):
 def cursor(matches: Callable[[str], object]) -> AfterValidator:
     """Return a validator of text cursors: those for which `matches` returns a true value."""
 
-    def checked(text: str) -> str:
+    def validate(text: str) -> str:
         if not matches(text):
             raise ValueError("must be `next` of a page of this list")
         return text
 
-    return AfterValidator(checked)
+    return AfterValidator(validate)
 
 
 IdCursor = Annotated[str, cursor(is_id)]

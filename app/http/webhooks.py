@@ -128,8 +128,8 @@ async def _receive(source: WebhookSource, services: Services, delivery: Delivery
             app_id=delivery.app_id,
             source=source.name,
             config=delivery.config,
-            event_id=_checked_id(verified.event_id),
-            delivery_id=_checked_id(verified.delivery_id),
+            event_id=_validate_id(verified.event_id),
+            delivery_id=_validate_id(verified.delivery_id),
             headers={name: _text(delivery.headers[name]) for name in source.headers if name in delivery.headers},
             body=delivery.body,
         )
@@ -153,7 +153,7 @@ async def _verify(source: WebhookSource, services: Services, delivery: Delivery)
         raise WebhookUnverified from None
 
 
-def _checked_id(text: str | None) -> str | None:
+def _validate_id(text: str | None) -> str | None:
     if text is not None and (not 1 <= len(text) <= _ID_CHARACTERS or not text.isprintable()):
         raise InvalidParameter(f"the id of the event must be 1 to {_ID_CHARACTERS} printable characters")
     return text

@@ -20,13 +20,13 @@ class Owned:
     error: Callable[[str], ItemNotFound]
     """The class of this error. It is created with the id that the request names."""
 
-    def checked(self, text: str) -> str:
+    def validate(self, text: str) -> str:
         """Return `text` if it has the form of an id. Raises the error otherwise."""
         if not is_id(text):
             raise self.error(text)
         return text
 
-    def found(self, name: str, thing: T | None) -> T:
+    def require(self, name: str, thing: T | None) -> T:
         """Return `thing`, the result of looking up `name` among those of the caller. Raises the error for None."""
         if thing is None:
             raise self.error(name)

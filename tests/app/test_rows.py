@@ -41,7 +41,7 @@ UNKNOWN = "0" * 32
 
 
 class NotePath(Model):
-    note_id: Annotated[str, AfterValidator(NOTE.checked)]
+    note_id: Annotated[str, AfterValidator(NOTE.validate)]
     """A note of the user."""
 
 

@@ -35,10 +35,10 @@ class Amazon:
             "client_id": app.client_id,
             "client_secret": app.client_secret.get_secret_value(),
         }
-        value = (await post(self._http, app, f"{self._base}/auth/o2/token", form)).checked(_CODES)
+        value = (await post(self._http, app, f"{self._base}/auth/o2/token", form)).require_success(_CODES)
         access_token = token(app.platform, value, "access_token")
         query = {"access_token": access_token}
-        info = (await get(self._http, app, f"{self._base}/auth/o2/tokeninfo", query)).checked(_CODES)
+        info = (await get(self._http, app, f"{self._base}/auth/o2/tokeninfo", query)).require_success(_CODES)
         check_issued_to_us(app, info, "aud")
         return VerifiedIdentity(
             social_id=identifier(app.platform, info, "user_id"),
@@ -50,5 +50,5 @@ class Amazon:
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         url = f"{self._base}/user/profile"
         answer = await get(self._http, self._app, url, {}, bearer=identity.access_token)
-        value = answer.checked(_CODES, proof=False)
+        value = answer.require_success(_CODES, proof=False)
         return Profile(user_name=text(value, "name"), email=text(value, "email"))

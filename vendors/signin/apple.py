@@ -69,7 +69,7 @@ class Apple:
             form = {"token": refresh_token, "token_type_hint": "refresh_token"}
             answers.append(await self._post("/auth/revoke", self._key, client_id, form, repeat=Repeat.SAFE))
         if all(answer.status >= 400 for answer in answers):
-            answers[0].checked(_CODES, proof=False)
+            answers[0].require_success(_CODES, proof=False)
 
     async def _redeem(self, key: EllipticCurvePrivateKey, code: str, claims: Claims) -> dict[str, object]:
         """Exchange the code for tokens, whose id token must belong to the same person."""
@@ -79,7 +79,7 @@ class Apple:
         if app.redirect_uri and client_id == app.client_id:  # Only websites have one. Their id is `client_id`.
             form["redirect_uri"] = app.redirect_uri
         answer = await self._post("/auth/token", key, client_id, form, repeat=Repeat.NEVER)
-        tokens = answer.checked(_CODES)
+        tokens = answer.require_success(_CODES)
         redeemed = await self._tokens.signed_claims(token(app.platform, tokens, "id_token"))
         subject(app, redeemed, claims["sub"])
         return tokens

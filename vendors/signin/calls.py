@@ -95,7 +95,7 @@ class Answer:
             raise ConfigInvalid(f"sign_in {self.platform}: {problem}")
         raise ProofRefused(f"{self.platform} refused the proof (error {shown})")
 
-    def checked(self, codes: ErrorCodes, *, proof: bool = True) -> dict[str, Any]:
+    def require_success(self, codes: ErrorCodes, *, proof: bool = True) -> dict[str, Any]:
         """Return the JSON object if it reports no error. See `check`."""
         return self.check(self.value(), codes, proof=proof)
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from vendors.signin.apps import invalid
-from vendors.signin.game_center_keys import GAME_CENTER_KEYS, checked_url, roots_of
+from vendors.signin.game_center_keys import GAME_CENTER_KEYS, parse_key_url, roots_of
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
 
@@ -46,7 +46,7 @@ class GameCenter:
         player_ids = self._player_ids(proof)
         if self._app.skip_signature_verify:
             return VerifiedIdentity(social_id=player_ids[0], trusted=False)
-        checked_url(self._app, proof.public_key_url)
+        parse_key_url(self._app, proof.public_key_url)
         salt, signature = self._bytes("salt", proof.salt), self._bytes("signature", proof.signature)
         signed_at = self._time(proof.timestamp, now)
         key = await GAME_CENTER_KEYS.find(self._http, self._app, proof.public_key_url, now=now)

@@ -51,7 +51,7 @@ class GameCenterKeys:
 
     async def find(self, http: VendorHttp, app: SignInApp, url: str, *, now: datetime) -> RSAPublicKey:
         """Return the public key at `url`, which a client has sent. Raise `ProofRefused` or `VendorError`."""
-        host, path = checked_url(app, url)
+        host, path = parse_key_url(app, url)
         address = f"{app.base_url or f'https://{host}'}{path}"
         key = (address, *app.key_roots)
         entry = self._entries.of(http, *key)
@@ -73,7 +73,7 @@ GAME_CENTER_KEYS = GameCenterKeys()
 """The certificates that all apps of the process share."""
 
 
-def checked_url(app: SignInApp, url: str) -> tuple[str, str]:
+def parse_key_url(app: SignInApp, url: str) -> tuple[str, str]:
     """Return the host and the path of a key's URL. Raise `ProofRefused` if it is not one of Apple's.
 
     The form is compared with the whole text, because parsers differ in what they take for the host.

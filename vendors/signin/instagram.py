@@ -34,7 +34,7 @@ class Instagram:
             "code": sendable(app, "code", proof.code.removesuffix("#_")),
         }
         answer = await post(self._http, app, f"{app.base_url or _TOKEN_HOST}/oauth/access_token", form)
-        value = _token_of(_checked(answer))
+        value = _token_of(_require_success(answer))
         return VerifiedIdentity(
             social_id=identifier(app.platform, value, "user_id"),
             access_token=token(app.platform, value, "access_token"),
@@ -44,11 +44,11 @@ class Instagram:
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         query = {"fields": _PROFILE_FIELDS, "access_token": identity.access_token}
         answer = await get(self._http, self._app, f"{self._app.base_url or _PROFILE_HOST}/me", query)
-        value = _checked(answer, proof=False)
+        value = _require_success(answer, proof=False)
         return Profile(user_name=text(value, "username", "name"), avatar=web_url(value, "profile_picture_url"))
 
 
-def _checked(answer: Answer, *, proof: bool = True) -> dict[str, Any]:
+def _require_success(answer: Answer, *, proof: bool = True) -> dict[str, Any]:
     """Check the errors of both APIs: that of the Graph API is an object, that of the token endpoint is flat."""
     value = answer.value()
     answer.check(nested(value, "error") or value, _CODES, proof=proof)

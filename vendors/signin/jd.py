@@ -40,7 +40,7 @@ class JD:
             "code": sendable(app, "code", proof.code),
         }
         answer = await post(self._http, app, f"{app.base_url or _TOKEN_HOST}/oauth2/access_token", form)
-        value = answer.checked(_CODES)
+        value = answer.require_success(_CODES)
         return VerifiedIdentity(
             social_id=identifier(app.platform, value, "open_id", "uid"),
             xid=optional_token(value, "xid"),

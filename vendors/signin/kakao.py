@@ -26,7 +26,7 @@ class Kakao:
         app = self._app
         access_token = sendable(app, "access_token", proof.access_token)
         url = f"{self._base}/v1/user/access_token_info"
-        value = (await get(self._http, app, url, {}, bearer=access_token)).checked(_CODES)
+        value = (await get(self._http, app, url, {}, bearer=access_token)).require_success(_CODES)
         check_issued_to_us(app, value, "app_id")
         return VerifiedIdentity(
             social_id=identifier(app.platform, value, "id"),
@@ -36,7 +36,7 @@ class Kakao:
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         answer = await get(self._http, self._app, f"{self._base}/v2/user/me", {}, bearer=identity.access_token)
-        account = nested(answer.checked(_CODES, proof=False), "kakao_account")
+        account = nested(answer.require_success(_CODES, proof=False), "kakao_account")
         shown = nested(account, "profile")
         return Profile(
             user_name=text(shown, "nickname"),

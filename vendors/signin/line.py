@@ -29,7 +29,7 @@ class Line:
         app = self._app
         access_token = sendable(app, "access_token", proof.access_token)
         query = {"access_token": access_token}
-        info = (await get(self._http, app, f"{self._base}/oauth2/v2.1/verify", query)).checked(_TOKEN_CODES)
+        info = (await get(self._http, app, f"{self._base}/oauth2/v2.1/verify", query)).require_success(_TOKEN_CODES)
         check_issued_to_us(app, info, "client_id")
         value = await self._person(access_token)
         return VerifiedIdentity(
@@ -46,7 +46,7 @@ class Line:
         answer = await get(self._http, self._app, f"{self._base}/v2/profile", {}, bearer=access_token)
         if proof and answer.status in {401, 403}:
             raise ProofRefused(f"{self._app.platform} refused the access token ({answer.status})")
-        return answer.checked(_PROFILE_CODES, proof=proof)
+        return answer.require_success(_PROFILE_CODES, proof=proof)
 
 
 def _profile(value: dict[str, Any]) -> Profile:

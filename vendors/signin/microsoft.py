@@ -45,7 +45,7 @@ class Microsoft:
         if not identity.access_token:
             return identity.profile
         answer = await get(self._http, self._app, self._me, {}, bearer=identity.access_token)
-        value = _checked(answer, proof=False)
+        value = _require_success(answer, proof=False)
         return Profile(user_name=text(value, "displayName"), email=text(value, "mail"))
 
     async def _verify_id_token(self, token: str, proof: Proof, *, now: datetime) -> VerifiedIdentity:
@@ -56,7 +56,7 @@ class Microsoft:
     async def _verify_access_token(self, access_token: str, claims: Claims) -> VerifiedIdentity:
         """Let Graph check the signature, which only Graph can. It covers the claims that were read."""
         bearer = sendable(self._app, "access_token", access_token)
-        value = _checked(await get(self._http, self._app, self._me, {}, bearer=bearer))
+        value = _require_success(await get(self._http, self._app, self._me, {}, bearer=bearer))
         social_id = identifier(self._app.platform, value, "id")
         if social_id != self._account(claims):
             raise refused(self._app, "its oid is not that of the account")
@@ -69,7 +69,7 @@ class Microsoft:
         return f"{personal[1]}{personal[2]}" if personal else oid
 
 
-def _checked(answer: Answer, *, proof: bool = True) -> dict[str, object]:
+def _require_success(answer: Answer, *, proof: bool = True) -> dict[str, object]:
     value = answer.value()
     error = value.get("error")
     answer.check(error if isinstance(error, dict) else {}, _CODES, proof=proof)

@@ -48,7 +48,7 @@ class QQ:
             "openid": identity.social_id,
         }
         answer = await get(self._http, self._app, f"{self._base}/user/get_user_info", query)
-        value = _unwrapped(answer).checked(_CODES, proof=False)
+        value = _unwrapped(answer).require_success(_CODES, proof=False)
         return Profile(
             user_name=text(value, "nickname"),
             avatar=web_url(value, "figureurl_qq_2", "figureurl_qq", "figureurl_qq_1", "figureurl_2", "figureurl"),
@@ -60,7 +60,7 @@ class QQ:
     async def _token_info(self, access_token: str, *, proof: bool = True) -> dict[str, Any]:
         query = {"access_token": access_token, "fmt": "json"}
         answer = await get(self._http, self._app, f"{self._base}/oauth2.0/me", query)
-        return _unwrapped(answer).checked(_CODES, proof=proof)
+        return _unwrapped(answer).require_success(_CODES, proof=proof)
 
 
 def _unwrapped(answer: Answer) -> Answer:

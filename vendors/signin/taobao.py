@@ -36,7 +36,7 @@ class Taobao:
             "redirect_uri": app.redirect_uri,
         }
         answer = await post(self._http, app, f"{app.base_url or _HOST}/token", form)
-        value = answer.checked(_CODES)
+        value = answer.require_success(_CODES)
         name = {"name": unquote(text(value, "taobao_user_nick"))}
         return VerifiedIdentity(
             social_id=identifier(app.platform, value, "taobao_user_id", "taobao_open_uid"),

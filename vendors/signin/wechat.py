@@ -39,7 +39,7 @@ class WeChat:
         }
         # The protocol redeems codes by GET, but a code can be used only once.
         url = f"{self._base}/sns/oauth2/access_token"
-        value = (await get(self._http, app, url, query, repeat=Repeat.NEVER)).checked(CODES)
+        value = (await get(self._http, app, url, query, repeat=Repeat.NEVER)).require_success(CODES)
         if str(value.get("is_snapshotuser")) == "1":
             raise ProofRefused(f"{app.platform} sent a temporary id, because the person only previews the page")
         openid = identifier(app.platform, value, "openid")
@@ -54,7 +54,7 @@ class WeChat:
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         query = {"access_token": identity.access_token, "openid": identity.openid, "lang": "zh_CN"}
         answer = await get(self._http, self._app, f"{self._base}/sns/userinfo", query)
-        value = answer.checked(CODES, proof=False)
+        value = answer.require_success(CODES, proof=False)
         return Profile(
             user_name=text(value, "nickname"),
             avatar=web_url(value, "headimgurl"),

@@ -29,7 +29,7 @@ class WeChatMini:
             "grant_type": "authorization_code",
         }
         url = f"{app.base_url or HOST}/sns/jscode2session"
-        value = (await get(self._http, app, url, query, repeat=Repeat.NEVER)).checked(CODES)
+        value = (await get(self._http, app, url, query, repeat=Repeat.NEVER)).require_success(CODES)
         openid = identifier(app.platform, value, "openid")
         return VerifiedIdentity(social_id=social_id(app, value), openid=openid)
 

@@ -28,7 +28,7 @@ class Weibo:
         access_token = sendable(self._app, "access_token", proof.access_token)
         url = f"{self._base}/oauth2/get_token_info"
         answer = await post(self._http, self._app, url, {"access_token": access_token}, repeat=Repeat.SAFE)
-        value = answer.checked(_CODES)
+        value = answer.require_success(_CODES)
         check_issued_to_us(self._app, value, "appkey")
         return VerifiedIdentity(
             social_id=identifier(self._app.platform, value, "uid"),
@@ -39,7 +39,7 @@ class Weibo:
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         query = {"access_token": identity.access_token, "uid": identity.social_id}
         answer = await get(self._http, self._app, f"{self._base}/2/users/show.json", query)
-        value = answer.checked(_CODES, proof=False)
+        value = answer.require_success(_CODES, proof=False)
         # The fields `province` and `city` are codes. The names are in `location`, such as "北京 朝阳区".
         province, _, city = text(value, "location").partition(" ")
         return Profile(

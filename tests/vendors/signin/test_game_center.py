@@ -17,7 +17,7 @@ from tests.vendors.signin.sandbox_people import APP, GAME_CENTER, now
 from vendors.errors import Refused, VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
-from vendors.signin.game_center_keys import checked_url, roots_of
+from vendors.signin.game_center_keys import parse_key_url, roots_of
 from vendors.signin.play_games import PlayGames
 from vendors.signin.protocols import Proof, ProofRefused, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
@@ -173,7 +173,7 @@ PIECES = st.sampled_from(["https://", "http://", *HOSTS, *PATHS, *"@:/\\?#%.\t\n
 @given(st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=8).map("".join)))
 def test_whatever_url_is_accepted_names_apple_to_every_parser(url: str):
     try:
-        host, path = checked_url(CONFIG, url)
+        host, path = parse_key_url(CONFIG, url)
     except ProofRefused:
         return
     parts = urlsplit(url)
@@ -189,7 +189,7 @@ def test_whatever_url_is_accepted_names_apple_to_every_parser(url: str):
 def test_text_inserted_into_the_url_never_changes_the_host(at: int, text: str):
     url = KEY_URL[:at] + text + KEY_URL[at:]
     try:
-        host, _ = checked_url(CONFIG, url)
+        host, _ = parse_key_url(CONFIG, url)
     except ProofRefused:
         return
     assert host == "static.gc.apple.com"

@@ -63,7 +63,7 @@ async def _token(tokens: IdTokenIssuer, grants: Grants, call: Call) -> None:
     fields = await form(call)
     if fields.get("grant_type") != "authorization_code":
         raise oauth_error(400, "unsupported_grant_type")
-    app = _checked_app(fields.get("client_id", ""), fields.get("client_secret", ""))
+    app = _require_app(fields.get("client_id", ""), fields.get("client_secret", ""))
     call.record(client_id=app, redirect_uri=fields.get("redirect_uri"))
     grant, access_token = await grants.redeem(call, fields.get("code", ""), app=app, secret=app)
     assert isinstance(grant.issue, IdTokenIssue), "issued above"
@@ -79,12 +79,12 @@ async def _token(tokens: IdTokenIssuer, grants: Grants, call: Call) -> None:
 
 async def _revoke(call: Call) -> None:
     fields = await form(call)
-    app = _checked_app(fields.get("client_id", ""), fields.get("client_secret", ""))
+    app = _require_app(fields.get("client_id", ""), fields.get("client_secret", ""))
     call.record(client_id=app, token=fields.get("token"))
     await call.answer(b"", empty=b"")
 
 
-def _checked_app(client_id: str, secret: str) -> str:
+def _require_app(client_id: str, secret: str) -> str:
     """Return the app whose secret is a token that its key has signed. Raise `Refusal` if it is not valid."""
     key = load_pem_private_key(APP_PRIVATE_KEY.encode(), None)
     assert isinstance(key, EllipticCurvePrivateKey), "written so above"

@@ -17,7 +17,7 @@ from streams.wire.model import Model
 
 
 class PostcardPath(Model):
-    postcard_id: Annotated[str, AfterValidator(POSTCARD.checked)]
+    postcard_id: Annotated[str, AfterValidator(POSTCARD.validate)]
     """A postcard of the user."""
 
 
@@ -61,7 +61,7 @@ async def delete(call: Call, transaction: Transaction, path: Path[PostcardPath])
     """Delete a postcard from the user's list."""
     async with transaction.begin() as conn:
         deleted = await postcards.delete(conn, call.app_id, call.caller.user, postcard_id=path.postcard_id)
-        POSTCARD.found(path.postcard_id, deleted)
+        POSTCARD.require(path.postcard_id, deleted)
         return transaction.answer(Empty())
 
 
