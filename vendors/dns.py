@@ -122,16 +122,16 @@ class _Query:
 
 class _QueryProtocol(asyncio.DatagramProtocol):
     def __init__(self, queries: Sequence[_Query]) -> None:
-        self._questions = queries
+        self._queries = queries
 
     def datagram_received(self, data: bytes, addr: tuple[str | object, int]) -> None:
-        for query in self._questions:
+        for query in self._queries:
             with suppress(struct.error, IndexError, ValueError):
                 query.receive(data)
 
     def error_received(self, exc: Exception) -> None:
         """End all queries: no DNS server listens at this address."""
-        for query in self._questions:
+        for query in self._queries:
             query.end()
 
 
@@ -158,9 +158,9 @@ def _addresses(message: bytes, at: int, records: int, family: socket.AddressFami
     """
     for _ in range(records):
         at = _skip_name(message, at)
-        kind, group, _, size = _RECORD.unpack_from(message, at)
+        record_type, record_class, _, size = _RECORD.unpack_from(message, at)
         at += _RECORD.size
-        if (kind, group, size) == (_TYPES[family], _INTERNET, _SIZES[family]):
+        if (record_type, record_class, size) == (_TYPES[family], _INTERNET, _SIZES[family]):
             yield socket.inet_ntop(family, message[at : at + size])
         at += size
 

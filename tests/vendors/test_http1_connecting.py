@@ -19,7 +19,7 @@ from tests.garbage import collected_by_hand, garbage
 from tests.vendors.http1_peers import WHOLE, ask, gone, played, request, requested
 from vendors.http1.client import open_http1
 from vendors.http1.connection import Connection
-from vendors.http1.lookup import Lookup
+from vendors.http1.dns_cache import DnsCache
 
 
 class Names(AbstractResolver):
@@ -70,7 +70,7 @@ async def test_concurrent_lookups_of_a_name_share_one_query():
 
 async def test_unknown_names_fail_all_callers_and_are_queried_again():
     names = Names()
-    lookup = Lookup(names)
+    lookup = DnsCache(names)
     waiting = asyncio.gather(*(lookup.addresses("other.test", 80) for _ in range(3)), return_exceptions=True)
     await asyncio.wait([waiting], timeout=0.02)
     names.answering.set()
@@ -86,12 +86,12 @@ async def test_name_without_an_address_is_a_fault():
     names = Names()
     names.answering.set()
     with pytest.raises(OSError, match="has no address"):
-        await Lookup(names).addresses("vendor.test", 80)
+        await DnsCache(names).addresses("vendor.test", 80)
 
 
 async def test_a_cancelled_lookup_does_not_affect_other_callers():
     names = Names("127.0.0.1")
-    lookup = Lookup(names)
+    lookup = DnsCache(names)
     async with background(lookup.addresses("vendor.test", 80)) as first:
         await asyncio.wait([first], timeout=0.02)
         async with background(lookup.addresses("vendor.test", 80)) as second:
@@ -104,7 +104,7 @@ async def test_a_cancelled_lookup_does_not_affect_other_callers():
 async def test_the_addresses_of_a_name_are_tried_in_turn():
     names = Names("127.0.0.1", "127.0.0.2", "::1")
     names.answering.set()
-    lookup = Lookup(names)
+    lookup = DnsCache(names)
 
     first = [(await lookup.addresses("vendor.test", 80))[0][4][0] for _ in range(6)]
 
@@ -115,7 +115,7 @@ async def test_the_addresses_of_a_name_are_tried_in_turn():
 @pytest.mark.parametrize(("host", "family"), [("127.0.0.1", AF_INET), ("::1", AF_INET6)])
 async def test_address_is_not_looked_up(host: str, family: AddressFamily):
     names = Names()
-    ((found, _, _, _, address),) = await Lookup(names).addresses(host, 80)
+    ((found, _, _, _, address),) = await DnsCache(names).addresses(host, 80)
 
     assert (found, address[:2]) == (family, (host, 80))
     assert names.asked == []

@@ -15,8 +15,8 @@ from aiohttp.abc import AbstractResolver
 
 from streams.tasks import background
 from vendors.http1.connection import Connection
+from vendors.http1.dns_cache import DnsCache
 from vendors.http1.errors import ConnectTimeout
-from vendors.http1.lookup import Lookup
 from vendors.http1.pool import Pool
 from vendors.http1.request import Origin, encode_head, parse_url
 from vendors.http1.response import Response
@@ -28,7 +28,7 @@ _SECOND_ADDRESS_S = 0.25
 class Http1Client:
     """Sends requests to all vendors over pooled connections."""
 
-    def __init__(self, pool: Pool, lookup: Lookup, tls: ssl.SSLContext) -> None:
+    def __init__(self, pool: Pool, lookup: DnsCache, tls: ssl.SSLContext) -> None:
         self._pool = pool
         self._lookup = lookup
         self._tls = tls
@@ -115,7 +115,7 @@ async def open_http1(
     """
     pool = Pool(idle_s=idle_s)
     try:
-        yield Http1Client(pool, Lookup(resolver), tls or _system_tls())
+        yield Http1Client(pool, DnsCache(resolver), tls or _system_tls())
     finally:
         await pool.close()
 

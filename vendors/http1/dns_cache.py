@@ -26,7 +26,7 @@ class _Entry:
         self.rotation = 0
 
 
-class Lookup:
+class DnsCache:
     """Caches the results of `resolver`."""
 
     def __init__(self, resolver: AbstractResolver) -> None:
