@@ -44,7 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    except (ServiceError, OSError) as error:
+    except OSError as error:
+        cause = error.strerror.lower() if error.strerror else str(error)
+        sys.stderr.write(f"parley: {f'{error.filename}: {cause}' if error.filename else cause}\n")
+        return 2
+    except ServiceError as error:
         sys.stderr.write(f"parley: {error}\n")
         return 2
     return code

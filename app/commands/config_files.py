@@ -126,7 +126,9 @@ def _config_file(path: Path, inside: Path) -> ConfigFile:
         value = _loaded(path)
         # Convert the value to JSON and back, because YAML has types that JSON and so the database cannot hold.
         value = loads_request(dumps({} if value is None else value))
-    except (ValueError, yaml.YAMLError, TypeError) as error:
+    except yaml.YAMLError as error:
+        raise InvalidParameter(f"{inside}: {_yaml_fault(error)}") from None
+    except (ValueError, TypeError) as error:
         raise InvalidParameter(f"{inside}: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise InvalidParameter(f"{inside}: it is nested too deeply") from None
@@ -134,6 +136,15 @@ def _config_file(path: Path, inside: Path) -> ConfigFile:
         error.prefix(str(inside))
         raise
     return ConfigFile(inside, ConfigKey(app_id, kind, inside.stem), value)
+
+
+def _yaml_fault(error: yaml.YAMLError) -> str:
+    """Return where a file is not YAML, and why, on one line."""
+    mark = getattr(error, "problem_mark", None)
+    if not isinstance(error, yaml.MarkedYAMLError) or mark is None:
+        return " ".join(str(error).split())
+    problem = ", ".join(filter(None, (error.context, error.problem)))
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 
 def _loaded(path: Path) -> Any:

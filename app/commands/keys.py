@@ -122,7 +122,10 @@ def run_make(args: argparse.Namespace) -> int:
             scope=args.scope,
             jti=args.jti,
         )
-    except (OSError, ValueError, TypeError, PyJWTError) as error:
+    except OSError as error:
+        sys.stderr.write(f"parley: cannot read the key file {args.key}: {(error.strerror or '').lower()}\n")
+        return 2
+    except (ValueError, TypeError, PyJWTError) as error:
         sys.stderr.write(f"parley: cannot make a token with {args.key} as a key for {args.alg}: {error}\n")
         return 2
     sys.stdout.write(f"{token}\n")

@@ -121,10 +121,18 @@ async def test_a_dry_run_reports_changes_and_writes_nothing(configs, folder):
     ("name", "text", "what"),
     [
         ("default/speech/bad.yaml", "voice: x\n", "default/speech/bad.yaml: account is required"),
-        ("default/speech/bad.yaml", "account: [", "default/speech/bad.yaml: while parsing"),
+        (
+            "default/speech/bad.yaml",
+            "account: [",
+            "bad.yaml: line 1, column 11: while parsing a flow node",
+        ),
         ("default/speech/bad.yaml", "- a", "default/speech/bad.yaml: value must be an object"),
         ("default/speech/bad.yaml", "account: a\nwhat: 1", "default/speech/bad.yaml: what is not a field"),
-        ("default/speech/bad.yaml", "account: !!python/name:os.system", "default/speech/bad.yaml: could not"),
+        (
+            "default/speech/bad.yaml",
+            "account: !!python/name:os.system",
+            "bad.yaml: line 1, column 10: could not",
+        ),
         ("default/speech/bad.yaml", 'account: "\\0"', "default/speech/bad.yaml: body must not contain"),
         ("default/speech/bad.yaml", "account: {env: VENDOR_KEY}", "default/speech/bad.yaml: account must be a"),
         (
