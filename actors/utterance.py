@@ -208,7 +208,7 @@ class _CacheLookup:
             if not await self._find(self._first):
                 await self._join(stack)
         except StoreError as error:
-            log.debug("speech.cache_away", error=str(error))
+            log.debug("speech.cache_unavailable", error=str(error))
             self.keys = {}
 
     async def _join(self, stack: AsyncExitStack) -> None:

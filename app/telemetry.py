@@ -105,6 +105,6 @@ def _load_sender(url: str) -> Sender | None:
     try:
         from app.otlp import OtlpSender  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
-        log.error("traces.off", reason="install parley[otel] to send traces", missing=error.name)
+        log.error("traces.disabled", reason="install parley[otel] to send traces", missing=error.name)
         return None
     return OtlpSender(url)

@@ -31,4 +31,4 @@ async def remove_expired_sign_ins(services: Services, _: RemoveExpiredSignIns) -
         for delete in (tokens, failures, sent, earlier):
             removed += await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
         if removed:
-            log.info("sign_ins.expired", app_id=app_id, removed=removed)
+            log.info("login_data.deleted", app_id=app_id, removed=removed)

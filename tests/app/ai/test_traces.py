@@ -233,8 +233,8 @@ async def test_without_the_package_a_log_line_replaces_traces(settings, listener
         async with open_services(settings) as services:
             assert services.traces is None
             await _one_stream(services, listener)
-    assert [line["log_level"] for line in lines if line["event"] == "traces.off"] == ["error"]
-    assert "parley[otel]" in next(line["reason"] for line in lines if line["event"] == "traces.off")
+    assert [line["log_level"] for line in lines if line["event"] == "traces.disabled"] == ["error"]
+    assert "parley[otel]" in next(line["reason"] for line in lines if line["event"] == "traces.disabled")
     assert not collector.bodies
 
 
