@@ -8,9 +8,19 @@ from app.http.paths import APP_ID, USER_ID
 
 ABOUT = """
 Parley responds in one of three ways: with JSON, with an empty 200 response, or with a stream of Server-Sent Events.
-Client apps authenticate with a session. App servers call paths under `/bp/server/`, marked *S2S*. They authenticate
-with a server token, and name the user in the path. Many endpoints have both; their S2S paths are listed under
-*S2S forms*. Platforms call the endpoints that are marked *webhook*.
+
+## Authentication
+
+| caller | header | value |
+|---|---|---|
+| client app | `X-Service-Session-Token` | the session token from the response to a login |
+| client app | `X-Service-Sign` | a signature of the request, unless the app's config `auth` turns it off |
+| app server | `X-Service-Auth-Token` | a server token: a JWT that the app server signs |
+| operator | `Authorization` | `Bearer` and the token of the operator |
+
+App servers call paths under `/bp/server/`, marked *S2S*, and name the user in the path. Many endpoints have both
+forms; their S2S paths are listed under *S2S forms*. Platforms call the endpoints that are marked *webhook*. Each
+endpoint lists the headers that it needs. `X-Service-App-Id` names the app; without it, the app is `default`.
 
 ## Errors
 
