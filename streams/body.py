@@ -61,7 +61,7 @@ class FirstObject:
             elif byte in b"{[":
                 self._depth += 1
                 if self._depth > MAX_DEPTH:
-                    raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH}")
+                    raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH} levels")
             else:
                 self._depth -= 1
                 if self._depth == 0:

@@ -38,7 +38,7 @@ def loads_request(raw: bytes) -> Any:
     type cannot store.
     """
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and depth(raw) > MAX_DEPTH:
-        raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH}")
+        raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH} levels")
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -169,7 +169,7 @@ def test_parameters_nested_deeper_than_32_are_refused():
     deep = b'{"a":' * 32 + b"[]" + b"}" * 32
 
     assert read([sound], LIMITS) == read(by_byte(sound)) == (sound, b"")
-    refused = "400 invalid_parameter: body is nested deeper than 32"
+    refused = "400 invalid_parameter: body is nested deeper than 32 levels"
     assert read([deep]) == read(by_byte(deep)) == refused
 
 

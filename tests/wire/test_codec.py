@@ -46,7 +46,7 @@ def test_nesting_of_32_is_accepted_and_33_refused(opened: bytes, closed: bytes):
         return opened * levels + b"1" + closed * levels
 
     loads_request(nested(MAX_DEPTH))
-    with pytest.raises(InvalidParameter, match=r"^invalid_parameter: body is nested deeper than 32$"):
+    with pytest.raises(InvalidParameter, match=r"^invalid_parameter: body is nested deeper than 32 levels$"):
         loads_request(nested(MAX_DEPTH + 1))
 
 

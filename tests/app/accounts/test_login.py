@@ -145,9 +145,9 @@ async def test_an_empty_body_names_no_platform(server):
 
 HOSTILE_BODIES = [
     (b"{%s}" % b",".join(b'"key-%d":1' % number for number in range(100_000)), 413, "body exceeds"),
-    (b'{"device":%s%s}' % (b"[" * 2_000, b"]" * 2_000), 400, "body is nested deeper than 32"),
-    (b'{"device":%s1%s}' % (b'{"id":' * 2_000, b"}" * 2_000), 400, "body is nested deeper than 32"),
-    (b'{"device":' + b"[" * 2_000, 400, "body is nested deeper than 32"),
+    (b'{"device":%s%s}' % (b"[" * 2_000, b"]" * 2_000), 400, "body is nested deeper than 32 levels"),
+    (b'{"device":%s1%s}' % (b'{"id":' * 2_000, b"}" * 2_000), 400, "body is nested deeper than 32 levels"),
+    (b'{"device":' + b"[" * 2_000, 400, "body is nested deeper than 32 levels"),
 ]
 
 

@@ -52,7 +52,7 @@ async def refused(response) -> tuple[int, str, str]:
         (b'{"a":}', 400, "invalid_parameter: body is not valid JSON"),
         (b'["one"]', 400, "invalid_parameter: body must begin with a JSON object of parameters"),
         (b"hello", 400, "invalid_parameter: body must begin with a JSON object of parameters"),
-        (b'{"a":' + b"[" * 40 + b"]" * 40 + b"}", 400, "invalid_parameter: body is nested deeper than 32"),
+        (b'{"a":' + b"[" * 40 + b"]" * 40 + b"}", 400, "invalid_parameter: body is nested deeper than 32 levels"),
         (b'{"a":"' + b"x" * 70_000 + b'"}', 413, "invalid_parameter: the parameters exceed 65536 bytes"),
     ],
 )
