@@ -149,7 +149,7 @@ def response_object(vendor: str, value: Any) -> dict[str, Any]:
 def error_in_response(vendor: str, error: Any) -> VendorError:
     """Return the error for an error object inside a 200 response."""
     if not isinstance(error, dict):
-        return Garbled(vendor, "sent an error of an unknown form")
+        return Garbled(vendor, "sent a malformed error")
     code, status = error.get("code"), error.get("status")
     message = " ".join(str(error.get("message") or status or code).split())[:200]
     extra = {"code": str(status)[:64]} if status else None

@@ -199,4 +199,4 @@ class Incoming:
             return model.model_validate(await self.json())
         except ValidationError as error:
             path, problem = next(faults(error))
-            raise Garbled(self.vendor, f"sent a response of an unknown form: {path or 'body'} {problem}") from None
+            raise Garbled(self.vendor, f"sent a malformed response: {path or 'body'} {problem}") from None

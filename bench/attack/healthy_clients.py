@@ -106,7 +106,7 @@ def _main(pipe: Pipe, target: Target, load: Load) -> None:
 
 
 class _Clients:
-    """`load.at_once` streams at a time in a closed loop, and a probe for each of the two paths."""
+    """`load.at_once` streams at a time in a closed loop, and probes of two paths and of an upload."""
 
     def __init__(self, target: Target, load: Load) -> None:
         self._load = load

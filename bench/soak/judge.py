@@ -111,7 +111,7 @@ def _of_stream(stream: Stream, disturbances: Disturbances, *, what: str, miss: b
 def _explained(stream: Stream, disturbances: Disturbances, faults: VendorFaults) -> bool:
     """Return whether a failing call of the stream or an unavailable store explains its error."""
     from_vendor = stream.outcome in _VENDOR_ERRORS and not stream.unnumbered and stream.message != _DRAINED
-    if from_vendor and faults.explain(stream):
+    if from_vendor and faults.explains(stream):
         return True
     return stream.outcome != "error internal" and disturbances.of(_STORES, stream.begin_s, stream.end_s)
 

@@ -11,19 +11,19 @@ from streams.wire.codec import loads
 
 _TURN = re.compile(r"Turn (\d+) of user (\d+):")
 """The beginning of each text that a caller sends; recordings all have the same transcript."""
-_NOTICED_S = 10
-"""The longest time from the beginning of a failure to the `error` of its stream. A call without output fails after
-4 s."""
+_MAX_NOTICE_S = 10
+"""The maximum time from the start of a failure to the `error` event of its stream. A call without output fails
+after 4 s."""
 
 
 @dataclass(slots=True)
 class VendorFaults:
-    """The failing calls so far."""
+    """The failed calls so far."""
 
     turns: set[tuple[int, int]] = field(default_factory=set)
-    """The turns with a failing call, each as the user and the number of the user's stream."""
+    """The turns with a failed call: the user, and the number of the stream among those of the user."""
     anonymous_s: list[float] = field(default_factory=list)
-    """The times of failing calls that belong to streams with a recording, since the beginning of the load."""
+    """The times of failed calls of streams with audio input, in seconds since the start of the load."""
 
     @classmethod
     def of(cls, lines: Iterable[bytes], *, begun: datetime) -> Self:
@@ -37,9 +37,9 @@ class VendorFaults:
                 faults.anonymous_s.append(fault["at"] - begun.timestamp())
         return faults
 
-    def explain(self, stream: Stream) -> bool:
+    def explains(self, stream: Stream) -> bool:
         """Return whether a call of this stream failed."""
         if stream.kind == "audio":
-            begin_s = max(stream.begin_s, stream.end_s - _NOTICED_S)
+            begin_s = max(stream.begin_s, stream.end_s - _MAX_NOTICE_S)
             return any(begin_s <= at_s <= stream.end_s for at_s in self.anonymous_s)
         return (stream.user, stream.number) in self.turns

@@ -55,13 +55,13 @@ def test_unknown_events_are_errors(broken: bytes):
     words, _, _, done, fault = read([START + text("a") + broken + text("b") + STOP])
 
     assert (words, done) == ("a", False)
-    assert "anthropic sent an event" in fault
+    assert "anthropic sent a" in fault
 
 
 async def test_a_stream_without_its_end_is_an_error(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(streaming([START, text("Hel")]), streaming([START, text("Hel")], end=cut))
 
-    with pytest.raises(Garbled, match="without an end mark"):
+    with pytest.raises(Garbled, match="without a final event"):
         await replied(model(http, upstream))
     with pytest.raises(VendorError) as fault:
         await replied(model(http, upstream))

@@ -203,7 +203,7 @@ async def test_malformed_results_are_garbled(http: VendorHttp, upstream: Upstrea
 
     upstream.respond_with(playing(play))
 
-    with pytest.raises(Garbled, match="sent an assessment of an unknown form"):
+    with pytest.raises(Garbled, match="sent a malformed assessment"):
         await assess(assessor(http, upstream.url), buffered(TONE), ask(enable_miscue=True))
 
 

@@ -29,7 +29,7 @@ from vendors.transport import VendorHttp
 pytestmark = pytest.mark.skipif(find_spec("azure") is None, reason="the vendor's SDK is not installed")
 
 
-async def done(sandbox: Running, task: str) -> dict[str, Any]:
+async def result_of(sandbox: Running, task: str) -> dict[str, Any]:
     """Return the result of a task of `azure_sdk`."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.vendors.azure_sdk", sandbox.url, task, stdout=asyncio.subprocess.PIPE
@@ -46,7 +46,7 @@ async def done(sandbox: Running, task: str) -> dict[str, Any]:
 
 
 async def test_sdk_gets_the_same_audio_and_shapes(http: VendorHttp, sandbox: Running):
-    reported = await done(sandbox, "speaking")
+    reported = await result_of(sandbox, "speaking")
 
     client = sandbox_voice(http, sandbox, spec={"need_viseme": True})
     items = await synthesize(client, SAID)
@@ -58,7 +58,7 @@ async def test_sdk_gets_the_same_audio_and_shapes(http: VendorHttp, sandbox: Run
 
 
 async def test_sdk_recognises_the_same_text(http: VendorHttp, sandbox: Running):
-    reported = await done(sandbox, "listening")
+    reported = await result_of(sandbox, "listening")
 
     client = sandbox_recognizer(http, sandbox, text="Good morning.|How are you?")
     transcripts = await transcribe(client, buffered(TONE, PAUSE, TONE))
@@ -69,7 +69,7 @@ async def test_sdk_recognises_the_same_text(http: VendorHttp, sandbox: Running):
 
 
 async def test_sdk_gets_the_same_grades(http: VendorHttp, sandbox: Running):
-    reported = await done(sandbox, "assessing")
+    reported = await result_of(sandbox, "assessing")
 
     client = sandbox_assessor(http, sandbox, text="good uh morning friend")
     request = AssessmentRequest(REFERENCE, enable_miscue=True, enable_prosody_assessment=True)
@@ -82,7 +82,7 @@ async def test_sdk_gets_the_same_grades(http: VendorHttp, sandbox: Running):
 
 
 async def test_sdk_understands_faults(sandbox: Running):
-    reported = await done(sandbox, "failing")
+    reported = await result_of(sandbox, "failing")
 
     assert "Authentication error (401)" in reported["wrong key"]
     assert reported["error"]

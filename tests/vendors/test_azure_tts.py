@@ -173,7 +173,7 @@ async def test_messages_of_another_turn_are_ignored(http: VendorHttp, upstream: 
 @pytest.mark.parametrize(
     ("close", "kind", "message"),
     [
-        ((1000, b""), Garbled, "ended its turn without an end mark"),
+        ((1000, b""), Garbled, "ended its turn without a final event"),
         ((1002, b"dashed id"), Refused, "closed its WebSocket with code 1002: dashed id"),
         ((1007, b"Unsupported voice x."), Refused, "closed its WebSocket with code 1007: Unsupported voice x."),
         ((1007, b"Quota exceeded"), Refused, "closed its WebSocket with code 1007: Quota exceeded"),
@@ -181,7 +181,7 @@ async def test_messages_of_another_turn_are_ignored(http: VendorHttp, upstream: 
         ((1013, b"slow\nreader"), Refused, "closed its WebSocket with code 1013: slow reader"),
         ((4000, b""), Refused, "closed its WebSocket with code 4000"),
         ((4429, b""), Refused, "closed its WebSocket with code 4429"),
-        ((4999, b""), Garbled, "ended its turn without an end mark"),
+        ((4999, b""), Garbled, "ended its turn without a final event"),
     ],
 )
 async def test_a_close_before_the_end_of_a_turn_is_an_error(

@@ -27,13 +27,13 @@ async def broken(http: VendorHttp, upstream: Upstream) -> tuple[str, VendorError
         (b"data: \xff\n\n", "sent an event that is not JSON"),
         (b"data: [1]\n\n", "sent an event that is not an object"),
         (b'data: "x"\n\n', "sent an event that is not an object"),
-        (event(choices=[7]), "sent an event of an unknown form"),
-        (event(choices=5), "sent an event of an unknown form"),
-        (event(choices={"a": 1}), "sent an event of an unknown form"),
-        (event(choices=[{"delta": "x"}]), "sent an event of an unknown form"),
-        (text(["x"]), "sent an event of an unknown form"),
-        (text({"x": 1}), "sent an event of an unknown form"),
-        (text(5), "sent an event of an unknown form"),
+        (event(choices=[7]), "sent a malformed event"),
+        (event(choices=5), "sent a malformed event"),
+        (event(choices={"a": 1}), "sent a malformed event"),
+        (event(choices=[{"delta": "x"}]), "sent a malformed event"),
+        (text(["x"]), "sent a malformed event"),
+        (text({"x": 1}), "sent a malformed event"),
+        (text(5), "sent a malformed event"),
     ],
 )
 @pytest.mark.parametrize("before", [b"", text("before")])
@@ -91,7 +91,7 @@ async def test_stream_that_ends_without_its_end_mark_is_garbled(
     assert seen == ("half" if text("half") in pieces else "")
     assert isinstance(fault, Garbled)
     assert fault.retryable
-    assert "without an end mark" in str(fault)
+    assert "without a final event" in str(fault)
 
 
 @pytest.mark.parametrize("pieces", [[], [text("half")], [text("half"), b"data: {"]])

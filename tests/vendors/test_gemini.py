@@ -215,18 +215,18 @@ def test_unknown_events_are_errors(broken: bytes):
     words, _, finish, fault = read([text("a"), broken, END])
 
     assert (words, finish) == ("a", None)
-    assert "gemini sent an e" in fault
+    assert "gemini sent a" in fault
 
 
 async def test_a_stream_without_a_finish_reason_is_an_error(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(streaming([text("Hel")]), streaming([text("Hel")], end=cut), streaming([OVERLOADED[:-9]]))
 
-    with pytest.raises(Garbled, match="without an end mark"):
+    with pytest.raises(Garbled, match="without a final event"):
         await replied(http, upstream)
     with pytest.raises(VendorError) as fault:
         await replied(http, upstream)
     assert fault.value.retryable
-    with pytest.raises(Garbled, match="without an end mark"):
+    with pytest.raises(Garbled, match="without a final event"):
         await replied(http, upstream)
 
 

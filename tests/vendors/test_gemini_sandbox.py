@@ -1,4 +1,4 @@
-"""The Gemini client with the sandbox."""
+"""The Gemini client against the sandbox."""
 
 from typing import Any
 

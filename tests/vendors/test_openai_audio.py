@@ -206,7 +206,7 @@ async def test_text_answers_are_not_speech(http: VendorHttp, upstream: Upstream,
 async def test_malformed_complete_answers_are_garbled(http: VendorHttp, upstream: Upstream, answer: Any):
     upstream.respond_with(plain(200, dumps(answer), Content_Type="application/json"))
 
-    with pytest.raises(Garbled, match="sent a response of an unknown form"):
+    with pytest.raises(Garbled, match="sent a malformed response"):
         await collect(spoken_chat()(http, here(upstream)), [])
 
 
@@ -250,14 +250,14 @@ def test_streams_are_the_same_for_every_split(stream: bytes, at: list[int]):
     [
         (STREAMS[0], (b"\1\2\3\4", Usage(9, 20), "")),
         (STREAMS[1], (b"\1\2\3\4", None, "")),
-        (STREAMS[2], (b"\1\2", None, "v sent an event of an unknown form")),
+        (STREAMS[2], (b"\1\2", None, "v sent a malformed event")),
         (STREAMS[3], (b"\1\2", None, "v broke off with an error: Ärger")),
         (STREAMS[4], (b"\1\2", None, "v filtered its speech")),
-        (STREAMS[5], (b"\1\2", None, "v ended its speech without an end mark")),
+        (STREAMS[5], (b"\1\2", None, "v ended its speech without a final event")),
         (STREAMS[6], (b"", None, "v spoke a different text")),
         (STREAMS[7], (b"\1\2", None, "")),
-        (spoken(data="?") + DONE, (b"", None, "v sent an event of an unknown form")),
-        (event(choices=[{"delta": {"audio": 7}}]) + DONE, (b"", None, "v sent an event of an unknown form")),
+        (spoken(data="?") + DONE, (b"", None, "v sent a malformed event")),
+        (event(choices=[{"delta": {"audio": 7}}]) + DONE, (b"", None, "v sent a malformed event")),
     ],
 )
 def test_streams_consist_of_audio_and_an_end_or_an_error(stream: bytes, reported: tuple[bytes, Usage | None, str]):

@@ -166,7 +166,7 @@ async def test_both_end_marks_are_normal_ends(http: VendorHttp, upstream: Upstre
 async def test_events_without_an_end_mark_are_garbled(http: VendorHttp, upstream: Upstream, pieces: list[bytes]):
     upstream.respond_with(streaming(pieces))
 
-    with pytest.raises(Garbled, match="without an end mark") as fault:
+    with pytest.raises(Garbled, match="without a final event") as fault:
         await spoken(http, upstream)
 
     assert fault.value.retryable

@@ -177,7 +177,7 @@ END = b"data: [DONE]\n\n"
 async def test_stream_without_its_end_mark_is_garbled(http: VendorHttp, upstream: Upstream, pieces: list[bytes]):
     upstream.respond_with(streaming(pieces))
 
-    with pytest.raises(Garbled, match="without an end mark") as fault:
+    with pytest.raises(Garbled, match="without a final event") as fault:
         await collect(recognition()(http, Account("main", "vendor_b_audio", upstream.url)), [])
 
     assert fault.value.retryable
@@ -216,9 +216,9 @@ def test_events_are_the_same_for_every_split(stream: bytes, at: list[int]):
         (STREAMS[1], ("a", True, "")),
         (STREAMS[2], ("a", True, "")),
         (STREAMS[3], ("", False, "backend unavailable: v broke off with an error: no")),
-        (delta(7), ("", False, "backend unavailable: v sent an event of an unknown form")),
-        (done(None), ("", False, "backend unavailable: v sent an event of an unknown form")),
-        (b"data: []\n\n", ("", False, "backend unavailable: v sent an event of an unknown form")),
+        (delta(7), ("", False, "backend unavailable: v sent a malformed event")),
+        (done(None), ("", False, "backend unavailable: v sent a malformed event")),
+        (b"data: []\n\n", ("", False, "backend unavailable: v sent a malformed event")),
     ],
 )
 def test_events_are_text_an_end_or_a_fault(stream: bytes, reported: tuple[str, bool, str]):

@@ -51,7 +51,7 @@ async def test_a_sink_that_stops_and_continues_misses_nothing(http: VendorHttp, 
     assert seen[-2:] == [Usage(9, 2), Finish("length")]
 
 
-@pytest.mark.parametrize(("end", "fault"), [(cut, "broke off"), (None, "without an end mark")])
+@pytest.mark.parametrize(("end", "fault"), [(cut, "broke off"), (None, "without a final event")])
 async def test_errors_are_raised_after_the_preceding_text(http: VendorHttp, upstream: Upstream, end, fault: str):
     upstream.respond_with(streaming([text("a"), text("b")], apart=True, end=end))
     seen: list[ChatItem] = []

@@ -227,7 +227,7 @@ async def test_response_of_another_form_is_an_error_that_names_the_field(http: V
             return await answer.value(Order)
 
     assert await order() == Order(id="1")
-    with pytest.raises(Garbled, match="acme sent a response of an unknown form: id must be a string"):
+    with pytest.raises(Garbled, match="acme sent a malformed response: id must be a string"):
         await order()
-    with pytest.raises(Garbled, match="unknown form: body must be an object"):
+    with pytest.raises(Garbled, match="malformed response: body must be an object"):
         await order()

@@ -138,7 +138,7 @@ class AnthropicReply:
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         except (AttributeError, TypeError, KeyError):
-            self.fault = Garbled(self._vendor, "sent an event of an unknown form")
+            self.fault = Garbled(self._vendor, "sent a malformed event")
         return self._without_space(text) if self._space else text
 
     @property

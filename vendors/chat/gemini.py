@@ -124,7 +124,7 @@ class GeminiReply:
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         except (AttributeError, TypeError, KeyError, IndexError):
-            self.fault = Garbled(self._vendor, "sent an event of an unknown form")
+            self.fault = Garbled(self._vendor, "sent a malformed event")
         return text
 
     def _text(self, chunk: Any) -> str:

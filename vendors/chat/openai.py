@@ -105,7 +105,7 @@ class _Reply:
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         except (AttributeError, TypeError):
-            self.fault = Garbled(self._vendor, "sent an event of an unknown form")
+            self.fault = Garbled(self._vendor, "sent a malformed event")
         return text
 
     def _read(self, chunk: Any) -> str:

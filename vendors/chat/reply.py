@@ -122,7 +122,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         if reply.done:
             await self._response.drain()
         elif reply.finish is None:
-            raise Garbled(self._response.vendor, "ended its stream without an end mark", retryable=True)
+            raise Garbled(self._response.vendor, "ended its stream without a final event", retryable=True)
         finish = reply.finish or Finish("stop")
         self._last = [finish] if reply.usage is None else [finish, reply.usage]
         return self._last

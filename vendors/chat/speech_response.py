@@ -51,7 +51,7 @@ class SpeechResponseParser:
         except VendorError as fault:
             self.fault = fault
         except (ValueError, KeyError, TypeError, AttributeError):
-            self.fault = Garbled(self._vendor, "sent an event of an unknown form")
+            self.fault = Garbled(self._vendor, "sent a malformed event")
         return audio
 
     def end(self) -> bytes:
@@ -59,7 +59,7 @@ class SpeechResponseParser:
         if self.fault is not None:
             raise self._take_fault()
         if not self.ended:
-            raise Garbled(self._vendor, "ended its speech without an end mark", retryable=True)
+            raise Garbled(self._vendor, "ended its speech without a final event", retryable=True)
         if self._text is not None:
             _check_transcript(self._vendor, self._text, self._transcript)
         return self._held_audio or b""
@@ -113,7 +113,7 @@ def parse_complete(vendor: str, response: Any, text: str | None) -> tuple[bytes,
             _check_transcript(vendor, text, transcript)
         return audio, _usage(response)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        raise Garbled(vendor, "sent a response of an unknown form") from None
+        raise Garbled(vendor, "sent a malformed response") from None
 
 
 def _check_reason(vendor: str, reason: Any) -> None:

@@ -1,4 +1,4 @@
-"""Reads the mails that the sandbox's mail server keeps, for development servers."""
+"""Reads the emails that the sandbox's mail server keeps, for development servers."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -30,7 +30,7 @@ class InboxClient:
         self._account = account
 
     async def mails(self, to: str | None) -> list[KeptMail]:
-        """Return the newest mails, newest first; with `to`, only those to that address. Raises `VendorError`."""
+        """Return the newest emails, newest first; with `to`, only those to that address. Raises `VendorError`."""
         query = "" if to is None else f"?{urlencode({'to': to})}"
         call = Outgoing(
             self._account.platform,

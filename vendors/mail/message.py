@@ -10,7 +10,7 @@ from email.utils import format_datetime
 @dataclass(frozen=True, slots=True)
 class Mail:
     mail_id: str
-    """The same in every attempt to send the mail."""
+    """The same in every attempt to send the email."""
     sender: str
     """The header `From`: an address, with or without a name."""
     to: str
@@ -22,7 +22,7 @@ class Mail:
 
 
 def build(mail: Mail, *, host: str, at: datetime) -> EmailMessage:
-    """Return the message of a mail that `host` sends. Raises `ValueError` for a line break in a header."""
+    """Return the message of an email that `host` sends. Raises `ValueError` for a line break in a header."""
     message = EmailMessage(policy=SMTP)
     message["From"] = mail.sender
     message["To"] = mail.to

@@ -1,4 +1,4 @@
-"""Sends mails to a mail server by SMTP."""
+"""Sends emails to a mail server by SMTP."""
 
 import re
 import ssl
@@ -88,7 +88,7 @@ def _recipient_error(name: str, error: SMTPRecipientsRefused) -> BackendUnavaila
 
 
 def _refusal(name: str, error: SMTPResponseException) -> VendorError:
-    what = "refused the login" if isinstance(error, SMTPAuthenticationError) else "refused the mail"
+    what = "refused the login" if isinstance(error, SMTPAuthenticationError) else "refused the email"
     return Refused(name, f"{what}: {_code(error.code, error.message)}", retryable=error.code < _PERMANENT)
 
 

@@ -1,8 +1,8 @@
-"""A mail server that keeps the mails that it gets instead of delivering them.
+"""A mail server that keeps the emails that it gets instead of delivering them.
 
 `GET /mail/messages?to=<address>` lists them, the newest first. A login whose name is a key of the sandbox (see
 `vendors/sandbox/faults.py`) selects a fault: `unauthorized` refuses the login, `unavailable` defers each
-mail. Mails to the local part `nobody` are refused.
+mail. Emails to the local part `nobody` are refused.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ def _shown(message: EmailMessage, to: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def mail_server(sandbox: Sandbox, *, host: str) -> AsyncIterator[int]:
-    """Accept mails during the block. Yield the port."""
+    """Accept emails during the block. Yield the port."""
     inbox = _Inbox(sandbox)
 
     def protocol() -> SMTP:

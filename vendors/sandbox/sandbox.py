@@ -27,11 +27,11 @@ class Sandbox:
         self.vendors: set[str] = set()
         """The names of all vendors."""
         self.mails: deque[dict[str, Any]] = deque(maxlen=_KEPT_MAILS)
-        """The mails that its mail server got, the newest first."""
+        """The emails that its mail server got, the newest first."""
         self._calls: Counter[str] = Counter()
 
     def reset(self) -> None:
-        """Forget all calls, faults and mails. Calls that are still open remain in the former bill."""
+        """Forget all calls, faults and emails. Calls that are still open remain in the former bill."""
         self.bill = Bill()
         self.switches.clear()
         self.mails.clear()

@@ -101,7 +101,7 @@ class Running:
         return self.sandbox.bill
 
     async def reset(self) -> None:
-        """Close all connections, and forget all calls, faults and mails."""
+        """Close all connections, and forget all calls, faults and emails."""
         self.server.pre_shutdown()
         await self.server.shutdown(_SHUTDOWN_S)
         self.sandbox.reset()

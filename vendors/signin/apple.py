@@ -1,4 +1,7 @@
-"""Sign in with Apple (`ios_vendor_id`): checks an id token, and redeems a code for the token that ends the link."""
+"""Sign in with Apple (`ios_vendor_id`): checks an id token, and exchanges a code for the refresh token.
+
+The refresh token is needed to revoke the access of the app.
+"""
 
 import time
 from datetime import datetime
@@ -28,7 +31,7 @@ _CODES = ErrorCodes(
 
 
 class Apple:
-    """The code is redeemed only if the config has a `private_key`."""
+    """A client of Sign in with Apple. It exchanges codes for tokens only if the config has a `private_key`."""
 
     proof_fields: ClassVar[tuple[str, ...]] = ("id_token",)
 
@@ -76,7 +79,8 @@ class Apple:
         app = self._app
         client_id = audience_of(app, claims)
         form = {"code": sendable(app, "code", code), "grant_type": "authorization_code"}
-        if app.redirect_uri and client_id == app.client_id:  # Only websites have one. Their id is `client_id`.
+        # Only web sign-ins have a redirect URI. Their audience is `client_id`.
+        if app.redirect_uri and client_id == app.client_id:
             form["redirect_uri"] = app.redirect_uri
         answer = await self._post("/auth/token", key, client_id, form, repeat=Repeat.NEVER)
         tokens = answer.require_success(_CODES)
@@ -107,7 +111,7 @@ class Apple:
 def _private_key(app: SignInApp) -> EllipticCurvePrivateKey:
     for name, value in (("team_id", app.team_id), ("key_id", app.key_id)):
         if not value:
-            raise invalid(app, f"{name} is required beside private_key")
+            raise invalid(app, f"{name} is required if private_key is set")
     try:
         key = load_pem_private_key(app.private_key.get_secret_value().encode(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

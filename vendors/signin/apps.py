@@ -14,7 +14,7 @@ def invalid(app: SignInApp, problem: str) -> ConfigInvalid:
 
 
 def check_audiences(app: SignInApp) -> None:
-    """Raise `ConfigInvalid` if the config names no app of ours."""
+    """Raise `ConfigInvalid` if the config names none of our apps."""
     if not any(app.audiences):
         raise invalid(app, "audiences must name the ids of your apps at the provider")
 

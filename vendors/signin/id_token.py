@@ -100,7 +100,7 @@ class IdTokens:
 
     def _check_nonce(self, claims: Claims, nonce: str) -> None:
         if self.app.require_nonce and not nonce:
-            raise refused(self.app, "nonce is required beside it")
+            raise refused(self.app, "nonce is required with it")
         if nonce and claims.get("nonce") != nonce:
             raise refused(self.app, "its nonce is not the one that was sent")
 
@@ -112,7 +112,7 @@ def refused(app: SignInApp, problem: str, *, seen: object = None, allowed: objec
 
 
 def audience_of(app: SignInApp, claims: Claims) -> str:
-    """Return the app of ours to which a token was issued."""
+    """Return the one of our apps to which a token was issued."""
     audience = claims.get("aud")
     audiences = audience if isinstance(audience, list) else [audience]
     ours = [name for name in audiences if isinstance(name, str) and name and name in app.audiences]

@@ -104,5 +104,5 @@ async def _items(
         # Comparing a long text takes long enough to block the loop, so it runs in a thread.
         raw = await asyncio.to_thread(merge_phrases, phrases, request)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        raise Garbled(vendor, "sent an assessment of an unknown form") from None
+        raise Garbled(vendor, "sent a malformed assessment") from None
     yield Assessment(gap.join(texts), raw)

@@ -68,7 +68,7 @@ def phrase_text(vendor: str, phrase: Mapping[str, Any]) -> str:
     except (AttributeError, KeyError, TypeError):
         text = None
     if not isinstance(text, str):
-        raise Garbled(vendor, "sent a phrase of an unknown form")
+        raise Garbled(vendor, "sent a malformed phrase")
     return text
 
 
@@ -149,7 +149,7 @@ class _Upload:
             shifted = {**_shifted(phrase, base), "Offset": ticks_of(phrase, "Offset") + base}
             end = shifted["Offset"] + ticks_of(shifted, "Duration")
         except (TypeError, ValueError):
-            raise Garbled(self._socket.vendor, "sent a phrase of an unknown form") from None
+            raise Garbled(self._socket.vendor, "sent a malformed phrase") from None
         self.recognized_bytes = max(self.recognized_bytes, self._pcm.offset(end))
         return shifted
 

@@ -143,7 +143,7 @@ def close_error(vendor: str, code: int, reason: str) -> VendorError:
         return Refused(vendor, reason_text, vendor_status=400 if bad_payload else None)
     if code in _TRANSIENT:
         return Refused(vendor, reason_text, retryable=True, vendor_status=429 if code == _TOO_MANY else None)
-    return Garbled(vendor, f"ended its turn without an end mark ({code})", retryable=True)
+    return Garbled(vendor, f"ended its turn without a final event ({code})", retryable=True)
 
 
 def json_body(vendor: str, frame: Frame) -> dict[str, Any]:

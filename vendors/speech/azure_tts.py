@@ -184,7 +184,7 @@ def _visemes(vendor: str, frame: Frame) -> list[Viseme]:
             if entry["Type"] == "Viseme" and entry["Data"].get("IsLastAnimation") is not False
         ]
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise Garbled(vendor, "sent metadata of an unknown form") from None
+        raise Garbled(vendor, "sent malformed metadata") from None
 
 
 @dataclass(slots=True)

@@ -175,7 +175,7 @@ class TimedLines:
             audio = b64decode(value.get("audio_base64") or "", validate=True)
             shapes = self._shapes(value)
         except (ValueError, TypeError, AttributeError, KeyError):
-            raise Garbled(self._vendor, "sent a line of an unknown form") from None
+            raise Garbled(self._vendor, "sent a malformed line") from None
         return [*_visemes(shapes), *([AudioBytes(audio)] if audio else [])]
 
     def _shapes(self, value: Mapping[str, Any]) -> list[Viseme]:

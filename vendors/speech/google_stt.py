@@ -110,7 +110,7 @@ def _transcript(vendor: str, value: Mapping[str, Any]) -> Transcript:
         billed = value.get("totalBilledTime")
         seconds = float(billed.removesuffix("s")) if billed else None
     except (TypeError, ValueError, AttributeError, KeyError, IndexError):
-        raise Garbled(vendor, "sent results of an unknown form") from None
+        raise Garbled(vendor, "sent malformed results") from None
     return Transcript(text.strip(), final=True, seconds=seconds)
 
 

@@ -105,7 +105,7 @@ class GoogleSpeech:
                 point["markName"]: round(point["timeSeconds"] * 1000) for point in response.get("timepoints") or ()
             }
         except (TypeError, KeyError):
-            raise Garbled(self._account.platform, "sent times of an unknown form") from None
+            raise Garbled(self._account.platform, "sent malformed times") from None
         timed_words: list[tuple[str, int]] = []
         for number, word in enumerate(words):
             at_ms = times_ms.get(f"w{number}")

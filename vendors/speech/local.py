@@ -70,7 +70,7 @@ class LocalSpeech:
                     if item is not None:
                         yield item
         if not done:
-            raise Garbled(response.vendor, "ended its audio without an end mark", retryable=True)
+            raise Garbled(response.vendor, "ended its audio without a final event", retryable=True)
 
 
 def _events(vendor: str, parser: SseParser, piece: bytes) -> list[ServerEvent]:
@@ -96,4 +96,4 @@ def _item(vendor: str, data: bytes) -> SpeechItem | None:
             case _:
                 return None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Garbled(vendor, "sent an event of an unknown form") from None
+        raise Garbled(vendor, "sent a malformed event") from None

@@ -68,5 +68,5 @@ async def _items(response: Incoming) -> AsyncGenerator[AssessmentItem]:
     text = value.get("text") if isinstance(value, dict) else None
     raw = value.get("raw_data") if isinstance(value, dict) else None
     if not isinstance(text, str) or not isinstance(raw, dict):
-        raise Garbled(response.vendor, "sent an assessment of an unknown form")
+        raise Garbled(response.vendor, "sent a malformed assessment")
     yield Assessment(text, raw)

@@ -29,12 +29,12 @@ _STREAMING_MODELS = ("gpt-4o", "gpt-transcribe")
 """Prefixes of the names of models that can stream the text."""
 _MAX_NO_SPEECH_PROBABILITY = 0.6
 _MIN_LOG_PROBABILITY = -1.0
-"""Whisper's own limits. A segment that exceeds both is invented text for silence."""
+"""Whisper's own limits. Text is hallucinated if its segment is above the first limit and below the second one."""
 
 
 class TranscriptionOptions(Model):
     response_format: Literal["json", "verbose_json"] = "json"
-    """`verbose_json` (whisper only) marks text that was invented for silence, which is then removed."""
+    """`verbose_json` (whisper only) marks text that was hallucinated during silence, which is then removed."""
     stream: bool | None = None
     """Whether to stream the text. By default, it is streamed if the model supports it."""
 
@@ -121,14 +121,14 @@ async def _read_whole(response: Incoming) -> AsyncGenerator[Transcript]:
 
 
 def _spoken(vendor: str, segment: Any) -> str:
-    """Return the text of a segment, or an empty string if it was invented for silence."""
+    """Return the text of a segment, or an empty string if it was hallucinated during silence."""
     try:
-        invented = (
+        hallucinated = (
             segment["no_speech_prob"] > _MAX_NO_SPEECH_PROBABILITY and segment["avg_logprob"] < _MIN_LOG_PROBABILITY
         )
-        return "" if invented else str(segment["text"])
+        return "" if hallucinated else str(segment["text"])
     except (KeyError, TypeError):
-        raise Garbled(vendor, "sent a segment of an unknown form") from None
+        raise Garbled(vendor, "sent a malformed segment") from None
 
 
 def _seconds(value: dict[str, Any]) -> float | None:
@@ -148,7 +148,7 @@ async def _read_stream(response: Incoming) -> AsyncGenerator[Transcript]:
             if events.done:
                 break
     if not events.done:
-        raise Garbled(response.vendor, "ended its transcript without an end mark", retryable=True)
+        raise Garbled(response.vendor, "ended its transcript without a final event", retryable=True)
     await response.drain()
 
 
@@ -170,7 +170,7 @@ class TranscriptEvents:
                     break
                 self._read(event.data)
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise Garbled(self._vendor, "sent an event of an unknown form") from None
+            raise Garbled(self._vendor, "sent a malformed event") from None
         if self.done or self._text != text_before:
             return Transcript(self._text.strip(), final=self.done)
         return None

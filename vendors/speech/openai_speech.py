@@ -125,7 +125,7 @@ async def _from_events(response: Incoming) -> AsyncGenerator[SpeechItem]:
             if events.done:
                 break
     if not events.done:
-        raise Garbled(response.vendor, "ended its audio without an end mark", retryable=True)
+        raise Garbled(response.vendor, "ended its audio without a final event", retryable=True)
     await response.drain()
 
 
@@ -165,7 +165,7 @@ class SpeechEvents:
                 case _:
                     return None
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise Garbled(self._vendor, "sent an event of an unknown form") from None
+            raise Garbled(self._vendor, "sent a malformed event") from None
 
 
 def _usage(usage: Any) -> Usage | None:

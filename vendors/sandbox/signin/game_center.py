@@ -34,7 +34,7 @@ class PlayerIssue(Model, extra="forbid"):
     """The other id, which is sent but not signed."""
     age_s: int = 0
     profile: Person = Field(default_factory=Person)
-    """Game Center reports nothing of it."""
+    """Ignored: Game Center reports no profile."""
     key: str = "gc-prod-10"
     """The name of the certificate."""
 
