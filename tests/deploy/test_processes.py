@@ -94,7 +94,7 @@ def _printed(parent: Command) -> list[str]:
     return [line for line in parent.lines if not line.startswith("{")]
 
 
-async def test_processes_are_replaced_one_at_a_time_on_their_ports_and_no_request_fails(shared: Shared):
+async def test_processes_are_replaced_one_at_a_time_on_the_same_ports_and_no_request_fails(shared: Shared):
     parent, before, said = shared.parent, shared.children(), len(shared.parent.lines)
     statuses: list[int] = []
     async with ClientSession() as http:
@@ -235,7 +235,7 @@ async def test_unusable_data_folder_ends_the_server_with_one_line(settings: Sett
     async with serving(settings, PARLEY_PROCESSES=processes, PARLEY_DATA_DIR="/proc/x") as server:
         assert await server.end() == 2
     fault = "PARLEY_DATA_DIR: cannot write to /proc/x/objects: no such file or directory"
-    assert [line for line in server.lines if not line.startswith("{")] == [f"parley: {fault}"]
+    assert _printed(server) == [f"parley: {fault}"]
 
 
 async def test_last_port_for_metrics_must_exist(settings: Settings):
@@ -253,9 +253,8 @@ async def test_server_stopped_under_traffic_with_one_process_can_be_started_with
         async with ClientSession(headers={"Connection": "close"}) as http, asyncio.TaskGroup() as tasks:
             for _ in range(8):
                 tasks.create_task(_ask_once(http, settings.public_url, statuses))
-        assert (
-            statuses == [200] * 8
-        )  # The server has closed these connections first, so its kernel holds them in TIME_WAIT.
+        # The server has closed these connections first, so the kernel holds them in TIME_WAIT.
+        assert statuses == [200] * 8
         alone.process.terminate()
         assert await alone.end() == 0
     async with serving(settings) as parent:

@@ -28,7 +28,7 @@ async def backend(database: Database, *, holding_s: float = 0) -> int:
         return pid
 
 
-async def all_are_there(database: Database) -> bool:
+async def all_can_be_used(database: Database) -> bool:
     """Return whether the maximum number of connections can be used at once."""
     together = asyncio.Barrier(MAX_CONNECTIONS)
 
@@ -67,7 +67,7 @@ async def test_a_caller_that_waits_too_long_gets_database_unavailable(database: 
     holding = [backend(database, holding_s=2) for _ in range(MAX_CONNECTIONS)]
     *_, refused = await asyncio.gather(*holding, backend(database), return_exceptions=True)
     assert isinstance(refused, StoreUnavailable)
-    assert await all_are_there(database)
+    assert await all_can_be_used(database)
 
 
 async def test_a_caller_that_is_cancelled_while_waiting_or_querying_loses_no_connection(database: Database) -> None:
@@ -81,7 +81,7 @@ async def test_a_caller_that_is_cancelled_while_waiting_or_querying_loses_no_con
             await asyncio.sleep(0.05)
             for task in asking:
                 task.cancel()
-    assert await all_are_there(database)
+    assert await all_can_be_used(database)
 
 
 async def test_connection_for_a_cancelled_caller_is_passed_to_the_next(database: Database) -> None:
@@ -101,7 +101,7 @@ async def test_connection_for_a_cancelled_caller_is_passed_to_the_next(database:
         await asyncio.sleep(0)
         first.cancel()
     assert await second
-    assert await all_are_there(database)
+    assert await all_can_be_used(database)
 
 
 async def test_terminated_connections_are_replaced(database: Database, stores: Stores) -> None:
@@ -117,7 +117,7 @@ async def test_terminated_connections_are_replaced(database: Database, stores: S
             pids.add(await backend(database))
     assert pids
     assert ended not in pids
-    assert await all_are_there(database)
+    assert await all_can_be_used(database)
 
 
 async def test_an_error_in_a_transaction_rolls_it_back(database: Database) -> None:

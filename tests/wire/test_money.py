@@ -108,13 +108,13 @@ def test_units_that_are_left_go_to_the_largest_remainders(
 
 
 @pytest.mark.parametrize("weights", [[], [0, 0], [2, -1]])
-def test_weights_without_a_sum_are_refused(weights: list[int]) -> None:
+def test_weights_that_are_negative_or_whose_sum_is_zero_are_refused(weights: list[int]) -> None:
     with pytest.raises(ValueError, match="weights"):
         Money(1, "EUR").split(weights)
 
 
 @given(AMOUNTS, st.integers(1, 10**8), st.data())
-def test_part_is_rounded_half_away_from_zero(amount: int, whole: int, data: st.DataObject) -> None:
+def test_parts_are_rounded_half_away_from_zero(amount: int, whole: int, data: st.DataObject) -> None:
     share = data.draw(st.integers(0, whole))
     exact = Decimal(amount * share) / whole
     expected = exact.quantize(Decimal(1), rounding=ROUND_HALF_UP)
@@ -122,6 +122,6 @@ def test_part_is_rounded_half_away_from_zero(amount: int, whole: int, data: st.D
 
 
 @pytest.mark.parametrize(("share", "whole"), [(2, 1), (-1, 1), (0, 0)])
-def test_a_part_is_at_most_the_whole(share: int, whole: int) -> None:
+def test_a_share_that_is_not_part_of_the_whole_is_refused(share: int, whole: int) -> None:
     with pytest.raises(ValueError, match="share"):
         Money(1, "EUR").part(share, whole)
