@@ -24,10 +24,10 @@ _NEEDED = {
     "verify": ("Link",),
     "reset": ("Link", "Code"),
 }
-"""The variables of which a mail must show one, by its template: without it, readers cannot do what it asks for."""
+"""By template: an email must show one of these variables, or readers cannot do what it asks for."""
 _SAFEGUARD = "NotMeLink"
 _WITH_SAFEGUARD = ("verify", "notice")
-"""The templates of mails with which somebody else may have a link to refuse what happens to the account."""
+"""The templates of emails with which somebody else may have a link to refuse what happens to the account."""
 _SHOWN = "3f9c0d4e"
 """Stands for the value of a variable. No template contains it by chance."""
 
@@ -102,7 +102,7 @@ def _email_warnings(email: Email) -> Iterator[Fault]:
 
 
 def _parts(email: Email, purpose: str) -> Iterator[tuple[str, Template, str]]:
-    """Yield the path, the template and the text of each part of the mails for a purpose. Readers see one part."""
+    """Yield the path, the template and the text of each part of the emails for a purpose. Readers see one part."""
     translations: dict[str, Template] = getattr(email.templates, purpose)
     for language, template in translations.items():
         for name, part in (("text", template.text), ("html", template.html)):
@@ -111,5 +111,5 @@ def _parts(email: Email, purpose: str) -> Iterator[tuple[str, Template, str]]:
 
 
 def _shows(template: Template, part: str, variable: str) -> bool:
-    """Return whether a reader of one part of a mail sees a variable, in the subject or in the part."""
+    """Return whether a reader of one part of an email sees a variable, in the subject or in the part."""
     return _SHOWN in render(f"{template.subject}\n{part}", {variable: _SHOWN})

@@ -26,10 +26,10 @@ class PlatformReceipt(Model):
     platform: str
     """A sign-in platform at which the user had an identity."""
     token: RevocationState
-    """The state of the token that the platform gave: `pending` until the platform has revoked it; `failed` if all
-    attempts have failed; `unsupported` if it cannot revoke tokens; `no_token` if it gave none that lasts."""
+    """The state of the token that the platform issued: `pending` until the platform has revoked it; `failed` if all
+    attempts have failed; `unsupported` if it cannot revoke tokens; `no_token` if it issued no long-lived token."""
     settled_at: str | None = None
-    """Since when this is the state. Missing if it is `pending` or `failed`."""
+    """When this state was reached. Missing if it is `pending` or `failed`."""
 
 
 class Receipt(Model):
@@ -46,7 +46,7 @@ class Receipt(Model):
     deleted: dict[str, int]
     """How many of each were deleted."""
     kept: dict[str, str]
-    """What is kept, and what it says."""
+    """The kinds of data that are kept, each with a description."""
     platforms: list[PlatformReceipt]
 
 

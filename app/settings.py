@@ -217,7 +217,7 @@ class _Reader:
         return None if url is None else url.rstrip("/")
 
     def inbox_url(self, *, development: bool) -> str | None:
-        """Return the URL of the local inbox, which keeps mails instead of delivering them."""
+        """Return the URL of the local inbox, which keeps emails instead of delivering them."""
         value = self.text("PARLEY_INBOX_URL", "")
         if not value:
             return None

@@ -1,4 +1,4 @@
-"""Runs the sandbox as a separate process: it emulates the platforms of the development app, and keeps its mails."""
+"""Runs the sandbox as a separate process. It emulates the platforms of the development app and keeps its emails."""
 
 import asyncio
 import sys

@@ -19,7 +19,7 @@ from storage.secrets import Keyring
 from storage.sessions import SessionCache
 
 Cause = Literal["confirm", "freeze_end"]
-"""Why a user was deactivated: by its own confirmation, or because the freeze had ended."""
+"""Why a user was deactivated: because the user confirmed it, or because the freeze had ended."""
 RevocationState = Literal["pending", "revoked", "unsupported", "no_token", "failed"]
 """The state of a token. `failed`: it is pending, but no job is left that revokes it."""
 
@@ -52,7 +52,7 @@ DELETED: Mapping[str, str] = {
 Parameters: the app and the user. The first statements need the identities, so these are deleted last.
 """
 DELETED_JOBS = (ExportUser.task, FetchProfile.task)
-"""The kinds of jobs that are deleted, if they wait or are held and name the user or one of its identities."""
+"""The kinds of jobs that are deleted if they wait or are held, and name the user or an identity of the user."""
 DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
 """Tables whose rows are deleted by the functions of their modules, because more depends on them."""
 KEPT: Mapping[str, str] = {
@@ -66,7 +66,7 @@ KEPT: Mapping[str, str] = {
 
 
 class EraseUser(Job):
-    """Delete what a deactivated user has stored: conversations, and files. The attempts last for a day."""
+    """Delete what a deactivated user has stored: conversations, and files. Retried for up to a day."""
 
     task: ClassVar[str] = "erase_user"
     attempts: ClassVar[int] = 30
@@ -78,7 +78,7 @@ class EraseUser(Job):
 
 
 class RevokeToken(Job):
-    """Revoke the token of a deactivated user at a sign-in platform. The attempts last for a day."""
+    """Revoke the token of a deactivated user at a sign-in platform. Retried for up to a day."""
 
     task: ClassVar[str] = "revoke_token"
     attempts: ClassVar[int] = 30
@@ -131,9 +131,9 @@ async def deactivate(
     cache: SessionCache,
     keyring: Keyring,
 ) -> None:
-    """Deactivate a user for good, and store the jobs that erase the rest and revoke its tokens.
+    """Deactivate a user for good, and store the jobs that erase the rest and revoke the user's tokens.
 
-    `conn` is in a transaction that has locked the user. `linked` are all its identities.
+    `conn` is in a transaction that has locked the user. `linked` are all identities of the user.
     """
     await cancel(conn, key=key_of(app_id, uid))
     deleted = {

@@ -9,7 +9,7 @@ from storage.postgres import Connection
 
 
 class EndFreeze(Job):
-    """Deactivate a user whose freeze has ended. The attempts last for a day."""
+    """Deactivate a user whose freeze has ended. Retried for up to a day."""
 
     task: ClassVar[str] = "end_freeze"
     attempts: ClassVar[int] = 30
@@ -25,7 +25,7 @@ same row (`storage.users.lock`), so that both cannot happen at once. An area add
 """
 
 
-async def reason_against(conn: Connection, app_id: str, uid: str) -> str | None:
+async def find_restriction(conn: Connection, app_id: str, uid: str) -> str | None:
     """Return why an account cannot be frozen at the moment, or `None`. `conn` has locked the user."""
     for reason, query in RESTRICTIONS.items():
         if await conn.fetchval(query, app_id, uid):
@@ -46,7 +46,7 @@ async def freeze(conn: Connection, app_id: str, uid: str, *, now: datetime, for_
 
 
 async def end_later(conn: Connection, app_id: str, uid: str, *, in_s: float) -> None:
-    """Store the job that ends the freeze of a user, unless it waits already."""
+    """Store the job that ends the freeze of a user, unless it is already queued."""
     await enqueue(conn, EndFreeze(app_id=app_id, uid=uid), key=key_of(app_id, uid), run_at=due_in(in_s))
 
 

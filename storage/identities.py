@@ -53,7 +53,7 @@ class LinkedIdentity:
 
 
 class Account(NamedTuple):
-    """A user with all its identities, the oldest first."""
+    """A user with all identities, the oldest first."""
 
     user: User
     identities: tuple[LinkedIdentity, ...]
@@ -98,7 +98,7 @@ select {COLUMNS}, {LINKED} from users where app_id = $1 and uid = $2 and status 
 
 
 async def find_account(conn: Connection, app_id: str, uid: str) -> Account | None:
-    """Return a user with its identities, or `None` if there is none or it is deactivated."""
+    """Return a user with all identities, or `None` if the user does not exist or is deactivated."""
     return account_of(await conn.fetchrow(_FIND_ACCOUNT, app_id, uid))
 
 
@@ -223,7 +223,7 @@ async def unlink_newest(conn: Connection, app_id: str, uid: str, *, since: datet
 
 
 async def lock_account(conn: Connection, app_id: str, uid: str) -> Account | None:
-    """Return a user with its identities, or `None` if there is none or it is deactivated.
+    """Return a user with all identities, or `None` if the user does not exist or is deactivated.
 
     Neither changes until the transaction of `conn` ends. The identities are read once the user is locked, because
     a statement does not see what was committed while it waited.

@@ -101,7 +101,7 @@ class RemoveExpiredSignIns(Job):
 
 
 class WorkWebhook(Job):
-    """Work on a stored webhook, as its source specifies. The attempts last for four hours."""
+    """Process a stored webhook, as its source specifies. Retried for up to four hours."""
 
     task: ClassVar[str] = "work_webhook"
     attempts: ClassVar[int] = 12
@@ -148,7 +148,7 @@ async def enqueue(
 
 
 class _AlreadyWaits(Exception):
-    """A job with the same key waits already."""
+    """A job with the same key is already queued."""
 
 
 def due_in(seconds: float) -> datetime:
@@ -171,7 +171,7 @@ returning 1
 
 
 async def erase(conn: Connection, app_id: str, uid: str, *, tasks: Sequence[str]) -> int:
-    """Delete the waiting and held jobs of `tasks` that name a user or its identities. Return their number."""
+    """Delete waiting and held jobs of `tasks` that name a user or an identity of the user. Return their number."""
     return len(await conn.fetch(_ERASE, app_id, uid, tasks))
 
 

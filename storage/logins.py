@@ -82,7 +82,7 @@ async def sign_up(
     name: str = "",
     cuid: str = "",
 ) -> bool:
-    """Insert a user with its first identity, and log it in. Return false if the identity belongs to a user."""
+    """Insert a user with a first identity, and begin a session. Return false if the identity belongs to a user."""
     user = (identity.app_id, identity.platform, identity.social_id, uid, now, "proven" if proven else "client")
     added = await conn.fetchval(_SIGN_UP, *user, name, cuid, session.digest, session.expire_time, *session.client)
     return added is not None

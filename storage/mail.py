@@ -1,4 +1,4 @@
-"""The job that sends a mail. It is stored in the transaction of what the mail reports."""
+"""The job that sends an email. It is stored in the transaction of what the email reports."""
 
 from typing import ClassVar, Self
 
@@ -22,7 +22,7 @@ class MailContent(Model):
 
 
 class SendMail(Job):
-    """Send a mail. The attempts last for about ten minutes."""
+    """Send an email. Retried for about ten minutes."""
 
     task: ClassVar[str] = "send_mail"
     attempts: ClassVar[int] = 8

@@ -26,7 +26,7 @@ class StoredProfile(NamedTuple):
 
 
 async def fetch_later(conn: Connection, identity: Identity) -> None:
-    """Store the job that fetches the profile of an identity, unless one waits already."""
+    """Store the job that fetches the profile of an identity, unless one is already queued."""
     key = f"profile/{identity.app_id}/{identity.platform}/{identity.social_id}"
     job = FetchProfile(app_id=identity.app_id, platform=identity.platform, social_id=identity.social_id)
     await enqueue(conn, job, key=key)

@@ -37,7 +37,7 @@ _FIND = f"select {COLUMNS} from users where app_id = $1 and uid = $2 and status 
 
 
 async def find(conn: Connection, app_id: str, uid: str) -> User | None:
-    """Return the user, or `None` if there is none or it is deactivated."""
+    """Return the user, or `None` if the user does not exist or is deactivated."""
     row = await conn.fetchrow(_FIND, app_id, uid)
     return None if row is None else User(**row)
 

@@ -28,12 +28,12 @@ _TOKEN_CHARACTERS = 2048
 
 class ResetPageQuery(Model):
     random_code: str = Field(default="", max_length=_TOKEN_CHARACTERS)
-    """The code of the mail."""
+    """The code of the email."""
 
 
 class NotMeQuery(Model):
     token: str = Field(default="", max_length=_TOKEN_CHARACTERS)
-    """The token of the mail."""
+    """The token of the email."""
 
 
 async def reset_page(call: Call, query: Query[ResetPageQuery]) -> web.Response:
@@ -42,7 +42,7 @@ async def reset_page(call: Call, query: Query[ResetPageQuery]) -> web.Response:
 
 
 async def reset_by_page(call: Call, body: RawBody) -> web.Response:
-    """Set a new password by the form of the page."""
+    """Set a new password with the form of the page."""
     code, password = _form(body, "random_code"), _form(body, "password")
     try:
         right = await find_reset(call.services, code)
@@ -81,7 +81,7 @@ async def _reset_form(call: Call, code: str, *, refused: bool = False) -> web.Re
 async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
     """Open the page that says what "this was not me" does.
 
-    Opening it changes nothing, because programs that scan mails also open their links.
+    Opening it changes nothing, because programs that scan emails also open their links.
     """
     try:
         named = read_token(call.services, query.token)
@@ -130,10 +130,11 @@ def _form(body: bytes, name: str) -> str:
 
 
 ACCOUNT_PAGES = Area(
-    "account_pages", "Account pages", "The pages to which the links of mails lead.", access=Access.PUBLIC
+    "account_pages", "Account pages", "The pages to which the links of emails lead.", access=Access.PUBLIC
 )
 _STORES = (DatabaseError, DatabaseUnavailable)
-_DOCS = Docs(answers={200: OtherResponse("A page. One that refuses has the status 400.", "text/html")})
+_PAGE = "An HTML page. Its status is 400 if the link or the password is rejected."
+_DOCS = Docs(answers={200: OtherResponse(_PAGE, "text/html")})
 
 ACCOUNT_PAGE_ROUTES = [
     Endpoint("GET", "/account/verify", verify_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),

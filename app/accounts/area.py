@@ -10,7 +10,7 @@ from streams.wire.errors import ConfigInvalid
 ACCOUNT = Area(
     "account",
     "Accounts",
-    "Login, logout, user data, identities at third parties and sessions.",
+    "Login, logout, user data, third-party identities and sessions.",
     s2s=True,
     scope="account",
 )

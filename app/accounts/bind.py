@@ -1,4 +1,4 @@
-"""The endpoints that bind identities at third parties to a user, and unbind them (§4.5)."""
+"""The endpoints that bind third-party identities to a user, and unbind them (§4.5)."""
 
 from collections.abc import Mapping
 
@@ -45,7 +45,7 @@ class BindReply(SocialAccountReply):
 
 
 async def bind(call: Call, body: Body[PlatformBody]) -> BindReply:
-    """Bind an identity at a third party.
+    """Bind a third-party identity.
 
     The user can log in with it from then on. If it is linked already, the error response also has a
     `bp_auth`, which logs in with this identity without a new authorization.
@@ -59,7 +59,7 @@ async def bind(call: Call, body: Body[PlatformBody]) -> BindReply:
         link, made = await _link(call, proven)
         _check(link, made)
     verified = proven.verified
-    assert verified is not None, "only identities at third parties can be bound"
+    assert verified is not None, "only third-party identities can be bound"
     bound = LinkedIdentity(platform, verified.social_id, openid=verified.openid, xid=verified.xid)
     return BindReply(social_account=social_account(bound), bp_auth=bp_auth_view(made))
 
@@ -78,18 +78,18 @@ async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
 def _check(link: Link, made: BpAuth) -> None:
     """Raise the error of an identity that could not be linked."""
     view = bp_auth_view(made)
-    beside: Mapping[str, object] | None = None if view is None else view.model_dump()
+    credential: Mapping[str, object] | None = None if view is None else view.model_dump()
     match link:
         case "platform_taken":
-            raise PlatformLinked("the user already has an identity of this platform", bp_auth=beside)
+            raise PlatformLinked("the user already has an identity of this platform", bp_auth=credential)
         case "identity_taken":
-            raise IdentityLinked("the identity belongs to another user", bp_auth=beside)
+            raise IdentityLinked("the identity belongs to another user", bp_auth=credential)
         case "no_user":
             raise AccountNotFound("user does not exist")
 
 
 async def unbind(call: Call, path: Path[IdentityPath]) -> None:
-    """Unbind an identity at a third party.
+    """Unbind a third-party identity.
 
     The sessions that were made with it end. The last identity with which the user can log in cannot be unbound.
     """
@@ -138,7 +138,7 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
 
 
 def _identity_of(call: Call, path: IdentityPath) -> Identity:
-    """Return the identity that a path names. Raises `IdentityNotFound` if it is not one at a third party."""
+    """Return the identity that a path names. Raises `IdentityNotFound` if it is not a third-party identity."""
     platform = PLATFORMS.get(path.platform)
     if platform is None or not platform.third_party:
         raise _not_found(path)

@@ -1,4 +1,4 @@
-"""The codes that are sent, and their limits: per address or phone number, and per address of the caller (§4.7)."""
+"""The codes that are sent, and their limits per email address, phone number and client IP address (§4.7)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -34,7 +34,7 @@ async def deactivate(call: Call) -> None:
         account = await _locked(call, conn)
         if account.user.status == "frozen":
             return
-        if reason := await freezes.reason_against(conn, app_id, uid):
+        if reason := await freezes.find_restriction(conn, app_id, uid):
             raise DeactivationRefused(reason)
         await notify(services, conn, app_id, uid, "account_frozen", language=language_of(call))
         for_s = services.configs.singleton(AUTH, app_id).deactivation.freeze_s
@@ -47,7 +47,7 @@ async def deactivate(call: Call) -> None:
 async def confirm(call: Call) -> None:
     """Deactivate a frozen account now.
 
-    Its sessions end, and so do their streams. What the user has stored is deleted, and its identities
+    The user's sessions end, and so do their streams. What the user has stored is deleted, and the identities
     can be used for a new account.
     """
     async with call.services.database.transaction() as conn:

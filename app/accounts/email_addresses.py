@@ -22,9 +22,9 @@ class EmailConfigInvalid(ConfigInvalid):
 
 
 def normalised(address: str, *, development: bool) -> str | None:
-    """Return the form of an address by which it is compared and to which mails are sent, or `None` if it is none.
+    """Return the form of an address by which it is compared and to which emails are sent, or `None` if it is none.
 
-    Mails are sent only to this form. Otherwise, somebody could get mails for an address that merely looks alike.
+    Emails are sent only to this form. Otherwise, somebody could get emails for an address that merely looks alike.
     """
     try:
         valid = validate_email(
@@ -53,7 +53,7 @@ def email_config(services: Services, app_id: str) -> Email:
 
 
 def sending_config(services: Services, app_id: str) -> Email:
-    """Return the same config. Raises `ConfigInvalid` also if no account can send mails."""
+    """Return the same config. Raises `ConfigInvalid` also if no account can send emails."""
     config = email_config(services, app_id)
     if not config.mail_accounts:
         raise ConfigInvalid("email default: mail_accounts is empty")

@@ -65,7 +65,7 @@ class EmailCodeRequest(Model):
     platform: ClientPlatform
     type: Literal["login_email", "sign_up_email"]
     custom_variables: CustomVariables = Field(default_factory=dict)
-    """Values for the app's template of the mail."""
+    """Values for the app's template of the email."""
 
 
 class DetectBody(Model):

@@ -1,4 +1,4 @@
-"""Writes the mails about accounts, and stores the jobs that send them."""
+"""Writes the emails about accounts, and stores the jobs that send them."""
 
 from collections.abc import Mapping
 from html import escape
@@ -41,7 +41,7 @@ def verify_link(services: Services, code: str) -> str:
 
 
 def reset_page(services: Services, app_id: str) -> str:
-    """Return the page that asks for a new password. Raises `ConfigInvalid` if no mail can link to it."""
+    """Return the page that asks for a new password. Raises `ConfigInvalid` if no email can link to it."""
     return sending_config(services, app_id).reset_url or public_link(services, "/account/reset")
 
 
@@ -66,7 +66,7 @@ async def send(
     values: Mapping[str, Any],
     expires_s: float | None = None,
 ) -> None:
-    """Store the job that sends a mail. `conn` is in the transaction of the change that causes the mail.
+    """Store the job that sends an email. `conn` is in the transaction of the change that causes the email.
 
     `language` is the value of the reader's `Accept-Language`. Raises `InvalidParameter` if the custom variables put
     a line break into the subject.
@@ -101,14 +101,14 @@ async def send_notice(
 
 
 async def notify(services: Services, conn: Connection, app_id: str, uid: str, event: str, *, language: str) -> None:
-    """Send a notice to the verified address of a user, if there is one and the app can send mails."""
+    """Send a notice to the verified address of a user, if there is one and the app can send emails."""
     addresses = await emails.find(conn, app_id, uid)
     if addresses.verified and sends_mails(services, app_id):
         await send_notice(services, conn, app_id, uid, event, to=addresses.current, language=language)
 
 
 def sends_mails(services: Services, app_id: str) -> bool:
-    """Return whether the app can send mails with links."""
+    """Return whether the app can send emails with links."""
     try:
         sending_config(services, app_id)
         public_link(services, "")

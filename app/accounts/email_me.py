@@ -69,7 +69,7 @@ async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
 
 
 async def bind_email(call: Call, body: Body[BindEmail]) -> None:
-    """Give the user an email address.
+    """Add an email address.
 
     If the app allows logins by code, `verify_code` proves the address. Otherwise the address is shown as not
     verified, and cannot be used, until its link is opened.
@@ -112,12 +112,12 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
             within_s = services.configs.singleton(AUTH, app_id).bp_auth_s
             made = await bp_auth.issue(conn, identity, proven=True, now=now, within_s=within_s)
     view = bp_auth_view(made)
-    beside = None if view is None else view.model_dump()
+    credential = None if view is None else view.model_dump()
     match link:
         case "platform_taken":
-            raise EmailAlreadyBound(bp_auth=beside)
+            raise EmailAlreadyBound(bp_auth=credential)
         case "identity_taken":
-            raise EmailTaken(bp_auth=beside)
+            raise EmailTaken(bp_auth=credential)
         case "no_user":
             raise InvalidSession
 
@@ -125,7 +125,7 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
 async def change_email(call: Call, body: Body[NewAddress]) -> None:
     """Change the user's email address.
 
-    The new address replaces the old one when its link is opened. The old one gets a mail about the change.
+    The new address replaces the old one when its link is opened. The old one gets an email about the change.
     """
     sending_config(call.services, call.app_id)
     address = address_in(call, body.email, field="email")

@@ -1,4 +1,4 @@
-"""New passwords by mail: the request, the job that sends the link, and the new password (§4.7)."""
+"""New passwords by email: the request, the job that sends the link, and the new password (§4.7)."""
 
 from datetime import datetime
 from typing import Any
@@ -33,12 +33,12 @@ class ForgotPassword(Model):
     email: str = Field(max_length=MAX_CHARACTERS)
     platform: ClientPlatform
     custom_variables: CustomVariables = Field(default_factory=dict)
-    """Values for the app's template of the mail."""
+    """Values for the app's template of the email."""
 
 
 class ResetPassword(Model):
     random_code: str | None = Field(default=None, max_length=_CODE_CHARACTERS)
-    """The code of the link in the mail. It can be used once."""
+    """The code of the link in the email. It can be used once."""
     password: Password
     """The new password: 8 to 256 characters, and none of the common passwords."""
     email: str | None = Field(default=None, max_length=MAX_CHARACTERS)
@@ -50,7 +50,7 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
 
     The response and its time do not depend on whether the address belongs to a user, because a job checks that.
     """
-    reset_page(call.services, call.app_id)  # The job that sends the mail could not report a fault of the config.
+    reset_page(call.services, call.app_id)  # The job that sends the email could not report a fault of the config.
     address = address_in(call, body.email, field="email")
     request = ResetRequest(address=address, language=language_of(call), custom_variables=body.custom_variables)
 
@@ -97,7 +97,7 @@ async def send_reset(services: Services, job: SendReset) -> None:
 
 
 async def reset_password(call: Call, body: Body[ResetPassword]) -> None:
-    """Set a new password with the code of a mail.
+    """Set a new password with the code of an email.
 
     All sessions of the user end. If the address was not verified before, all other ways to log in are removed, and
     a frozen account is recovered.

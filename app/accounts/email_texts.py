@@ -1,4 +1,4 @@
-"""The built-in texts of mails and of the pages to which they link, and the choice of the reader's language."""
+"""The built-in texts of emails and of the pages to which they link, and the choice of the reader's language."""
 
 from collections.abc import Mapping
 from html import escape
@@ -10,11 +10,11 @@ from storage.kinds.email import DEFAULT, Template
 from streams.wire.codec import loads
 
 Purpose = Literal["login_email", "sign_up_email", "verify", "reset", "notice"]
-"""What a mail is for: a field of the templates in the config."""
+"""What an email is for: a field of the templates in the config."""
 _NOT_ME = "{{.NotMeLink}}"
 _LINKS = {"{{.Link}}", _NOT_ME}
 _TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").read_bytes())
-"""By language: for each mail its subject and its paragraphs, the texts of `events`, and those of `pages`."""
+"""By language: for each email its subject and its paragraphs, the texts of `events`, and those of `pages`."""
 _MAX_TAGS = 10
 
 

@@ -41,7 +41,7 @@ class VerifyResultReply(Model):
 
 
 async def verify(call: Call, query: Query[VerifyQuery]) -> Empty | web.Response:
-    """Verify an email address by the link of a mail.
+    """Verify an email address by the link of an email.
 
     The link can be opened again until it expires. Browsers get a page, unless the app's config has a redirect.
     """
@@ -70,7 +70,7 @@ async def verify_page(call: Call, query: Query[VerifyQuery]) -> web.Response:
 async def verify_head(call: Call) -> None:
     """Check that the server answers.
 
-    Programs that check the links of a mail send such requests. They verify nothing.
+    Programs that check the links of an email send such requests. They verify nothing.
     """
 
 

@@ -37,7 +37,7 @@ class Entry:
     is_new: bool
     session_token: str
     bp_auth: BpAuth | None
-    """Only for identities at third parties that were proven now."""
+    """Only for third-party identities that were proven now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _statements(call: Call, proven: Proven) -> AbstractAsyncContextManager[Conne
 
 
 async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, now: datetime) -> BpAuth | None:
-    """Call `on_login` of the proof, and store what a third party reports. `conn` is in the login's transaction."""
+    """Call `on_login` of the proof, and store what its platform reports. `conn` is in the login's transaction."""
     if proven.on_login is not None:
         await proven.on_login(conn, uid)
     if proven.verified is None:
@@ -167,8 +167,8 @@ async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, no
 
 
 async def store_verified(call: Call, conn: Connection, proven: Proven, *, now: datetime) -> BpAuth:
-    """Store what a third party reports about a user's identity, and make a `bp_auth` for it."""
-    assert proven.verified is not None, "the identity was proven by a third party"
+    """Store what a third-party platform reports about a user's identity, and make a `bp_auth` for it."""
+    assert proven.verified is not None, "the identity was proven by a third-party platform"
     await identities.store_details(
         conn,
         proven.identity,

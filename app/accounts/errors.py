@@ -67,17 +67,17 @@ class NameTaken(InvalidParameter):
 
 
 class EmailTaken(ServiceError):
-    """The address belongs to another user. `bp_auth`, if a code has proven the address, logs in as that user."""
+    """The email address belongs to another user. If a code has proven it, `bp_auth` logs in as that user."""
 
     error_type = "account.email_already_exists"
     status = 400
 
     def __init__(self, *, bp_auth: Mapping[str, Any] | None = None) -> None:
-        super().__init__("the address belongs to another user", bp_auth=bp_auth)
+        super().__init__("the email address belongs to another user", bp_auth=bp_auth)
 
 
 class EmailAlreadyBound(ServiceError):
-    """The user has an address. `bp_auth`, if a code has proven the new one, logs in with that."""
+    """The user already has an email address. If a code has proven the new one, `bp_auth` logs in with that one."""
 
     error_type = "account.user_already_bound_email"
     status = 400
@@ -117,14 +117,14 @@ class EmailLoginNotAllowed(ServiceError):
 
 
 class TooManyFailedLogins(RateLimited):
-    """Too many logins to the account, or from the address of the caller, have failed."""
+    """Too many logins to the account, or from the client IP address, have failed."""
 
     def __init__(self, *, retry_after_s: float) -> None:
         super().__init__("too many failed logins, retry later", retry_after_s=retry_after_s)
 
 
 class TooManyCodes(RateLimited):
-    """Too many codes were requested for the address or the phone number, or from the address of the caller."""
+    """Too many codes were requested for the email address or phone number, or from the client IP address."""
 
     def __init__(self, *, retry_after_s: float) -> None:
         super().__init__("too many codes were requested, retry later", retry_after_s=retry_after_s)

@@ -1,4 +1,4 @@
-"""The first proof that somebody receives mails to the address of an account."""
+"""The first proof that somebody receives emails to the address of an account."""
 
 from datetime import datetime
 

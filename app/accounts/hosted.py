@@ -1,4 +1,4 @@
-"""The pages of this server to which links of mails lead. They need no script."""
+"""The pages of this server to which links of emails lead. They need no script."""
 
 from html import escape
 

@@ -13,7 +13,7 @@ async def login(call: Call, body: Body[PlatformBody]) -> LoginReply:
     """Log in.
 
     The body names exactly one platform. If its identity is unknown, a new user is created, except for passwords.
-    Identities at third parties also get a `bp_auth`, which logs in once without a new authorization.
+    Third-party identities also get a `bp_auth`, which logs in once without a new authorization.
     """
     platform, info = platform_of(body)
     if body.device and body.login_device_id not in {None, body.device.id}:

@@ -31,7 +31,7 @@ async def unlink(services: Services, conn: Connection, identity: Identity, *, ui
 def _is_login_method(services: Services, app_id: str, linked: LinkedIdentity, *, has_password: bool) -> bool:
     """Return whether a user can log in with an identity as the app is configured at the moment.
 
-    A password that the user could set by mail does not count until it is set.
+    A password that the user could set by email does not count until it is set.
     """
     try:
         match linked.platform:

@@ -11,11 +11,11 @@ log = structlog.get_logger()
 def public_link(services: Services, path_and_query: str) -> str:
     """Return a link to this server. Raises `ConfigInvalid` if the operator has not set the public URL.
 
-    The address that the server listens on would lead readers of mails nowhere.
+    The address that the server listens on would lead readers of emails nowhere.
     """
     settings = services.settings
     if not settings.has_public_url:
         error = "PARLEY_PUBLIC_URL is not set: set it to the URL at which users reach this server"
         log.error("mail.link_refused", error=error)
-        raise ConfigInvalid("PARLEY_PUBLIC_URL is not set, so no mail can have a link")
+        raise ConfigInvalid("PARLEY_PUBLIC_URL is not set, so no email can have a link")
     return f"{settings.public_url}{path_and_query}"

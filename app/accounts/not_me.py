@@ -1,4 +1,4 @@
-"""The links in mails with which the owner of an address reports that somebody else has changed the account."""
+"""The links in emails with which the owner of an address reports that somebody else has changed the account."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,9 +44,9 @@ class NotMe:
     app_id: str
     uid: str
     address: str
-    """The address that the mail with the link was sent to."""
+    """The address that the email with the link was sent to."""
     frees: bool
-    """Whether the mail asked to confirm the address. It is then removed from the account."""
+    """Whether the email asked to confirm the address. It is then removed from the account."""
 
 
 def not_me_link(services: Services, app_id: str, uid: str, *, address: str, frees: bool) -> str:
@@ -71,7 +71,7 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     """End all sessions and the freeze of the account, and revoke its codes and tokens. `conn` is in a transaction.
 
     The password and identities that were bound lately are deleted, so that whoever has changed the account cannot
-    log in again. The owner of the address can set a new password by mail, unless the mail asked to confirm the
+    log in again. The owner of the address can set a new password by email, unless the email asked to confirm the
     address, which is then removed from the account. If the account had the address before and it was proven, it
     becomes that of the account again.
 

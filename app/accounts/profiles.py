@@ -32,7 +32,7 @@ class ProfilesReply(Model):
 
 class BatchReply(Model):
     social_profile: dict[str, list[PublicSocialProfile]]
-    """The profiles of each existing user, by its id."""
+    """The profiles of the users that exist, by user id."""
     inexistent_user_ids: list[str]
 
 

@@ -22,7 +22,7 @@ class Proven:
 
     identity: Identity
     verified: VerifiedIdentity | None = None
-    """What a third party reports about it."""
+    """What a third-party platform reports about it."""
     creates_user: bool = True
     """If false, an identity without a user is refused with `account.auth_failed`."""
     name: str = ""
@@ -30,7 +30,7 @@ class Proven:
     trusted: bool = True
     """False if only the client says so."""
     receives_mail: bool = False
-    """Whether the client has shown that it receives mails to the address of the identity."""
+    """Whether the client has shown that it receives emails to the address of the identity."""
     fetch_profile: bool = False
     """Whether a job fetches the profile of the identity."""
     on_login: Callable[[Connection, str], Awaitable[None]] | None = None

@@ -10,7 +10,7 @@ from storage.postgres import Connection
 async def revoke_access(
     services: Services, conn: Connection, app_id: str, uid: str, *, now: datetime, keep: str | None = None
 ) -> None:
-    """End the sessions of a user, except the session `keep`, and revoke its codes and tokens.
+    """End the sessions of a user, except the session `keep`, and revoke the user's codes and tokens.
 
     `conn` is in a transaction that has locked the user.
     """

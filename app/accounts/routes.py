@@ -59,7 +59,10 @@ _LOGIN = Docs(
             "email_password": {"email": "ada@example.com", "password": "correct horse battery"}
         },
         "An address and a code": {"email_code": {"email": "ada@example.com", "verify_code": "493027"}},
-        "A third party": {"search_vendor_id": {"id_token": "eyJhbGciOiJSUzI1NiIs…"}, "platform": "android"},
+        "A third party": {
+            "search_vendor_id": {"id_token": "eyJhbGciOiJSUzI1NiIs…"},
+            "platform": "android",
+        },
         "A token of an earlier response": {"bp_auth_token": "ba_2fJx0uVn…"},
     },
 )

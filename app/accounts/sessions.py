@@ -29,7 +29,7 @@ class ListedSessionView(Model):
     """The operating system that the client named; empty if it named none."""
     user_agent: str
     address: str
-    """The address of the client at the login. Empty, like the user agent, if an app's server made the session."""
+    """The client's IP address at the login. Empty, like the user agent, if an app's server made the session."""
     created_at: str
     last_seen_at: str
     """Accurate to the hour."""

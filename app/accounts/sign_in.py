@@ -1,4 +1,4 @@
-"""Identities at third parties: checks their proofs, and converts what a platform reports to what is stored."""
+"""Third-party identities: checks their proofs, and converts what a platform reports to what is stored."""
 
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -43,8 +43,8 @@ def third_party(platform: str) -> Prove:
 async def verify(call: Call, client: SignInClient, platform: str, info: Model) -> VerifiedIdentity:
     """Return the identity that `info` proves. Raises `ProofRefused` with one text for all reasons.
 
-    Raises `RateLimited` after too many refused proofs from one address, so that nobody can make this server
-    send an unlimited number of them to a platform.
+    Raises `RateLimited` after too many refused proofs from one client IP address, so that nobody can make this
+    server send an unlimited number of them to a platform.
     """
     await _count_refused(call, calls=0)
     config, proof = client.config, proof_of(client, platform, info)

@@ -38,7 +38,7 @@ class SignupBody(SignUps, Identifiers):
 
 @dataclass(frozen=True, slots=True)
 class NewAccount:
-    """A user that is to be created, with its first identity."""
+    """A user that is to be created, with the first identity."""
 
     identity: Identity
     password: SecretStr

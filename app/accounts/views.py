@@ -27,7 +27,7 @@ class PublicSocialProfile(Model):
 
 
 class SocialAccount(Model):
-    """An identity at a third party.
+    """A third-party identity.
 
     Device and anonymous ids are never shown, because everybody who knows one can log in with it.
     """
@@ -58,7 +58,7 @@ class PhoneView(Model):
 class EmailView(Model):
     email_address: str
     verified: bool
-    """Whether it is proven that the user receives mails at this address."""
+    """Whether it is proven that the user receives emails at this address."""
 
 
 class UserView(Model):
@@ -92,7 +92,7 @@ class UserReply(Model):
 
 class LoginReply(UserReply):
     bp_auth: BpAuthView | None = None
-    """Only for identities at third parties."""
+    """Only for third-party identities."""
 
 
 def user_view(
@@ -103,7 +103,7 @@ def user_view(
     tokens_for: str | None = None,
     keyring: Keyring | None = None,
 ) -> UserView:
-    """Return a user. With the id of its app in `tokens_for` and `keyring`, the platforms' tokens are shown."""
+    """Return a user. With the id of the app in `tokens_for` and `keyring`, the platforms' tokens are shown."""
     user = account.user
     phone = next((each.social_id for each in account.identities if each.platform == "phone"), None)
     return UserView(

@@ -1,4 +1,4 @@
-"""What the endpoints of operators share, by the role that they need. Each role includes the ones before it."""
+"""The areas of the endpoints for operators, one for each role. Each role includes the roles before it."""
 
 from dataclasses import replace
 

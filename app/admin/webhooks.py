@@ -92,7 +92,7 @@ async def get_webhook(call: Call, path: Path[WebhookPath]) -> WebhookReply:
 
 
 async def replay_webhook(call: Call, transaction: Transaction, path: Path[WebhookPath]) -> Empty:
-    """Work on a stored webhook again.
+    """Process a stored webhook again.
 
     This is possible whatever its status. The attempts are counted from zero again.
     """

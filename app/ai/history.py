@@ -164,10 +164,10 @@ async def _records(call: Call, conversation_id: str, records: Sequence[Record]) 
 
 
 async def _with_links(content: bytes, url: Callable[[str], str]) -> bytes:
-    """`content` with links in place of keys. It is searched, not decoded, and lets the event loop run in between.
+    """Replace the object keys in `content`, which is encoded JSON, by links. The event loop runs between pieces.
 
-    It is cut between two items. Within a string a quote is escaped, so only a field's name matches, and a cut
-    within a string is of no consequence.
+    The bytes are searched instead of decoded. Quotes within strings are escaped, so the pattern matches only names
+    of fields. `content` is split between two items; a split within a string does no harm.
     """
 
     def link(found: re.Match[bytes]) -> bytes:

@@ -95,7 +95,7 @@ def _transcript(events: list[Event], end: Mapping[str, Any], stages: Mapping[str
 
 _TYPED_TURN = _transcript(
     [
-        UserInput("Tell me of the sea."),
+        UserInput("Tell me about the sea."),
         AssistantOutputChunk(0, "The sea is"),
         AssistantOutputChunk(0, " wide."),
         AssistantOutputViseme(0, [(0, 0), (62, 19), (125, 4)]),
@@ -197,7 +197,7 @@ _TURN_ERRORS = (
 
 CONVERSE = Docs(
     bodies={
-        "Text: the parameters, followed by text": f"{dumps(_PARAMETERS).decode()}Tell me of the sea.",
+        "Text: the parameters, followed by text": f"{dumps(_PARAMETERS).decode()}Tell me about the sea.",
         "Audio: the parameters, followed by audio in base64 (shortened)": (
             f"{dumps({**_PARAMETERS, 'type': 'audio'}).decode()}UklGRv////9XQVZFZm10IBAAAAABAAEA"
         ),

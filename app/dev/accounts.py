@@ -27,7 +27,7 @@ _SIGN_IN = Capability[None, SandboxSignIn]("sandbox_sign_in").by(SandboxSignIn)
 _WITHOUT_PROVIDER = "play_games"
 """The provider whose identities are not proven."""
 _WITH_OPEN_ID = "im_network_a"
-"""The platform whose clients send an `open_id` beside the token (§2.2)."""
+"""The platform whose clients send an `open_id` together with the token (§2.2)."""
 
 
 class PlatformNotEmulated(ItemNotFound):
@@ -41,7 +41,7 @@ class AppQuery(Model):
 
 class PlatformPath(Model):
     platform: str
-    """A platform whose identities are those of third parties (§2.2)."""
+    """A third-party platform (§2.2)."""
 
 
 class SignInChoice(Model, extra="allow"):
@@ -70,7 +70,7 @@ class EmulatedPlatforms(Model):
 
 
 async def list_platforms(call: Call, query: Query[AppQuery]) -> EmulatedPlatforms:
-    """List who can sign in at which platform, and how that can fail.
+    """List the emulated platforms, the people and the faults.
 
     Only development servers have this endpoint.
     """

@@ -1,4 +1,4 @@
-"""The mails that the local inbox of a development server keeps instead of delivering them."""
+"""The emails that the local inbox of a development server keeps instead of delivering them."""
 
 import re
 from datetime import UTC, datetime
@@ -24,21 +24,21 @@ _LINK = re.compile(r"https?://[^\s<>\"']+")
 
 class MailQuery(Model):
     to: str | None = None
-    """List only the mails to this address."""
+    """List only the emails to this address."""
 
 
 async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
-    """List the mails of the local inbox, the newest first.
+    """List the emails of the local inbox, the newest first.
 
     Browsers get a page; with `Accept: application/json`, and without `text/html` in it, the response is a list of
-    `{id, to, subject, text, html, headers, at}`. `at` are Unix milliseconds. Only development servers have this
+    `{id, to, subject, text, html, headers, at}`. `at` is in Unix milliseconds. Only development servers have this
     endpoint.
     """
     mails = await ask_sandbox(call.services, _INBOX, lambda inbox: inbox.mails(query.to or None))
     if not wants_html(call.request):
         return json_response([mail.model_dump() for mail in mails])
-    title = f"Mails to {query.to}" if query.to else "Mails"
-    none = f"<p>There are no mails{' to this address' if query.to else ''} yet.</p>"
+    title = f"Emails to {query.to}" if query.to else "Emails"
+    none = f"<p>There are no emails{' to this address' if query.to else ''} yet.</p>"
     shown = "\n".join(map(_article, mails)) or none
     header = (
         f"<header><h1>{escape(title)}</h1>"
@@ -56,7 +56,7 @@ def _article(mail: KeptMail) -> str:
     html = ""
     if mail.html:
         html = (
-            f'<details><summary>HTML</summary><iframe sandbox title="HTML of the mail" '
+            f'<details><summary>HTML</summary><iframe sandbox title="HTML of the email" '
             f'srcdoc="{escape(mail.html)}"></iframe></details>'
         )
     sender = escape(str(mail.headers.get("From", "")))

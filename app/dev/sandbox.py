@@ -1,4 +1,4 @@
-"""Calls the sandbox of a development server, which emulates platforms, and keeps mails and text messages."""
+"""Calls the sandbox of a development server, which emulates platforms, and keeps emails and text messages."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

@@ -24,7 +24,7 @@ class SmsList(Model):
 async def read_sms(call: Call, query: Query[SmsQuery]) -> SmsList:
     """List the text messages that were sent, the newest first.
 
-    `at` are Unix milliseconds. Only development servers have this endpoint.
+    `at` is in Unix milliseconds. Only development servers have this endpoint.
     """
     messages = await ask_sandbox(call.services, _INBOX, lambda inbox: inbox.messages(query.to or None))
     return SmsList(messages=messages)

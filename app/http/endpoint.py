@@ -205,7 +205,7 @@ class RequestContext:
     authenticated: bool = False
     """Whether the caller has proved to be a user, an app's server or an operator."""
     log_fields: Mapping[str, object] | None = None
-    """What the access line says beside the common fields."""
+    """What the access line says in addition to the common fields."""
     unsent_bytes: int = 0
     """Size of its response where that is large, while it is being sent."""
     unsent_caller: str = ""

@@ -15,7 +15,7 @@ from streams.wire.errors import AuthFailed, InvalidParameter, PermissionDenied, 
 
 REASON_HEADER = "X-Parley-Reason"
 FAILURES = Rate(count=100, per_s=900)
-"""The failed calls that are allowed per address."""
+"""The failed calls that are allowed per IP address."""
 _REASON_CHARACTERS = 500
 _REFUSED = "Authorization is missing or wrong"
 

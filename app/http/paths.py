@@ -14,7 +14,7 @@ _NO_USERS = frozenset({"detect", "login", "logout", "signup"})
 _PARAMETER = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 _PLAIN_PARAMETER = re.compile(r"\{(\w+)\}")
 _ANY_CHARACTERS = "[^/]+"
-"""The router's own pattern refuses `{` and `}`, which ids of third parties may contain."""
+"""The router's own pattern refuses `{` and `}`, which ids from third-party platforms may contain."""
 _OWN = "/bp/user/me"
 _PREFIXES = (
     (f"{_OWN}/", f"{SERVER_PATHS}user/{{{USER_ID}}}/"),

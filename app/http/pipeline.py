@@ -42,7 +42,7 @@ SECONDS = HistogramMetric(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 _MAPPED_STATUSES = frozenset({404, 405, 413})
-"""Statuses of aiohttp's exceptions that have an error of ours. Others mean that the request is not valid HTTP."""
+"""Statuses of aiohttp's exceptions that have an error class. Others mean that the request is not valid HTTP."""
 _CLIENT_GONE = 499
 """Only for the access log: the client has disconnected and receives no response."""
 _REST_S = 10

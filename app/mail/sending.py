@@ -1,4 +1,4 @@
-"""The job that sends a mail by the first account that accepts it."""
+"""The job that sends an email by the first account that accepts it."""
 
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -26,7 +26,7 @@ _MAILS = Capability[SmtpOptions, SmtpClient]("mail").by(SmtpClient)
 
 
 async def send_mail(services: Services, job: SendMail) -> None:
-    """Send a mail, unless its code has expired. The accounts are tried in order; if all fail, the job fails."""
+    """Send an email, unless its code has expired. The accounts are tried in order; if all fail, the job fails."""
     bound = log.bind(app_id=job.app_id, mail_id=job.mail_id)
     if job.expires_s is not None and services.clock.now(job.app_id).timestamp() >= job.expires_s:
         bound.warning("mail.expired")
@@ -67,7 +67,7 @@ def _message(
 ) -> EmailMessage:
     sender = content.sender or config.from_
     if sender is None:
-        raise ConfigInvalid(f"mail_accounts {name}: from is required, because the mail names no sender")
+        raise ConfigInvalid(f"mail_accounts {name}: from is required, because the email names no sender")
     mail = Mail(
         mail_id=job.mail_id,
         sender=sender,

@@ -1,4 +1,4 @@
-"""Kind `email`: the email addresses of users, and the mails by which they are proven and changed (§4.7)."""
+"""Kind `email`: the email addresses of users, and the emails by which they are proven and changed (§4.7)."""
 
 from typing import Annotated, Any
 
@@ -28,14 +28,14 @@ def _one_line(subject: str) -> str:
 
 
 class Template(Model):
-    """A mail. `{{.Name}}` stands for the variable `Name`, and `{{.CustomVariables.key}}` for one of the request."""
+    """An email. `{{.Name}}` stands for the variable `Name`, `{{.CustomVariables.key}}` for one of the request."""
 
     subject: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
     """The subject, on one line."""
     text: str = Field(min_length=1, max_length=64 * 1024)
     """The part in plain text."""
     html: str = Field(default="", max_length=256 * 1024)
-    """The part in HTML, in which the values of variables are escaped. Without it, the mail has only its text."""
+    """The part in HTML, in which the values of variables are escaped. Without it, the email has only its text."""
 
 
 def _by_language(value: Any) -> Any:
@@ -86,13 +86,13 @@ class Email(Model):
     reset_s: int = Field(default=3600, ge=1, le=DAY_S)
     """Seconds for which a link to a new password can be used."""
     mail_accounts: Annotated[list[str], Ref("mail_accounts"), Field(max_length=10)] = Field(default_factory=list)
-    """The accounts that send the mails. They are tried in this order."""
+    """The accounts that send the emails. They are tried in this order."""
     from_: Sender | None = Field(default=None, alias="from")
-    """The sender of the mails. Default: that of the account."""
+    """The sender of the emails. Default: that of the account."""
     color: Annotated[str, Matches(r"^#[0-9a-fA-F]{6}$", "must be a colour such as #1f6feb")] = "#1f6feb"
     """The colour of the buttons on this server's pages."""
     templates: Templates = Templates()
-    """Mails that replace the built-in ones."""
+    """Emails that replace the built-in ones."""
 
 
 EMAIL = ConfigKind("email", "Email addresses of users", Email, singleton=True)

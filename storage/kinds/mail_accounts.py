@@ -45,9 +45,9 @@ class MailAccount(CallLimits):
     password: SecretStr | None = None
     """The password of the login."""
     from_: Sender | None = Field(default=None, alias="from")
-    """The sender of mails whose own config names none."""
+    """The sender of emails whose own config names none."""
     per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
-    """How many mails may be sent by it per minute. Further ones go to the next account, or wait."""
+    """How many emails may be sent by it per minute. Further ones go to the next account, or wait."""
 
     @model_validator(mode="after")
     def _has_password(self) -> Self:

@@ -76,7 +76,7 @@ class SignIn(CallLimits):
     public_key: _Pem = ""
     """The platform's public key in PEM format, for platforms that sign their responses."""
     require_nonce: bool = False
-    """Whether id tokens must contain the `nonce` that is sent beside them."""
+    """Whether id tokens must contain the `nonce` that is sent with them."""
     prefer_unionid: bool = False
     """WeChat: whether identities are those of your open platform account, if it has one, and not of one app."""
     fetch_profile: bool = True
@@ -98,6 +98,6 @@ PLATFORMS = (
     "android_games_service",
     "ios_games_service",
 )
-"""The ids of platforms whose identities are those of third parties."""
+"""The ids of the third-party platforms."""
 
 SIGN_IN = ConfigKind("sign_in", "Sign-in platform", SignIn, names=PLATFORMS)

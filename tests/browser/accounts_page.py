@@ -106,7 +106,7 @@ class AccountsPage:
         await self.flow.get_by_role("combobox", name="What happens").select_option(fault)
 
     async def use_code(self, to: str, *, title: str = "Mails") -> None:
-        """Wait for a mail or a message with a code, and press the button that fills it in."""
+        """Wait for an email or a message with a code, and press the button that fills it in."""
         inbox = self.flow.get_by_role("region", name=f"{title} to {to}")
         await inbox.get_by_role("button", name="Use").first.click()
 

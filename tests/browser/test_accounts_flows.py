@@ -1,4 +1,4 @@
-"""The flows of email addresses and of the current user on the accounts page, and the pages of mails."""
+"""The flows of email addresses and of the current user on the accounts page, and the pages of emails."""
 
 import re
 

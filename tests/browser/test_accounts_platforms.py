@@ -26,7 +26,7 @@ async def log_in_with_device(accounts: AccountsPage) -> None:
 
 
 async def sign_up_with_name(accounts: AccountsPage) -> None:
-    """Become a user who can log in without any identity at a third party."""
+    """Become a user who can log in without any third-party identity."""
     await accounts.go("name_password")
     await accounts.press("Sign up", "a new user")
 

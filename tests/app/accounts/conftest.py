@@ -1,4 +1,4 @@
-"""A server of the module that receives its own mails."""
+"""A server of the module that receives its own emails."""
 
 from collections.abc import AsyncIterator
 

@@ -23,7 +23,7 @@ class Caller:
     """The parameters of the path."""
     session: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
-    """Headers of the call beside those that authenticate it."""
+    """Headers of the call in addition to those that authenticate it."""
 
     async def be_new_user(self) -> str:
         self.values["user_id"], self.session = await new_user(self.box.server)

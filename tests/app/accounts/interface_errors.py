@@ -121,7 +121,7 @@ IMPOSSIBLE = {
         for each in LISTED
         if "502 gateway" in each.errors and each.name not in _CALLS_PLATFORMS
     },
-    # What can be bound is proven by a third party, whose refusal is `account.sp_auth_failed`.
+    # What can be bound is proven by a third-party platform, whose refusal is `account.sp_auth_failed`.
     ("bind", "400 account.auth_failed"): "account.auth_failed",
     # No area restricts it yet.
     ("deactivate", "400 operation_not_allowed"): "operation_not_allowed",

@@ -29,7 +29,7 @@ def new_address() -> str:
 
 
 class Mailbox:
-    """Calls of a client, and the mails that it gets."""
+    """Calls of a client, and the emails that it gets."""
 
     def __init__(self, server: Server) -> None:
         self.server = server

@@ -1,4 +1,4 @@
-"""The link "this was not me" of mails about an account: what its page says, and what it does."""
+"""The link "this was not me" of emails about an account: what its page says, and what it does."""
 
 import re
 from typing import Any
@@ -38,7 +38,7 @@ async def change(box: Mailbox, session: Session, new: str) -> None:
 
 
 async def say_not_me(box: Mailbox, mail: dict[str, Any], **headers: str) -> tuple[str, str]:
-    """Open the link in a mail and press its button. Return the texts of both pages."""
+    """Open the link in an email and press its button. Return the texts of both pages."""
     url = next(link_in(mail, nth=nth) for nth in (0, 1) if "/account/not-me" in link_in(mail, nth=nth))
     async with box.server.http.get(url, headers=headers) as response:
         assert (response.status, response.content_type) == (200, "text/html")

@@ -1,4 +1,4 @@
-"""Logins and binds at third parties, which the sandbox emulates (§2.2, §4.1, §4.5)."""
+"""Logins and binds with third-party platforms, which the sandbox emulates (§2.2, §4.1, §4.5)."""
 
 import asyncio
 import time

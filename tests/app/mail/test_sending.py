@@ -1,4 +1,4 @@
-"""The job that sends a mail, and the local inbox that keeps mails in development."""
+"""The job that sends an email, and the local inbox that keeps emails in development."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
