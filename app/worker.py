@@ -222,6 +222,9 @@ async def _run_until_cancelled(worker: Worker) -> None:
         task.cancel()
         await running.end_within(_STOP_S + _LAST_WRITES_S)
     task.result()
+    if not stopping():
+        # It stops by itself, and reports only to its own log, if it can neither listen nor store its heartbeat.
+        raise ConnectorException("the connections to the database were lost")
 
 
 @asynccontextmanager

@@ -4,8 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -37,6 +40,10 @@ class Note(Job):
     text: str
 
 
+NEW_YEAR = Schedule("0 0 1 1 *", Note(text="new year"))
+"""A worker without any schedule does not watch its own tasks."""
+
+
 class Notes:
     """Handles `Note`: records the texts, and raises an error in the next `failures` calls."""
 
@@ -66,9 +73,9 @@ def notes() -> Notes:
 
 
 @asynccontextmanager
-async def worker(services: Services, notes: Notes, **options: Any) -> AsyncIterator[None]:
+async def worker(services: Services, notes: Notes, *, poll_s: float = 0.05, **options: Any) -> AsyncIterator[None]:
     async with background(
-        run_jobs(services, jobs=[JobRow(Note, notes.handle)], schedules=(), poll_s=0.05, **options)
+        run_jobs(services, jobs=[JobRow(Note, notes.handle)], schedules=[NEW_YEAR], poll_s=poll_s, **options)
     ):
         yield
 
@@ -186,6 +193,33 @@ async def test_worker_continues_after_the_database_has_closed_its_connections(
                 "select pg_terminate_backend(pid) from pg_stat_activity "
                 "where datname = current_database() and pid <> pg_backend_pid() and query like '%procrastinate%'"
             )
+        await add(services, "after")
+        await notes.reach(2)
+    assert notes.texts == ["before", "after"]
+
+
+async def test_worker_continues_after_the_database_was_unavailable(
+    services: Services, notes: Notes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = services.settings.database_url
+    [folder] = parse_qs(urlsplit(url).query)["host"]
+    linked = tmp_path / "postgres"
+    linked.symlink_to(folder)
+    settings = replace(
+        services.settings, database_url=f"{url.replace(folder, str(linked))}&application_name=worker"
+    )
+    async with worker(replace(services, settings=settings), notes, poll_s=60):
+        await add(services, "before")
+        await notes.reach(1)
+        await until(lambda: jobs_are(services, 0))
+        linked.unlink()
+        async with services.database.connection() as conn:
+            await conn.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'worker'"
+            )
+        # It stops when a task of its own fails, and can report that to a database that is available again.
+        await until(lambda: "side_task_failed" in {getattr(each, "action", "") for each in caplog.records})
+        linked.symlink_to(folder)
         await add(services, "after")
         await notes.reach(2)
     assert notes.texts == ["before", "after"]
