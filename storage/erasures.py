@@ -38,9 +38,17 @@ DELETED: Mapping[str, str] = {
     "login_failures": """
         delete from login_failures where failure_id in (
             select failure_id from login_failures where app_id = $1 and uid = $2
-            union select failure_id from login_failures failure join identities i on i.app_id = $1 and i.uid = $2
-            and failure.app_id = $1 and failure.social_id = i.social_id
-            and failure.platform in (i.platform, i.platform || '_password', i.platform || '_code'))""",
+            union select failure_id from login_failures failure join (
+                select platform, social_id from identities where app_id = $1 and uid = $2
+                union select 'email', address from (
+                    select address from pending_emails where app_id = $1 and uid = $2
+                    union select address from earlier_emails where app_id = $1 and uid = $2) unbound
+                where not exists (
+                    select from identities i
+                    where i.app_id = $1 and i.platform = 'email' and i.social_id = address and i.uid <> $2)) own
+            on failure.social_id = own.social_id
+            and failure.platform in (own.platform, own.platform || '_password', own.platform || '_code')
+            where failure.app_id = $1)""",
     "pending_emails": "delete from pending_emails where app_id = $1 and uid = $2",
     "earlier_emails": "delete from earlier_emails where app_id = $1 and uid = $2",
     "passwords": "delete from passwords where app_id = $1 and uid = $2",

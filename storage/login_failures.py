@@ -18,7 +18,7 @@ class LoginFailure:
     """`login`, `signup`, `bind` or `reauthorize`."""
     platform: str
     social_id: str
-    """The id that the client claims or has proven, as far as it is known."""
+    """The id that the client claims or has proven, as far as it is known, in the form that identities have."""
     uid: str | None
     error_type: str
     steps: list[dict[str, Any]]

@@ -1,6 +1,7 @@
 """The endpoints that bind third-party identities to a user, and unbind them (§4.5)."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from app.accounts.email_mails import notify
 from app.accounts.email_texts import language_of
@@ -8,7 +9,7 @@ from app.accounts.entry import issue_bp_auth, store_verified
 from app.accounts.errors import AccountNotFound, IdentityLinked, IdentityNotFound, PlatformLinked
 from app.accounts.infos import Identifier, SocialNetworkInfo
 from app.accounts.login_methods import unlink
-from app.accounts.platforms import PLATFORMS, PlatformBody, claimed_id, platform_of
+from app.accounts.platforms import PLATFORMS, PlatformBody, platform_of
 from app.accounts.proofs import Proven
 from app.accounts.sign_in import third_party
 from app.accounts.trace import Trace
@@ -53,7 +54,7 @@ async def bind(call: Call, body: Body[PlatformBody]) -> BindReply:
     platform, info = platform_of(body)
     if not PLATFORMS[platform].third_party:
         raise InvalidParameter(f"{platform} cannot be bound")
-    async with Trace(call, "bind", platform, claimed=claimed_id(info)) as trace:
+    async with Trace(call, "bind", platform, claimed=partial(PLATFORMS[platform].claimed, call, info)) as trace:
         proven = await PLATFORMS[platform].prove(call, info)
         trace.identify(proven.identity)
         link, made = await _link(call, proven)
@@ -114,10 +115,11 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
     async with call.services.database.connection() as conn:
         if await identities.find(conn, identity, uid=uid) is None:
             raise _not_found(path)
-    async with Trace(call, "reauthorize", path.platform, claimed=path.id) as trace:
+    async with Trace(call, "reauthorize", path.platform) as trace:
+        trace.identify(identity)
         proven = await third_party(_REAUTHORIZED)(call, body.social_network_a)
         if proven.identity != identity:
-            trace.add("the proof is of another identity", seen=proven.identity.social_id, allowed=path.id)
+            trace.add("the proof is of another identity", seen="another one", allowed="the one that is renewed")
             raise ProofRefused
     async with call.services.database.transaction() as conn:
         await users.lock(conn, call.app_id, uid)

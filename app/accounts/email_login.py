@@ -122,6 +122,11 @@ async def detect(call: Call, body: Body[DetectBody]) -> DetectReply:
     return DetectReply(email_data=EmailData(exists=exists))
 
 
+def claimed_address(call: Call, info: EmailPassword | EmailCode) -> str:
+    """Return the normalised address of a login, or an empty string if it is none."""
+    return normalised(info.email, development=call.services.settings.development) or ""
+
+
 async def prove_email_password(call: Call, info: EmailPassword) -> Proven:
     """Check an address and a password."""
     login_config(call)

@@ -1,7 +1,9 @@
 """The login endpoint: creates a session for the user of a platform identity (§4.1)."""
 
+from functools import partial
+
 from app.accounts.entry import enter
-from app.accounts.platforms import PLATFORMS, PlatformBody, claimed_id, platform_of
+from app.accounts.platforms import PLATFORMS, PlatformBody, platform_of
 from app.accounts.trace import Trace
 from app.accounts.views import LoginReply, bp_auth_view, user_view
 from app.http.endpoint import Call
@@ -18,7 +20,7 @@ async def login(call: Call, body: Body[PlatformBody]) -> LoginReply:
     platform, info = platform_of(body)
     if body.device and body.login_device_id not in {None, body.device.id}:
         raise InvalidParameter("login_device_id must equal device.id")
-    async with Trace(call, "login", platform, claimed=claimed_id(info)) as trace:
+    async with Trace(call, "login", platform, claimed=partial(PLATFORMS[platform].claimed, call, info)) as trace:
         proven = await PLATFORMS[platform].prove(call, info)
         trace.identify(proven.identity)
         entry = await enter(call, proven, body)

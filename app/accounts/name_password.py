@@ -44,6 +44,16 @@ def check_name(name: str) -> None:
         raise InvalidParameter("name_password.name must contain only letters, digits, '.', '_' and '-'")
 
 
+def claimed_name(_call: Call, info: NamePassword) -> str:
+    """Return the folded name of a login, or an empty string if no user can have it."""
+    name = folded(info.name)
+    try:
+        check_name(name)
+    except InvalidParameter:
+        return ""
+    return name
+
+
 async def prove_name_password(call: Call, info: NamePassword) -> Proven:
     """Check a name and a password. A name that no user can have gets the same error as an unknown one."""
     return await prove_by_password(call, Identity(call.app_id, PLATFORM, folded(info.name)), info.password)

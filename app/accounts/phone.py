@@ -52,6 +52,14 @@ def e164(number: str, *, field: str) -> str:
     raise InvalidParameter(f"{field} must be a phone number with its country code, such as +4915112345678")
 
 
+def claimed_number(_call: Call, info: PhoneCode) -> str:
+    """Return the number that a login names, or an empty string if it cannot be one."""
+    try:
+        return e164(info.phone_number, field="phone.phone_number")
+    except InvalidParameter:
+        return ""
+
+
 async def send_phone_verify_code(call: Call, body: Body[PhoneCodeRequest]) -> None:
     """Send a code to a phone number.
 

@@ -1,9 +1,16 @@
 """The sign-in platforms (§2.2): one field of `Platforms` and one row of `PLATFORMS` for each."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from app.accounts.email_login import EmailCode, EmailPassword, prove_email_code, prove_email_password
+from app.accounts.email_login import (
+    EmailCode,
+    EmailPassword,
+    claimed_address,
+    prove_email_code,
+    prove_email_password,
+)
 from app.accounts.infos import (
     AccessTokenInfo,
     Anonymity,
@@ -18,10 +25,11 @@ from app.accounts.infos import (
     SocialNetworkInfo,
     SoftwareVendorInfo,
 )
-from app.accounts.name_password import NamePassword, prove_name_password
-from app.accounts.phone import PhoneCode, prove_phone
+from app.accounts.name_password import NamePassword, claimed_name, prove_name_password
+from app.accounts.phone import PhoneCode, claimed_number, prove_phone
 from app.accounts.proofs import Prove, local, prove_bp_auth
 from app.accounts.sign_in import third_party
+from app.http.endpoint import Call
 from storage.kinds.sign_in import PLATFORMS as THIRD_PARTIES
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
@@ -57,10 +65,27 @@ class PlatformBody(Platforms, Identifiers):
     """One platform and the identifier block, as in logins and binds."""
 
 
+_CLAIMED = ("team_player_id", "player_id", "open_id", "id")
+
+
+def _no_id(_call: Call, _info: object) -> str:
+    return ""
+
+
+def _sent_id(_call: Call, info: object) -> str:
+    """Return the id at a third party that a client sends beside its proof."""
+    found = (getattr(info, name, None) for name in _CLAIMED)
+    claimed = next((value for value in found if isinstance(value, str) and value), "")
+    return claimed if claimed.isprintable() else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Platform:
     prove: Prove
     """Checks the value of the platform in a request."""
+    claimed: Callable[[Call, Any], str] = _no_id
+    """Returns the id that this value names, in the form that identities have. Empty: it names none that a user
+    can have, or one that is secret."""
     third_party: bool = False
     """Whether its identities are shown as social accounts and can be bound. They are a way to log in."""
 
@@ -68,11 +93,11 @@ class Platform:
 PLATFORMS: dict[str, Platform] = {
     "anonymity": Platform(local("anonymity")),
     "device": Platform(local("device")),
-    **{name: Platform(third_party(name), third_party=True) for name in THIRD_PARTIES},
-    "phone": Platform(prove_phone),
-    "name_password": Platform(prove_name_password),
-    "email_password": Platform(prove_email_password),
-    "email_code": Platform(prove_email_code),
+    **{name: Platform(third_party(name), _sent_id, third_party=True) for name in THIRD_PARTIES},
+    "phone": Platform(prove_phone, claimed_number),
+    "name_password": Platform(prove_name_password, claimed_name),
+    "email_password": Platform(prove_email_password, claimed_address),
+    "email_code": Platform(prove_email_code, claimed_address),
     "bp_auth_token": Platform(prove_bp_auth),
 }
 
@@ -86,14 +111,3 @@ def platform_of(body: Platforms) -> tuple[str, Any]:
         raise InvalidParameter(f"a platform is required: one of {', '.join(PLATFORMS)}")
     platform = names[0]
     return platform, getattr(body, platform)
-
-
-_CLAIMED = ("team_player_id", "player_id", "open_id", "email", "phone_number", "name", "id")
-
-
-def claimed_id(info: object) -> str:
-    """Return the id that a client names in the value of a platform, unless it is a secret as a device's id is."""
-    if isinstance(info, Device | Anonymity):
-        return ""
-    found = (getattr(info, name, None) for name in _CLAIMED)
-    return next((value for value in found if isinstance(value, str) and value), "")

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import SecretStr
@@ -13,6 +14,7 @@ from app.accounts.errors import EmailTaken, NameTaken
 from app.accounts.infos import Identifiers
 from app.accounts.name_password import PLATFORM, NamePassword, check_name, folded, shown
 from app.accounts.passwords import check_new
+from app.accounts.platforms import PLATFORMS
 from app.accounts.proofs import Proven
 from app.accounts.trace import Trace
 from app.accounts.views import UserReply, user_view
@@ -75,7 +77,7 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
     The body names exactly one identity with a password. Its user is created and logged in.
     """
     platform, info = _given(body)
-    async with Trace(call, "signup", platform) as trace:
+    async with Trace(call, "signup", platform, claimed=partial(PLATFORMS[platform].claimed, call, info)) as trace:
         new = await SIGN_UPS[platform](call, info)
         trace.identify(new.identity)
         check_new(call, new.password, field=f"{platform}.password")

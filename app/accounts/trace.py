@@ -3,6 +3,7 @@
 The client gets one text for all reasons of a failure. Operators read the trace in the admin API.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -26,16 +27,26 @@ _UNTRACED = (RateLimited, StoreError, Unavailable)
 
 
 class Trace:
-    """The steps of one login or bind. If its block fails, they are stored."""
+    """The steps of one login or bind. If its block fails, they are stored.
 
-    __slots__ = ("_call", "_operation", "_platform", "_social_id", "_steps")
+    Only `social_id` and the id of a user who is logged in say whose failure it is, because the erasure of a user
+    finds its failures by these (`storage/erasures.py`).
+    """
 
-    def __init__(self, call: Call, operation: str, platform: str, *, claimed: str = "") -> None:
-        """`claimed` is the id that the client names, if it is not secret."""
+    __slots__ = ("_call", "_claimed", "_operation", "_platform", "_social_id", "_steps")
+
+    def __init__(
+        self, call: Call, operation: str, platform: str, *, claimed: Callable[[], str] | None = None
+    ) -> None:
+        """`claimed` returns the id that the client names, in the form that identities have, if it is not secret.
+
+        It is called only if the block fails before `identify` was called.
+        """
         self._call = call
         self._operation = operation
         self._platform = platform
-        self._social_id = claimed
+        self._claimed = claimed
+        self._social_id: str | None = None
         self._steps: list[dict[str, Any]] = []
         call.request[_TRACE] = self
 
@@ -59,6 +70,11 @@ class Trace:
         self._platform = identity.platform
         self._social_id = "" if identity.platform in SECRET_IDS else identity.social_id
 
+    def _named(self) -> str:
+        if self._social_id is not None:
+            return self._social_id
+        return "" if self._claimed is None else self._claimed()
+
     async def _store(self, error: ServiceError) -> None:
         call = self._call
         log.info("login.failed", operation=self._operation, platform=self._platform, error_type=error.error_type)
@@ -72,7 +88,7 @@ class Trace:
                 request_id=call.request_id,
                 operation=self._operation,
                 platform=self._platform,
-                social_id=self._social_id,
+                social_id=self._named(),
                 uid=call.caller.user_id,
                 error_type=error.error_type,
                 steps=self._steps,

@@ -21,7 +21,8 @@ class FailureQuery(PageQuery[IdCursor]):
     platform: str | None = None
     """List only failures with this platform."""
     social_id: str | None = None
-    """List only failures with this id at the platform, as far as it is known."""
+    """List only failures with this id at the platform, as far as it is known. An email address and a name are in
+    lower case, and a phone number is like +4915112345678."""
     user_id: str | None = None
     """List only failures of a user who was logged in."""
 

@@ -265,9 +265,13 @@ async def test_an_access_token_is_renewed(server):
     [account] = (await me(server, session))["social_accounts"]
     assert account["access_token"] == again[platform]["access_token"]
 
-    of_another = await proof(server, platform, str(uuid4().int)[:15])
+    another = str(uuid4().int)[:15]
+    of_another = await proof(server, platform, another)
     status, reply = await ask(server, "PUT", path, json=of_another, headers=session)
     assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
+    [failure] = await failures(server, platform=platform, social_id=subject)
+    assert failure["steps"][-2]["seen"] == "another one"
+    assert another not in str(failure)
     status, reply = await ask(server, "PUT", f"{SOCIAL}/{platform}/1", json=again, headers=session)
     assert (status, error_type(reply)) == (404, "item_not_found")
     status, reply = await ask(server, "PUT", f"{SOCIAL}/microblog/{subject}", json=again, headers=session)
