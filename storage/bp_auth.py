@@ -16,6 +16,17 @@ class BpAuth:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class StoredBpAuth:
+    """The row of a token, which may be used or expired."""
+
+    identity: Identity
+    proven: bool
+    """False if only the client says that the identity is its own."""
+    expires_at: datetime
+    used_at: datetime | None
+
+
 _ISSUE = """
 insert into bp_auth_tokens (digest, app_id, platform, social_id, trust, created_at, expires_at)
 values ($1, $2, $3, $4, $5, $6, $7)
@@ -31,20 +42,19 @@ async def issue(conn: Connection, identity: Identity, *, proven: bool, now: date
 
 
 _FIND = """
-select platform, social_id, trust = 'proven' from bp_auth_tokens
-where app_id = $1 and digest = $2 and used_at is null and expires_at > $3
+select app_id, platform, social_id, trust = 'proven', expires_at, used_at from bp_auth_tokens where digest = $1
 """
 
 
-async def identity_of(conn: Connection, app_id: str, *, token: str, now: datetime) -> tuple[Identity, bool] | None:
-    """Return the identity of a token that can be used, and whether it was proven; or `None`."""
+async def find(conn: Connection, token: str) -> StoredBpAuth | None:
+    """Return what is stored of a token, whichever app it is for."""
     if not is_token(token, PREFIX):
         return None
-    row = await conn.fetchrow(_FIND, app_id, digest(token), now)
+    row = await conn.fetchrow(_FIND, digest(token))
     if row is None:
         return None
-    platform, social_id, proven = row
-    return Identity(app_id, platform, social_id), proven
+    *identity, proven, expires_at, used_at = row
+    return StoredBpAuth(Identity(*identity), proven, expires_at, used_at)
 
 
 _USE = """

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from storage.postgres import Connection, Database
 from storage.secrets import Keyring
+from streams.wire.codec import rfc3339
 from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
 
@@ -27,25 +28,36 @@ _NEWEST = 200
 """How many codes of a target are looked at. The rate of sending allows far fewer in a day."""
 
 
-class CodeEmpty(ServiceError):
+class CodeRefused(ServiceError):
+    """A code is not accepted.
+
+    What was `seen`, and what is `allowed` instead, are for the operator's trace. They do not contain the code.
+    """
+
+    status = 400
+
+    def __init__(self, what: str, *, seen: str | None = None, allowed: str | None = None) -> None:
+        super().__init__(what)
+        self.seen = seen
+        self.allowed = allowed
+
+
+class CodeEmpty(CodeRefused):
     """The code is missing or blank."""
 
     error_type = "account.code_empty"
-    status = 400
 
 
-class CodeOutOfDate(ServiceError):
+class CodeOutOfDate(CodeRefused):
     """The code has expired, or a newer one was sent."""
 
     error_type = "account.code_out_of_date"
-    status = 400
 
 
-class CodeInvalid(ServiceError):
+class CodeInvalid(CodeRefused):
     """The code is wrong or was used before, or too many wrong ones were entered."""
 
     error_type = "account.code_invalid"
-    status = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +77,8 @@ PHONE = CodeKind("phone")
 VERIFY_LINK = CodeKind("verify_link", long=True, newest_only=False)
 RESET = CodeKind("password_reset", long=True)
 
-_SHORT = [kind.name for kind in (LOGIN_EMAIL, SIGN_UP_EMAIL, PHONE)]
+_SHORT = (LOGIN_EMAIL, SIGN_UP_EMAIL, PHONE)
+_SHORT_NAMES = [kind.name for kind in _SHORT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +175,29 @@ class Codes:
         given = _without_spaces(code, field)
         digest = self._digest(kind, given, app_id=app_id, target=target)
         async with self._database.transaction() as conn:
-            rows = [_Row(**row) for row in await conn.fetch(_LOCK, app_id, target, _SHORT, now - _DAY, _NEWEST)]
+            rows = [
+                _Row(**row) for row in await conn.fetch(_LOCK, app_id, target, _SHORT_NAMES, now - _DAY, _NEWEST)
+            ]
             newest = next((row for row in rows if row.kind == kind.name), None)
             counts = newest is not None and newest.is_open(now)
             exhausted = newest is not None and newest.tries >= TRIES
-            blocked = counts and (exhausted or sum(row.wrong_tries for row in rows) >= WRONG_PER_DAY)
+            wrong = sum(row.wrong_tries for row in rows)
+            blocked = counts and (exhausted or wrong >= WRONG_PER_DAY)
             if newest is not None and counts and not blocked:
                 await conn.execute(_COUNT, newest.code_id)
         if blocked:
-            raise CodeInvalid(f"{field} is not accepted after too many wrong ones; request a new one later")
+            raise CodeInvalid(
+                f"{field} is not accepted after too many wrong ones; request a new one later",
+                seen=f"all tries of the newest {kind.name} code" if exhausted else f"{wrong} wrong codes in a day",
+                allowed=f"{TRIES} tries of a code, and {WRONG_PER_DAY} wrong codes in a day",
+            )
         for row in rows:
             if row.kind == kind.name and hmac.compare_digest(row.digest, digest):
                 _check_open(row, field=field, now=now, replaced=row is not newest)
                 return RightCode(row.code_id, app_id, target, row.uid, field)
-        raise CodeInvalid(f"{field} is wrong")
+        others = {self._digest(other, given, app_id=app_id, target=target): other.name for other in _SHORT}
+        seen = next((f"a {others[row.digest]} code" for row in rows if row.digest in others), "a wrong code")
+        raise CodeInvalid(f"{field} is wrong", seen=seen, allowed=_allowed(kind, newest, now=now))
 
     async def find(
         self, conn: Connection, kind: CodeKind, *, code: str | None, now: Callable[[str], datetime], field: str
@@ -200,17 +222,28 @@ class Codes:
 def _without_spaces(code: str | None, field: str) -> str:
     given = "".join((code or "").split())
     if not given:
-        raise CodeEmpty(f"{field} is required")
+        raise CodeEmpty(f"{field} is required", seen="no code")
     return given
 
 
 def _check_open(row: _Row, *, field: str, now: datetime, replaced: bool) -> None:
     if row.closed_at is not None:
-        raise CodeInvalid(f"{field} was used or revoked")
+        seen = f"a code that was used or revoked at {rfc3339(row.closed_at)}"
+        raise CodeInvalid(f"{field} was used or revoked", seen=seen)
     if replaced:
-        raise CodeOutOfDate(f"{field} was replaced by a newer one")
+        raise CodeOutOfDate(f"{field} was replaced by a newer one", seen="an older code", allowed="the newest one")
     if not row.is_open(now):
-        raise CodeOutOfDate(f"{field} has expired")
+        raise CodeOutOfDate(f"{field} has expired", seen=f"a code that expired at {rfc3339(row.expires_at)}")
+
+
+def _allowed(kind: CodeKind, newest: _Row | None, *, now: datetime) -> str:
+    if newest is None:
+        return f"none, because no {kind.name} code was sent in the last day"
+    if newest.closed_at is not None:
+        return f"none, because the newest {kind.name} code was used or revoked at {rfc3339(newest.closed_at)}"
+    if not newest.is_open(now):
+        return f"none, because the newest {kind.name} code expired at {rfc3339(newest.expires_at)}"
+    return f"the newest {kind.name} code (try {newest.tries + 1} of {TRIES})"
 
 
 _USE = "update codes set closed_at = $2 where code_id = $1 and closed_at is null returning true"
@@ -219,7 +252,8 @@ _USE = "update codes set closed_at = $2 where code_id = $1 and closed_at is null
 async def use(conn: Connection, code: RightCode, *, now: datetime) -> None:
     """Use up a code, in the transaction of what it permits. Raises `CodeInvalid` if another request was first."""
     if await conn.fetchval(_USE, code.code_id, now) is None:
-        raise CodeInvalid(f"{code.field} was used before")
+        seen = "a code that another request has used meanwhile"
+        raise CodeInvalid(f"{code.field} was used before", seen=seen)
 
 
 _REVOKE = """

@@ -9,10 +9,11 @@ from storage.postgres import Connection
 
 @dataclass(frozen=True, slots=True)
 class PasswordOwner:
-    """A user and the hash of the user's password."""
+    """A user and the hash of the user's password. The hash is `None` if the user has no password."""
 
     uid: str
-    password_hash: str
+    password_hash: str | None
+    changed_at: datetime | None
 
 
 _FIND = "select hash from passwords where app_id = $1 and uid = $2"
@@ -25,14 +26,14 @@ async def find(conn: Connection, app_id: str, uid: str) -> str | None:
 
 
 _OWNER = """
-select uid, hash as password_hash from identities
-join passwords using (app_id, uid) join users using (app_id, uid)
+select uid, hash as password_hash, changed_at from identities
+join users using (app_id, uid) left join passwords using (app_id, uid)
 where app_id = $1 and platform = $2 and social_id = $3 and status <> 'deactivated'
 """
 
 
 async def owner(conn: Connection, identity: Identity) -> PasswordOwner | None:
-    """Return the user of an identity, or `None` if there is no such user or the user has no password."""
+    """Return the user of an identity, or `None` if there is no such user."""
     row = await conn.fetchrow(_OWNER, identity.app_id, identity.platform, identity.social_id)
     return None if row is None else PasswordOwner(**row)
 

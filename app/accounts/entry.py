@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
+from app.accounts import trace
 from app.accounts.errors import AccountAuthFailed
 from app.accounts.first_proof import end_unproven_freeze, first_proof
 from app.accounts.infos import Identifiers
@@ -22,7 +23,7 @@ from storage.postgres import Connection
 from storage.session_tokens import digest, new_token
 from storage.sessions import Client
 from storage.users import User
-from streams.wire.errors import Unavailable
+from streams.wire.errors import RateLimited, Unavailable
 from streams.wire.ids import new_id
 
 _TRIES = 3
@@ -71,6 +72,7 @@ async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
             if (entry := await _enter_known(call, proven, start)) is not None:
                 return entry
             if not proven.creates_user:
+                trace.step(call, "user", seen="the identity was taken from its user meanwhile")
                 raise AccountAuthFailed
             if number == 0:
                 await count_sign_up(call)
@@ -81,7 +83,11 @@ async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
 
 async def count_sign_up(call: Call) -> None:
     """Count a user that is about to be created. Raises `RateLimited`."""
-    await limits.check_address(call.services, call.app_limits, call.request, call.caller, name="signup")
+    try:
+        await limits.check_address(call.services, call.app_limits, call.request, call.caller, name="signup")
+    except RateLimited:
+        trace.rate_exceeded(call, call.request[limits.COUNTS][-1], of="sign-ups")
+        raise
 
 
 async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | None:

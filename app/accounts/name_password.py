@@ -4,6 +4,7 @@ import unicodedata
 
 from pydantic import Field
 
+from app.accounts import trace
 from app.accounts.password_rules import Password
 from app.accounts.passwords import prove_by_password
 from app.accounts.proofs import Proven
@@ -56,4 +57,8 @@ def claimed_name(_call: Call, info: NamePassword) -> str:
 
 async def prove_name_password(call: Call, info: NamePassword) -> Proven:
     """Check a name and a password. A name that no user can have gets the same error as an unknown one."""
+    if not claimed_name(call, info):
+        trace.step(
+            call, "name", seen="one that no user can have", allowed="3 to 64 letters, digits, '.', '_' and '-'"
+        )
     return await prove_by_password(call, Identity(call.app_id, PLATFORM, folded(info.name)), info.password)

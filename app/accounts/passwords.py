@@ -4,7 +4,7 @@ from functools import partial
 
 from pydantic import SecretStr
 
-from app.accounts import throttle
+from app.accounts import throttle, trace
 from app.accounts.email_mails import notify
 from app.accounts.email_texts import language_of
 from app.accounts.errors import AccountAuthFailed
@@ -19,6 +19,7 @@ from storage.identities import Identity
 from storage.kinds.auth import AUTH
 from storage.passwords import PasswordOwner
 from storage.postgres import Connection
+from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 
 
@@ -39,10 +40,23 @@ async def prove_by_password(call: Call, identity: Identity, password: SecretStr)
     guess = await throttle.count_guess(call, f"{identity.platform}:{identity.social_id}", user_of)
     async with call.services.database.connection() as conn:
         owner = await passwords.owner(conn, identity)
-    checked = await _check(call, guess, password, None if owner is None else owner.password_hash)
-    if owner is None or not checked.right:
+    known_hash = None if owner is None else owner.password_hash
+    checked = await _check(call, guess, password, known_hash)
+    if owner is None or known_hash is None or not checked.right:
+        _trace_refused(call, owner)
         raise AccountAuthFailed
-    return Proven(identity, creates_user=False, on_login=partial(_logged_in, call, owner, checked))
+    on_login = partial(_logged_in, call, owner.uid, known_hash=known_hash, checked=checked)
+    return Proven(identity, creates_user=False, on_login=on_login)
+
+
+def _trace_refused(call: Call, owner: PasswordOwner | None) -> None:
+    if owner is None:
+        trace.step(call, "user", seen="no user has this identity", allowed="a user with a password")
+    elif owner.changed_at is None:
+        trace.step(call, "user", seen="a user without a password", allowed="a user with a password")
+    else:
+        allowed = f"the one that was set at {rfc3339(owner.changed_at)}"
+        trace.step(call, "password", seen="another one", allowed=allowed)
 
 
 async def _check(call: Call, guess: throttle.Guess, password: SecretStr, known_hash: str | None) -> Checked:
@@ -56,10 +70,12 @@ async def _check(call: Call, guess: throttle.Guess, password: SecretStr, known_h
     return checked
 
 
-async def _logged_in(call: Call, owner: PasswordOwner, checked: Checked, conn: Connection, uid: str) -> None:
+async def _logged_in(
+    call: Call, owner: str, conn: Connection, uid: str, *, known_hash: str, checked: Checked
+) -> None:
     """Check that the password was not changed since, replace an outdated hash, and remember the network."""
-    known_hash = owner.password_hash
-    if uid != owner.uid or not await passwords.lock(conn, call.app_id, uid, known_hash=known_hash):
+    if uid != owner or not await passwords.lock(conn, call.app_id, uid, known_hash=known_hash):
+        trace.step(call, "password", seen="one that was changed during the login", allowed="the current one")
         raise AccountAuthFailed
     if checked.new_hash is not None:
         await passwords.rehash(conn, call.app_id, uid, old_hash=known_hash, new_hash=checked.new_hash)

@@ -2,17 +2,21 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
+from app.accounts import trace
 from app.accounts.errors import AccountAuthFailed, AnonymousLoginNotAllowed
 from app.accounts.infos import LocalInfo
 from app.http.endpoint import Call
 from storage import bp_auth, codes, emails
+from storage.bp_auth import StoredBpAuth
 from storage.codes import RightCode
 from storage.identities import Identity
 from storage.kinds.auth import AUTH
 from storage.postgres import Connection
+from streams.wire.codec import rfc3339
 from vendors.signin.protocols import VerifiedIdentity
 
 
@@ -44,6 +48,7 @@ It is called before the transaction of the login, and holds no connection while 
 """
 
 _BP_AUTH_REFUSED = "bp_auth_token is unknown, used or expired"
+_BP_AUTH_ALLOWED = "one of this app that is neither used nor expired"
 
 
 def local(platform: str) -> Prove:
@@ -66,14 +71,33 @@ async def prove_bp_auth(call: Call, token: str) -> Proven:
     """Check a `bp_auth_token`. The transaction of the login uses it up."""
     now = call.services.clock.now(call.app_id)
     async with call.services.database.connection() as conn:
-        found = await bp_auth.identity_of(conn, call.app_id, token=token, now=now)
+        found = await bp_auth.find(conn, token)
     if found is None:
-        raise AccountAuthFailed(_BP_AUTH_REFUSED)
-    identity, trusted = found
+        raise _refused(call, "one that is unknown, revoked or deleted after it expired")
+    if found.identity.app_id != call.app_id:
+        raise _refused(call, "one of another app")
+    trace.identify(call, found.identity)
+    _check_usable(call, found, now)
+    identity = found.identity
     by_mail = identity.platform == emails.PLATFORM
-    return Proven(identity, trusted=trusted, receives_mail=by_mail, on_login=partial(_use_bp_auth, token, call))
+    return Proven(
+        identity, trusted=found.proven, receives_mail=by_mail, on_login=partial(_use_bp_auth, token, call)
+    )
+
+
+def _check_usable(call: Call, found: StoredBpAuth, now: datetime) -> None:
+    if found.used_at is not None:
+        raise _refused(call, f"one that was used at {rfc3339(found.used_at)}")
+    if found.expires_at <= now:
+        raise _refused(call, f"one that expired at {rfc3339(found.expires_at)}")
+
+
+def _refused(call: Call, seen: str) -> AccountAuthFailed:
+    """Return the error for a `bp_auth_token`. What was `seen` is for the trace."""
+    trace.step(call, "bp_auth_token", seen=seen, allowed=_BP_AUTH_ALLOWED)
+    return AccountAuthFailed(_BP_AUTH_REFUSED)
 
 
 async def _use_bp_auth(token: str, call: Call, conn: Connection, _uid: str) -> None:
     if not await bp_auth.use(conn, call.app_id, token=token, now=call.services.clock.now(call.app_id)):
-        raise AccountAuthFailed(_BP_AUTH_REFUSED)
+        raise _refused(call, "one that another login has used meanwhile, or that was revoked meanwhile")

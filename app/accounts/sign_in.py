@@ -90,6 +90,8 @@ async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
         rate, app_id=call.app_id, name=_RATE, who=f"proof:{address}", calls=calls
     )
     if calls == 0:
+        if count.wait_s > 0:
+            trace.rate_exceeded(call, count, of="refused proofs")
         count.check()
 
 

@@ -8,6 +8,7 @@ user has not logged in are refused.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from app.accounts import trace
 from app.accounts.errors import TooManyFailedLogins
 from app.http.endpoint import Call
 from app.http.limits import COUNTS, client_network
@@ -52,6 +53,8 @@ async def count_guess(call: Call, account: str, user_of: UserOf) -> Guess:
         counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
     call.request[COUNTS] = (*earlier, *counts)
     if refused := _refused(counts):
+        for count in refused:
+            trace.rate_exceeded(call, count, of="failed logins")
         raise TooManyFailedLogins(retry_after_s=max(count.wait_s for count in refused))
     return Guess(call, buckets, earlier)
 

@@ -14,16 +14,18 @@ from aiohttp import web
 from app.http.endpoint import Call
 from app.http.limits import client_network
 from storage import login_failures
+from storage.codes import CodeRefused
 from storage.identities import SECRET_IDS, Identity
-from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailable
+from storage.limits import Count
+from streams.wire.errors import ServiceError, StoreError, Unavailable
 
 log = structlog.get_logger()
 
 _MAX_STEPS = 30
 _MAX_CHARACTERS = 500
 _RATE = "login_failures"
-_UNTRACED = (RateLimited, StoreError, Unavailable)
-"""Errors that do not depend on the proof."""
+_UNTRACED = (StoreError, Unavailable)
+"""Errors that say nothing about the caller."""
 
 
 class Trace:
@@ -66,7 +68,7 @@ class Trace:
             self._steps.append({name: value for name, value in given.items() if value is not None})
 
     def identify(self, identity: Identity) -> None:
-        """Name the identity that was proven."""
+        """Name the identity that was proven, or that the proof is for."""
         self._platform = identity.platform
         self._social_id = "" if identity.platform in SECRET_IDS else identity.social_id
 
@@ -80,6 +82,8 @@ class Trace:
         log.info("login.failed", operation=self._operation, platform=self._platform, error_type=error.error_type)
         if not await self._may_store():
             return
+        if isinstance(error, CodeRefused):
+            self.add("code", seen=error.seen, allowed=error.allowed)
         self.add("refused", seen=str(error))
         async with call.services.database.connection() as conn:
             await login_failures.add(
@@ -112,10 +116,26 @@ _TRACE: web.RequestKey[Trace] = web.RequestKey("login_trace", Trace)
 
 
 def step(call: Call, name: str, *, seen: object = None, allowed: object = None) -> None:
-    """Add a step to the trace of the call, if it has one. The values must not contain secrets."""
+    """Add a step to the trace of the call, if it has one.
+
+    The values contain neither secrets nor anything that says who the user is.
+    """
     trace = call.request.get(_TRACE)
     if trace is not None:
         trace.add(name, seen=seen, allowed=allowed)
+
+
+def identify(call: Call, identity: Identity) -> None:
+    """Name the identity that the call claims, or has proven, in its trace, if it has one."""
+    trace = call.request.get(_TRACE)
+    if trace is not None:
+        trace.identify(identity)
+
+
+def rate_exceeded(call: Call, count: Count, *, of: str) -> None:
+    """Add the step of a rate of the config kind `limits` that is exceeded. `of` is what it counts."""
+    rate = count.rate
+    step(call, f"rate {count.name}", seen=f"{count.used:.0f} {of}", allowed=f"{rate.count} in {rate.per_s:g} s")
 
 
 def _short(value: object) -> object:

@@ -45,7 +45,8 @@ class FailureRow(Model):
     user_id: str | None = None
     error_type: str
     steps: list[FailureStep]
-    """What was checked, in order. The last step is the one that failed. Secrets are left out."""
+    """What was checked, in order. The last step is the error that the client got. Secrets are left
+    out."""
     failed_at: str
 
 
