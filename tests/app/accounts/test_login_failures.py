@@ -262,6 +262,17 @@ async def test_a_used_token_names_the_identity_that_it_was_for(server):
     assert failure["steps"][0]["step"] == "bp_auth_token"
 
 
+async def test_a_failed_sign_up_is_found_by_the_address(server):
+    await configure(server, "email", sign_up_verification=True)
+    body = {"email_password": {"email": "Zxg@EXAMPLE.com", "password": PASSWORD, "verify_code": "123456"}}
+    status, reply = await ask(server, "POST", "/bp/user/signup", json=body)
+    assert (status, error_type(reply)) == (400, "account.code_invalid")
+    [failure] = await failures(server, social_id=ADDRESS)
+    assert failure["operation"] == "signup"
+    allowed = "none, because no sign_up_email code was sent in the last day"
+    assert failure["steps"][0] == {"step": "code", "seen": "a wrong code", "allowed": allowed}
+
+
 async def test_a_trace_tells_which_request_failed_and_why(server):
     request_id = uuid4().hex
     await login(server, REFUSED, headers={"X-Request-Id": request_id})
