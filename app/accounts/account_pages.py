@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 from aiohttp import web
 from pydantic import Field, SecretStr
 
+from app.accounts.email_mails import send_notice, sends_mails
 from app.accounts.email_reset import find_reset, set_password
 from app.accounts.email_texts import language_of
 from app.accounts.email_verify import verify_page
@@ -116,8 +117,19 @@ async def not_me(call: Call, body: RawBody) -> web.Response:
     except InvalidParameter:
         return broken_page(call)
     async with call.services.database.transaction() as conn:
-        outcome = await refuse_changes(call.services, conn, named)
-    return message_page(call, named.app_id, f"not_me_{outcome}", email=named.address)
+        refusal = await refuse_changes(call.services, conn, named)
+        if refusal.replaced and sends_mails(call.services, named.app_id):
+            await send_notice(
+                call.services,
+                conn,
+                named.app_id,
+                named.uid,
+                "address_restored",
+                to=refusal.replaced,
+                language=language_of(call),
+                with_link=False,
+            )
+    return message_page(call, named.app_id, f"not_me_{refusal.outcome}", email=named.address)
 
 
 def _form(body: bytes, name: str) -> str:

@@ -92,11 +92,23 @@ async def send(
 
 
 async def send_notice(
-    services: Services, conn: Connection, app_id: str, uid: str, event: str, *, to: str, language: str
+    services: Services,
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    event: str,
+    *,
+    to: str,
+    language: str,
+    with_link: bool = True,
 ) -> None:
-    """Store the job that notifies the owner of an address of a change of the account."""
-    link = not_me_link(services, app_id, uid, address=to, frees=False)
-    values = {"Event": event_text(event, language), "NotMeLink": link}
+    """Store the job that notifies the owner of an address of a change of the account.
+
+    `with_link` adds the link "this was not me".
+    """
+    values = {"Event": event_text(event, language)}
+    if with_link:
+        values["NotMeLink"] = not_me_link(services, app_id, uid, address=to, frees=False)
     await send(services, conn, app_id, "notice", to=to, language=language, values=values)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from app.accounts.mail_links import public_link
@@ -67,7 +67,14 @@ def read_token(services: Services, token: str) -> NotMe:
     return NotMe(app_id, uid, address, frees)
 
 
-async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> Outcome:
+class Refusal(NamedTuple):
+    """What the owner of an address has refused. `replaced` is a verified address that the account had until now."""
+
+    outcome: Outcome
+    replaced: str = ""
+
+
+async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> Refusal:
     """End all sessions and the freeze of the account, and revoke its codes and tokens. `conn` is in a transaction.
 
     The password and identities that were bound lately are deleted, so that whoever has changed the account cannot
@@ -84,12 +91,12 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     addresses = await emails.find(conn, app_id, uid)
     relation = await _relation(conn, named, addresses, now=now)
     if relation is None:
-        return "gone"
+        return Refusal("gone")
     await revoke_access(services, conn, app_id, uid, now=now)
     await emails.drop_pending(conn, app_id, uid)
     await freezes.recover(conn, app_id, uid)
     if relation == "earlier" and not await _restored(services, conn, named, replaces=addresses.current, now=now):
-        return "taken"
+        return Refusal("taken")
     if relation != "pending":
         await passwords.delete(conn, app_id, uid)
         if not named.frees:
@@ -97,8 +104,10 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     if named.frees:
         await identities.unlink(conn, identity_of(app_id, address), uid=uid)
     if named.frees or relation == "pending":
-        return "freed"
-    return "restored" if relation == "earlier" else "secured"
+        return Refusal("freed")
+    if relation == "earlier":
+        return Refusal("restored", addresses.current if addresses.verified else "")
+    return Refusal("secured")
 
 
 async def changes_of(services: Services, conn: Connection, named: NotMe) -> list[Change]:

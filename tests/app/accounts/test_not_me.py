@@ -94,6 +94,9 @@ async def test_a_changed_address_is_restored_and_whoever_changed_it_has_nothing_
     user = await me(box.server, own)
     assert (user["uid"], user["email"]) == (uid, {"email_address": address, "verified": True})
 
+    news = await box.mail(last, nth=2)
+    assert "an earlier address was restored" in news["text"]
+    assert "/account/not-me" not in news["text"]
     for nth in (3, 5):  # What the other addresses got: a new password, and a change of the address.
         _, after = await say_not_me(box, await box.mail(others, nth=nth))
         assert "There is nothing to do" in after
