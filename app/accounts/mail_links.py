@@ -1,4 +1,4 @@
-"""Links in mails: they lead to this server, at its public URL (§4.7)."""
+"""Links in emails: they lead to this server, at its public URL (§4.7)."""
 
 import structlog
 

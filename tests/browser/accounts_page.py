@@ -105,7 +105,7 @@ class AccountsPage:
     async def fail_by(self, fault: str) -> None:
         await self.flow.get_by_role("combobox", name="What happens").select_option(fault)
 
-    async def use_code(self, to: str, *, title: str = "Mails") -> None:
+    async def use_code(self, to: str, *, title: str = "Emails") -> None:
         """Wait for an email or a message with a code, and press the button that fills it in."""
         inbox = self.flow.get_by_role("region", name=f"{title} to {to}")
         await inbox.get_by_role("button", name="Use").first.click()

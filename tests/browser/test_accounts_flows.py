@@ -111,7 +111,7 @@ async def test_an_address_of_another_user_leads_to_that_user(accounts: AccountsP
     await accounts.press("Log in", "a new user")
     await accounts.go("email")
     await accounts.press("Send a code", "Code sent to")
-    inbox = accounts.flow.get_by_role("region", name=f"Mails to {email}")
+    inbox = accounts.flow.get_by_role("region", name=f"Emails to {email}")
     await expect(inbox.get_by_role("article")).to_have_count(2)
     await accounts.use_code(email)
     accounts.faults.expected.append(REFUSED)
@@ -183,10 +183,10 @@ async def test_a_profile_that_is_fetched_after_the_login_is_shown(accounts: Acco
 
 async def test_the_page_of_mails_links_back(accounts: AccountsPage) -> None:
     email = await sign_up(accounts)
-    await accounts.page.get_by_role("link", name="Mails").click()
+    await accounts.page.get_by_role("link", name="Emails").click()
     await accounts.page.get_by_label("Recipient").fill(email)
     await accounts.page.get_by_role("button", name="Show").click()
-    await expect(accounts.page.get_by_role("heading", level=1)).to_have_text(f"Mails to {email}")
+    await expect(accounts.page.get_by_role("heading", level=1)).to_have_text(f"Emails to {email}")
     await check_accessibility(accounts.page)
     await accounts.page.screenshot(path=SCREENSHOTS / "mails.png")
     await accounts.page.get_by_role("link", name="Accounts").click()

@@ -99,7 +99,7 @@ async def test_a_user_signs_up_and_logs_in(accounts: AccountsPage, platform: str
 
 @pytest.mark.parametrize(
     ("platform", "label", "title"),
-    [("email_code", "Email address", "Mails"), ("phone", "Phone number", "Messages")],
+    [("email_code", "Email address", "Emails"), ("phone", "Phone number", "Messages")],
 )
 async def test_a_code_logs_in_a_new_and_then_a_known_user(
     accounts: AccountsPage, platform: str, label: str, title: str

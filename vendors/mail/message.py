@@ -1,4 +1,4 @@
-"""Builds mails: headers, a part with text, and one with HTML."""
+"""Builds emails: headers, a part with text, and one with HTML."""
 
 from dataclasses import dataclass
 from datetime import datetime

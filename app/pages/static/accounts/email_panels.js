@@ -2,7 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { Action, Field, Result, SignUp, Step } from "./fields.js";
-import { Mails } from "./inbox.js";
+import { Emails } from "./inbox.js";
 
 const CLIENT = "website";
 
@@ -42,7 +42,7 @@ export function EmailPassword({ accounts }) {
       </div>
     <//>
     <${Result} accounts=${accounts} />
-    <${Mails} accounts=${accounts} to=${email} code="random_code" />
+    <${Emails} accounts=${accounts} to=${email} code="random_code" />
     <${Step} title="Set a new password">
       <${Field} accounts=${accounts} name="random_code" label="Code from the mail" hint="The link in the mail leads to a page that does the same." />
       <${Field} accounts=${accounts} name="new_password" label="New password" />
@@ -91,7 +91,7 @@ export function EmailCode({ accounts }) {
       </div>
     <//>
     <${Result} accounts=${accounts} />
-    <${Mails} accounts=${accounts} to=${email} code="email_code" />
+    <${Emails} accounts=${accounts} to=${email} code="email_code" />
   `;
 }
 
@@ -126,6 +126,6 @@ export function OwnEmail({ accounts }) {
       </div>
     <//>
     <${Result} accounts=${accounts} />
-    <${Mails} accounts=${accounts} to=${email} code="email_code" />
+    <${Emails} accounts=${accounts} to=${email} code="email_code" />
   `;
 }

@@ -1,4 +1,4 @@
-// The mails and text messages that the sandbox has received, with their codes and links.
+// The emails and text messages that the sandbox has received, with their codes and links.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 
@@ -13,13 +13,13 @@ const PAGES = [
   [/\/account\/not-me\?/, "This was not me"],
 ];
 
-/** The mails to an address. `code` is the field into which the code of a mail is written. */
-export function Mails({ accounts, to, code }) {
+/** The emails to an address. `code` is the field into which the code of an email is written. */
+export function Emails({ accounts, to, code }) {
   const found = useNewest(accounts, to, async (path) => {
     const response = await fetch(`/dev/mail?${path}`, { headers: { Accept: "application/json" } });
     return response.ok ? response.json() : [];
   });
-  return html`<${Inbox} accounts=${accounts} title=${`Mails to ${to}`} found=${found} code=${code} />`;
+  return html`<${Inbox} accounts=${accounts} title=${`Emails to ${to}`} found=${found} code=${code} />`;
 }
 
 /** The text messages to a phone number. */

@@ -43,7 +43,7 @@ function App() {
       <h1>Accounts</h1>
       <p>
         <a href="/">Talk</a>
-        <a href="/dev/mail">Mails</a>
+        <a href="/dev/mail">Emails</a>
         ${reference && html`<a href=${reference.href}>API reference</a>`}
       </p>
     </header>
