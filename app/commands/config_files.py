@@ -24,6 +24,7 @@ _SECRETS_COMMENT = """\
 # To set one from the environment, write {{env: NAME}}. A secret that is absent keeps its stored value.
 """
 
+_MAX_DEPTH = 100
 _MERGE = "tag:yaml.org,2002:merge"
 _MAX_BYTES = 1024 * 1024
 
@@ -130,8 +131,6 @@ def _config_file(path: Path, inside: Path) -> ConfigFile:
         raise InvalidParameter(f"{inside}: {_yaml_fault(error)}") from None
     except (ValueError, TypeError) as error:
         raise InvalidParameter(f"{inside}: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise InvalidParameter(f"{inside}: it is nested too deeply") from None
     except InvalidParameter as error:
         error.prefix(str(inside))
         raise
@@ -152,22 +151,26 @@ def _loaded(path: Path) -> Any:
         raw = file.read(_MAX_BYTES + 1)
     if len(raw) > _MAX_BYTES:
         raise InvalidParameter(f"it is larger than {_MAX_BYTES} bytes")
-    return yaml.load(raw.decode(), Loader=_Loader)  # noqa: S506 - derived from SafeLoader
+    text = raw.decode()
+    _check_events(text)
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 - derived from CSafeLoader
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses features of YAML by which a value differs from what its text shows.
-
-    A small file could use anchors and aliases for a huge or recursive value. Merge keys, and keys that are given
-    twice, silently override other values.
-    """
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
+def _check_events(text: str) -> None:
+    """Refuse a file before its value is built: with anchors and aliases, a small one could have a huge value."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
         if getattr(event, "anchor", None) is not None:
+            assert event.start_mark is not None, "the parser marks where events start"
             line = event.start_mark.line + 1
             raise InvalidParameter(f"line {line}: anchors (`&name`) and aliases (`*name`) are not supported")
-        return super().compose_node(parent, index)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise InvalidParameter("it is nested too deeply")
+
+
+class _Loader(yaml.CSafeLoader):
+    """Refuses merge keys, and keys that are given twice, because they silently override other values."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         names = set()

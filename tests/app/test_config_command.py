@@ -124,7 +124,7 @@ async def test_a_dry_run_reports_changes_and_writes_nothing(configs, folder):
         (
             "default/speech/bad.yaml",
             "account: [",
-            "bad.yaml: line 1, column 11: while parsing a flow node",
+            "bad.yaml: line 2, column 1: while parsing a flow node",
         ),
         ("default/speech/bad.yaml", "- a", "default/speech/bad.yaml: value must be an object"),
         ("default/speech/bad.yaml", "account: a\nwhat: 1", "default/speech/bad.yaml: what is not a field"),
