@@ -212,12 +212,19 @@ async def test_the_sdk_of_the_vendor_gets_the_same_times(call: Open, sandbox: Ru
         speaking = client.text_to_speech
         lines = [line async for line in speaking.stream_with_timestamps(VOICE, **requested())]
         whole = await speaking.convert_with_timestamps(VOICE, **requested())
+        thrice = requested() | {"text": 3 * TEXT}
+        longer = [line async for line in speaking.stream_with_timestamps(VOICE, **thrice)]
 
     assert b"".join(b64decode(line.audio_base_64) for line in lines) == ours.audio
     assert b64decode(whole.audio_base_64) == ours.audio
     assert whole.alignment is not None
     reported = [letter for line in lines if line.alignment for letter in line.alignment.characters]
     assert "".join(reported) == "".join(whole.alignment.characters) == TEXT
+    end_s = 0.0
+    for line in longer:
+        begin_s, end_s = end_s, end_s + len(b64decode(line.audio_base_64)) / 48_000
+        begins = line.alignment.character_start_times_seconds if line.alignment else []
+        assert all(begin_s <= at < end_s for at in begins)
 
 
 @SDK

@@ -101,7 +101,7 @@ class _Speech:
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield pieces of audio with the characters that begin in them."""
         audio = list(pieces(self.audio, self.whole_ms))
-        each_ms = self.whole_ms / len(audio)
+        each_ms = self.whole_ms * len(audio[0]) / len(self.audio)  # The last one may be shorter.
         characters = timed_characters(self.text, self.whole_ms)
         for number, piece in enumerate(audio, 1):
             begun = [character for character in characters if number - 1 <= character.begin_ms / each_ms < number]
