@@ -61,7 +61,7 @@ async def test_only_the_owner_can_read_the_file_of_tokens(server: Server, tmp_pa
     ("arguments", "message"),
     [
         (("make", "1", "--app", "none"), "app none does not exist"),
-        (("make", "1", "--out", "/none/users"), "No such file or directory"),
+        (("make", "1", "--out", "/none/users"), "/none/users: no such file or directory"),
     ],
 )
 async def test_users_that_cannot_be_created_are_reported(server: Server, arguments, message):
