@@ -30,11 +30,25 @@ Provider = Literal[
 
 SANDBOX = "{sandbox}"
 """Stands in a URL for the address of the sandbox, which only development servers have."""
+_BEGIN = r"^(https?://[^\s/?#]+|\{sandbox\})"
+_URL = "must be a URL that begins with http://, https:// or {sandbox}"
 SandboxUrl = Annotated[
     str,
     Field(max_length=2048),
-    Matches(r"^(https?://|\{sandbox\}).+", "must be a URL that begins with http://, https:// or {sandbox}"),
+    Matches(rf"{_BEGIN}([/?][^\s#]*)?$", f"{_URL}, without spaces and without a fragment"),
 ]
+_BaseUrl = Annotated[
+    str,
+    Field(max_length=2048),
+    Matches(rf"{_BEGIN}(/[^\s?#]*)?$", f"{_URL}, without spaces, a query or a fragment"),
+]
+"""A URL to which paths are appended."""
+_Host = Annotated[
+    str,
+    Field(max_length=253),
+    Matches(r"^[a-z0-9.-]+$", "must be a host name in lower case, without a port"),
+]
+"""A host with which those in URLs of clients are compared as text."""
 _Id = Annotated[str, Field(min_length=1, max_length=512)]
 _Pem = Annotated[str, Field(max_length=16 * 1024)]
 
@@ -51,7 +65,7 @@ class SignIn(CallLimits):
     """The accepted issuers of id tokens. Default: those of the platform."""
     jwks_url: SandboxUrl | None = None
     """Where the platform publishes the keys of its id tokens. Default: the platform's own address."""
-    base_url: SandboxUrl | None = None
+    base_url: _BaseUrl | None = None
     """Replaces the hosts of the platform. Default: the platform's own."""
     client_id: str = Field(default="", max_length=512)
     """The id with which we call the platform. `audiences` must contain it if codes are exchanged."""
@@ -69,7 +83,7 @@ class SignIn(CallLimits):
     """The bundle ids of our apps, for `ios_games_service`."""
     skip_signature_verify: bool = False
     """Whether `ios_games_service` trusts the player id that the client names, without a signature."""
-    key_hosts: list[_Id] = Field(default_factory=list, max_length=20)
+    key_hosts: list[_Host] = Field(default_factory=list, max_length=20)
     """The hosts from which keys of `ios_games_service` are fetched. Default: the platform's own."""
     key_roots: list[_Pem] = Field(default_factory=list, max_length=20)
     """Root certificates in PEM format that replace the bundled ones, for `ios_games_service`."""

@@ -46,7 +46,19 @@ def template(text: str, **more: str) -> dict[str, str]:
 
 SIGN_IN = [
     ("microblog", {"provider": "fax"}, "provider must be one of"),
-    ("microblog", {**OURS, "base_url": "ftp://host"}, "base_url must be a URL that begins with http://"),
+    *(
+        ("microblog", {**OURS, "base_url": url}, "base_url must be a URL that begins with http://")
+        for url in ("ftp://host", "http://x/ y", "http://x/\n", "http:///path", "http://x?a=b", "http://x/#a")
+    ),
+    ("microblog", {**OURS, "jwks_url": "http://x/keys a"}, "jwks_url must be a URL that begins with http://"),
+    *(
+        (
+            "ios_games_service",
+            {"key_hosts": ["keys.example", host]},
+            "key_hosts[1] must be a host name in lower case",
+        )
+        for host in ("evil.com/", "keys.example:443", "https://keys.example", "Keys.example", "*")
+    ),
     ("microblog", {"audiences": [""]}, "audiences[0] must not be empty"),
     ("payment_wallet_a", {"private_key": "no key"}, "private_key must be a private key in PEM format"),
     ("payment_wallet_a", {"public_key": "no key"}, "public_key must be a public key in PEM format"),
@@ -89,6 +101,7 @@ TEMPLATES = [
 ]
 REFUSED = [
     *((f"sign_in/{name}", value, message) for name, value, message in SIGN_IN),
+    ("sms/default", {"url": "http://x/ y", "secret": "s"}, "url must be a URL that begins with http://"),
     *(("auth/default", value, message) for value, message in AUTH),
     ("auth/second", {}, "name must be default: an app has one config of kind auth"),
 ]
@@ -121,9 +134,14 @@ async def test_what_cannot_be_used_is_refused_with_its_field(guest: Server, path
     [
         ("sign_in/microblog", {"enabled": False}),
         ("sign_in/microblog", OURS),
+        (
+            "sign_in/microblog",
+            {**OURS, "base_url": "https://user:key@[::1]:8443/a%20b/", "jwks_url": "http://x?a=b"},
+        ),
         ("sign_in/retail_platform", CODE_APP),
         ("sign_in/search_vendor_id", {**OURS, "provider": "apple"}),
         ("sign_in/ios_games_service", {"bundle_ids": ["com.example.app"]}),
+        ("sign_in/ios_games_service", {"bundle_ids": ["com.example.app"], "key_hosts": ["keys-1.example"]}),
         ("sign_in/ios_games_service", {"skip_signature_verify": True}),
         ("sign_in/android_games_service", {}),
         ("auth/default", {"sign_keys": [{"id": "a", "key": "k" * 16}], **server_key("RS256", public_key=RSA)}),
