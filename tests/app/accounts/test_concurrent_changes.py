@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from tests.app.accounts.mailbox import PASSWORD, Mailbox, new_address, session_of
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, login, me, new_user, player
+from tests.app.accounts.row_locks import waiting_for_locks
 from tests.waiting import until
 
 ROUNDS = 4
@@ -91,14 +92,5 @@ async def test_a_login_and_a_new_password_of_one_user_do_not_block_each_other(bo
         await conn.fetch("select from sessions where uid = $1 for update", (await me(box.server, session))["uid"])
         for number, call in enumerate(calls, start=1):  # The login ends the oldest of eleven sessions.
             running.append(asyncio.ensure_future(call))  # noqa: TID251 - awaited below
-            await until(partial(wait_for_locks, box, number))
+            await until(partial(waiting_for_locks, box.server, number))
     assert [status for status, _ in await asyncio.gather(*running)] == [200, 200]
-
-
-async def wait_for_locks(box: Mailbox, count: int) -> bool:
-    """Whether `count` statements wait for locks."""
-    async with box.server.services.database.connection() as conn:
-        waiting: int = await conn.fetchval(
-            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-        )
-    return waiting == count
