@@ -115,6 +115,18 @@ async def test_a_changed_address_replaces_the_old_one_after_its_link(box: Mailbo
     assert refusal(await box.login(old)) == (400, "account.auth_failed")
 
 
+async def test_a_link_for_an_address_that_was_replaced_before_its_proof_changes_nothing(box: Mailbox):
+    old, session = await verified_user(box)
+    replaced, new = new_address(), new_address()
+    for address in (replaced, new):
+        assert await box.post("me/email", {"email": address, "platform": "ios"}, "PUT", **session) == (200, None)
+    superseded = path_of(link_in(await box.mail(replaced)))
+    for current in (old, new):
+        assert refusal(await box.get(superseded)) == (400, "account.code_invalid")
+        assert await email_of(box, session) == {"email_address": current, "verified": True}
+        assert await box.get(path_of(link_in(await box.mail(new)))) == (200, {})
+
+
 async def test_an_address_is_unbound_unless_it_is_the_last_login_method(box: Mailbox):
     address, session = await verified_user(box)
     assert refusal(await box.post("me/email", None, "DELETE", **session)) == (
