@@ -11,6 +11,8 @@ from uuid import uuid4
 
 from app.worker import run_jobs
 from storage.audit import COMMAND
+from storage.mail import SendMail
+from storage.password_resets import SendReset
 from streams.tasks import background
 from streams.wire.codec import rfc3339
 from tests.app.accounts.people import ask
@@ -20,6 +22,7 @@ from vendors.sandbox.server import listening
 
 PASSWORD, NEW_PASSWORD = "correct horse battery", "staple gun at dawn"
 _LINK = re.compile(r"https?://\S+")
+_UNSENT = "select count(*) from procrastinate_jobs where task_name = any($1) and status in ('todo', 'doing')"
 _WIDE = {"count": 100_000, "per_s": 1}
 _RATES = ("email_minute", "email_day", "email_address", "signup", "login_network", "login_address", "detect")
 
@@ -61,6 +64,15 @@ class Mailbox:
 
         await until(arrived, within_s=60)
         return (await self.mails(to))[-nth]
+
+    async def all_sent(self) -> None:
+        """Wait until no mail is left to be sent, nor a job that may send one."""
+        await until(self._has_sent_all, within_s=60)
+
+    async def _has_sent_all(self) -> bool:
+        async with self.server.services.database.connection() as conn:
+            left = await conn.fetchval(_UNSENT, [SendMail.task, SendReset.task])
+        return bool(left == 0)
 
     async def code(self, to: str, kind: str = "login_email", *, nth: int = 1) -> str:
         body = {"email": to, "platform": "ios", "type": kind}

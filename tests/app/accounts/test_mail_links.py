@@ -64,4 +64,5 @@ async def test_a_change_needs_no_notice(box: Mailbox):
     with capture_logs() as logged:
         assert await box.post("me/password", change, "PUT", **session) == (200, None)
     assert "mail.link_refused" in [line["event"] for line in logged]
+    await box.all_sent()
     assert len(await box.mails(address)) == 1

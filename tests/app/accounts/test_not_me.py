@@ -130,6 +130,7 @@ async def test_a_bound_identity_is_reported_and_the_link_removes_it(box: Mailbox
     await say_not_me(box, news)
     assert refusal(await box.me(session)) == ENDED
     assert (await box.post("login", other))[1]["user"]["uid"] != uid
+    await box.all_sent()
     assert len(await box.mails(address)) == 2, "a bind that was refused sends no mail"
 
 
