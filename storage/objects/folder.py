@@ -28,7 +28,7 @@ _IO_S = 10.0
 _PIECE_BYTES = 256 * 1024
 _INCOMING = ".incoming"  # No key begins with a dot.
 _STALE_S = 24 * 60 * 60
-_COMMIT_TRIES = 3
+_COMMIT_TRIES = 10
 _PROBE_S = 10.0
 _PROBE_BYTES = 64 * 1024
 _CAUSES = {
@@ -192,7 +192,7 @@ def _commit(temp: Path, path: Path) -> None:
             _make_folder(path.parent)
             temp.replace(path)
             break
-        except FileNotFoundError:
+        except (FileNotFoundError, FileExistsError):  # The latter if `mkdir` finds a folder that is then deleted.
             if not tries_left:
                 raise
     _sync(path.parent)
