@@ -15,7 +15,7 @@ from tests.app.accounts.mailbox import (
     session_of,
 )
 from tests.app.accounts.people import bind, new_user, player
-from tests.app.accounts.timing import check_alike
+from tests.timing import check_alike
 
 
 async def email_of(box, session) -> dict | None:

@@ -9,9 +9,9 @@ import pytest
 
 from app.accounts.tokens import make_server_token
 from storage.audit import COMMAND
-from tests.app.accounts.timing import check_alike
 from tests.app.valkey_proxy import valkey_proxy_to
 from tests.servers import SERVER_KEY, Server, new_server
+from tests.timing import check_alike
 
 PASSWORD, WRONG = "correct horse battery", "staple gun at dawn"
 HOME, ELSEWHERE = "198.51.100.7", "203.0.113.9"
