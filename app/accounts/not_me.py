@@ -92,20 +92,22 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     relation = await _relation(conn, named, addresses, now=now)
     if relation is None:
         return Refusal("gone")
+    changes = _changes(named, relation, addresses)
     await revoke_access(services, conn, app_id, uid, now=now)
     await emails.drop_pending(conn, app_id, uid)
     await freezes.recover(conn, app_id, uid)
-    if relation == "earlier" and not await _restored(services, conn, named, replaces=addresses.current, now=now):
+    restores = "restores_address" in changes
+    if restores and not await _restored(services, conn, named, replaces=addresses.current, now=now):
         return Refusal("taken")
-    if relation != "pending":
+    if "deletes_password" in changes:
         await passwords.delete(conn, app_id, uid)
-        if not named.frees:
-            await identities.unlink_newest(conn, app_id, uid, since=now - earlier_emails.RESTORABLE)
+    if "unlinks" in changes:
+        await identities.unlink_newest(conn, app_id, uid, since=now - earlier_emails.RESTORABLE)
     if named.frees:
         await identities.unlink(conn, identity_of(app_id, address), uid=uid)
-    if named.frees or relation == "pending":
+    if "removes_address" in changes:
         return Refusal("freed")
-    if relation == "earlier":
+    if restores:
         return Refusal("restored", addresses.current if addresses.verified else "")
     return Refusal("secured")
 
@@ -117,6 +119,12 @@ async def changes_of(services: Services, conn: Connection, named: NotMe) -> list
     relation = await _relation(conn, named, addresses, now=services.clock.now(app_id))
     if relation is None or user is None:
         return []
+    changes = _changes(named, relation, addresses)
+    return [*changes, "recovers"] if user.status == "frozen" else changes
+
+
+def _changes(named: NotMe, relation: _Relation, addresses: Addresses) -> list[Change]:
+    """Return what a link changes, except the end of a freeze, in the order in which the page lists it."""
     done: dict[Change, bool] = {
         "removes_address": named.frees or relation == "pending",
         "restores_address": relation == "earlier",
@@ -124,7 +132,6 @@ async def changes_of(services: Services, conn: Connection, named: NotMe) -> list
         "deletes_password": relation != "pending",
         "unlinks": relation != "pending" and not named.frees,
         "cancels_address": addresses.pending not in {"", named.address},
-        "recovers": user.status == "frozen",
     }
     return [change for change, happens in done.items() if happens]
 
