@@ -4,13 +4,12 @@ from typing import Any
 
 from pydantic import Field
 
-from app.dev.area import DEVELOPMENT
+from app.dev.area import DEVELOPMENT, require_app
 from app.dev.sandbox import ask_sandbox
 from app.http.docs import Docs
 from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.inputs import Body, Path, Query
 from app.services import Services
-from storage.kinds.apps import APPS
 from storage.kinds.sign_in import PLATFORMS, SANDBOX
 from streams.wire.errors import (
     AppNotFound,
@@ -74,7 +73,7 @@ async def list_platforms(call: Call, query: Query[AppQuery]) -> EmulatedPlatform
 
     Only development servers have this endpoint.
     """
-    services, app_id = call.services, _require_app(call, query.app)
+    services, app_id = call.services, require_app(call.services, query.app)
     choices = await ask_sandbox(services, _SIGN_IN, lambda sandbox: sandbox.choices())
     platforms = {platform: _emulated(services, app_id, platform, choices) for platform in PLATFORMS}
     return EmulatedPlatforms(
@@ -104,7 +103,7 @@ async def issue(
     The response is the body of a login or a bind. Further fields of the request, such as `profile` and `fault`, are
     described in `vendors/sandbox/README.md`. Only development servers have this endpoint.
     """
-    services, app_id, platform = call.services, _require_app(call, query.app), path.platform
+    services, app_id, platform = call.services, require_app(call.services, query.app), path.platform
     provider, app = _provider(services, app_id, platform)
     choice = {"app": app, **body.model_dump()}
     proof = await ask_sandbox(services, _SIGN_IN, lambda sandbox: sandbox.issue(provider, choice))
@@ -128,12 +127,6 @@ def _provider(services: Services, app_id: str, platform: str) -> tuple[str, str]
         raise ConfigInvalid(f"sign_in {platform}: base_url does not name the sandbox")
     ids = (config.client_id, *config.audiences, *config.bundle_ids)
     return client.provider, next(filter(None, ids), "")
-
-
-def _require_app(call: Call, app_id: str) -> str:
-    if not call.services.configs.exists(APPS, app_id):
-        raise AppNotFound(f"app {listed([app_id])} does not exist")
-    return app_id
 
 
 _CHOICE = Docs(

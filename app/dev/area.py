@@ -2,6 +2,9 @@
 
 from app.http.area import Area
 from app.http.caller import Access
+from app.services import Services
+from storage.kinds.apps import APPS
+from streams.wire.errors import AppNotFound, listed
 
 DEVELOPMENT = Area(
     "development",
@@ -9,3 +12,10 @@ DEVELOPMENT = Area(
     "Endpoints that only development servers have (`PARLEY_ENV=development`).",
     access=Access.PUBLIC,
 )
+
+
+def require_app(services: Services, app_id: str) -> str:
+    """Return the id of an app that a request names. Raises `AppNotFound`."""
+    if not services.configs.exists(APPS, app_id):
+        raise AppNotFound(f"app {listed([app_id])} does not exist")
+    return app_id

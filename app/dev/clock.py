@@ -2,15 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 
-from app.dev.area import DEVELOPMENT
+from app.dev.area import DEVELOPMENT, require_app
 from app.http.docs import Docs
 from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.inputs import Body, Query
 from app.schedules import SCHEDULES
 from storage.jobs import enqueue
-from storage.kinds.apps import APPS
 from streams.wire.codec import from_rfc3339, rfc3339
-from streams.wire.errors import AppNotFound, DatabaseError, DatabaseUnavailable, InvalidParameter, listed
+from streams.wire.errors import AppNotFound, DatabaseError, DatabaseUnavailable, InvalidParameter
 from streams.wire.model import Model
 
 _MAX_OFFSET = timedelta(days=36_600)
@@ -38,7 +37,7 @@ async def read_clock(call: Call, query: Query[ClockQuery]) -> ClockReply:
 
     Only development servers have this endpoint.
     """
-    return _reply(call, _require_app(call, query.app))
+    return _reply(call, require_app(call.services, query.app))
 
 
 async def move_clock(call: Call, body: Body[ClockBody]) -> ClockReply:
@@ -48,18 +47,12 @@ async def move_clock(call: Call, body: Body[ClockBody]) -> ClockReply:
     Signatures, server tokens, signed links and rate limits do not follow it. Only development servers have this
     endpoint.
     """
-    services, app_id = call.services, _require_app(call, body.app)
+    services, app_id = call.services, require_app(call.services, body.app)
     await services.clock.move(app_id, offset_s=0 if body.at is None else _offset_s(body.at))
     async with services.database.transaction() as conn:
         for schedule in SCHEDULES:
             await enqueue(conn, schedule.message, key=schedule.message.task)
     return _reply(call, app_id)
-
-
-def _require_app(call: Call, app_id: str) -> str:
-    if not call.services.configs.exists(APPS, app_id):
-        raise AppNotFound(f"app {listed([app_id])} does not exist")
-    return app_id
 
 
 def _offset_s(at: str) -> float:
