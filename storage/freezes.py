@@ -18,7 +18,7 @@ class EndFreeze(Job):
 
 
 RESTRICTIONS: Mapping[str, str] = {}
-"""Reasons against a freeze, as the client is told them, each with a query that returns true if it applies.
+"""Maps each reason to refuse a freeze, as the client gets it, to a query that returns whether it applies.
 
 The parameters of a query are the app and the user, whose row is locked. Code that creates such a reason locks the
 same row (`storage.users.lock`), so that both cannot happen at once. An area adds its own.
