@@ -1,14 +1,12 @@
 """Finds words and their phonemes in audio with pocketsphinx, and measures how well they fit."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from vendors.local.lexicon import Lexicon, Speller
+from vendors.local.lexicon import Lexicon
 from vendors.local.plan import Kind, Slot
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ _SILENCE_FRAMES = 20
 """Silence added before and after the audio. Without it the front end cuts off a word that starts immediately."""
 _OMITTED_PROBABILITY, _EXTRA_PROBABILITY = 0.05, 0.3
 """The probability that an unrecognized word of the reference was omitted, and that an extra word was spoken."""
-_MAX_ADDED_WORDS = 5_000
 _SKIP = "(NULL)"
 _VARIANT = re.compile(r"\(\d+\)$")
 
@@ -43,48 +40,32 @@ class Aligner:
     """Searches the audio twice: for the given words, and for the best-fitting phonemes."""
 
     def __init__(self) -> None:
-        from pocketsphinx import Decoder, get_model_path  # noqa: PLC0415 - an extra
+        from pocketsphinx import Decoder  # noqa: PLC0415 - an extra
 
-        phones = get_model_path("en-us/en-us-phone.lm.bin")
-        self._free: Any = Decoder(
-            loglevel="FATAL", lm=None, allphone=phones, beam=_FREE_BEAM, pbeam=_FREE_BEAM, lw=0.0, pip=1.0
-        )
-        self._speller = Speller()  # Kept, because its library can be initialized only once in a process.
-        self._renew()
+        self._lexicon = Lexicon(Decoder(loglevel="FATAL", lm=None).lookup_word)
 
     def align(self, slots: Sequence[Slot], pcm: bytes) -> list[list[Sound]]:
         """Return the phonemes of each slot, empty if it was not spoken. Frames count from the start of `pcm`."""
-        if self._lexicon.added > _MAX_ADDED_WORDS:
-            self._renew()
-        names = self._names(slots)
         silence = bytes(2 * _SILENCE_FRAMES * _SAMPLES_A_FRAME)
         padded = silence + pcm + silence
-        alignment = self._search(slots, names, padded)
+        decoder = _decoder(bestpath=False, beam=_NO_PRUNING, wbeam=_NO_PRUNING, pbeam=_NO_PRUNING)
+        names = self._add_words(decoder, slots)
+        alignment = _search(decoder, slots, names, padded)
         if not alignment:
             return [[] for _ in slots]
-        best = self._best(padded)
+        best = _best(padded)
         last = len(pcm) // (2 * _SAMPLES_A_FRAME)
         return [_sounds(alignment[name], best, last) if name in alignment else [] for name in names]
 
-    def _renew(self) -> None:
-        """Create a new decoder, because a decoder never frees words that were added."""
-        from pocketsphinx import Decoder  # noqa: PLC0415 - an extra
-
-        decoder = Decoder(
-            loglevel="FATAL", lm=None, bestpath=False, beam=_NO_PRUNING, wbeam=_NO_PRUNING, pbeam=_NO_PRUNING
-        )
-        self._words: Any = decoder
-        self._lexicon = Lexicon(decoder.lookup_word, partial(decoder.add_word, update=False), self._speller)
-
-    def _names(self, slots: Sequence[Slot]) -> list[str | None]:
+    def _add_words(self, decoder: Any, slots: Sequence[Slot]) -> list[str | None]:
         """Return the decoder's names of the words to search, `None` for slots that are not searched."""
-        occurrences: Counter[str] = Counter()
-        names: list[str | None] = []
         homophones = set(self._homophones(slots))
+        names: list[str | None] = []
         for at, slot in enumerate(slots):
-            searched = slot.tried and at not in homophones and bool(self._lexicon.sounds(slot.word))
-            names.append(self._lexicon.name(slot.word, occurrences[slot.word]) if searched else None)
-            occurrences[slot.word] += searched
+            sounds = self._lexicon.sounds(slot.word) if slot.tried and at not in homophones else ()
+            for number, phones in enumerate(sounds, start=1):
+                decoder.add_word(f"~{at}" if number == 1 else f"~{at}({number})", phones, update=False)
+            names.append(f"~{at}" if sounds else None)
         return names
 
     def _homophones(self, slots: Sequence[Slot]) -> Iterator[int]:
@@ -105,49 +86,38 @@ class Aligner:
     def _pronunciation(self, words: Sequence[str]) -> str:
         return " ".join(sounds[0] for word in words if (sounds := self._lexicon.sounds(word)))
 
-    def _search(self, slots: Sequence[Slot], names: Sequence[str | None], pcm: bytes) -> dict[str, Any]:
-        """Return the phonemes of the words that were found, by name. Empty if the words do not fit the audio."""
-        transitions: list[tuple[int, int, float] | tuple[int, int, float, str]] = []
-        state = 0
-        for slot, name in zip(slots, names, strict=True):
-            if name is None:
-                continue
-            probability = _EXTRA_PROBABILITY if slot.kind is Kind.EXTRA else 1.0
-            transitions.append((state, state + 1, probability, name))
-            if not slot.sure:
-                transitions.append((state, state + 1, 1.0 if slot.kind is Kind.EXTRA else _OMITTED_PROBABILITY))
-            state += 1
-        if not transitions:
-            return {}
-        decoder = self._words
-        decoder.add_fsg("slots", decoder.create_fsg("slots", 0, state, transitions))
-        decoder.activate_search("slots")
+
+def _search(decoder: Any, slots: Sequence[Slot], names: Sequence[str | None], pcm: bytes) -> dict[str, Any]:
+    """Return the phonemes of the words that were found, by name. Empty if the words do not fit the audio."""
+    transitions: list[tuple[int, int, float] | tuple[int, int, float, str]] = []
+    state = 0
+    for slot, name in zip(slots, names, strict=True):
+        if name is None:
+            continue
+        probability = _EXTRA_PROBABILITY if slot.kind is Kind.EXTRA else 1.0
+        transitions.append((state, state + 1, probability, name))
+        if not slot.sure:
+            transitions.append((state, state + 1, 1.0 if slot.kind is Kind.EXTRA else _OMITTED_PROBABILITY))
+        state += 1
+    if not transitions:
+        return {}
+    decoder.add_fsg("slots", decoder.create_fsg("slots", 0, state, transitions))
+    decoder.activate_search("slots")
+    _run(decoder, pcm)
+    if decoder.hyp() is None:
+        return {}
+    path = [segment.word for segment in decoder.seg()]
+    words = [_VARIANT.sub("", word) for word in path if word.startswith("~")]
+    if not words:
+        return {}
+    if _SKIP in path:  # An omitted word cannot be aligned, so align the found words only.
+        decoder.set_align_text(" ".join(words))
         _run(decoder, pcm)
         if decoder.hyp() is None:
             return {}
-        path = [segment.word for segment in decoder.seg()]
-        words = [_VARIANT.sub("", word) for word in path if word.startswith("~")]
-        if not words:
-            return {}
-        if _SKIP in path:  # An omitted word cannot be aligned, so align the found words only.
-            decoder.set_align_text(" ".join(words))
-            _run(decoder, pcm)
-            if decoder.hyp() is None:
-                return {}
-        decoder.set_alignment()
-        _run(decoder, pcm)
-        return {_VARIANT.sub("", word.name): list(word) for word in decoder.get_alignment()}
-
-    def _best(self, pcm: bytes) -> "NDArray[np.float64]":
-        """Return the score of the best phoneme in each frame."""
-        import numpy as np  # noqa: PLC0415 - an extra
-
-        _run(self._free, pcm)
-        best = np.full(len(pcm) // (2 * _SAMPLES_A_FRAME) + 2, np.nan)
-        for segment in self._free.seg():
-            frames = segment.end_frame - segment.start_frame + 1
-            best[segment.start_frame : segment.end_frame + 1] = segment.ascore / frames
-        return best
+    decoder.set_alignment()
+    _run(decoder, pcm)
+    return {_VARIANT.sub("", word.name): list(word) for word in decoder.get_alignment()}
 
 
 def _sounds(phones: Sequence[Any], best: "NDArray[np.float64]", last: int) -> list[Sound]:
@@ -158,6 +128,32 @@ def _sounds(phones: Sequence[Any], best: "NDArray[np.float64]", last: int) -> li
         heard_from, heard_to = (min(max(0, at - _SILENCE_FRAMES), last) for at in (begin, end))
         sounds.append(Sound(phone.name, heard_from, heard_to - heard_from, _goodness(phone, best[begin:end])))
     return sounds
+
+
+def _best(pcm: bytes) -> "NDArray[np.float64]":
+    """Return the score of the best phoneme in each frame."""
+    import numpy as np  # noqa: PLC0415 - an extra
+    from pocketsphinx import get_model_path  # noqa: PLC0415 - an extra
+
+    phones = get_model_path("en-us/en-us-phone.lm.bin")
+    decoder = _decoder(allphone=phones, beam=_FREE_BEAM, pbeam=_FREE_BEAM, lw=0.0, pip=1.0)
+    _run(decoder, pcm)
+    best = np.full(len(pcm) // (2 * _SAMPLES_A_FRAME) + 2, np.nan)
+    for segment in decoder.seg():
+        frames = segment.end_frame - segment.start_frame + 1
+        best[segment.start_frame : segment.end_frame + 1] = segment.ascore / frames
+    return best
+
+
+def _decoder(**parameters: Any) -> Any:
+    """Return a new decoder without words.
+
+    A used one keeps its cepstral means, its last Gaussians and the words that were added: the scores of a recording
+    would depend on earlier ones, and its memory would grow. A new one without the dictionary takes 10 ms.
+    """
+    from pocketsphinx import Decoder  # noqa: PLC0415 - an extra
+
+    return Decoder(loglevel="FATAL", lm=None, dict=None, cmn="batch", **parameters)
 
 
 def _run(decoder: Any, pcm: bytes) -> None:

@@ -69,33 +69,15 @@ def _load() -> Any:
 
 
 class Lexicon:
-    """The words of a decoder. A word that occurs several times in a grammar has a name for each occurrence."""
+    """The pronunciations of words: those of a dictionary, or one that espeak-ng's rules give."""
 
-    def __init__(
-        self, lookup: Callable[[str], str | None], add: Callable[[str, str], object], speller: Speller
-    ) -> None:
-        self.added = 0
+    def __init__(self, lookup: Callable[[str], str | None]) -> None:
         self._lookup = lookup
-        self._add = add
-        self._speller = speller
-        self._names: dict[tuple[str, int], str] = {}
-        self._sounds: dict[str, Sequence[str]] = {}
+        self._speller = Speller()
 
     def sounds(self, word: str) -> Sequence[str]:
         """Return the pronunciations of `word`, most common first, empty if it has none."""
-        if word not in self._sounds:
-            self._sounds[word] = self._look_up(word) or self._spell(word)
-        return self._sounds[word]
-
-    def name(self, word: str, occurrence: int) -> str:
-        """Return the decoder's name of the given occurrence of the word."""
-        if (word, occurrence) not in self._names:
-            name = f"~{len(self._names)}"
-            for at, phones in enumerate(self.sounds(word), start=1):
-                self._add(name if at == 1 else f"{name}({at})", phones)
-                self.added += 1
-            self._names[word, occurrence] = name
-        return self._names[word, occurrence]
+        return self._look_up(word) or self._spell(word)
 
     def _look_up(self, word: str) -> list[str]:
         if "(" in word or not (first := self._lookup(word)):

@@ -143,6 +143,15 @@ async def test_the_granularity_full_text_has_no_words(local: Local, reader: Read
     assert scores(answer)["AccuracyScore"] > 85
 
 
+async def test_scores_do_not_depend_on_what_was_assessed_before(local: Local, reader: Reader) -> None:
+    noise = random.Random(1)  # noqa: S311 - noise
+    pcm = await reader(REFERENCE)
+    noisy = [sample // 5 + noise.randrange(-1_700, 1_700) for sample in memoryview(pcm).cast("h")]
+    before = words(await assessed(local, pcm))
+    await assessed(local, struct.pack(f"<{len(noisy)}h", *noisy))
+    assert words(await assessed(local, pcm)) == before
+
+
 async def test_five_point_scores_are_a_twentieth_of_hundred_point_scores(local: Local, reader: Reader) -> None:
     five = await assessed(local, await reader(REFERENCE), grading_system="FivePoint")
     hundred = await graded(local, reader)
