@@ -53,21 +53,23 @@ class Breaker:
         self._probing = self._opened_at is not None
         return True
 
-    def succeeded(self) -> None:
-        if self._opened_at is not None:
+    def succeeded(self, *, probe: bool = False) -> None:
+        if probe:
             self._opened_at, self._probing = None, False
             self._outcomes.clear()
             self._failures = 0
-        self._record(failed=False)
+        if self._opened_at is None:
+            self._record(failed=False)
 
-    def failed(self) -> None:
-        if self._opened_at is not None:
+    def failed(self, *, probe: bool = False) -> None:
+        """Record the failure of a call. While the breaker is not closed, only that of the probe counts."""
+        if probe:
             self._opened_at, self._probing = self._clock(), False
-            return
-        self._record(failed=True)
-        count = len(self._outcomes)
-        if count >= self._policy.min_calls and self._failures >= self._policy.failure_ratio * count:
-            self._opened_at = self._clock()
+        elif self._opened_at is None:
+            self._record(failed=True)
+            count = len(self._outcomes)
+            if count >= self._policy.min_calls and self._failures >= self._policy.failure_ratio * count:
+                self._opened_at = self._clock()
 
     def abandon(self) -> None:
         """End a probe without a result, so that the next call can be the probe."""

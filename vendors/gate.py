@@ -37,6 +37,39 @@ class GatePolicy:
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
 
 
+class Admission:
+    """The permission for one call through a gate. Its outcome counts for the breaker of the account.
+
+    A call that the gate refuses has none, so it does not count.
+    """
+
+    __slots__ = ("_gate", "_probe")
+
+    def __init__(self, gate: "Gate", *, probe: bool) -> None:
+        self._gate = gate
+        self._probe = probe
+        """Whether the call is the probe of a half-open breaker and has no outcome yet."""
+
+    def succeeded(self, first_output_s: float) -> None:
+        self._gate.first_outputs.append(first_output_s)
+        self._gate.breaker.succeeded(probe=self._probe)
+        self._probe = False
+
+    def failed(self, error: ServiceError) -> None:
+        # An empty response does not count either: the request itself may be the cause.
+        if isinstance(error, VendorError) and not (
+            isinstance(error, Empty) or error.vendor_status in _REQUEST_FAULTS
+        ):
+            self._gate.breaker.failed(probe=self._probe)
+            self._probe = False
+
+    def release(self) -> None:
+        """Give the slot of the call back. A probe without an outcome is abandoned."""
+        self._gate.bulkhead.release()
+        if self._probe:
+            self._gate.breaker.abandon()
+
+
 class Gate:
     """All calls to one account pass its gate. Each process has one gate per account."""
 
@@ -45,92 +78,78 @@ class Gate:
         self.secret = ""
         """The account's key. It is removed from error messages of the vendor."""
         self._clock = clock
-        self._breaker = Breaker(policy.breaker, clock)
-        self._bulkhead = Bulkhead(policy.concurrency, policy.waiting)
-        self._first_outputs: deque[float] = deque(maxlen=_SAMPLES)
+        self.breaker = Breaker(policy.breaker, clock)
+        self.bulkhead = Bulkhead(policy.concurrency, policy.waiting)
+        self.first_outputs: deque[float] = deque(maxlen=_SAMPLES)
         self._calls: deque[float] = deque()
         self._hedges: deque[float] = deque()
         self._skipped = SKIPPED.labels(account)
-        bulkhead, breaker = self._bulkhead, self._breaker
+        bulkhead, breaker = self.bulkhead, self.breaker
         OPEN.labels(account).set_function(lambda: breaker.open)
         BUSY.labels(account).set_function(lambda: bulkhead.busy)
         WAITING.labels(account).set_function(lambda: bulkhead.waiting)
 
-    def try_acquire(self) -> Callable[[], None] | None:
-        """Like `acquire`, but return `None` if the call would have to wait or the breaker is not closed."""
-        if self._breaker.tripped or not self._bulkhead.try_acquire():
+    def try_admit(self) -> Admission | None:
+        """Like `admit`, but return `None` if the call would have to wait or the breaker is not closed."""
+        if self.breaker.tripped or not self.bulkhead.try_acquire():
             return None
         self._count_call()
-        return self._bulkhead.release
+        return Admission(self, probe=False)
 
-    async def acquire(self, vendor: str) -> Callable[[], None]:
-        """Take a slot for one call. Return the function that releases it.
+    async def admit(self, vendor: str) -> Admission:
+        """Take a slot for one call, which reports its outcome and then releases the slot.
 
-        Raise `Refused` while the breaker is open or too many calls wait. The caller reports the result by
-        `succeeded` or `failed`. A call that reports neither counts as abandoned.
+        Raise `Refused` while the breaker is open or too many calls wait.
         """
-        probe = self._breaker.tripped
-        if not self._breaker.allow():
+        probe = self.breaker.tripped
+        if not self.breaker.allow():
             self._skipped.inc()
             raise Refused(vendor, "is skipped for now: its recent calls failed", retryable=True)
         try:
-            await self._bulkhead.acquire()
+            await self.bulkhead.acquire()
         except BaseException as error:
             if probe:
-                self._breaker.abandon()
+                self.breaker.abandon()
             if isinstance(error, BulkheadFull):
                 raise Refused(vendor, "has too many calls waiting", retryable=True) from None
             raise
         self._count_call()
-        return self._release_probe if probe else self._bulkhead.release
+        return Admission(self, probe=probe)
 
     async def call(self, vendor: str, once: Callable[[], Awaitable[Result]], *, within_s: float) -> Result:
-        """Make a call that has one result, and report whether it succeeded.
+        """Make a call that has one result, and count whether it succeeded.
 
         `within_s` limits the wait for a slot and the call together. Streams are called by `vendors/fallback.py`
         instead, because they have several results.
         """
         began = self._clock()
-        release: Callable[[], None] | None = None
+        admission: Admission | None = None
         try:
             async with asyncio.timeout(within_s):
-                release = self.try_acquire() or await self.acquire(vendor)
+                admission = self.try_admit() or await self.admit(vendor)
                 result = await once()
         except TimeoutError:
             timed_out = TimedOut(vendor, f"had no result within {within_s:g} s", retryable=True)
-            self.failed(timed_out)
+            if admission is not None:
+                admission.failed(timed_out)
             raise timed_out from None
         except ServiceError as error:
             error.redact(self.secret)
-            self.failed(error)
+            if admission is not None:
+                admission.failed(error)
             raise
         else:
-            self.succeeded(self._clock() - began)
+            admission.succeeded(self._clock() - began)
             return result
         finally:
-            if release is not None:
-                release()
-
-    def _release_probe(self) -> None:
-        self._bulkhead.release()
-        self._breaker.abandon()
+            if admission is not None:
+                admission.release()
 
     def _count_call(self) -> None:
         now = self._clock()
         self._calls.append(now)
         if self._calls[0] < now - _MINUTE_S:
             self._calls.popleft()  # Bounds the deque of an account that is never hedged.
-
-    def succeeded(self, first_output_s: float) -> None:
-        self._first_outputs.append(first_output_s)
-        self._breaker.succeeded()
-
-    def failed(self, error: ServiceError) -> None:
-        # An empty response does not count either: the request itself may be the cause.
-        if isinstance(error, VendorError) and not (
-            isinstance(error, Empty) or error.vendor_status in _REQUEST_FAULTS
-        ):
-            self._breaker.failed()
 
     def hedge_after_s(self, hedge: Hedge | None) -> float | None:
         """Return the delay of the second call, or `None` for no second call.
@@ -139,9 +158,9 @@ class Gate:
         """
         if hedge != "auto":
             return hedge
-        if len(self._first_outputs) < _SAMPLES_NEEDED:
+        if len(self.first_outputs) < _SAMPLES_NEEDED:
             return None
-        ordered = sorted(self._first_outputs)
+        ordered = sorted(self.first_outputs)
         return ordered[math.ceil(len(ordered) * 0.95) - 1]
 
     def take_hedge(self) -> bool:
@@ -150,7 +169,7 @@ class Gate:
         for times in (self._calls, self._hedges):
             while times and times[0] < now - _MINUTE_S:
                 times.popleft()
-        if self._breaker.open or len(self._hedges) >= max(1, int(_HEDGE_SHARE * len(self._calls))):
+        if self.breaker.open or len(self._hedges) >= max(1, int(_HEDGE_SHARE * len(self._calls))):
             return False
         self._hedges.append(now)
         return True

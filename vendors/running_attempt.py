@@ -1,7 +1,7 @@
 """A running attempt: its time limits, its buffer of items before the first output, and its record."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Self, TypeVar
@@ -14,6 +14,7 @@ from streams.wire.errors import ServiceError
 from vendors import metrics
 from vendors.attempts import Attempt, AttemptRecord, Failure, Item
 from vendors.errors import Empty, Garbled, TimedOut, VendorError
+from vendors.gate import Admission
 from vendors.hedging import Clock
 from vendors.protocols import Transcript
 from vendors.timeouts import IdleTimeout
@@ -33,6 +34,7 @@ class RunningAttempt(PushSource[Item]):
     """
 
     __slots__ = (
+        "_admission",
         "_buffer",
         "_buffer_size",
         "_due_from",
@@ -40,7 +42,6 @@ class RunningAttempt(PushSource[Item]):
         "_loop",
         "_opened",
         "_record",
-        "_release",
         "_rest",
         "_started_at",
         "_timeout",
@@ -60,8 +61,7 @@ class RunningAttempt(PushSource[Item]):
         )
         self._is_recorded = False
         self._timeout = IdleTimeout(self._loop)
-        self._release: Callable[[], None] | None = None
-        """Releases the slot of the gate."""
+        self._admission: Admission | None = None
         self._opened: AbstractAsyncContextManager[AsyncIterator[Item]] | None = None
         self._buffer: list[Item] = []
         self._buffer_size = 0
@@ -78,13 +78,13 @@ class RunningAttempt(PushSource[Item]):
     ) -> None:
         self._timeout.stop()
         opened, self._opened = self._opened, None
-        release, self._release = self._release, None
+        admission, self._admission = self._admission, None
         try:
             if opened is not None:
                 await opened.__aexit__(kind, error, trace)
         finally:
-            if release is not None:
-                release()
+            if admission is not None:
+                admission.release()
             self._record_end()
 
     async def has_output(self) -> bool:
@@ -110,7 +110,8 @@ class RunningAttempt(PushSource[Item]):
             )
         else:
             now = self._loop.time()
-            attempt.gate.succeeded(now - self._due_from)
+            assert self._admission is not None, "an attempt with output was admitted"
+            self._admission.succeeded(now - self._due_from)
             metrics.had_output(attempt.stage, attempt.vendor, after_s=now - self._due_from)
             self._record.first_output_ms = round((now - self._started_at) * 1000)
             return True
@@ -121,7 +122,7 @@ class RunningAttempt(PushSource[Item]):
 
     async def _first_output(self) -> AsyncIterator[Item]:
         attempt = self.attempt
-        self._release = attempt.gate.try_acquire() or await attempt.gate.acquire(attempt.vendor)
+        self._admission = attempt.gate.try_admit() or await attempt.gate.admit(attempt.vendor)
         opening = attempt.open()
         items = await opening.__aenter__()
         self._opened = opening
@@ -205,7 +206,8 @@ class RunningAttempt(PushSource[Item]):
         error.redact(attempt.gate.secret)
         self._record.outcome = "failed"
         self._record.failure = Failure(error.error_type, str(error), error.retryable)
-        attempt.gate.failed(error)
+        if self._admission is not None:
+            self._admission.failed(error)
         self._record_end()
         location = {}
         if isinstance(error, VendorError) and error.address:

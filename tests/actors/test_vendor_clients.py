@@ -172,7 +172,7 @@ async def test_streams_and_single_calls_share_the_gate_of_a_vendor_account(servi
 
     (strategy,) = services.strategies.conversations("default", ["one"])
     assert strategy.gate is access.gate
-    assert strategy.gate.try_acquire() is None
+    assert strategy.gate.try_admit() is None
 
 
 async def test_corrected_account_is_called_although_its_breaker_was_open(services: Services, upstream: Upstream):

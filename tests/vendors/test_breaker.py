@@ -10,6 +10,7 @@ from vendors.errors import Refused
 from vendors.gate import Gate, GatePolicy
 
 POLICY = BreakerPolicy(failure_ratio=0.5, min_calls=4, window_s=30, open_s=10)
+FAILURE = Refused("acme", "answered 500", vendor_status=500)
 
 
 class Clock:
@@ -26,6 +27,21 @@ def opened(clock: Clock) -> Breaker:
     for _ in range(2):
         breaker.failed()
     return breaker
+
+
+async def fail(gate: Gate, *, times: int) -> None:
+    for _ in range(times):
+        admission = await gate.admit("acme")
+        admission.failed(FAILURE)
+        admission.release()
+
+
+async def answer() -> str:
+    return "answer"
+
+
+async def never() -> str:
+    raise AssertionError("the call is not made")
 
 
 def test_a_breaker_opens_at_its_ratio_after_enough_calls() -> None:
@@ -55,11 +71,11 @@ def test_a_single_probe_decides_after_the_open_time() -> None:
     clock.now += POLICY.open_s
     assert breaker.allow()
     assert not breaker.allow(), "one probe at a time"
-    breaker.failed()
+    breaker.failed(probe=True)
     assert not breaker.allow()
     clock.now += POLICY.open_s
     assert breaker.allow()
-    breaker.succeeded()
+    breaker.succeeded(probe=True)
     assert breaker.allow()
     assert breaker.allow()
 
@@ -118,28 +134,82 @@ async def test_a_slot_of_a_cancelled_call_is_passed_to_the_next() -> None:
     assert bulkhead.try_acquire()
 
 
-async def test_try_acquire_takes_neither_a_probe_nor_a_slot_of_a_full_bulkhead() -> None:
+async def test_try_admit_takes_neither_a_probe_nor_a_slot_of_a_full_bulkhead() -> None:
     clock = Clock()
     gate = Gate("a", GatePolicy(concurrency=1, breaker=POLICY), clock)
-    leave = gate.try_acquire()
-    assert leave is not None
-    assert gate.try_acquire() is None, "its bulkhead is full"
-    leave()
-    for _ in range(4):
-        gate.failed(Refused("acme", "answered 500", vendor_status=500))
+    admission = gate.try_admit()
+    assert admission is not None
+    assert gate.try_admit() is None, "its bulkhead is full"
+    admission.release()
+    await fail(gate, times=4)
     clock.now += POLICY.open_s
-    assert gate.try_acquire() is None, "the call would be a probe"
-    (await gate.acquire("acme"))()
-    (await gate.acquire("acme"))()  # An abandoned probe frees its slot.
+    assert gate.try_admit() is None, "the call would be a probe"
+    (await gate.admit("acme")).release()
+    (await gate.admit("acme")).release()  # An abandoned probe frees its slot.
 
 
-def test_automatic_hedging_waits_for_fifty_samples_and_takes_their_95th_percentile() -> None:
+async def test_calls_that_are_refused_do_not_delay_the_probe() -> None:
+    clock = Clock()
+    gate = Gate("a", GatePolicy(breaker=POLICY), clock)
+    late = await gate.admit("acme")
+    await fail(gate, times=4)
+    for _ in range(4):
+        clock.now += POLICY.open_s / 5
+        with pytest.raises(Refused, match="is skipped for now"):
+            await gate.call("acme", never, within_s=1)
+    late.failed(FAILURE)  # It began before the breaker opened.
+    clock.now += POLICY.open_s / 5
+    assert await gate.call("acme", answer, within_s=1) == "answer"
+    assert gate.try_admit() is not None
+
+
+async def test_only_the_probe_decides_while_a_breaker_is_half_open() -> None:
+    clock = Clock()
+    gate = Gate("a", GatePolicy(breaker=POLICY), clock)
+    early, late = await gate.admit("acme"), await gate.admit("acme")
+    await fail(gate, times=4)
+    clock.now += POLICY.open_s
+    probe = await gate.admit("acme")
+    early.succeeded(0.1)
+    late.failed(FAILURE)
+    early.release()
+    late.release()
+    with pytest.raises(Refused, match="is skipped for now"):
+        await gate.admit("acme")
+    probe.succeeded(0.1)
+    assert gate.try_admit() is not None
+
+
+async def test_a_probe_that_fails_after_its_first_output_counts_as_one_call() -> None:
+    clock = Clock()
+    gate = Gate("a", GatePolicy(breaker=POLICY), clock)
+    await fail(gate, times=4)
+    clock.now += POLICY.open_s
+    probe = await gate.admit("acme")
+    probe.succeeded(0.1)
+    probe.failed(FAILURE)
+    probe.release()
+    assert gate.try_admit() is not None, "two outcomes are too few for the ratio"
+
+
+async def test_calls_beyond_the_bulkhead_do_not_count_against_the_account() -> None:
+    gate = Gate("a", GatePolicy(concurrency=1, waiting=0, breaker=POLICY), Clock())
+    admission = await gate.admit("acme")
+    for _ in range(2 * POLICY.min_calls):
+        with pytest.raises(Refused, match="too many calls waiting"):
+            await gate.call("acme", never, within_s=1)
+    admission.release()
+    assert gate.try_admit() is not None
+
+
+async def test_automatic_hedging_waits_for_fifty_samples_and_takes_their_95th_percentile() -> None:
     gate = Gate("a", GatePolicy(), Clock())
+    admission = await gate.admit("acme")
     for number in range(49):
-        gate.succeeded(number / 100)
+        admission.succeeded(number / 100)
     assert gate.hedge_after_s("auto") is None
     for number in range(49, 100):
-        gate.succeeded(number / 100)
+        admission.succeeded(number / 100)
     assert gate.hedge_after_s("auto") == 0.94
     assert gate.hedge_after_s(0.2) == 0.2
     assert gate.hedge_after_s(None) is None
@@ -151,9 +221,9 @@ async def test_the_hedging_budget_is_a_twentieth_of_the_calls_per_minute() -> No
     assert gate.take_hedge()
     assert not gate.take_hedge()
     for _ in range(60):
-        leave = await gate.acquire("acme")
-        gate.succeeded(0.1)
-        leave()
+        admission = await gate.admit("acme")
+        admission.succeeded(0.1)
+        admission.release()
     assert [gate.take_hedge() for _ in range(3)] == [True, True, False]
     clock.now += 61
     assert gate.take_hedge()
@@ -162,19 +232,16 @@ async def test_the_hedging_budget_is_a_twentieth_of_the_calls_per_minute() -> No
 
 async def test_a_gate_refuses_calls_and_hedges_while_its_breaker_is_open() -> None:
     gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
-    for _ in range(4):
-        leave = await gate.acquire("acme")
-        gate.failed(Refused("acme", "answered 500", vendor_status=500))
-        leave()
+    await fail(gate, times=4)
     with pytest.raises(Refused, match="is skipped for now"):
-        await gate.acquire("acme")
+        await gate.admit("acme")
     assert not gate.take_hedge()
 
 
 async def test_an_invalid_request_does_not_count_against_the_account() -> None:
     gate = Gate("a", GatePolicy(breaker=POLICY), Clock())
     for _ in range(20):
-        leave = await gate.acquire("acme")
-        gate.failed(Refused("acme", "answered 400", vendor_status=400))
-        leave()
-    await gate.acquire("acme")
+        admission = await gate.admit("acme")
+        admission.failed(Refused("acme", "answered 400", vendor_status=400))
+        admission.release()
+    await gate.admit("acme")

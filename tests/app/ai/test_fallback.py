@@ -123,6 +123,22 @@ async def test_an_account_that_keeps_failing_is_not_called_for_a_while(
     assert [call["model"] for call in vendor.calls].count("refuse:401") == 2
 
 
+async def test_a_failing_account_is_tried_again_while_calls_are_skipped(
+    talk: Talk, strategy, server: Server, vendor: Vendor
+) -> None:
+    breaker = {"min_calls": 2, "open_s": 1}
+    account = {"platform": "vendor_b_llm", "base_url": vendor.url, "breaker": breaker}
+    await server.services.configs.put("default", "vendor_accounts", "shaky", account, author="test", origin=COMMAND)
+    await strategy("bad", "refuse:401", account="shaky")
+    await strategy("good", "say:Here I am")
+    turns = 0
+    async with asyncio.timeout(20):
+        while [call["model"] for call in vendor.calls].count("refuse:401") < 3:
+            await talk.turn("Hello", "bad", "good")
+            turns += 1
+    assert turns > 3
+
+
 async def test_a_cut_answer_is_restarted_by_the_next_strategy_if_enabled(
     talk: Talk, strategy, vendor: Vendor
 ) -> None:
