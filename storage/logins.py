@@ -88,6 +88,7 @@ async def sign_up(
     return added is not None
 
 
+# The last column makes the commit not wait for the disk: a crash may undo it, and the next login repeats it.
 _TRIM = """
 with deleted as (
     delete from sessions where app_id = $1 and uid = $2 and (expire_time < $4 or revoke_time < $4)
@@ -98,7 +99,7 @@ and digest not in (
     select digest from sessions where app_id = $1 and uid = $2 and revoke_time is null
     order by create_time desc, digest limit $5
 )
-returning digest
+returning digest, set_config('synchronous_commit', 'off', true)
 """
 
 
@@ -109,6 +110,7 @@ async def trim_sessions(
 
     The sessions of a login must be visible to this statement, so it cannot be part of another one.
     """
+    assert not conn.is_in_transaction(), "the other writes of a transaction must wait for the disk"
     ended = await conn.fetch(_TRIM, app_id, uid, now, now - _KEEP_DEAD, keep_newest)
     await cache.forget(app_id, [row["digest"] for row in ended])
     return len(ended)

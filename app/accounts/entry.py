@@ -137,13 +137,14 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | Non
             return None
         uid = account.user.uid
         if account.user.status == "active":
-            keep_newest = _auth(call).sessions_per_user
-            await logins.trim_sessions(conn, app_id, uid, cache=services.sessions, now=now, keep_newest=keep_newest)
             made = await _prepare(call, conn, proven, uid=uid, now=now)
             if proven.receives_mail and await first_proof(services, conn, identity, now=now, keep=session.digest):
                 account = await identities.find_account(conn, app_id, uid) or account
     if account.user.status == "frozen":
         raise DeactivationPending(account.user, now=now)
+    keep_newest = _auth(call).sessions_per_user
+    async with services.database.connection() as conn:
+        await logins.trim_sessions(conn, app_id, uid, cache=services.sessions, now=now, keep_newest=keep_newest)
     return _entered(call, identity, Entry(account, False, start.token, made))  # noqa: FBT003
 
 

@@ -117,6 +117,7 @@ async def test_the_newest_sessions_are_kept_and_the_rest_end(services, digest):
         for minute in range(1, 6):
             now = START + timedelta(minutes=minute)
             await logins.enter(conn, identity, session=NewSession(f"n{minute}", now + ABSOLUTE), now=now, cuid=None)
+    async with services.database.connection() as conn:
         ended = await trim_sessions(conn, "default", owner.uid, cache=services.sessions, now=START, keep_newest=4)
     assert ended == 2
     assert await seen(services, "d1", START) is None
@@ -128,6 +129,7 @@ async def test_sessions_that_ended_long_ago_are_deleted(services, digest):
     owner = await row(services, digest)
     async with services.database.transaction() as conn:
         await sessions.end(conn, "default", owner.uid, cache=services.sessions, now=START)
+    async with services.database.connection() as conn:
         for days, left in ((7, 1), (8, 0)):
             now = START + days * DAY
             await trim_sessions(conn, "default", owner.uid, cache=services.sessions, now=now, keep_newest=9)
