@@ -16,12 +16,12 @@ The run passes if:
 - no turn is left running, queued or locked, and the servers log no error;
 - memory does not grow.
 
-Memory is the sum of the PSS of the newest processes, as many as are configured, in the last two fifths of the time
-between two replacements. The processes have the same age in all these windows, so their warm-up is not counted. The
-median of no window may be over 5% above that of the window that ends at the tenth minute (a sixth of the time). The
-same holds for the parent process and for the long-lived process. Only the long-lived process shows a slow
-leak, because the other processes live for 5 minutes. Its memory includes the event logs of ended streams, which
-are kept for 2 minutes; at a constant load their number is the same in all windows.
+Memory is the sum of the PSS of the newest processes, as many as are configured. It is the median of each ten
+minutes (a sixth of the time), in which every disturbance happens once, and processes of all ages are measured.
+After the first ten minutes, no median may be over 5% above that of the second. The same holds for the parent
+process and for the long-lived process. Only the long-lived process shows a slow leak, because the other processes
+live for 5 minutes. The memory includes the event logs of ended streams, which are kept for 2 minutes: it varies
+by some percent within minutes.
 
 SIGINT and SIGTERM end the load early: the last streams are read to their end, then the run is judged and its
 results are written. Each miss is printed within seconds, with the ids that identify it in the server's log.

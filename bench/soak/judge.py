@@ -186,14 +186,14 @@ _KINDS: Mapping[str, Callable[[Window], float]] = {
 }
 
 
-def memory_anomalies(windows: Sequence[Window], *, settled_s: float) -> list[Anomaly]:
-    """Return growth that is excessive in a window after the first that ends at `settled_s` or later."""
-    settled = [window for window in windows if window.end_s >= settled_s]
-    if len(settled) < 2:
-        return [Anomaly(what="memory: fewer than two windows were measured", at_s=settled_s)]
-    first, anomalies = settled[0], []
+def memory_anomalies(windows: Sequence[Window]) -> list[Anomaly]:
+    """Return growth that is excessive in a window after the second. The first one is the warm-up."""
+    if len(windows) < 3:
+        end_s = windows[-1].end_s if windows else 0
+        return [Anomaly(what="memory: fewer than three windows were measured", at_s=end_s)]
+    first, anomalies = windows[1], []
     for name, size_of in _KINDS.items():
-        largest = max(settled[1:], key=size_of)
+        largest = max(windows[2:], key=size_of)
         before, after = size_of(first), size_of(largest)
         if before <= 0 or after > before * (1 + GROWTH):
             detail = f"{_size_at(first, before)}, {_size_at(largest, after)}"

@@ -38,8 +38,6 @@ _END_TIMEOUT_S = 240
 _SETTLE_TIMEOUT_S = 60
 _OUTAGE_S = (4.0, 9.0)
 """The shortest and the longest outage of a store."""
-_MEASURED = 0.4
-"""Memory is measured in this share of each period, at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +56,9 @@ class Plan:
     report_every_s: float = 60
 
     @property
-    def settled_s(self) -> float:
-        """From this time on memory may not grow: a sixth of the run."""
+    def window_s(self) -> float:
+        """Memory is measured in windows of this length, and may not grow after the first one."""
         return self.total_s / 6
-
-    @property
-    def period_s(self) -> float:
-        """Memory is measured at the end of each period of this length."""
-        return self.replace_every_s or self.total_s / 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +251,7 @@ class Run:
             )
         left = leftover_anomalies(settled.leftovers, at_s=at_s)
         judged.add("no turn is left running, queued or locked", f"{len(left)} left", left)
-        judged.add("memory", self._memory(), memory_anomalies(self.windows(), settled_s=self.plan.settled_s))
+        judged.add("memory", self._memory(), memory_anomalies(self.windows()))
         count = [Anomaly(what="wrong number of processes", at_s=at_s)] * (settled.children != testbed.processes)
         judged.add("processes at the end", f"{settled.children} of {testbed.processes}", count)
         failed = [
@@ -272,11 +265,10 @@ class Run:
         return judged
 
     def windows(self) -> list[Window]:
-        every_s = self.plan.period_s
-        return windows(self.samples, total_s=self.load_end_s, every_s=every_s, lasting_s=every_s * _MEASURED)
+        return windows(self.samples, total_s=self.load_end_s, every_s=self.plan.window_s)
 
     def _memory(self) -> str:
-        settled = [window for window in self.windows() if window.end_s >= self.plan.settled_s]
+        settled = self.windows()[1:]
         if not settled or settled[0].children_bytes <= 0:
             return "not measured"
         first, last, highest = settled[0], settled[-1], max(window.children_bytes for window in settled)

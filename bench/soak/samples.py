@@ -153,23 +153,17 @@ class Window:
     postgres_connections: float
 
 
-def windows(samples: list[Sample], *, total_s: float, every_s: float, lasting_s: float) -> list[Window]:
-    """Return a window for the last `lasting_s` of every period of `every_s`, up to `total_s`.
-
-    SIGHUP replaces the children at the end of each period, so the children have the same age in all windows, and
-    the warm-up of new processes causes no difference between two windows.
-    """
+def windows(samples: list[Sample], *, total_s: float, every_s: float) -> list[Window]:
+    """Return a window for each `every_s` up to `total_s`."""
     result = []
-    for number in range(1, int(total_s / every_s + 1e-9) + 1):
-        end_s = number * every_s
-        samples_in_window = [sample for sample in samples if end_s - lasting_s <= sample.at_s < end_s]
+    for number in range(int(total_s / every_s + 1e-9)):
+        begin_s, end_s = number * every_s, (number + 1) * every_s
+        samples_in_window = [sample for sample in samples if begin_s <= sample.at_s < end_s]
         if not samples_in_window:
             continue
         known = {
             name: [value for sample in samples_in_window if (value := getattr(sample, name)) >= 0]
             for name in _MEDIANS
         }
-        result.append(
-            Window(end_s - lasting_s, end_s, **{name: median(values or [-1]) for name, values in known.items()})
-        )
+        result.append(Window(begin_s, end_s, **{name: median(values or [-1]) for name, values in known.items()}))
     return result

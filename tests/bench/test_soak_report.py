@@ -68,8 +68,8 @@ def test_a_report_contains_verdicts_streams_refusals_memory_and_a_plot(tmp_path:
     assert "| leave | 2 | 0 | 1 error database, 1 without a terminal event | 1 | 2 |" in text
     assert "Requests refused or failed: 1 (a store was unavailable), 1 (failed)." in text
     assert "Valkey kill at 0.5 min for 6 s" in text
-    assert "| 0.6 to 1.0 | 200.0 | 70.0 | 110.0 | - | 8 | 10 |" in text
-    assert "| 1.6 to 2.0 | 200.0 | 70.0 | 110.0 | 3.0 | 8 | 10 |" in text
+    assert "| 0.7 to 1.0 | 200.0 | 70.0 | 110.0 | - | 8 | 10 |" in text
+    assert "| 1.7 to 2.0 | 200.0 | 70.0 | 110.0 | 3.0 | 8 | 10 |" in text
     assert "the server 10% of a core, the generator 5%" in text
     assert (tmp_path / "plots/soak.png").read_bytes().startswith(b"\x89PNG")
 
