@@ -69,7 +69,7 @@ SQL_CLOCK = re.compile(
 )
 
 SESSION_STATE = re.compile(
-    r"\bpg_(try_)?advisory_lock|\bset_config\s*\(|"
+    r"\bpg_(try_)?advisory_lock|\bset_config\s*\((?![^()]*,\s*true\s*\))|"
     r"(\A|;)\s*(set\s+(?!local\b)|(un)?listen\b|prepare\b|create\s+temp|discard\b|reset\b)",
     re.IGNORECASE,
 )
