@@ -4,11 +4,9 @@ import asyncio
 import logging
 import signal
 import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 import procrastinate
@@ -16,11 +14,9 @@ import psycopg
 import structlog
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Job as StoredJob
 from procrastinate.jobs import Status
-from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from procrastinate.worker import Worker
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Gauge
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from app import logs
@@ -34,6 +30,7 @@ from app.accounts.sms import send_sms
 from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.http.server import runner_of
+from app.job_attempts import RetryPolicy, task_of
 from app.mail.sending import send_mail
 from app.main import application
 from app.process.sockets import listening_sockets
@@ -65,7 +62,7 @@ from storage.password_resets import SendReset
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
 from streams.tasks import background, pause, stopping
-from streams.wire.errors import ServiceError, StoreError
+from streams.wire.errors import StoreError
 
 log = structlog.get_logger()
 
@@ -77,15 +74,10 @@ _STOP_S = 30
 _LAST_WRITES_S = 5
 _MEASURE_S = 10
 _CONNECT_S = 5
-_MAX_RETRY_WAIT_S = 3600
 _MAX_RECONNECT_WAIT_S = 10
 
 J = TypeVar("J", bound=Job)
 
-JOB_ATTEMPTS = Counter("parley_job_attempts", "Attempts of jobs by outcome", ["job", "outcome"])
-JOB_SECONDS = Histogram(
-    "parley_job_seconds", "Time of one attempt", ["job"], buckets=(0.01, 0.1, 1, 10, 60, 300, 3600)
-)
 JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
 JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest job was due", ["job", "status"])
 
@@ -122,7 +114,7 @@ JOBS: Sequence[JobRow[Any]] = (
 async def work(settings: Settings, *, jobs: Sequence[JobRow[Any]] = JOBS) -> None:
     """Run jobs until SIGTERM or SIGINT. Running jobs then get 30 s to finish; interrupted ones run again later."""
     logs.configure(level=settings.log_level)
-    # `_runner` logs each attempt. The library's own lines contain the messages, which may contain secrets.
+    # `task_of` logs each attempt. The library's own lines contain the messages, which may contain secrets.
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -245,8 +237,9 @@ def _application(
     )
     app = procrastinate.App(connector=connector)
     for row in jobs:
-        task = app.task(name=row.message.task, retry=_RetryPolicy(row.message), pass_context=True)(
-            _runner(services, row)
+        retry = RetryPolicy(row.message)
+        task = app.task(name=row.message.task, retry=retry, pass_context=True)(
+            task_of(services, row.message, row.handler)
         )
         for schedule in schedules:
             if isinstance(schedule.message, row.message):
@@ -257,48 +250,6 @@ def _application(
                     task_kwargs=schedule.message.model_dump(mode="json"),
                 )(task)
     return app
-
-
-def _runner(services: Services, row: JobRow[J]) -> Callable[..., Awaitable[None]]:
-    """Return the task that procrastinate runs: one attempt, within its time limit, with one log line."""
-    message, name = row.message, row.message.task
-
-    async def run(context: procrastinate.JobContext, **arguments: Any) -> None:
-        assert context.job is not None, "the context of a running task has its job"
-        began, attempt = time.monotonic(), context.job.attempts + 1
-        bound = log.bind(job=name, job_id=context.job.id, attempt=attempt)
-        outcome = "canceled"
-        try:
-            async with asyncio.timeout(message.timeout_s):
-                await row.handler(services, message.of(arguments))
-            outcome = "succeeded"
-        except Exception as error:
-            outcome = "failed" if attempt < message.attempts else "held"
-            cause = f"unfinished after {message.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
-            unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
-            bound.error(f"job.{outcome}", error=cause, exc_info=unexpected)
-            raise
-        finally:
-            seconds = time.monotonic() - began
-            JOB_ATTEMPTS.labels(name, outcome).inc()
-            JOB_SECONDS.labels(name).observe(seconds)
-            if outcome == "succeeded":
-                bound.info("job.succeeded", ms=round(seconds * 1000, 1))
-
-    return run
-
-
-class _RetryPolicy(BaseRetryStrategy):
-    """Decides when a failed job runs again, as its class specifies."""
-
-    def __init__(self, message: type[Job]) -> None:
-        self._message = message
-
-    def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
-        if job.attempts + 1 >= self._message.attempts:
-            return None
-        wait_s = min(self._message.retry_after_s * 2**job.attempts, _MAX_RETRY_WAIT_S)
-        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
 
 
 async def _retry_stalled(app: procrastinate.App, jobs: Sequence[JobRow[Any]], *, stalled_s: float) -> None:

@@ -39,7 +39,7 @@ REAL_TIME = {
     "app/mail/sending.py": "mails are dated by the time of the machine that sends them",
     "app/logs.py": "log lines are about the process",
     "app/spans.py": "traces are about the process",
-    "app/worker.py": "the wait before a retry is a fact about the job",
+    "app/job_attempts.py": "the wait before a retry is a fact about the job",
     "storage/clock.py": "it makes an app's time from real time",
     "storage/idempotency.py": "clients repeat requests by real time",
     "storage/jobs.py": "procrastinate runs jobs by real time",

@@ -1,0 +1,72 @@
+"""The attempts of jobs: each has a time limit and a log line, and may be followed by another one."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import procrastinate
+import structlog
+from procrastinate.jobs import Job as StoredJob
+from procrastinate.retry import BaseRetryStrategy, RetryDecision
+from prometheus_client import Counter, Histogram
+
+from app.services import Services
+from storage.jobs import Job
+from streams.wire.errors import ServiceError
+
+log = structlog.get_logger()
+
+_MAX_RETRY_WAIT_S = 3600
+
+J = TypeVar("J", bound=Job)
+
+JOB_ATTEMPTS = Counter("parley_job_attempts", "Attempts of jobs by outcome", ["job", "outcome"])
+JOB_SECONDS = Histogram(
+    "parley_job_seconds", "Time of one attempt", ["job"], buckets=(0.01, 0.1, 1, 10, 60, 300, 3600)
+)
+
+
+def task_of(
+    services: Services, message: type[J], handler: Callable[[Services, J], Awaitable[None]]
+) -> Callable[..., Awaitable[None]]:
+    """Return the task that procrastinate runs: one attempt, within its time limit, with one log line."""
+    name = message.task
+
+    async def run(context: procrastinate.JobContext, **arguments: Any) -> None:
+        assert context.job is not None, "the context of a running task has its job"
+        began, attempt = time.monotonic(), context.job.attempts + 1
+        bound = log.bind(job=name, job_id=context.job.id, attempt=attempt)
+        outcome = "canceled"
+        try:
+            async with asyncio.timeout(message.timeout_s):
+                await handler(services, message.of(arguments))
+            outcome = "succeeded"
+        except Exception as error:
+            outcome = "failed" if attempt < message.attempts else "held"
+            cause = f"unfinished after {message.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
+            unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
+            bound.error(f"job.{outcome}", error=cause, exc_info=unexpected)
+            raise
+        finally:
+            seconds = time.monotonic() - began
+            JOB_ATTEMPTS.labels(name, outcome).inc()
+            JOB_SECONDS.labels(name).observe(seconds)
+            if outcome == "succeeded":
+                bound.info("job.succeeded", ms=round(seconds * 1000, 1))
+
+    return run
+
+
+class RetryPolicy(BaseRetryStrategy):
+    """Decides when a failed job runs again, as its class specifies."""
+
+    def __init__(self, message: type[Job]) -> None:
+        self._message = message
+
+    def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
+        if job.attempts + 1 >= self._message.attempts:
+            return None
+        wait_s = min(self._message.retry_after_s * 2**job.attempts, _MAX_RETRY_WAIT_S)
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
