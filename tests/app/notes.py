@@ -1,0 +1,96 @@
+"""A kind of job for tests, its handler, and a worker that runs it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar
+
+from app.schedules import Schedule
+from app.services import Services
+from app.worker import JobRow, run_jobs
+from storage.jobs import Job, enqueue
+from streams.tasks import background
+from tests.servers import ADMIN_TOKEN, Server
+
+WITHIN_S = 20
+
+
+class Note(Job):
+    task: ClassVar[str] = "note"
+    attempts: ClassVar[int] = 3
+    retry_after_s: ClassVar[float] = 0.01
+    text: str
+
+
+NEW_YEAR = Schedule("0 0 1 1 *", Note(text="new year"))
+"""A worker without any schedule does not watch its own tasks."""
+
+
+class Notes:
+    """Handles `Note`: records the texts, and raises an error in the next `failures` calls."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.failures = 0
+        self._changed = asyncio.Event()
+
+    async def handle(self, _: Services, job: Note) -> None:
+        self.texts.append(job.text)
+        self._changed.set()
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("a bug")
+
+    async def reach(self, count: int) -> None:
+        """Wait until the handler has run `count` times."""
+        async with asyncio.timeout(WITHIN_S):
+            while len(self.texts) < count:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@asynccontextmanager
+async def worker(services: Services, notes: Notes, *, poll_s: float = 0.05, **options: Any) -> AsyncIterator[None]:
+    async with background(
+        run_jobs(services, jobs=[JobRow(Note, notes.handle)], schedules=[NEW_YEAR], poll_s=poll_s, **options)
+    ):
+        yield
+
+
+async def add(services: Services, text: str, **options: Any) -> int | None:
+    async with services.database.transaction() as conn:
+        return await enqueue(conn, Note(text=text), **options)
+
+
+async def admin(server: Server, method: str, path: str, **more: str) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", **more}
+    async with server.http.request(method, f"{server.url}/admin/api{path}", headers=headers) as response:
+        return response.status, await response.json()
+
+
+async def jobs_are(services: Services, count: int) -> bool:
+    async with services.database.connection() as conn:
+        return await conn.fetchval("select count(*) from procrastinate_jobs") == count
+
+
+async def held_are(server: Server, job_ids: list[int | None]) -> bool:
+    return await held_ids(server) == job_ids
+
+
+async def held_ids(server: Server) -> list[int]:
+    status, answer = await admin(server, "GET", "/jobs/held")
+    assert status == 200, answer
+    return [job["job_id"] for job in answer["jobs"]]
+
+
+async def assign_to_dead_worker(conn: Any, job_id: int | None) -> None:
+    """Put the job into the state in which a worker that was killed an hour ago has left it."""
+    await conn.execute(
+        """
+        with dead as (
+            insert into procrastinate_workers (last_heartbeat) values (now() - interval '1 hour') returning id
+        )
+        update procrastinate_jobs set status = 'doing', worker_id = (select id from dead) where id = $1
+        """,
+        job_id,
+    )
