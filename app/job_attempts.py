@@ -14,6 +14,7 @@ from prometheus_client import Counter, Histogram
 
 from app.services import Services
 from storage.jobs import Job
+from streams.tasks import stopping
 from streams.wire.errors import ServiceError
 
 log = structlog.get_logger()
@@ -43,11 +44,13 @@ def task_of(
             async with asyncio.timeout(message.timeout_s):
                 await handler(services, message.of(arguments))
             outcome = "succeeded"
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if stopping():
+                bound.warning("job.canceled")
+                raise
             outcome = "failed" if attempt < message.attempts else "held"
-            cause = f"unfinished after {message.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
             unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
-            bound.error(f"job.{outcome}", error=cause, exc_info=unexpected)
+            bound.error(f"job.{outcome}", error=_cause(message, error), exc_info=unexpected)
             raise
         finally:
             seconds = time.monotonic() - began
@@ -59,6 +62,12 @@ def task_of(
     return run
 
 
+def _cause(message: type[Job], error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return f"unfinished after {message.timeout_s:g} s"
+    return str(error) or repr(error)
+
+
 class RetryPolicy(BaseRetryStrategy):
     """Decides when a failed job runs again, as its class specifies."""
 
@@ -66,6 +75,8 @@ class RetryPolicy(BaseRetryStrategy):
         self._message = message
 
     def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
+        if stopping():  # The worker ends, which is not the fault of the job. So even a last attempt is repeated.
+            return RetryDecision()
         if job.attempts + 1 >= self._message.attempts:
             return None
         wait_s = min(self._message.retry_after_s * 2**job.attempts, _MAX_RETRY_WAIT_S)

@@ -112,7 +112,7 @@ JOBS: Sequence[JobRow[Any]] = (
 
 
 async def work(settings: Settings, *, jobs: Sequence[JobRow[Any]] = JOBS) -> None:
-    """Run jobs until SIGTERM or SIGINT. Running jobs then get 30 s to finish; interrupted ones run again later."""
+    """Run jobs until SIGTERM or SIGINT. Running jobs then get 30 s to finish; interrupted ones run again."""
     logs.configure(level=settings.log_level)
     # `task_of` logs each attempt. The library's own lines contain the messages, which may contain secrets.
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
@@ -174,11 +174,13 @@ async def run_jobs(
     schedules: Sequence[Schedule] = SCHEDULES,
     stalled_s: float = _STALLED_S,
     poll_s: float = _POLL_S,
+    stop_s: float = _STOP_S,
 ) -> None:
     """Run jobs until cancelled. While PostgreSQL is unavailable, try to reconnect at least every 10 s.
 
     `stalled_s`: a worker without a heartbeat for this long counts as dead, and its jobs are retried.
     `poll_s`: how often to look for jobs that have become due. Workers are notified of new jobs immediately.
+    `stop_s`: how long running jobs may take to finish at the end. Then they are interrupted, and due again.
     """
     faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
     wait = wait_exponential(max=_MAX_RECONNECT_WAIT_S)
@@ -195,14 +197,14 @@ async def run_jobs(
                     fetch_job_polling_interval=poll_s,
                     update_heartbeat_interval=min(_HEARTBEAT_S, stalled_s / 4),
                     stalled_worker_timeout=stalled_s,
-                    shutdown_graceful_timeout=_STOP_S,
+                    shutdown_graceful_timeout=stop_s,
                     delete_jobs="successful",
                     install_signal_handlers=False,
                 )
-                await _run_until_cancelled(worker)
+                await _run_until_cancelled(worker, stop_s=stop_s)
 
 
-async def _run_until_cancelled(worker: Worker) -> None:
+async def _run_until_cancelled(worker: Worker, *, stop_s: float) -> None:
     """Run a worker. Its task is cancelled, and stopped by an event because it may lose the cancellation."""
     running = background(worker.run())  # type: ignore[no-untyped-call]
     task = running.start()
@@ -212,7 +214,7 @@ async def _run_until_cancelled(worker: Worker) -> None:
     finally:
         worker.stop()  # type: ignore[no-untyped-call]
         task.cancel()
-        await running.end_within(_STOP_S + _LAST_WRITES_S)
+        await running.end_within(stop_s + _LAST_WRITES_S)
     task.result()
     if not stopping():
         # It stops by itself, and reports only to its own log, if it can neither listen nor store its heartbeat.

@@ -15,6 +15,8 @@ from streams.wire.model import Model
 
 QUEUE = "parley"
 _UNIQUE_WHILE_WAITING = "procrastinate_jobs_queueing_lock_idx_v1"
+_IS_HELD = "status in ('failed', 'aborted')"
+"""`aborted`: the handler raised `CancelledError` in the last attempt, although its worker was not stopped."""
 
 
 class Job(Model):
@@ -161,13 +163,13 @@ async def cancel(conn: Connection, *, key: str) -> None:
     await conn.execute("delete from procrastinate_jobs where queueing_lock = $1 and status = 'todo'", key)
 
 
-_ERASE = """
-delete from procrastinate_jobs where status in ('todo', 'failed') and task_name = any($3)
+_ERASE = f"""
+delete from procrastinate_jobs where (status = 'todo' or {_IS_HELD}) and task_name = any($3)
 and args ->> 'app_id' = $1 and (
     args ->> 'uid' = $2 or (args ->> 'platform', args ->> 'social_id') in (
         select platform, social_id from identities where app_id = $1 and uid = $2))
 returning 1
-"""
+"""  # noqa: S608 - constants
 
 
 async def erase(conn: Connection, app_id: str, uid: str, *, tasks: Sequence[str]) -> int:
@@ -186,14 +188,14 @@ async def advance(conn: Connection, app_id: str, *, by_s: float) -> None:
     await conn.execute(_ADVANCE, app_id, by_s)
 
 
-_HELD = """
-select job.id, job.task_name, job.args, job.attempts,
-       (select max(at) from procrastinate_events where job_id = job.id and type = 'failed') as held_at
+_HELD = f"""
+select id, task_name, args, attempts,
+       (select max(at) from procrastinate_events where job_id = job.id and type in ('failed', 'aborted')) as held_at
 from procrastinate_jobs job
-where job.status = 'failed' and ($1::text is null or job.task_name = $1) and ($2::bigint is null or job.id < $2)
-order by job.id desc
+where {_IS_HELD} and ($1::text is null or task_name = $1) and ($2::bigint is null or id < $2)
+order by id desc
 limit $3
-"""
+"""  # noqa: S608 - constants
 
 
 async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None, size: int) -> list[HeldJob]:
@@ -202,7 +204,7 @@ async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None
     return [HeldJob(row["id"], row["task_name"], row["args"], row["attempts"], row["held_at"]) for row in rows]
 
 
-_LOCK_HELD = "select task_name, attempts from procrastinate_jobs where id = $1 and status = 'failed' for update"
+_LOCK_HELD = f"select task_name, attempts from procrastinate_jobs where id = $1 and {_IS_HELD} for update"  # noqa: S608 - constants
 _RETRY = "update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null where id = $1"
 
 
@@ -252,18 +254,18 @@ async def drop_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
 class JobCount:
     task: str
     status: str
-    """`todo`, `doing` or `failed`."""
+    """`todo`, `doing` or `failed` (held)."""
     count: int
     oldest_s: float
     """Seconds since the oldest of these jobs was due, or 0 if none is due yet."""
 
 
 _COUNTS = """
-select task_name, status::text as status, count(*) as count,
+select task_name, case when status = 'aborted' then 'failed' else status::text end as status, count(*) as count,
        coalesce(extract(epoch from now() - min(coalesce(scheduled_at, (
            select min(at) from procrastinate_events where job_id = job.id)))), 0)::float8 as oldest_s
 from procrastinate_jobs job
-where status in ('todo', 'doing', 'failed')
+where status in ('todo', 'doing', 'failed', 'aborted')
 group by 1, 2
 """
 

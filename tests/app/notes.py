@@ -27,19 +27,23 @@ NEW_YEAR = Schedule("0 0 1 1 *", Note(text="new year"))
 
 
 class Notes:
-    """Handles `Note`: records the texts, and raises an error in the next `failures` calls."""
+    """Handles `Note`: records the texts, waits for `released`, and raises `error` in the next `failures` calls."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.failures = 0
+        self.error: BaseException = RuntimeError("a bug")
+        self.released = asyncio.Event()
+        self.released.set()
         self._changed = asyncio.Event()
 
     async def handle(self, _: Services, job: Note) -> None:
         self.texts.append(job.text)
         self._changed.set()
+        await self.released.wait()
         if self.failures:
             self.failures -= 1
-            raise RuntimeError("a bug")
+            raise self.error
 
     async def reach(self, count: int) -> None:
         """Wait until the handler has run `count` times."""

@@ -103,6 +103,20 @@ async def test_failed_job_is_retried_then_held_until_the_operator_retries_or_dro
         assert (status, answer["error"]["error_type"]) == (404, "item_not_found"), path
 
 
+async def test_job_whose_handler_cancels_itself_is_held_after_its_last_attempt(
+    services: Services, server: Server, notes: Notes
+) -> None:
+    notes.failures, notes.error = 3, asyncio.CancelledError()
+    job_id = await add(services, "one")
+    async with worker(services, notes):
+        await until(lambda: held_are(server, [job_id]))
+        _, counts = await admin(server, "GET", "/jobs")
+        assert [(row["status"], row["count"]) for row in counts["jobs"]] == [("failed", 1)]
+        assert (await admin(server, "POST", f"/jobs/held/{job_id}/retry"))[0] == 200
+        await until(lambda: jobs_are(services, 0))
+    assert notes.texts == ["one"] * 4
+
+
 async def test_worker_continues_after_the_database_has_closed_its_connections(
     services: Services, notes: Notes
 ) -> None:

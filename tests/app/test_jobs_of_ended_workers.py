@@ -40,3 +40,18 @@ async def test_job_whose_worker_died_runs_again_and_that_counts_as_an_attempt(
     async with worker(services, notes, stalled_s=1):
         await until(lambda: held_are(server, [killer]))
     assert notes.texts == ["survivor"]
+
+
+async def test_an_interrupted_job_runs_again_even_if_that_was_its_last_attempt(
+    services: Services, server: Server, notes: Notes
+) -> None:
+    job_id = await add(services, "long")
+    async with services.database.connection() as conn:
+        await conn.execute("update procrastinate_jobs set attempts = 2 where id = $1", job_id)
+    notes.released.clear()
+    async with worker(services, notes, stop_s=0):
+        await notes.reach(1)
+    notes.released.set()
+    async with worker(services, notes):
+        await notes.reach(2)
+        await until(lambda: jobs_are(services, 0))
