@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -13,8 +14,10 @@ from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from prometheus_client import Counter, Histogram
 
 from app.services import Services
+from storage import stalled_jobs
 from storage.jobs import Job
-from streams.tasks import stopping
+from storage.stalled_jobs import StalledJob
+from streams.tasks import pause, stopping
 from streams.wire.errors import ServiceError
 
 log = structlog.get_logger()
@@ -81,3 +84,43 @@ class RetryPolicy(BaseRetryStrategy):
             return None
         wait_s = min(self._message.retry_after_s * 2**job.attempts, _MAX_RETRY_WAIT_S)
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
+
+
+async def recover_stalled(services: Services, messages: Sequence[type[Job]], *, stalled_s: float) -> None:
+    """Run the jobs of dead workers again. A worker's death counts as an attempt: the job may have caused it.
+
+    What fails is logged, and tried again in the next round.
+    """
+    attempts = {message.task: message.attempts for message in messages}
+    while not stopping():
+        with _logged():
+            async with services.database.connection() as conn:
+                found = await stalled_jobs.find(conn, stalled_s=stalled_s)
+            for job in found:
+                with _logged(job=job.task, job_id=job.job_id):
+                    await _recover(services, job, stalled_s=stalled_s, attempts=attempts.get(job.task, 1))
+        await pause(stalled_s / 2)
+
+
+async def _recover(services: Services, job: StalledJob, *, stalled_s: float, attempts: int) -> None:
+    async with services.database.connection() as conn:
+        recovered = await stalled_jobs.recover(conn, job, stalled_s=stalled_s, attempts=attempts)
+    if recovered is None:
+        return
+    bound = log.bind(job=job.task, job_id=job.job_id, attempt=recovered.attempts)
+    match recovered.status:
+        case "todo":
+            bound.warning("job.stalled")
+        case "failed":
+            bound.error("job.held", error="its worker died")
+        case "dropped":
+            bound.info("job.dropped")
+
+
+@contextmanager
+def _logged(**fields: Any) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        unexpected = None if isinstance(error, ServiceError) else error
+        log.error("job.not_recovered", error=str(error), exc_info=unexpected, **fields)

@@ -14,7 +14,6 @@ import psycopg
 import structlog
 from aiohttp import web
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Status
 from procrastinate.worker import Worker
 from prometheus_client import Gauge
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
@@ -30,7 +29,7 @@ from app.accounts.sms import send_sms
 from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.http.server import runner_of
-from app.job_attempts import RetryPolicy, task_of
+from app.job_attempts import RetryPolicy, recover_stalled, task_of
 from app.mail.sending import send_mail
 from app.main import application
 from app.process.sockets import listening_sockets
@@ -184,12 +183,13 @@ async def run_jobs(
     """
     faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
     wait = wait_exponential(max=_MAX_RECONNECT_WAIT_S)
+    messages = [row.message for row in jobs]
     async for attempt in AsyncRetrying(
         wait=wait, retry=faults, stop=lambda _: stopping(), before_sleep=_log_outage, reraise=True
     ):
         with attempt:
             app = _application(services, jobs, schedules)
-            async with _connected(app), background(_retry_stalled(app, jobs, stalled_s=stalled_s)):
+            async with _connected(app), background(recover_stalled(services, messages, stalled_s=stalled_s)):
                 worker = Worker(
                     app,
                     queues=[QUEUE],
@@ -252,20 +252,6 @@ def _application(
                     task_kwargs=schedule.message.model_dump(mode="json"),
                 )(task)
     return app
-
-
-async def _retry_stalled(app: procrastinate.App, jobs: Sequence[JobRow[Any]], *, stalled_s: float) -> None:
-    """Run the jobs of dead workers again. A worker's death counts as an attempt: the job may have caused it."""
-    attempts = {row.message.task: row.message.attempts for row in jobs}
-    while not stopping():
-        for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=stalled_s):
-            if job.attempts + 1 >= attempts.get(job.task_name, 1):
-                await app.job_manager.finish_job(job, status=Status.FAILED, delete_job=False)
-                log.error("job.held", job=job.task_name, job_id=job.id, error="its worker died")
-            else:
-                await app.job_manager.retry_job(job)
-                log.warning("job.stalled", job=job.task_name, job_id=job.id, attempt=job.attempts + 1)
-        await pause(stalled_s / 2)
 
 
 def _log_outage(state: RetryCallState) -> None:

@@ -14,7 +14,7 @@ from storage.postgres import Connection, on_conflict
 from streams.wire.model import Model
 
 QUEUE = "parley"
-_UNIQUE_WHILE_WAITING = "procrastinate_jobs_queueing_lock_idx_v1"
+UNIQUE_WHILE_WAITING = "procrastinate_jobs_queueing_lock_idx_v1"
 _IS_HELD = "status in ('failed', 'aborted')"
 """`aborted`: the handler raised `CancelledError` in the last attempt, although its worker was not stopped."""
 
@@ -141,16 +141,16 @@ async def enqueue(
         job_id: int = await conn.fetchval(_ENQUEUE, *arguments)
         return job_id
     try:
-        with on_conflict(_UNIQUE_WHILE_WAITING, _AlreadyWaits):
+        with on_conflict(UNIQUE_WHILE_WAITING, AlreadyWaits):
             async with conn.transaction():  # A savepoint, if the caller has begun a transaction.
                 job_id = await conn.fetchval(_ENQUEUE, *arguments)
-    except _AlreadyWaits:
+    except AlreadyWaits:
         return None
     return job_id
 
 
-class _AlreadyWaits(Exception):
-    """A job with the same key is already queued."""
+class AlreadyWaits(Exception):
+    """Another job with the same key waits."""
 
 
 def due_in(seconds: float) -> datetime:

@@ -49,6 +49,7 @@ REAL_TIME = {
     "storage/objects/folder.py": "the times of files are those of the file system",
     "storage/objects/links.py": "links belong to no app",
     "storage/processes.py": "heartbeats are about processes",
+    "storage/stalled_jobs.py": "heartbeats are about processes",
     "storage/migrations/0001_configs.sql": "an operator's changes are dated by real time",
     "storage/migrations/0003_conversations.sql": "the defaults are not used",
     "storage/migrations/0004_attempts.sql": "the default is not used",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from app.schedules import Schedule
@@ -13,6 +14,8 @@ from streams.tasks import background
 from tests.servers import ADMIN_TOKEN, Server
 
 WITHIN_S = 20
+ALIVE, DEAD = "infinity", "-infinity"
+"""Heartbeats of workers."""
 
 
 class Note(Job):
@@ -66,6 +69,10 @@ async def add(services: Services, text: str, **options: Any) -> int | None:
         return await enqueue(conn, Note(text=text), **options)
 
 
+def in_an_hour() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
 async def admin(server: Server, method: str, path: str, **more: str) -> tuple[int, Any]:
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", **more}
     async with server.http.request(method, f"{server.url}/admin/api{path}", headers=headers) as response:
@@ -87,14 +94,12 @@ async def held_ids(server: Server) -> list[int]:
     return [job["job_id"] for job in answer["jobs"]]
 
 
-async def assign_to_dead_worker(conn: Any, job_id: int | None) -> None:
-    """Put the job into the state in which a worker that was killed an hour ago has left it."""
-    await conn.execute(
-        """
-        with dead as (
-            insert into procrastinate_workers (last_heartbeat) values (now() - interval '1 hour') returning id
-        )
-        update procrastinate_jobs set status = 'doing', worker_id = (select id from dead) where id = $1
-        """,
-        job_id,
+async def assign_to_worker(conn: Any, *job_ids: int | None, heartbeat: str) -> int:
+    """Put jobs into the state in which a worker with this last heartbeat runs them. Return the worker."""
+    worker_id: int = await conn.fetchval(
+        "insert into procrastinate_workers (last_heartbeat) values ($1::text::timestamptz) returning id", heartbeat
     )
+    await conn.execute(
+        "update procrastinate_jobs set status = 'doing', worker_id = $1 where id = any($2)", worker_id, job_ids
+    )
+    return worker_id

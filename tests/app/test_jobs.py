@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,6 +22,7 @@ from tests.app.notes import (
     admin,
     held_are,
     held_ids,
+    in_an_hour,
     jobs_are,
     worker,
 )
@@ -64,7 +64,7 @@ async def test_job_runs_once_its_transaction_has_committed(services: Services, n
 
 
 async def test_job_does_not_run_before_its_time(services: Services, notes: Notes) -> None:
-    await add(services, "later", run_at=datetime.now(UTC) + timedelta(hours=1))
+    await add(services, "later", run_at=in_an_hour())
     async with worker(services, notes):
         await add(services, "at once")
         await notes.reach(1)

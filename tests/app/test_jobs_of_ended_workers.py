@@ -1,9 +1,13 @@
 """Jobs whose worker was stopped or has died run again."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import pytest
 
 from app.services import Services
-from tests.app.notes import Notes, add, assign_to_dead_worker, held_are, jobs_are, worker
+from tests.app.notes import ALIVE, DEAD, Notes, add, assign_to_worker, held_are, in_an_hour, jobs_are, worker
 from tests.servers import Server
 from tests.waiting import until
 
@@ -28,7 +32,7 @@ async def test_job_whose_worker_died_runs_again_and_that_counts_as_an_attempt(
 ) -> None:
     job_id = await add(services, "survivor")
     async with services.database.connection() as conn:
-        await assign_to_dead_worker(conn, job_id)
+        await assign_to_worker(conn, job_id, heartbeat=DEAD)
     async with worker(services, notes, stalled_s=1):
         await notes.reach(1)
         await until(lambda: jobs_are(services, 0))
@@ -36,10 +40,81 @@ async def test_job_whose_worker_died_runs_again_and_that_counts_as_an_attempt(
     killer = await add(services, "killer")
     async with services.database.connection() as conn:
         await conn.execute("update procrastinate_jobs set attempts = 2 where id = $1", killer)
-        await assign_to_dead_worker(conn, killer)
+        await assign_to_worker(conn, killer, heartbeat=DEAD)
     async with worker(services, notes, stalled_s=1):
         await until(lambda: held_are(server, [killer]))
     assert notes.texts == ["survivor"]
+
+
+async def test_a_job_that_cannot_be_recovered_does_not_keep_others_from_it_and_is_tried_again(
+    services: Services, notes: Notes
+) -> None:
+    refused, other = await add(services, "refused"), await add(services, "other")
+    async with services.database.connection() as conn:
+        await assign_to_worker(conn, refused, other, heartbeat=DEAD)
+        async with worker(services, notes, stalled_s=1):
+            async with refusing_to_change(conn, refused):
+                await notes.reach(1)
+            await notes.reach(2)
+    assert notes.texts == ["other", "refused"]
+
+
+@asynccontextmanager
+async def refusing_to_change(conn: Any, job_id: int | None) -> AsyncIterator[None]:
+    """Let the database refuse to change a job."""
+    await conn.execute(
+        f"""
+        create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
+        create trigger refuse before update of status on procrastinate_jobs for each row
+        when (old.id = {job_id}) execute function refuse()
+        """
+    )
+    try:
+        yield
+    finally:
+        await conn.execute("drop function refuse cascade")
+
+
+async def test_a_job_that_another_worker_has_taken_meanwhile_is_left_to_it(
+    services: Services, notes: Notes
+) -> None:
+    taken, other = await add(services, "taken"), await add(services, "other")
+    async with services.database.connection() as conn:
+        worker_id = await assign_to_worker(conn, taken, other, heartbeat=ALIVE)
+        async with worker(services, notes, stalled_s=1):
+            await until(lambda: conn.fetchval("select count(*) = 2 from procrastinate_workers"))
+            async with services.database.transaction() as locking:
+                await locking.execute("select from procrastinate_jobs where id = $1 for update", taken)
+                await conn.execute(
+                    "update procrastinate_workers set last_heartbeat = $2::text::timestamptz where id = $1",
+                    worker_id,
+                    DEAD,
+                )
+                await until(lambda: conn.fetchval(_WAITS))
+                new_owner = await assign_to_worker(locking, taken, heartbeat=ALIVE)
+            await notes.reach(1)
+        assert notes.texts == ["other"]
+        owner = "select worker_id from procrastinate_jobs where id = $1 and status = 'doing'"
+        assert await conn.fetchval(owner, taken) == new_owner
+
+
+_WAITS = """
+select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')
+"""
+
+
+async def test_the_job_of_a_dead_worker_is_dropped_if_another_with_its_key_waits(
+    services: Services, notes: Notes
+) -> None:
+    dead = await add(services, "dead", key="k")
+    async with services.database.connection() as conn:
+        await assign_to_worker(conn, dead, heartbeat=DEAD)
+        assert await add(services, "waiting", key="k", run_at=in_an_hour()) is not None
+        await assign_to_worker(conn, await add(services, "other"), heartbeat=DEAD)
+    async with worker(services, notes, stalled_s=1):
+        await notes.reach(1)
+        await until(lambda: jobs_are(services, 1))
+    assert notes.texts == ["other"]
 
 
 async def test_an_interrupted_job_runs_again_even_if_that_was_its_last_attempt(

@@ -1,4 +1,4 @@
-"""The tables and functions of procrastinate that `storage/jobs.py` uses without its Python interface."""
+"""The tables and functions of procrastinate that `storage` uses without its Python interface."""
 
 from pathlib import Path
 
@@ -13,6 +13,9 @@ USED = (
     "procrastinate_jobs_queueing_lock_idx_v1",
     "CREATE TABLE procrastinate_jobs",
     "CREATE TABLE procrastinate_events",
+    "CREATE TABLE procrastinate_workers",
+    "last_heartbeat timestamp",
+    "worker_id bigint REFERENCES procrastinate_workers(id) ON DELETE SET NULL",
 )
 
 
@@ -34,6 +37,8 @@ def test_the_schema_has_the_names_that_the_sql_uses() -> None:
     schema = (Path(procrastinate.__file__).parent / "sql" / "schema.sql").read_text()
 
     missing = [
-        f"the schema of procrastinate has no {name}: see storage/jobs.py" for name in USED if name not in schema
+        f"the schema of procrastinate has no {name}: see storage/jobs.py and storage/stalled_jobs.py"
+        for name in USED
+        if name not in schema
     ]
     assert missing == []
