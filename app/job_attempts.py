@@ -9,13 +9,16 @@ from typing import Any, TypeVar
 
 import procrastinate
 import structlog
+from procrastinate.exceptions import UniqueViolation
 from procrastinate.jobs import Job as StoredJob
+from procrastinate.jobs import Status
+from procrastinate.manager import JobManager as StoredJobs
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from prometheus_client import Counter, Histogram
 
 from app.services import Services
 from storage import stalled_jobs
-from storage.jobs import Job
+from storage.jobs import UNIQUE_WHILE_WAITING, Job
 from storage.stalled_jobs import StalledJob
 from streams.tasks import pause, stopping
 from streams.wire.errors import ServiceError
@@ -84,6 +87,20 @@ class RetryPolicy(BaseRetryStrategy):
             return None
         wait_s = min(self._message.retry_after_s * 2**job.attempts, _MAX_RETRY_WAIT_S)
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
+
+
+class JobManager(StoredJobs):
+    """Stores the outcomes of attempts."""
+
+    async def retry_job(self, job: StoredJob, *position: Any, **decision: Any) -> None:
+        """Make a job due again. If another one with its key waits, drop the job, because that one does the same."""
+        try:
+            await super().retry_job(job, *position, **decision)
+        except UniqueViolation as error:
+            if error.constraint_name != UNIQUE_WHILE_WAITING:
+                raise
+            await self.finish_job(job, status=Status.FAILED, delete_job=True)
+            log.info("job.dropped", job=job.task_name, job_id=job.id)
 
 
 async def recover_stalled(services: Services, messages: Sequence[type[Job]], *, stalled_s: float) -> None:

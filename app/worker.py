@@ -29,7 +29,7 @@ from app.accounts.sms import send_sms
 from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.http.server import runner_of
-from app.job_attempts import RetryPolicy, recover_stalled, task_of
+from app.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
 from app.mail.sending import send_mail
 from app.main import application
 from app.process.sockets import listening_sockets
@@ -238,6 +238,7 @@ def _application(
         conninfo=services.settings.database_url, min_size=1, max_size=4, timeout=_CONNECT_S
     )
     app = procrastinate.App(connector=connector)
+    app.job_manager = JobManager(connector)
     for row in jobs:
         retry = RetryPolicy(row.message)
         task = app.task(name=row.message.task, retry=retry, pass_context=True)(

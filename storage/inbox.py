@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from storage.audit import Origin, Subject, record
 from storage.errors import WebhookNotFound
-from storage.jobs import WorkWebhook, enqueue, run_again
+from storage.jobs import WorkWebhook, enqueue, run_now
 from storage.postgres import Connection
 from streams.wire.ids import new_id
 from streams.wire.owned import Owned
@@ -152,7 +152,7 @@ async def replay(conn: Connection, webhook_id: str, *, origin: Origin) -> bool:
     if row is None:
         return False
     await conn.execute("update webhooks set status = 'received', error = null where webhook_id = $1", webhook_id)
-    if await run_again(conn, row["job_id"]) is None:
+    if not await run_now(conn, row["job_id"]):
         await _enqueue(conn, row["app_id"], webhook_id=webhook_id)
     subject = Subject(row["app_id"], "webhook", webhook_id)
     before = {"source": row["source"], "status": row["status"]}

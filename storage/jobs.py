@@ -133,7 +133,8 @@ async def enqueue(
 ) -> int | None:
     """Store `job` and return its id. It runs once the transaction of `conn` has committed.
 
-    `key`: at most one job with this key waits at a time. Returns None if one already waits.
+    `key`: at most one job with this key waits at a time. Returns None if one already waits. Jobs with the same key
+    do the same work, so one that is to wait for a further attempt is dropped if another already waits.
     `run_at`: the job does not run before this time. It is real time, not that of an app.
     """
     arguments = (QUEUE, job.task, key, job.model_dump(mode="json"), run_at)
@@ -205,20 +206,18 @@ async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None
 
 
 _LOCK_HELD = f"select task_name, attempts from procrastinate_jobs where id = $1 and {_IS_HELD} for update"  # noqa: S608 - constants
-_RETRY = "update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null where id = $1"
+_RUN_NOW = f"""
+update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null, queueing_lock = null
+where id = $1 and {_IS_HELD} returning true
+"""  # noqa: S608 - constants
 
 
-async def run_again(conn: Connection, job_id: int) -> dict[str, Any] | None:
-    """Make a held job due now, with all its attempts. Return `None` if there is no such held job.
+async def run_now(conn: Connection, job_id: int) -> bool:
+    """Make a held job due now, with all its attempts. Return `False` if there is no such held job.
 
-    Otherwise return what it was before, for the audit log, in which the caller records the change. `conn` is in a
-    transaction.
+    The job loses its key, because another one with the key may wait.
     """
-    held = await conn.fetchrow(_LOCK_HELD, job_id)
-    if held is None:
-        return None
-    await conn.execute(_RETRY, job_id)
-    return {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
+    return await conn.fetchval(_RUN_NOW, job_id) is not None
 
 
 async def retry_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
@@ -226,9 +225,11 @@ async def retry_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
 
     `conn` is in a transaction.
     """
-    before = await run_again(conn, job_id)
-    if before is None:
+    held = await conn.fetchrow(_LOCK_HELD, job_id)
+    if held is None:
         return False
+    await run_now(conn, job_id)
+    before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
     after = before | {"status": "todo", "attempts": 0}
     await record(
         conn, origin, action="job.retry", subject=Subject(None, "job", str(job_id)), before=before, after=after

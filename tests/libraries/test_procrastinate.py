@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import procrastinate
+from procrastinate.manager import JobManager
 
 from storage.migrate import MIGRATIONS, MigrationRefused, read_migrations
-from tests.libraries.installed import version_fault
+from tests.libraries.installed import lacking, version_fault
 
 USED = (
     "procrastinate_defer_jobs_v1",
@@ -31,6 +32,14 @@ def test_the_schema_is_that_of_the_migration() -> None:
         fault = str(error)
 
     assert fault == "", "the schema of procrastinate has changed: a further migration has to apply the difference"
+
+
+def test_the_job_manager_has_the_methods_that_are_overridden() -> None:
+    use = "app/job_attempts.py overrides it or calls it there"
+    assert lacking(JobManager, {"retry_job": use, "finish_job": use}) == []
+    assert hasattr(procrastinate.App(connector=procrastinate.PsycopgConnector()), "job_manager"), (
+        "see app/worker.py"
+    )
 
 
 def test_the_schema_has_the_names_that_the_sql_uses() -> None:
