@@ -144,9 +144,10 @@ _LOCK = "select app_id, source, status, job_id from webhooks where webhook_id = 
 
 
 async def replay(conn: Connection, webhook_id: str, *, origin: Origin) -> bool:
-    """Enqueue a webhook for another attempt, whatever its status. Return `False` if it is not stored.
+    """Make another attempt at a webhook due now, whatever its status. Return `False` if it is not stored.
 
-    `conn` must be in a transaction. The error is not recorded, because it may hold personal data.
+    It is one of the webhook's job if that waits or is held, and otherwise one of a new job. `conn` must be in a
+    transaction. The error is not recorded, because it may hold personal data.
     """
     row = await conn.fetchrow(_LOCK, webhook_id)
     if row is None:

@@ -198,6 +198,24 @@ async def test_failed_work_is_retried_and_a_replay_repeats_it_immediately(
         await until(lambda: len(recorder.bodies) == 2)
 
 
+async def test_replay_of_a_webhook_that_waits_for_its_retry_makes_that_job_due_now(
+    small: Server, services: Services, recorder: WebhookRecorder
+) -> None:
+    recorder.failures = 1
+    await deliver(small.http, small.url, {"id": "1"})
+    async with working(services, recorder):
+        await until(lambda: all_are(small, "failed"))
+        await until(lambda: has_job(services, "todo"))  # The next attempt is due in ten seconds.
+    [row] = await listed(small)
+    assert await admin(small, f"/{row['webhook_id']}/replay", method="POST") == (200, {})
+    async with services.database.connection() as conn:
+        [job] = await conn.fetch("select attempts, scheduled_at from procrastinate_jobs")
+    assert (job["attempts"], job["scheduled_at"]) == (0, None)
+    async with working(services, recorder):
+        await until(lambda: all_are(small, "done"))
+        await until(lambda: no_job_left(services))
+
+
 async def test_replay_of_a_held_webhook_leaves_no_held_job(
     small: Server, services: Services, recorder: WebhookRecorder
 ) -> None:
