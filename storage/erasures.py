@@ -9,14 +9,18 @@ from datetime import datetime
 from typing import ClassVar, Literal
 
 from storage import exports, jobs, sessions
-from storage.freezes import key_of
+from storage.freezes import EndFreeze
 from storage.identities import LinkedIdentity, details_of
-from storage.jobs import ExportUser, Job, cancel, due_in, enqueue
+from storage.jobs import ExportUser, Job, due_in, enqueue
 from storage.kinds.sign_in import PLATFORMS
+from storage.mail import SendMail
+from storage.password_resets import SendReset
 from storage.postgres import Connection
 from storage.profiles import FetchProfile
+from storage.recipients import recipients_of_user
 from storage.secrets import Keyring
 from storage.sessions import SessionCache
+from storage.sms import SendSms
 
 Cause = Literal["confirm", "freeze_end"]
 """Why a user was deactivated: because the user confirmed it, or because the freeze had ended."""
@@ -59,8 +63,8 @@ DELETED: Mapping[str, str] = {
 
 Parameters: the app and the user. The first statements need the identities, so these are deleted last.
 """
-DELETED_JOBS = (ExportUser.task, FetchProfile.task)
-"""The kinds of jobs that are deleted if they wait or are held, and name the user or an identity of the user."""
+DELETED_JOBS = (EndFreeze.task, ExportUser.task, FetchProfile.task, SendMail.task, SendReset.task, SendSms.task)
+"""The kinds of jobs that are deleted if they wait or are held, and concern the user."""
 DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
 """Tables whose rows are deleted by the functions of their modules, because more depends on them."""
 KEPT: Mapping[str, str] = {
@@ -143,9 +147,9 @@ async def deactivate(
 
     `conn` is in a transaction that has locked the user. `linked` are all identities of the user.
     """
-    await cancel(conn, key=key_of(app_id, uid))
+    recipients = await recipients_of_user(conn, app_id, uid, keyring=keyring)
     deleted = {
-        "jobs": await jobs.erase(conn, app_id, uid, tasks=DELETED_JOBS),
+        "jobs": await jobs.erase(conn, app_id, uid, tasks=DELETED_JOBS, recipients=recipients),
         "exports": await exports.erase(conn, app_id, uid),
     }
     for name, statement in DELETED.items():
@@ -210,6 +214,7 @@ def _aad(app_id: str, uid: str, platform: str) -> str:
 
 _COUNT = """
 update erasures set erased_at = coalesce(erased_at, $5), deleted = deleted || jsonb_build_object(
+    'jobs', coalesce((deleted ->> 'jobs')::bigint, 0) + $6::bigint,
     'conversations', coalesce((deleted ->> 'conversations')::bigint, 0) + $3::bigint,
     'files', coalesce((deleted ->> 'files')::bigint, 0) + $4::bigint)
 where app_id = $1 and uid = $2
@@ -219,8 +224,12 @@ where app_id = $1 and uid = $2
 async def record_erased(
     conn: Connection, job: EraseUser, *, conversations: int, files: int, erased_at: datetime | None
 ) -> None:
-    """Add to what was deleted. `erased_at`: since when nothing is left, or `None` if something may be."""
-    await conn.execute(_COUNT, job.app_id, job.uid, conversations, files, erased_at)
+    """Delete the user's jobs that ran during the deactivation and wait again, and add to what was deleted.
+
+    `erased_at`: since when nothing is left, or `None` if something may be. `conn` is in a transaction.
+    """
+    left = await jobs.erase(conn, job.app_id, job.uid, tasks=DELETED_JOBS)
+    await conn.execute(_COUNT, job.app_id, job.uid, conversations, files, erased_at, left)
 
 
 async def erase_later(conn: Connection, job: EraseUser, *, in_s: float) -> None:

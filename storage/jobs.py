@@ -23,7 +23,9 @@ class Job(Model):
     """A message. Its class says how the job is run.
 
     A handler may run more than once for the same message, because a worker can die after the handler has finished.
-    The message of a job that concerns one app has a field `app_id`, by which the job follows the app's clock.
+    The message of a job that concerns one app has a field `app_id`, by which the job follows the app's clock. Jobs
+    that concern a user are found by the fields `uid`, `platform` and `social_id`, or `recipient`. A held job with a
+    field `expires_s` is deleted after that time.
     """
 
     task: ClassVar[str]
@@ -96,7 +98,7 @@ class RemoveExpiredWebhooks(Job):
 
 
 class RemoveExpiredSignIns(Job):
-    """Delete expired tokens for logins, and the traces of failed logins after `limits.login_failure_days`."""
+    """Delete what logins leave behind once it has expired, and traces of failed ones after `login_failure_days`."""
 
     task: ClassVar[str] = "remove_expired_sign_ins"
     timeout_s: ClassVar[float] = 3000
@@ -168,14 +170,36 @@ _ERASE = f"""
 delete from procrastinate_jobs where (status = 'todo' or {_IS_HELD}) and task_name = any($3)
 and args ->> 'app_id' = $1 and (
     args ->> 'uid' = $2 or (args ->> 'platform', args ->> 'social_id') in (
-        select platform, social_id from identities where app_id = $1 and uid = $2))
+        select platform, social_id from identities where app_id = $1 and uid = $2)
+    or (args ->> 'uid' is null and args ->> 'recipient' = any($4)))
 returning 1
 """  # noqa: S608 - constants
 
 
-async def erase(conn: Connection, app_id: str, uid: str, *, tasks: Sequence[str]) -> int:
-    """Delete waiting and held jobs of `tasks` that name a user or an identity of the user. Return their number."""
-    return len(await conn.fetch(_ERASE, app_id, uid, tasks))
+async def erase(
+    conn: Connection, app_id: str, uid: str, *, tasks: Sequence[str], recipients: Sequence[str] = ()
+) -> int:
+    """Delete the waiting and held jobs of `tasks` that concern a user. Return their number.
+
+    They name the user, or an identity of the user, or they name no user and one of `recipients`.
+    """
+    return len(await conn.fetch(_ERASE, app_id, uid, tasks, recipients))
+
+
+_DELETE_EXPIRED = f"""
+with expired as (
+    select id from procrastinate_jobs
+    where {_IS_HELD} and args ->> 'app_id' = $1 and (args ->> 'expires_s')::float8 <= $2
+    limit $3 for update skip locked
+)
+delete from procrastinate_jobs using expired where procrastinate_jobs.id = expired.id
+"""  # noqa: S608 - constants
+
+
+async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+    """Delete at most `limit` held jobs that have expired by the given time. Return their number."""
+    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before.timestamp(), limit)
+    return int(status.rpartition(" ")[2])
 
 
 _ADVANCE = """

@@ -3,6 +3,7 @@
 from typing import ClassVar, Self
 
 from storage.jobs import Job
+from storage.recipients import recipient_of
 from storage.secrets import Keyring
 from streams.wire.ids import new_id
 from streams.wire.model import Model
@@ -22,6 +23,8 @@ class SendSms(Job):
     retry_after_s: ClassVar[float] = 4
     timeout_s: ClassVar[float] = 30
     app_id: str
+    recipient: str
+    """A keyed hash of the phone number."""
     sms_id: str
     sealed: str
     """The encrypted content, because operators can read jobs."""
@@ -30,9 +33,9 @@ class SendSms(Job):
 
     @classmethod
     def seal(cls, app_id: str, content: SmsContent, *, keyring: Keyring, expires_s: float) -> Self:
-        sms_id = new_id()
+        sms_id, recipient = new_id(), recipient_of(content.to, app_id, keyring=keyring)
         sealed = keyring.encrypt_value(content.model_dump(), aad=_aad(app_id, sms_id))
-        return cls(app_id=app_id, sms_id=sms_id, sealed=sealed, expires_s=expires_s)
+        return cls(app_id=app_id, recipient=recipient, sms_id=sms_id, sealed=sealed, expires_s=expires_s)
 
     def content(self, keyring: Keyring) -> SmsContent:
         """Decrypt the content. Raises `DecryptionFailed`."""

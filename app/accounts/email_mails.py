@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 from app.accounts.email_addresses import sending_config
 from app.accounts.email_texts import Purpose, chosen, event_text
 from app.accounts.mail_links import public_link
-from app.accounts.not_me import not_me_link
+from app.accounts.not_me import LIFETIME, not_me_link
 from app.services import Services
 from storage import emails
 from storage.jobs import enqueue
@@ -61,15 +61,17 @@ async def send(
     app_id: str,
     purpose: Purpose,
     *,
+    uid: str | None,
     to: str,
     language: str,
     values: Mapping[str, Any],
-    expires_s: float | None = None,
+    expires_s: float,
 ) -> None:
     """Store the job that sends an email. `conn` is in the transaction of the change that causes the email.
 
-    `language` is the value of the reader's `Accept-Language`. Raises `InvalidParameter` if the custom variables put
-    a line break into the subject.
+    `uid` is the user whom it is about, or `None` if anybody can request it for an address. `language` is the value
+    of the reader's `Accept-Language`. Raises `InvalidParameter` if the custom variables put a line break into the
+    subject.
     """
     config = sending_config(services, app_id)
     translations: Mapping[str, Template] = getattr(config.templates, purpose)
@@ -88,7 +90,7 @@ async def send(
         sender=config.from_,
         accounts=config.mail_accounts,
     )
-    await enqueue(conn, SendMail.seal(app_id, content, keyring=services.keyring, expires_s=expires_s))
+    await enqueue(conn, SendMail.seal(app_id, content, keyring=services.keyring, uid=uid, expires_s=expires_s))
 
 
 async def send_notice(
@@ -109,7 +111,10 @@ async def send_notice(
     values = {"Event": event_text(event, language)}
     if with_link:
         values["NotMeLink"] = not_me_link(services, app_id, uid, address=to, frees=False)
-    await send(services, conn, app_id, "notice", to=to, language=language, values=values)
+    expires_s = (services.clock.now(app_id) + LIFETIME).timestamp()
+    await send(
+        services, conn, app_id, "notice", uid=uid, to=to, language=language, values=values, expires_s=expires_s
+    )
 
 
 async def notify(services: Services, conn: Connection, app_id: str, uid: str, event: str, *, language: str) -> None:

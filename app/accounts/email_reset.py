@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+import structlog
 from pydantic import Field, SecretStr
 
 from app.accounts.code_sending import store_code
@@ -24,6 +25,8 @@ from storage.kinds.auth import AUTH
 from storage.password_resets import ResetRequest, SendReset
 from storage.postgres import Connection
 from streams.wire.model import Model
+
+log = structlog.get_logger()
 
 _CODE_CHARACTERS = 256
 _FIELD = "random_code"
@@ -50,12 +53,14 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
 
     The response and its time do not depend on whether the address belongs to a user, because a job checks that.
     """
-    reset_page(call.services, call.app_id)  # The job that sends the email could not report a fault of the config.
+    services, now = call.services, call.services.clock.now(call.app_id)
+    reset_page(services, call.app_id)  # The job that sends the email could not report a fault of the config.
     address = address_in(call, body.email, field="email")
     request = ResetRequest(address=address, language=language_of(call), custom_variables=body.custom_variables)
+    expires_s = now.timestamp() + sending_config(services, call.app_id).reset_s
 
     async def store(conn: Connection) -> None:
-        await enqueue(conn, SendReset.seal(call.app_id, request, keyring=call.services.keyring))
+        await enqueue(conn, SendReset.seal(call.app_id, request, keyring=services.keyring, expires_s=expires_s))
 
     await store_code(call, RESET, address, store=store)
 
@@ -63,9 +68,13 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
 async def send_reset(services: Services, job: SendReset) -> None:
     """Send the link with which a new password can be set, if the address belongs to a user.
 
-    A frozen account gets one only if its address is not proven: whoever froze it may not be the owner.
+    It is not sent once it would have expired if it had been sent immediately. A frozen account gets one only if its
+    address is not proven: whoever froze it may not be the owner.
     """
     app_id, request, now = job.app_id, job.request(services.keyring), services.clock.now(job.app_id)
+    if now.timestamp() >= job.expires_s:
+        log.warning("reset.expired", app_id=app_id, request_id=job.request_id)
+        return
     config = sending_config(services, app_id)
     async with services.database.transaction() as conn:
         uid = await identities.user_of(conn, identity_of(app_id, request.address))
@@ -89,6 +98,7 @@ async def send_reset(services: Services, job: SendReset) -> None:
             conn,
             app_id,
             "reset",
+            uid=uid,
             to=request.address,
             language=request.language,
             values=values,

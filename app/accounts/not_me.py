@@ -16,7 +16,8 @@ from storage.secrets import DecryptionFailed
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
 
-_LIFETIME = earlier_emails.RESTORABLE
+LIFETIME = earlier_emails.RESTORABLE
+"""How long a link is valid."""
 _AAD = "accounts/not_me"
 
 Outcome = Literal["freed", "secured", "restored", "taken", "gone"]
@@ -51,7 +52,7 @@ class NotMe:
 
 def not_me_link(services: Services, app_id: str, uid: str, *, address: str, frees: bool) -> str:
     """Return a link that only this server can make. It stays valid when codes are revoked, even by an attacker."""
-    expires_s = (services.clock.now(app_id) + _LIFETIME).timestamp()
+    expires_s = (services.clock.now(app_id) + LIFETIME).timestamp()
     token = services.keyring.encrypt(dumps([app_id, uid, address, frees, expires_s]).decode(), aad=_AAD)
     return public_link(services, f"/account/not-me?token={quote(token)}")
 

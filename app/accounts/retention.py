@@ -1,4 +1,4 @@
-"""The job that deletes by age what logins leave behind: tokens, codes, earlier addresses and traces of failures."""
+"""The job that deletes by age what logins leave behind: tokens, codes, earlier addresses, traces, held messages."""
 
 from datetime import timedelta
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import structlog
 
 from app.services import Services
-from storage import bp_auth, codes, earlier_emails, login_failures
+from storage import bp_auth, codes, earlier_emails, jobs, login_failures
 from storage.batches import delete_in_batches
 from storage.jobs import RemoveExpiredSignIns
 from storage.kinds.limits import LIMITS
@@ -19,7 +19,7 @@ _KEEP_CODES = timedelta(days=2)
 
 
 async def remove_expired_sign_ins(services: Services, _: RemoveExpiredSignIns) -> None:
-    """Delete the expired tokens, codes and addresses, and the old traces, of each app."""
+    """Delete the expired tokens, codes, addresses and held messages, and the old traces, of each app."""
     for app_id in await services.configs.all_apps():
         now = services.clock.now(app_id)
         days = services.configs.singleton(LIMITS, app_id).login_failure_days
@@ -27,8 +27,9 @@ async def remove_expired_sign_ins(services: Services, _: RemoveExpiredSignIns) -
         failures = partial(login_failures.delete_expired, app_id=app_id, before=now - timedelta(days=days))
         sent = partial(codes.delete_expired, app_id=app_id, before=now - _KEEP_CODES)
         earlier = partial(earlier_emails.delete_expired, app_id=app_id, before=now - earlier_emails.RESTORABLE)
+        held = partial(jobs.delete_expired, app_id=app_id, before=now)
         removed = 0
-        for delete in (tokens, failures, sent, earlier):
+        for delete in (tokens, failures, sent, earlier, held):
             removed += await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
         if removed:
             log.info("login_data.deleted", app_id=app_id, removed=removed)

@@ -1,18 +1,20 @@
 """A server with a worker and the local inbox, for tests of email addresses."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from app.worker import run_jobs
 from storage.audit import COMMAND
 from storage.mail import SendMail
 from storage.password_resets import SendReset
+from storage.secrets import Keyring
+from storage.sms import SendSms
 from streams.tasks import background
 from streams.wire.codec import rfc3339
 from tests.app.accounts.people import ask
@@ -29,6 +31,19 @@ _RATES = ("email_minute", "email_day", "email_address", "signup", "login_network
 
 def new_address() -> str:
     return f"{uuid4().hex[:12]}@example.com"
+
+
+_SEALED: dict[str, Callable[[Any, Keyring], object]] = {
+    SendMail.task: lambda args, keyring: SendMail.of(args).content(keyring),
+    SendReset.task: lambda args, keyring: SendReset.of(args).request(keyring),
+    SendSms.task: lambda args, keyring: SendSms.of(args).content(keyring),
+}
+
+
+class JobText(NamedTuple):
+    task: str
+    text: str
+    """Its message, with what is encrypted there."""
 
 
 class Mailbox:
@@ -73,6 +88,17 @@ class Mailbox:
         async with self.server.services.database.connection() as conn:
             left = await conn.fetchval(_UNSENT, [SendMail.task, SendReset.task])
         return bool(left == 0)
+
+    async def jobs(self) -> list[JobText]:
+        """All jobs."""
+        keyring = self.server.services.keyring
+        async with self.server.services.database.connection() as conn:
+            rows = await conn.fetch("select task_name, args from procrastinate_jobs order by id")
+        found = []
+        for task, args in rows:
+            content = _SEALED[task](args, keyring) if task in _SEALED else ""
+            found.append(JobText(task, f"{args} {content}"))
+        return found
 
     async def code(self, to: str, kind: str = "login_email", *, nth: int = 1) -> str:
         body = {"email": to, "platform": "ios", "type": kind}

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from storage.erasures import EraseUser, RevokeToken
 from storage.session_tokens import digest
 from tests.another_server import another_server
 from tests.app.accounts.mailbox import (
@@ -232,8 +233,12 @@ async def test_only_the_id_of_a_deactivated_user_is_left(box: Mailbox):
     assert await box.post("me/email", {"email": waiting, "platform": "ios"}, "PUT", **session) == (200, None)
     await box.mail(waiting)
     assert refusal(await box.login(address, "a wrong password")) == NOBODY
-    await close(box, session)
+    await freeze(box, session)
+    await box.all_sent()  # A notice that is being sent during the deactivation is not deleted.
+    assert await call(box, session, "/confirm") == (200, None)
 
+    jobs = [job.text for job in await box.jobs() if job.task not in {EraseUser.task, RevokeToken.task}]
+    assert not [text for text in jobs if any(each in text for each in (uid, address, waiting, device))]
     async with box.server.services.database.connection() as conn:
         row = await conn.fetchrow("select * from users where uid = $1", uid)
         assert (row["status"], row["name"], row["cuid"]) == ("deactivated", "", "")

@@ -130,7 +130,7 @@ async def test_an_export_that_is_written_during_the_deactivation_is_deleted(
     assert len((await stored(services, talk))[1]) == 1
     assert await ask(server, "POST", path, headers=own) == (200, None)
     assert await ask(server, "POST", f"{path}/confirm", headers=own) == (200, None)
-    assert (await deleted(server, talk))["deleted"]["jobs"] == 1
+    assert (await deleted(server, talk))["deleted"]["jobs"] == 2, "the export, and the end of the freeze"
     await export_user(services, job)  # A worker that has begun before the deactivation.
     assert await has_only(services, talk, [])
 
