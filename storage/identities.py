@@ -171,19 +171,16 @@ on conflict do nothing returning uid
 """
 _HAS_PLATFORM = "select exists (select from identities where app_id = $1 and uid = $2 and platform = $3)"
 
-Link = Literal["linked", "platform_taken", "identity_taken", "no_user"]
+Link = Literal["linked", "platform_taken", "identity_taken"]
 
 
 async def link(conn: Connection, identity: Identity, *, uid: str, now: datetime, proven: bool) -> Link:
-    """Give an identity to a user. `conn` is in a transaction, in which this locks the row of the user.
+    """Give an identity to a user. `conn` is in a transaction that has locked the user.
 
     `platform_taken`: the user has this identity or another one of the platform. `identity_taken`: the identity
-    belongs to another user. `no_user`: the user is not active.
+    belongs to another user.
     """
     app_id, platform, social_id = identity.app_id, identity.platform, identity.social_id
-    user = await lock(conn, app_id, uid)
-    if user is None or user.status != "active":
-        return "no_user"
     trust = "proven" if proven else "client"
     if await conn.fetchval(_ADD, app_id, platform, social_id, uid, now, trust) is not None:
         return "linked"

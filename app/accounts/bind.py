@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from functools import partial
 
+from app.accounts.caller_lock import lock_caller
 from app.accounts.email_mails import notify
 from app.accounts.email_texts import language_of
 from app.accounts.entry import issue_bp_auth, store_verified
-from app.accounts.errors import AccountNotFound, IdentityLinked, IdentityNotFound, PlatformLinked
+from app.accounts.errors import IdentityLinked, IdentityNotFound, PlatformLinked
 from app.accounts.infos import Identifier, SocialNetworkInfo
 from app.accounts.login_methods import unlink
 from app.accounts.platforms import PLATFORMS, PlatformBody, platform_of
@@ -16,7 +17,7 @@ from app.accounts.trace import Trace
 from app.accounts.views import BpAuthView, SocialAccount, bp_auth_view, social_account
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
-from storage import bp_auth, identities, sessions, users
+from storage import bp_auth, identities, sessions
 from storage.bp_auth import BpAuth
 from storage.identities import Identity, Link, LinkedIdentity, details_of
 from streams.wire.errors import InvalidParameter, listed
@@ -68,6 +69,7 @@ async def bind(call: Call, body: Body[PlatformBody]) -> BindReply:
 async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
     now = call.services.clock.now(call.app_id)
     async with call.services.database.transaction() as conn:
+        await lock_caller(call, conn)
         link = await identities.link(conn, proven.identity, uid=call.caller.user, now=now, proven=proven.trusted)
         if link == "linked":
             language = language_of(call)
@@ -85,8 +87,6 @@ def _check(link: Link, made: BpAuth) -> None:
             raise PlatformLinked("the user already has an identity of this platform", bp_auth=credential)
         case "identity_taken":
             raise IdentityLinked("the identity belongs to another user", bp_auth=credential)
-        case "no_user":
-            raise AccountNotFound("user does not exist")
 
 
 async def unbind(call: Call, path: Path[IdentityPath]) -> None:
@@ -96,6 +96,7 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
     """
     identity, now = _identity_of(call, path), call.services.clock.now(call.app_id)
     async with call.services.database.transaction() as conn:
+        await lock_caller(call, conn)
         if not await unlink(call.services, conn, identity, uid=call.caller.user):
             raise _not_found(path)
         await sessions.end(
@@ -122,7 +123,7 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
             trace.add("the proof is of another identity", seen="another one", allowed="the one that is renewed")
             raise ProofRefused
     async with call.services.database.transaction() as conn:
-        await users.lock(conn, call.app_id, uid)
+        await lock_caller(call, conn)
         if await identities.user_of(conn, identity) != uid:
             raise _not_found(path)
         await store_verified(call, conn, proven, now=call.services.clock.now(call.app_id))

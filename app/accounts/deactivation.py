@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
+from app.accounts.caller_lock import lock_caller
 from app.accounts.email_mails import notify
 from app.accounts.email_texts import language_of
 from app.accounts.errors import AccountNotFound, DeactivationRefused, NotFrozen
 from app.http.endpoint import Call
-from app.http.errors import UserNotFound
 from app.receipts import PublicKeys, ReceiptReply, find_receipt, public_keys
 from app.services import Services
 from storage import bp_auth, codes, erasures, freezes, identities, sessions
@@ -16,7 +16,7 @@ from storage.identities import Account
 from storage.kinds.auth import AUTH
 from storage.postgres import Connection
 from storage.users import User
-from streams.wire.errors import InvalidSession, ServiceError, listed
+from streams.wire.errors import listed
 
 _LOOK_AGAIN_S = 5
 """Delay after which a job runs again if the freeze has not ended yet, which happens because clocks differ."""
@@ -31,8 +31,8 @@ async def deactivate(call: Call) -> None:
     """
     services, app_id, uid, now = call.services, call.app_id, call.caller.user, call.services.clock.now(call.app_id)
     async with services.database.transaction() as conn:
-        account = await _locked(call, conn)
-        if account.user.status == "frozen":
+        user = await lock_caller(call, conn)
+        if user.status == "frozen":
             return
         if reason := await freezes.find_restriction(conn, app_id, uid):
             raise DeactivationRefused(reason)
@@ -51,7 +51,9 @@ async def confirm(call: Call) -> None:
     can be used for a new account.
     """
     async with call.services.database.transaction() as conn:
-        account = await _locked_frozen(call, conn)
+        await _lock_frozen(call, conn)
+        account = await identities.find_account(conn, call.app_id, call.caller.user)
+        assert account is not None, "the lock of the user keeps it"
         await close(call.services, conn, call.app_id, account, cause="confirm")
 
 
@@ -62,8 +64,8 @@ async def recover(call: Call) -> None:
     """
     services, app_id, uid = call.services, call.app_id, call.caller.user
     async with services.database.transaction() as conn:
-        account = await _locked_frozen(call, conn)
-        if has_ended(account.user, now=services.clock.now(app_id)):
+        user = await _lock_frozen(call, conn)
+        if has_ended(user, now=services.clock.now(app_id)):
             raise NotFrozen("the freeze of the account has ended")
         await freezes.recover(conn, app_id, uid)
         await sessions.reread(conn, app_id, uid, cache=services.sessions)
@@ -118,22 +120,8 @@ def has_ended(user: User, *, now: datetime) -> bool:
     return user.close_time is not None and now >= user.close_time
 
 
-async def _locked_frozen(call: Call, conn: Connection) -> Account:
-    account = await _locked(call, conn)
-    if account.user.status != "frozen":
+async def _lock_frozen(call: Call, conn: Connection) -> User:
+    user = await lock_caller(call, conn)
+    if user.status != "frozen":
         raise NotFrozen("the account is not frozen")
-    return account
-
-
-async def _locked(call: Call, conn: Connection) -> Account:
-    """Return the account of the call, locked. A concurrent call may have deactivated it."""
-    account = await identities.lock_account(conn, call.app_id, call.caller.user)
-    if account is None:
-        raise _gone(call)
-    return account
-
-
-def _gone(call: Call) -> ServiceError:
-    if call.caller.server_key is None:
-        return InvalidSession()
-    return UserNotFound(f"user {listed([call.caller.user])} does not exist")
+    return user

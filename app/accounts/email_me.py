@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from app.accounts.caller_lock import lock_caller
 from app.accounts.code_sending import store_code
 from app.accounts.email_addresses import (
     MAX_CHARACTERS,
@@ -19,7 +20,6 @@ from app.accounts.first_proof import first_proof
 from app.accounts.login_methods import unlink
 from app.accounts.views import bp_auth_view
 from app.http.endpoint import Call
-from app.http.errors import DeactivationPending
 from app.http.inputs import Body
 from storage import bp_auth, codes, earlier_emails, emails, identities, sessions
 from storage.bp_auth import BpAuth
@@ -27,7 +27,7 @@ from storage.codes import LOGIN_EMAIL, VERIFY_LINK, RightCode
 from storage.emails import Addresses, identity_of
 from storage.kinds.auth import AUTH
 from storage.postgres import Connection
-from streams.wire.errors import InvalidParameter, InvalidSession
+from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 
 _CODE_CHARACTERS = 64
@@ -63,6 +63,7 @@ async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
         switched_on(config, "activation")
 
     async def store(conn: Connection) -> None:
+        await lock_caller(call, conn)
         await send_link(call, conn, call.caller.user, address=address)
 
     await store_code(call, VERIFY_LINK, address, store=store)
@@ -118,8 +119,6 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
             raise EmailAlreadyBound(bp_auth=credential)
         case "identity_taken":
             raise EmailTaken(bp_auth=credential)
-        case "no_user":
-            raise InvalidSession
 
 
 async def change_email(call: Call, body: Body[NewAddress]) -> None:
@@ -176,10 +175,6 @@ async def unbind_email(call: Call) -> None:
 
 
 async def _locked(call: Call, conn: Connection) -> Addresses:
-    """Return the addresses of the user, locked. A concurrent call may have frozen or deactivated the account."""
-    account = await identities.lock_account(conn, call.app_id, call.caller.user)
-    if account is None:
-        raise InvalidSession
-    if account.user.status == "frozen":
-        raise DeactivationPending(account.user, now=call.services.clock.now(call.app_id))
+    """Return the addresses of the user, locked."""
+    await lock_caller(call, conn)
     return await emails.find(conn, call.app_id, call.caller.user)

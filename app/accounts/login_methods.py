@@ -4,7 +4,7 @@ from app.accounts.email_addresses import email_config, sending_config
 from app.accounts.errors import LastLoginMethod
 from app.accounts.sms import config_of
 from app.services import Services
-from storage import identities, passwords, users
+from storage import identities, passwords
 from storage.identities import Identity, LinkedIdentity
 from storage.postgres import Connection
 from streams.wire.errors import ConfigInvalid
@@ -14,10 +14,9 @@ async def unlink(services: Services, conn: Connection, identity: Identity, *, ui
     """Take an identity from a user. Return false if the user does not have it.
 
     Raises `LastLoginMethod` if the user could not log in without it, and the transaction of `conn` is rolled back.
-    The caller ends the sessions that were made with the identity.
+    That transaction has locked the user, who loses and gains no identity and no password until it ends. The caller
+    ends the sessions that were made with the identity.
     """
-    # With its row locked, the user loses and gains no identity and no password until the transaction ends.
-    await users.lock(conn, identity.app_id, uid)
     if not await identities.unlink(conn, identity, uid=uid):
         return False
     account = await identities.find_account(conn, identity.app_id, uid)

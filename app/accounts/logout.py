@@ -1,7 +1,8 @@
 """The logout endpoint (§4.2)."""
 
+from app.accounts.caller_lock import lock_caller
 from app.http.endpoint import Call
-from storage import bp_auth, sessions, users
+from storage import bp_auth, sessions
 
 
 async def logout(call: Call) -> None:
@@ -13,7 +14,7 @@ async def logout(call: Call) -> None:
     session_id = call.caller.session_id
     assert session_id is not None, "the access rule of the endpoint guarantees a session"
     async with call.services.database.transaction() as conn:
-        await users.lock(conn, call.app_id, call.caller.user)
+        await lock_caller(call, conn)
         await sessions.end(
             conn,
             call.app_id,

@@ -5,6 +5,7 @@ from functools import partial
 from pydantic import SecretStr
 
 from app.accounts import throttle, trace
+from app.accounts.caller_lock import lock_caller
 from app.accounts.email_mails import notify
 from app.accounts.email_texts import language_of
 from app.accounts.errors import AccountAuthFailed
@@ -14,7 +15,7 @@ from app.accounts.revocation import revoke_access
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.password_hashing import Checked
-from storage import identities, passwords, users
+from storage import identities, passwords
 from storage.identities import Identity
 from storage.kinds.auth import AUTH
 from storage.passwords import PasswordOwner
@@ -108,7 +109,7 @@ async def change_password(call: Call, body: Body[PasswordChange]) -> None:
         raise AccountAuthFailed("origin_password is wrong")
     new_hash = await call.services.passwords.hash(body.password.get_secret_value())
     async with call.services.database.transaction() as conn:
-        await users.lock(conn, app_id, uid)
+        await lock_caller(call, conn)
         if not await passwords.change(conn, app_id, uid, old_hash=old_hash, new_hash=new_hash, now=now):
             raise AccountAuthFailed("origin_password is wrong")
         await revoke_access(call.services, conn, app_id, uid, now=now, keep=call.caller.session_id)

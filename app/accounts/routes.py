@@ -141,7 +141,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/me/socialaccount",
         bind,
         SOCIAL,
-        errors=(PlatformLinked, IdentityLinked, AccountNotFound, *_PROOF_ERRORS),
+        errors=(PlatformLinked, IdentityLinked, *_PROOF_ERRORS),
         docs=_BIND,
     ),
     Endpoint(

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from app.accounts.caller_lock import lock_caller
 from app.http.endpoint import Call
 from app.http.inputs import Path
 from storage import sessions
@@ -57,6 +58,7 @@ async def end_session(call: Call, path: Path[SessionPath]) -> None:
     if not found:
         raise SessionNotFound(path.session_id)
     async with call.services.database.transaction() as conn:
+        await lock_caller(call, conn)
         await sessions.end(
             conn,
             call.app_id,
