@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from storage import users
+from storage import earlier_emails, users
 from storage.identities import Identity, link
 from storage.postgres import Connection, TransactionConflict, on_conflict
 
@@ -106,7 +106,7 @@ async def lock_with_claimant(conn: Connection, app_id: str, uid: str, *, address
 
 # The identity of a proven address replaces the former one of its user.
 _RENAME = """
-update identities set social_id = $4, trust = 'proven', verified_at = $5
+update identities set social_id = $4, trust = 'proven', verified_at = $5, create_time = $5
 where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
 """
 _RENAME_SESSIONS = """
@@ -114,19 +114,23 @@ update sessions set social_id = $4 where app_id = $1 and uid = $2 and platform =
 """
 
 
-async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, old: str, now: datetime) -> None:
+async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, old: str, now: datetime) -> bool:
     """Make a proven address that with which a user logs in. Raises `AddressTaken`, which ends the transaction.
 
     `old` is the address that it replaces, or empty. Sessions that were made with that continue as those of the new
-    one.
+    one. Returns whether `old` can be restored, which is not so if the user had the new one before.
     """
-    if not old:
-        if await link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True) != "linked":
-            raise AddressTaken
-        return
-    with on_conflict("identities_pkey", AddressTaken):
-        await conn.execute(_RENAME, app_id, uid, old, address, now)
-    await conn.execute(_RENAME_SESSIONS, app_id, uid, old, address)
+    returns = await earlier_emails.is_restorable(conn, app_id, uid, address=address, now=now)
+    kept = not returns and await earlier_emails.keep(conn, app_id, uid, now=now)
+    if old:
+        with on_conflict("identities_pkey", AddressTaken):
+            await conn.execute(_RENAME, app_id, uid, old, address, now)
+        await conn.execute(_RENAME_SESSIONS, app_id, uid, old, address)
+    elif await link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True) != "linked":
+        raise AddressTaken
+    if returns:
+        await earlier_emails.give_back(conn, app_id, uid, address=address, now=now)
+    return kept
 
 
 _DROP = """

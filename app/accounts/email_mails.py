@@ -117,11 +117,24 @@ async def send_notice(
     )
 
 
-async def notify(services: Services, conn: Connection, app_id: str, uid: str, event: str, *, language: str) -> None:
-    """Send a notice to the verified address of a user, if there is one and the app can send emails."""
+async def notify(
+    services: Services,
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    event: str,
+    *,
+    language: str,
+    with_link: bool = True,
+) -> None:
+    """Send a notice to the verified address of a user, if there is one and the app can send emails.
+
+    `with_link` adds the link "this was not me".
+    """
     addresses = await emails.find(conn, app_id, uid)
     if addresses.verified and sends_mails(services, app_id):
-        await send_notice(services, conn, app_id, uid, event, to=addresses.current, language=language)
+        to = addresses.current
+        await send_notice(services, conn, app_id, uid, event, to=to, language=language, with_link=with_link)
 
 
 def sends_mails(services: Services, app_id: str) -> bool:

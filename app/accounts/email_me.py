@@ -109,6 +109,7 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
             await first_proof(services, conn, identity, now=now)
         if link == "linked":
             await emails.drop_pending(conn, app_id, uid)
+            await earlier_emails.give_back(conn, app_id, uid, address=right.target, now=now)
         else:
             within_s = services.configs.singleton(AUTH, app_id).bp_auth_s
             made = await bp_auth.issue(conn, identity, proven=True, now=now, within_s=within_s)
@@ -166,9 +167,9 @@ async def unbind_email(call: Call) -> None:
                 raise EmailNotFound
             return
         identity = identity_of(app_id, addresses.current)
-        await notify(services, conn, app_id, uid, "address_removed", language=language_of(call))
-        if addresses.verified:
-            await earlier_emails.keep(conn, app_id, uid, address=addresses.current, now=now)
+        kept = await earlier_emails.keep(conn, app_id, uid, now=now)
+        event = "address_removed" if kept else "address_removed_finally"
+        await notify(services, conn, app_id, uid, event, language=language_of(call), with_link=kept)
         await unlink(services, conn, identity, uid=uid)
         await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
         await bp_auth.revoke_for(conn, identity)

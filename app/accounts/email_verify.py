@@ -13,7 +13,7 @@ from app.http.inputs import Query
 from app.http.limits import check_address
 from app.http.replies import Empty
 from app.services import Services
-from storage import bp_auth, earlier_emails, emails
+from storage import bp_auth, emails
 from storage.codes import VERIFY_LINK, CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
 from storage.emails import identity_of
 from streams.wire.codec import ZERO_TIME, rfc3339
@@ -105,16 +105,15 @@ async def verify_address(services: Services, query: VerifyQuery, *, language: st
             raise CodeInvalid("verify_code is for an address that the user no longer has")
         old = addresses.current
         try:
-            await emails.set_current(conn, app_id, uid, address=address, old=old, now=now)
+            kept = await emails.set_current(conn, app_id, uid, address=address, old=old, now=now)
         except emails.AddressTaken:
             raise CodeInvalid("verify_code is for an address that now belongs to another user") from None
         await emails.drop_pending(conn, app_id, uid)
         if old:
             await bp_auth.revoke_for(conn, identity_of(app_id, old))
-        if addresses.verified:
-            await earlier_emails.keep(conn, app_id, uid, address=old, now=now)
-            if sends_mails(services, app_id):
-                await send_notice(services, conn, app_id, uid, "address_changed", to=old, language=language)
+        if addresses.verified and sends_mails(services, app_id):
+            event = "address_changed" if kept else "address_changed_finally"
+            await send_notice(services, conn, app_id, uid, event, to=old, language=language, with_link=kept)
     return right
 
 

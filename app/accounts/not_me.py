@@ -161,7 +161,6 @@ async def _restored(services: Services, conn: Connection, named: NotMe, *, repla
         await emails.set_current(conn, app_id, uid, address=named.address, old=replaces, now=now)
     except AddressTaken:
         raise TransactionConflict from None  # Somebody has signed up with it meanwhile.
-    await earlier_emails.forget_since(conn, app_id, uid, address=named.address)
     return True
 
 

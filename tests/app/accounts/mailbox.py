@@ -7,6 +7,7 @@ from datetime import timedelta
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 from app.worker import run_jobs
@@ -133,6 +134,32 @@ def link_in(mail: dict[str, Any], *, nth: int = 0) -> str:
 
 def path_of(link: str) -> str:
     return "/" + link.split("/", 3)[3]
+
+
+async def open_not_me(box: Mailbox, mail: dict[str, Any], **headers: str) -> tuple[str, str]:
+    """Open the link "this was not me" in an email and press its button. Return the texts of both pages."""
+    url = next(link_in(mail, nth=nth) for nth in (0, 1) if "/account/not-me" in link_in(mail, nth=nth))
+    async with box.server.http.get(url, headers=headers) as response:
+        assert (response.status, response.content_type) == (200, "text/html")
+        before = await response.text()
+    token = parse_qs(urlsplit(url).query)["token"][0]
+    async with box.server.http.post(f"{box.server.url}/account/not-me", data={"token": token}) as response:
+        assert response.status == 200
+        return before, await response.text()
+
+
+async def new_owner(box: Mailbox) -> tuple[str, dict[str, str]]:
+    """Sign up with an address and a password, and prove the address. Return it, and the header of the session."""
+    address = new_address()
+    session = session_of(await box.sign_up(address))
+    assert (await box.get(path_of(link_in(await box.mail(address)))))[0] == 200
+    return address, session
+
+
+async def change_address(box: Mailbox, session: dict[str, str], new: str, *, nth: int = 1) -> None:
+    """Change the address of a user, and open the link that proves the new one, in the nth mail to it."""
+    assert await box.post("me/email", {"email": new, "platform": "ios"}, "PUT", **session) == (200, None)
+    assert await box.get(path_of(link_in(await box.mail(new, nth=nth)))) == (200, {})
 
 
 def session_of(result: tuple[int, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from app.accounts.retention import remove_expired_sign_ins
-from storage import earlier_emails, emails
+from storage import emails
 from storage.audit import COMMAND
 from storage.codes import LOGIN_EMAIL, PHONE, SIGN_UP_EMAIL, CodeKind
 from storage.jobs import RemoveExpiredSignIns
@@ -332,7 +332,7 @@ async def test_failures_with_a_pending_or_an_earlier_address_are_deleted_with_it
     async with server.services.database.connection() as conn:
         await emails.set_pending(conn, "default", uid, address="pending@example.com", now=now)
         for address in ("earlier@example.com", "other@example.com"):
-            await earlier_emails.keep(conn, "default", uid, address=address, now=now)
+            await conn.execute("insert into earlier_emails values ('default', $1, $2, $3)", uid, address, now)
     for name in ("Pending", "Earlier", "Other"):
         body = {"email_password": {"email": f"{name}@example.com", "password": WRONG}}
         assert (await login(server, body))[0] == 400
@@ -379,7 +379,7 @@ async def test_traces_expired_tokens_and_earlier_addresses_are_deleted(server):
     await login(server, REFUSED)
     async with server.services.database.connection() as conn:
         now, uid = server.services.clock.now("default"), reply["user"]["uid"]
-        await earlier_emails.keep(conn, "default", uid, address="ada@example.com", now=now)
+        await conn.execute("insert into earlier_emails values ('default', $1, 'ada@example.com', $2)", uid, now)
     for days, left in ((6, 1), (8, 0)):
         at = datetime.now(UTC) + timedelta(days=days)
         await ask(server, "POST", "/dev/clock", json={"app": "default", "at": at.isoformat()})

@@ -1,7 +1,6 @@
 """The link "this was not me" of emails about an account: what its page says, and what it does."""
 
 import re
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -10,8 +9,11 @@ from tests.app.accounts.mailbox import (
     NEW_PASSWORD,
     PASSWORD,
     Mailbox,
+    change_address,
     link_in,
     new_address,
+    new_owner,
+    open_not_me,
     path_of,
     refusal,
     session_of,
@@ -20,33 +22,6 @@ from tests.app.accounts.people import bind, error_type, me, new_user, player
 
 ENDED = (400, "account.invalid_session")
 NOBODY = (400, "account.auth_failed")
-Session = dict[str, str]
-
-
-async def new_owner(box: Mailbox) -> tuple[str, Session]:
-    """Sign up with an address and a password, and prove the address."""
-    address = new_address()
-    session = session_of(await box.sign_up(address))
-    assert (await box.get(path_of(link_in(await box.mail(address)))))[0] == 200
-    return address, session
-
-
-async def change(box: Mailbox, session: Session, new: str) -> None:
-    """Change the address of a user, and open the link that proves the new one."""
-    assert await box.post("me/email", {"email": new, "platform": "ios"}, "PUT", **session) == (200, None)
-    assert await box.get(path_of(link_in(await box.mail(new)))) == (200, {})
-
-
-async def say_not_me(box: Mailbox, mail: dict[str, Any], **headers: str) -> tuple[str, str]:
-    """Open the link in an email and press its button. Return the texts of both pages."""
-    url = next(link_in(mail, nth=nth) for nth in (0, 1) if "/account/not-me" in link_in(mail, nth=nth))
-    async with box.server.http.get(url, headers=headers) as response:
-        assert (response.status, response.content_type) == (200, "text/html")
-        before = await response.text()
-    token = parse_qs(urlsplit(url).query)["token"][0]
-    async with box.server.http.post(f"{box.server.url}/account/not-me", data={"token": token}) as response:
-        assert response.status == 200
-        return before, await response.text()
 
 
 async def test_who_did_not_sign_up_frees_the_address(box: Mailbox):
@@ -64,7 +39,7 @@ async def test_who_did_not_sign_up_frees_the_address(box: Mailbox):
     async with box.server.http.post(f"{box.server.url}/account/not-me", data={"token": forged}) as response:
         assert response.status == 400
     assert (await box.me(attacker))[0] == 200
-    _, after = await say_not_me(box, mail)
+    _, after = await open_not_me(box, mail)
     assert "Your address was removed." in after
     assert refusal(await box.me(attacker)) == ENDED
     assert (await box.post("detect", {"email": address}))[1]["email_data"]["exists"] is False
@@ -73,16 +48,16 @@ async def test_who_did_not_sign_up_frees_the_address(box: Mailbox):
 async def test_a_changed_address_is_restored_and_whoever_changed_it_has_nothing_left(box: Mailbox):
     address, session = await new_owner(box)
     uid, others = (await me(box.server, session))["uid"], new_address()
-    await change(box, session, others)
+    await change_address(box, session, others)
     body = {"random_code": await box.reset_code(others, nth=2), "password": NEW_PASSWORD}
     assert await box.post("email/reset_password", body) == (200, None)
     session = session_of(await box.login(others, NEW_PASSWORD))
     last = new_address()
-    await change(box, session, last)
+    await change_address(box, session, last)
     news = await box.mail(address, nth=3)
     assert "has a new email address" in news["text"]
 
-    before, after = await say_not_me(box, news, **{"Accept-Language": "de"})
+    before, after = await open_not_me(box, news, **{"Accept-Language": "de"})
     assert "Das Passwort des Kontos wird gelöscht." in before
     assert f"{address} wird wieder die Adresse Ihres Kontos." in before
     assert f"{address} is its address again" in after
@@ -97,8 +72,8 @@ async def test_a_changed_address_is_restored_and_whoever_changed_it_has_nothing_
     news = await box.mail(last, nth=2)
     assert "an earlier address was restored" in news["text"]
     assert "/account/not-me" not in news["text"]
-    for nth in (3, 5):  # What the other addresses got: a new password, and a change of the address.
-        _, after = await say_not_me(box, await box.mail(others, nth=nth))
+    for nth in (3, 4):  # What the other addresses got: a new password, and a change of the address.
+        _, after = await open_not_me(box, await box.mail(others, nth=nth))
         assert "There is nothing to do" in after
     assert (await me(box.server, own))["email"]["email_address"] == address
 
@@ -111,7 +86,7 @@ async def test_a_removed_address_is_restored_and_what_was_bound_lately_is_remove
     await box.server.services.clock.move("default", offset_s=bound_days * 86_400)
     session = session_of(await box.post("login", other))
     assert await box.post("me/email", None, "DELETE", **session) == (200, None)
-    await say_not_me(box, await box.mail(address, nth=3))
+    await open_not_me(box, await box.mail(address, nth=3))
     assert refusal(await box.me(session)) == ENDED
     status, reply = await box.post("login", other)
     assert (status, reply["user"]["uid"] == uid) == (200, bound_days > 7)
@@ -127,7 +102,7 @@ async def test_a_bound_identity_is_reported_and_the_link_removes_it(box: Mailbox
     assert error_type((await bind(box.server, session, other))[1]) == "account.sp_linked_platform"
     news = await box.mail(address, nth=2)
     assert "Another sign-in method was linked to your account" in news["text"]
-    await say_not_me(box, news)
+    await open_not_me(box, news)
     assert refusal(await box.me(session)) == ENDED
     assert (await box.post("login", other))[1]["user"]["uid"] != uid
     await box.all_sent()
@@ -138,12 +113,12 @@ async def test_a_bound_identity_is_reported_and_the_link_removes_it(box: Mailbox
 async def test_an_earlier_address_is_taken_back_from_whoever_has_not_proven_it(box: Mailbox, proven):
     address, session = await new_owner(box)
     others = new_address()
-    await change(box, session, others)
+    await change_address(box, session, others)
     if proven:
         claimant = session_of(await box.code_login(address, await box.code(address, nth=4)))
     else:
         claimant = session_of(await box.sign_up(address))
-    _, after = await say_not_me(box, await box.mail(address, nth=3))
+    _, after = await open_not_me(box, await box.mail(address, nth=3))
     assert refusal(await box.me(session)) == ENDED
     assert ("belongs to another account now" in after) is proven
     if proven:
@@ -157,8 +132,8 @@ async def test_an_earlier_address_is_taken_back_from_whoever_has_not_proven_it(b
 async def test_an_address_that_was_never_proven_is_not_restored(box: Mailbox):
     address = new_address()
     attacker = session_of(await box.sign_up(address))
-    await change(box, attacker, new_address())
-    _, after = await say_not_me(box, await box.mail(address, nth=2))
+    await change_address(box, attacker, new_address())
+    _, after = await open_not_me(box, await box.mail(address, nth=2))
     assert "There is nothing to do" in after
     assert (await box.me(attacker))[0] == 200
     assert (await box.post("detect", {"email": address}))[1]["email_data"]["exists"] is False
@@ -166,7 +141,7 @@ async def test_an_address_that_was_never_proven_is_not_restored(box: Mailbox):
 
 async def test_the_link_expires_after_a_week(box: Mailbox):
     address, session = await new_owner(box)
-    await change(box, session, new_address())
+    await change_address(box, session, new_address())
     link = link_in(await box.mail(address, nth=3))
     await box.later(7 * 86_400)
     async with box.server.http.get(link) as response:
@@ -176,7 +151,7 @@ async def test_the_link_expires_after_a_week(box: Mailbox):
 async def test_the_mail_with_a_link_to_a_new_password_also_ends_all_sessions(box: Mailbox):
     address, session = await new_owner(box)
     code = await box.reset_code(address, nth=2)
-    before, _ = await say_not_me(box, await box.mail(address, nth=2))
+    before, _ = await open_not_me(box, await box.mail(address, nth=2))
     assert "The password of the account will be deleted." in before
     assert refusal(await box.me(session)) == ENDED
     assert refusal(await box.login(address)) == NOBODY
@@ -193,12 +168,12 @@ async def test_the_owner_of_an_address_that_somebody_else_entered_ends_that(box:
     finally:
         await box.configure(code_login=True, activation=True)
     mail = await box.mail(address)
-    before, after = await say_not_me(box, mail)
+    before, after = await open_not_me(box, mail)
     assert "password" not in before, "it is kept, because its user may have mistyped the address"
     assert "Your address was removed." in after
     assert refusal(await box.me(session)) == ENDED
     assert refusal(await box.get(path_of(link_in(mail)))) == (400, "account.code_invalid")
-    before, after = await say_not_me(box, mail)
+    before, after = await open_not_me(box, mail)
     assert "There is nothing to do" in before
     assert "There is nothing to do" in after
 
@@ -207,7 +182,7 @@ async def test_the_page_lists_what_pressing_its_button_changes(box: Mailbox):
     address, session = await new_owner(box)
     assert await box.post("me/email", {"email": new_address(), "platform": "ios"}, "PUT", **session) == (200, None)
     mail = await box.mail(address, nth=2)
-    before, after = await say_not_me(box, mail)
+    before, after = await open_not_me(box, mail)
     changes = [
         "The account will be logged out on all devices.",
         "The password of the account will be deleted.",
@@ -218,5 +193,5 @@ async def test_the_page_lists_what_pressing_its_button_changes(box: Mailbox):
     assert "Your account is secured." in after
     own = session_of(await box.code_login(address, await box.code(address, nth=3)))
     assert (await me(box.server, own))["email"] == {"email_address": address, "verified": True}
-    before, _ = await say_not_me(box, mail)
+    before, _ = await open_not_me(box, mail)
     assert re.findall("<li>(.*?)</li>", before) == changes[:3]
