@@ -134,8 +134,7 @@ async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, 
 
 
 _DROP = """
-with dropped_password as (delete from passwords where app_id = $1 and uid = $2),
-    dropped_pending as (delete from pending_emails where app_id = $1 and uid = $2)
+with dropped_password as (delete from passwords where app_id = $1 and uid = $2)
 delete from identities where app_id = $1 and uid = $2 and platform <> 'email'
 """
 

@@ -26,7 +26,7 @@ from storage.bp_auth import BpAuth
 from storage.codes import LOGIN_EMAIL, VERIFY_LINK, RightCode
 from storage.emails import Addresses, identity_of
 from storage.kinds.auth import AUTH
-from storage.postgres import Connection
+from storage.postgres import Connection, TransactionConflict
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 
@@ -63,7 +63,8 @@ async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
         switched_on(config, "activation")
 
     async def store(conn: Connection) -> None:
-        await lock_caller(call, conn)
+        if await _locked(call, conn) != addresses:
+            raise TransactionConflict
         await send_link(call, conn, call.caller.user, address=address)
 
     await store_code(call, VERIFY_LINK, address, store=store)

@@ -109,8 +109,8 @@ async def send_reset(services: Services, job: SendReset) -> None:
 async def reset_password(call: Call, body: Body[ResetPassword]) -> None:
     """Set a new password with the code of an email.
 
-    All sessions of the user end. If the address was not verified before, all other ways to log in are removed, and
-    a frozen account is recovered.
+    All sessions of the user end, and a change of the address that is not confirmed yet is cancelled. If the address
+    was not verified before, all other ways to log in are removed, and a frozen account is recovered.
     """
     email_config(call.services, call.app_id)
     address = None if body.email is None else address_in(call, body.email, field="email")

@@ -76,7 +76,7 @@ class Refusal(NamedTuple):
 
 
 async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> Refusal:
-    """End all sessions and the freeze of the account, and revoke its codes and tokens. `conn` is in a transaction.
+    """End all access to the account, and its freeze. `conn` is in a transaction.
 
     The password and identities that were bound lately are deleted, so that whoever has changed the account cannot
     log in again. The owner of the address can set a new password by email, unless the email asked to confirm the
@@ -95,7 +95,6 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
         return Refusal("gone")
     changes = _changes(named, relation, addresses)
     await revoke_access(services, conn, app_id, uid, now=now)
-    await emails.drop_pending(conn, app_id, uid)
     await freezes.recover(conn, app_id, uid)
     restores = "restores_address" in changes
     if restores and not await _restored(services, conn, named, replaces=addresses.current, now=now):

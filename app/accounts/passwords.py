@@ -93,7 +93,8 @@ class PasswordChange(Model):
 async def change_password(call: Call, body: Body[PasswordChange]) -> None:
     """Change the password.
 
-    All other sessions of the user end, and codes and tokens that were sent or issued before are revoked.
+    All other sessions of the user end, codes and tokens that were sent or issued before are revoked, and a change
+    of the email address that is not confirmed yet is cancelled.
     """
     app_id, uid, now = call.app_id, call.caller.user, call.services.clock.now(call.app_id)
     check_new(call, body.password, field="password")

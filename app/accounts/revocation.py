@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from app.services import Services
-from storage import bp_auth, codes, sessions
+from storage import bp_auth, codes, emails, sessions
 from storage.postgres import Connection
 
 
@@ -12,8 +12,10 @@ async def revoke_access(
 ) -> None:
     """End the sessions of a user, except the session `keep`, and revoke the user's codes and tokens.
 
-    `conn` is in a transaction that has locked the user.
+    An address that waits for its proof is dropped. Its links are revoked with the codes, but the user could send
+    another one to it. `conn` is in a transaction that has locked the user.
     """
     await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, keep=keep)
     await codes.revoke(conn, app_id, uid, now=now)
+    await emails.drop_pending(conn, app_id, uid)
     await bp_auth.revoke(conn, app_id, uid)

@@ -262,3 +262,13 @@ async def test_a_change_revokes_what_it_must_and_nothing_else(box: Mailbox, row:
         assert {name: await account.use(name) for name in row.keeps} == dict.fromkeys(row.keeps, ACCEPTED)
     finally:
         await box.server.services.clock.move("default", offset_s=0)
+
+
+@pytest.mark.parametrize("change", [change_password, reset_password])
+async def test_a_new_password_cancels_a_change_of_the_address(box: Mailbox, change):
+    account = await new_account(box)
+    session, path = account.session(), "me/email/send_verify_code"
+    await change(account)
+    if change is reset_password:
+        session = session_of(await box.login(account.address, NEW_PASSWORD))
+    assert refusal(await box.post(path, {"platform": "ios"}, **session)) == (400, "invalid_parameter")
