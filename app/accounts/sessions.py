@@ -7,7 +7,7 @@ from pydantic import AfterValidator
 from app.accounts.caller_lock import lock_caller
 from app.http.endpoint import Call
 from app.http.inputs import Path
-from storage import sessions
+from storage import bp_auth, sessions
 from storage.kinds.auth import AUTH
 from storage.session_list import SESSION, ListedSession, SessionNotFound, listed_sessions
 from streams.wire.codec import rfc3339
@@ -52,7 +52,8 @@ async def list_sessions(call: Call) -> SessionList:
 async def end_session(call: Call, path: Path[SessionPath]) -> None:
     """End a session of the user.
 
-    It ends immediately, and so do the streams that it has started.
+    It ends immediately, and so do the streams that it has started. So does each `bp_auth` of the identity with
+    which it was made.
     """
     found = await _listed(call, session_id=path.session_id)
     if not found:
@@ -67,6 +68,7 @@ async def end_session(call: Call, path: Path[SessionPath]) -> None:
             now=call.services.clock.now(call.app_id),
             digest=found[0].digest,
         )
+        await bp_auth.revoke_of_session(conn, call.app_id, session_id=found[0].digest)
 
 
 async def _listed(call: Call, *, session_id: str | None = None) -> list[ListedSession]:

@@ -132,6 +132,13 @@ async def log_out(account: Account) -> None:
     await account.call("logout")
 
 
+async def end_another_session(account: Account) -> None:
+    _, reply = await account.box.get("/bp/user/me/sessions", headers=account.session(EMAIL_SESSION))
+    newest = reply["sessions"][0]
+    assert (newest["login_platform"], newest["current"]) == ("android_games_service", False)
+    await account.call(f"me/sessions/{newest['session_id']}", None, "DELETE", by=EMAIL_SESSION)
+
+
 async def change_password(account: Account) -> None:
     await account.call("me/password", {"origin_password": PASSWORD, "password": NEW_PASSWORD}, "PUT")
 
@@ -213,6 +220,11 @@ ROWS = [
         log_out,
         revokes=(GAMES_SESSION, GAMES_BP_AUTH),
         keeps=(OTHER_GAMES_SESSION, EMAIL_SESSION, EMAIL_BP_AUTH, LOGIN_CODE, RESET_CODE),
+    ),
+    Row(
+        end_another_session,
+        revokes=(OTHER_GAMES_SESSION, GAMES_BP_AUTH),
+        keeps=(GAMES_SESSION, EMAIL_SESSION, EMAIL_BP_AUTH, LOGIN_CODE, RESET_CODE),
     ),
     Row(
         change_password,
