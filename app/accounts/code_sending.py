@@ -16,14 +16,20 @@ _TAG = "codes"
 
 
 async def store_code(
-    call: Call, kind: CodeKind, target: str, *, store: Callable[[Connection], Awaitable[None]]
+    call: Call,
+    kind: CodeKind,
+    target: str,
+    *,
+    store: Callable[[Connection], Awaitable[None]],
+    notified: str = "",
 ) -> None:
     """Count a code of `kind`, and call `store` in a transaction, which stores the code and the job that sends it.
 
-    If this fails, the code does not count. `target` is the normalised address, or the phone number in E.164. Raises
-    `TooManyCodes`, and `CodeNotSent` if nothing can be stored at the moment.
+    If this fails, the code does not count. `target` is the normalised address, or the phone number in E.164.
+    `notified` is an address that gets a notice, which is counted too. Raises `TooManyCodes`, and `CodeNotSent` if
+    nothing can be stored at the moment.
     """
-    async with _counted(call, kind, target):
+    async with counted(call, kind, target, notified=notified):
         try:
             async with call.services.database.transaction() as conn:
                 await store(conn)
@@ -34,9 +40,9 @@ async def store_code(
 
 
 @asynccontextmanager
-async def _counted(call: Call, kind: CodeKind, target: str) -> AsyncIterator[None]:
-    """Count a code. If the block fails, it does not count."""
-    buckets, limiter = _buckets(call, kind, target), call.services.limiter
+async def counted(call: Call, kind: CodeKind, target: str, *, notified: str = "") -> AsyncIterator[None]:
+    """Count a code. If the block fails, it does not count. Raises `TooManyCodes`."""
+    buckets, limiter = _buckets(call, kind, target, notified), call.services.limiter
     counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
     call.request[COUNTS] = (*call.request.get(COUNTS, ()), *counts)
     wait_s = max(count.wait_s for count in counts)
@@ -49,10 +55,11 @@ async def _counted(call: Call, kind: CodeKind, target: str) -> AsyncIterator[Non
         raise
 
 
-def _buckets(call: Call, kind: CodeKind, target: str) -> list[Bucket]:
+def _buckets(call: Call, kind: CodeKind, target: str, notified: str) -> list[Bucket]:
     """Return the buckets of a code. All users of an app's server share its address, so it is not counted."""
-    rate, who = call.app_limits.rate, sha256_hex(f"{kind.name}:{target}".encode())[:32]
-    buckets = [Bucket(name, rate(name), who) for name in ("email_minute", "email_day")]
+    rate, sent = call.app_limits.rate, [f"{kind.name}:{target}", *([f"notice:{notified}"] if notified else [])]
+    digests = [sha256_hex(each.encode())[:32] for each in sent]
+    buckets = [Bucket(name, rate(name), who) for who in digests for name in ("email_minute", "email_day")]
     if call.caller.server_key is None:
         address = client_network(call.request, call.services.settings.trusted_proxies)
         buckets.append(Bucket("email_address", rate("email_address"), address))

@@ -1,13 +1,14 @@
 """Logins and sign-ups with an email address, and the codes and links that are sent for them (§4.1, §4.3, §4.7)."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field
 
-from app.accounts.code_sending import store_code
+from app.accounts.code_sending import counted, store_code
 from app.accounts.email_addresses import (
     MAX_CHARACTERS,
     ClientPlatform,
@@ -164,7 +165,9 @@ class NewEmail:
 
     identity: Identity
     verified: bool
-    store: Callable[[Connection, str], Awaitable[None]] | None
+    store: Callable[[Connection, str], Awaitable[None]] | None = None
+    counted: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Counts the email that the sign-up sends, unless its block fails."""
 
 
 async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:
@@ -176,9 +179,14 @@ async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:
         right = await check_code(call, SIGN_UP_EMAIL, info.email, info.verify_code, within="email_password.")
         return NewEmail(identity, verified=True, store=partial(use_code, call, right))
     if not config.activation:
-        return NewEmail(identity, verified=False, store=None)
+        return NewEmail(identity, verified=False)
     sending_config(call.services, call.app_id)
-    return NewEmail(identity, verified=False, store=partial(_send_activation, call, address))
+    return NewEmail(
+        identity,
+        verified=False,
+        store=partial(_send_activation, call, address),
+        counted=partial(counted, call, VERIFY_LINK, address),
+    )
 
 
 async def _send_activation(call: Call, address: str, conn: Connection, uid: str) -> None:

@@ -26,7 +26,7 @@ from storage.bp_auth import BpAuth
 from storage.codes import LOGIN_EMAIL, VERIFY_LINK, RightCode
 from storage.emails import Addresses, identity_of
 from storage.kinds.auth import AUTH
-from storage.postgres import Connection, TransactionConflict
+from storage.postgres import Connection
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 
@@ -63,8 +63,9 @@ async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
         switched_on(config, "activation")
 
     async def store(conn: Connection) -> None:
-        if await _locked(call, conn) != addresses:
-            raise TransactionConflict
+        found = await _locked(call, conn)
+        if address not in {found.pending, found.current}:
+            raise InvalidParameter("the user's email address was changed meanwhile")
         await send_link(call, conn, call.caller.user, address=address)
 
     await store_code(call, VERIFY_LINK, address, store=store)
@@ -130,6 +131,8 @@ async def change_email(call: Call, body: Body[NewAddress]) -> None:
     """
     sending_config(call.services, call.app_id)
     address = address_in(call, body.email, field="email")
+    async with call.services.database.connection() as conn:
+        notified = (await emails.find(conn, call.app_id, call.caller.user)).current
 
     async def store(conn: Connection) -> None:
         addresses = await _locked(call, conn)
@@ -142,7 +145,7 @@ async def change_email(call: Call, body: Body[NewAddress]) -> None:
             uid, language = call.caller.user, language_of(call)
             await send_notice(call.services, conn, call.app_id, uid, "address_changing", to=old, language=language)
 
-    await store_code(call, VERIFY_LINK, address, store=store)
+    await store_code(call, VERIFY_LINK, address, store=store, notified=notified)
 
 
 async def _store_pending(call: Call, conn: Connection, address: str) -> None:

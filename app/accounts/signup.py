@@ -1,6 +1,7 @@
 """The signup endpoint: creates a user with a password (§4.3)."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -51,6 +52,8 @@ class NewAccount:
     """False if it is not proven that the identity is the user's own."""
     store: Callable[[Connection, str], Awaitable[None]] | None = None
     """Called with the new user's id in the transaction that creates the user. An error rolls it back."""
+    counted: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Counts the email that the sign-up sends, unless its block fails."""
 
 
 Prepare = Callable[[Call, Any], Awaitable[NewAccount]]
@@ -65,7 +68,14 @@ async def _by_name(call: Call, info: NamePassword) -> NewAccount:
 
 async def _by_email(call: Call, info: EmailSignUp) -> NewAccount:
     new = await prepare_email(call, info)
-    return NewAccount(new.identity, info.password, taken=EmailTaken, trusted=new.verified, store=new.store)
+    return NewAccount(
+        new.identity,
+        info.password,
+        taken=EmailTaken,
+        trusted=new.verified,
+        store=new.store,
+        counted=new.counted,
+    )
 
 
 SIGN_UPS: dict[str, Prepare] = {PLATFORM: _by_name, "email_password": _by_email}
@@ -84,16 +94,20 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
         await count_sign_up(call)  # Before the hash, which takes much CPU time.
         # Sign-ups with one identity run one at a time, so that concurrent ones compute one hash only.
         async with call.services.logins.hold(new.identity):
-            entry = None if await is_known(call, new.identity) else await _sign_up(call, new, body)
-        if entry is None:
-            raise new.taken()
+            if await is_known(call, new.identity):
+                raise new.taken()
+            async with new.counted():
+                entry = await _sign_up(call, new, body)
     return UserReply(user=user_view(entry.account, is_new_user=True, session_token=entry.session_token))
 
 
-async def _sign_up(call: Call, new: NewAccount, block: Identifiers) -> Entry | None:
+async def _sign_up(call: Call, new: NewAccount, block: Identifiers) -> Entry:
     new_hash = await call.services.passwords.hash(new.password.get_secret_value())
     proven = Proven(new.identity, name=new.name, trusted=new.trusted, on_login=_storing(call, new, new_hash))
-    return await sign_up(call, proven, block)
+    entry = await sign_up(call, proven, block)
+    if entry is None:
+        raise new.taken()
+    return entry
 
 
 def _given(body: SignUps) -> tuple[str, Any]:

@@ -14,6 +14,7 @@ from tests.app.accounts.mailbox import (
     Mailbox,
     link_in,
     new_address,
+    new_owner,
     refusal,
     session_of,
 )
@@ -238,3 +239,34 @@ async def test_no_mail_and_no_secret_is_in_a_job_that_waits(box: Mailbox):
         seen = [row["args"] for row in await conn.fetch("select args from seen")]
     assert seen
     assert not any(address in text or code in text for text in seen)
+
+
+async def test_a_change_is_limited_by_the_address_that_is_told(box: Mailbox):
+    address, session = await new_owner(box)
+    try:
+        await box.configure("limits", email_minute={"count": 1, "per_s": 3600})
+        changes = [
+            await box.post("me/email", {"email": new_address(), "platform": "ios"}, "PUT", **session)
+            for _ in range(3)
+        ]
+    finally:
+        await box.configure("limits")
+    assert [status for status, _ in changes] == [200, 429, 429]
+    await box.all_sent()
+    assert len(await box.mails(address)) == 2
+
+
+async def test_the_link_of_a_sign_up_counts_against_the_limits_of_its_address(box: Mailbox):
+    address, told = new_address(), new_address()
+    _, session = await new_owner(box)
+    try:
+        await box.configure("limits", email_minute={"count": 1, "per_s": 3600})
+        mine = session_of(await box.sign_up(address))
+        again = await box.post("me/email/send_verify_code", {"platform": "ios"}, **mine)
+        assert refusal(again) == (429, "api_rate_limit")
+        assert refusal(await box.sign_up(address)) == (400, "account.email_already_exists")
+        assert await box.post("me/email", {"email": told, "platform": "ios"}, "PUT", **session) == (200, None)
+        assert refusal(await box.sign_up(told)) == (429, "api_rate_limit")
+    finally:
+        await box.configure("limits")
+    assert (await box.sign_up(told))[0] == 200, "the refused sign-up has left no user"
