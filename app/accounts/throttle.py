@@ -67,16 +67,19 @@ async def remember_network(call: Call, conn: Connection, uid: str) -> None:
 
 
 def _buckets(call: Call, account: str) -> list[Bucket]:
-    """Return the buckets of a login. All users of an app's server share its address, so it is not counted."""
+    """Return the buckets of a login. All users of an app's server share its address, so it is not counted.
+
+    The server's logins to an account are counted apart from those of clients. Otherwise anybody could use up the
+    rate, and lock the user out of logins through the server, which have no network that is known.
+    """
     rate, digest, network = call.app_limits.rate, sha256_hex(account.encode())[:32], _network(call)
-    of_account = Bucket("login_account", rate("login_account"), digest)
     if network is None:
-        return [of_account]
+        return [Bucket("login_account", rate("login_account"), f"server:{digest}")]
     address = client_network(call.request, call.services.settings.trusted_proxies)
     return [
         Bucket("login_network", rate("login_network"), f"{digest}:{network}"),
         Bucket("login_address", rate("login_address"), address),
-        of_account,
+        Bucket("login_account", rate("login_account"), digest),
     ]
 
 

@@ -143,6 +143,17 @@ async def test_a_server_is_limited_by_account_because_all_its_users_share_its_ad
     assert guesses == [400] * 3 + [429]
 
 
+async def test_guesses_of_clients_do_not_lock_a_user_out_of_the_server_of_the_app(proxied: ProxiedServer):
+    await proxied.limit(login_account=3)
+    name = await proxied.new_user()
+    guesses = [await proxied.login(name, WRONG, address=f"203.0.{number}.1") for number in range(4)]
+    assert guesses == [400] * 3 + [429]
+    token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    headers = {"X-Service-Auth-Token": token}
+    for password, status in ((PASSWORD, 200), (WRONG, 400), (PASSWORD, 200)):
+        assert (await proxied.post("/bp/server/user/login", name, password, HOME, **headers))[0] == status
+
+
 async def test_guesses_at_the_current_password_are_limited(proxied: ProxiedServer):
     await proxied.limit(login_network=3)
     name = await proxied.new_user()
