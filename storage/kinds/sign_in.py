@@ -62,7 +62,8 @@ class SignIn(CallLimits):
     """The ids of our apps at the platform. Proofs that were issued to other apps are refused. Without an id, nobody
     can log in."""
     issuers: list[_Id] = Field(default_factory=list, max_length=100)
-    """The accepted issuers of id tokens. Default: those of the platform."""
+    """The accepted issuers of id tokens. Default: those of the platform. An access token of Microsoft is accepted
+    if one of them names its tenant."""
     jwks_url: SandboxUrl | None = None
     """Where the platform publishes the keys of its id tokens. Default: the platform's own address."""
     base_url: _BaseUrl | None = None
@@ -90,7 +91,8 @@ class SignIn(CallLimits):
     public_key: _Pem = ""
     """The platform's public key in PEM format, for platforms that sign their responses."""
     require_nonce: bool = False
-    """Whether id tokens must contain the `nonce` that is sent with them."""
+    """Whether id tokens must contain the `nonce` that is sent with them. If so, access tokens of Microsoft are
+    refused, because they contain none."""
     prefer_unionid: bool = False
     """WeChat: whether identities are those of your open platform account, if it has one, and not of one app."""
     fetch_profile: bool = True

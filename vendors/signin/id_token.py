@@ -23,7 +23,8 @@ from vendors.transport import VendorHttp
 MAX_TOKEN_BYTES = 16 * 1024
 _MAX_SUBJECT = 256
 _LEEWAY_S = 60
-_TENANT = "{tid}"
+TENANT = "{tid}"
+"""Stands in an issuer for the claim `tid` of a token."""
 _SIGNATURES = PyJWS()
 
 Claims = Mapping[str, Any]
@@ -33,8 +34,7 @@ Claims = Mapping[str, Any]
 class IdTokens:
     """The id tokens of one provider for our app.
 
-    `issuers` and `jwks_url` are those of the provider, which the config may replace. `{tid}` in an issuer stands
-    for the token's claim `tid`.
+    `issuers` and `jwks_url` are those of the provider, which the config may replace. Issuers may contain `TENANT`.
     """
 
     http: VendorHttp
@@ -84,7 +84,7 @@ class IdTokens:
         issuers = self.app.issuers or self.issuers
         tenant = claims.get("tid")
         if isinstance(tenant, str) and tenant:
-            issuers = [issuer.replace(_TENANT, tenant) for issuer in issuers]
+            issuers = [issuer.replace(TENANT, tenant) for issuer in issuers]
         if (issuer := claims.get("iss")) not in issuers:
             raise refused(self.app, "it is of another issuer", seen=issuer, allowed=list(issuers))
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from vendors.signin.calls import Answer, ErrorCodes, get, sendable
 from vendors.signin.fields import identifier, text
-from vendors.signin.id_token import Claims, IdTokens, is_jwt, refused, subject, unverified_claims
+from vendors.signin.id_token import TENANT, Claims, IdTokens, is_jwt, refused, subject, unverified_claims
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
 
@@ -55,12 +55,25 @@ class Microsoft:
 
     async def _verify_access_token(self, access_token: str, claims: Claims) -> VerifiedIdentity:
         """Let Graph check the signature, which only Graph can. It covers the claims that were read."""
+        self._check_allowed(claims)
         bearer = sendable(self._app, "access_token", access_token)
         value = _require_success(await get(self._http, self._app, self._me, {}, bearer=bearer))
         social_id = identifier(self._app.platform, value, "id")
         if social_id != self._account(claims):
             raise refused(self._app, "its oid is not that of the account")
         return VerifiedIdentity(social_id=social_id, access_token=access_token)
+
+    def _check_allowed(self, claims: Claims) -> None:
+        """Raise `ProofRefused` if the config accepts only tokens of other tenants, or only those with a nonce.
+
+        The issuer of an access token is not written like that of an id token, so the tenants are compared.
+        """
+        if self._app.require_nonce:
+            raise refused(self._app, "it has no nonce. Send an id token")
+        tenant, issuers = claims.get("tid"), self._app.issuers or _ISSUERS
+        allowed = {part for issuer in issuers for part in issuer.split("/")}
+        if not (isinstance(tenant, str) and tenant) or allowed.isdisjoint({tenant, TENANT}):
+            raise refused(self._app, "it is of another tenant", seen=tenant, allowed=list(issuers))
 
     def _account(self, claims: Claims) -> str:
         """Return the id of the account as Graph knows it, so that both kinds of proof give one identity."""

@@ -71,6 +71,17 @@ async def test_each_platform_makes_a_user_that_the_next_login_finds(server, plat
     assert again["user"]["social_accounts"] == [account]
 
 
+async def test_an_access_token_of_a_tenant_that_the_config_does_not_name_is_refused(server):
+    body = await proof(server, "software_vendor_id", kind="work")
+    await configure(server, "software_vendor_id", issuers=["https://login.microsoftonline.com/contoso/v2.0"])
+    try:
+        status, reply = await login(server, body)
+    finally:
+        await configure(server, "software_vendor_id")
+    assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
+    assert (await login(server, body))[0] == 200
+
+
 async def test_a_bound_identity_has_the_ids_of_its_platform(server):
     _, session = await new_user(server)
     body = await proof(server, "im_network_b", "wechat-person")

@@ -1,5 +1,6 @@
 """Microsoft's tokens: which kinds prove an identity, and that both kinds give the same one."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from vendors.sandbox.server import Running
 from vendors.signin.protocols import Profile, Proof, ProofRefused, VerifiedIdentity
 from vendors.transport import VendorHttp
 
+TENANT = "5f1c2c52-8a6e-4c4b-9d55-0a1a6a1c7e01"
 PERSONAL = {"tenant": "9188040d-6c67-4c5b-b112-36a304b66dad", "subject": "00000000-0000-0000-48d3-1887fad3a0aa"}
 
 
@@ -31,7 +33,7 @@ async def test_both_kinds_of_token_give_the_same_identity(http: VendorHttp, sand
 
 async def test_a_personal_account_has_the_id_that_graph_knows(http: VendorHttp, sandbox: Running):
     assert (await verify(http, sandbox, **PERSONAL)).social_id == "48d31887fad3a0aa"
-    other_tenant = {**PERSONAL, "tenant": "5f1c2c52-8a6e-4c4b-9d55-0a1a6a1c7e01"}
+    other_tenant = {**PERSONAL, "tenant": TENANT}
     assert (await verify(http, sandbox, **other_tenant)).social_id == PERSONAL["subject"]
 
 
@@ -40,7 +42,7 @@ async def test_a_personal_account_has_the_id_that_graph_knows(http: VendorHttp, 
     [
         ({"kind": "opaque"}, "Send an id token"),
         ({"kind": "work", "app": "somebody-elses-app"}, "another app"),
-        ({"kind": "work", "claims": {"appid": None}}, "another app"),
+        ({"kind": "work", "claims": {"appid": None}}, "another issuer"),
         ({"kind": "work", "claims": {"appid": ["sandbox-app"]}}, "another app"),
         ({"kind": "work", "claims": {"appid": None, "azp": "somebody-elses-app"}}, "another app"),
         ({"kind": "work", "claims": {"aud": "https://vault.azure.net"}}, "InvalidAuthenticationToken"),
@@ -59,6 +61,24 @@ async def test_a_token_that_proves_nothing_is_refused(
 ):
     with pytest.raises(ProofRefused, match=cause):
         await verify(http, sandbox, **issue)
+
+
+@pytest.mark.parametrize("kind", ["id_token", "work"])
+async def test_only_the_tenants_of_the_configured_issuers_are_accepted(
+    http: VendorHttp, sandbox: Running, kind: str
+):
+    ours, other = (f"https://login.microsoftonline.com/{tenant}/v2.0" for tenant in (TENANT, "contoso"))
+    proof = await MICROSOFT.proof(sandbox, kind=kind, tenant=TENANT)
+    assert (await MICROSOFT.client(http, sandbox, issuers=(other, ours)).verify(proof, now=now())).social_id
+    with pytest.raises(ProofRefused, match="another"):
+        await MICROSOFT.client(http, sandbox, issuers=(other,)).verify(proof, now=now())
+
+
+async def test_an_access_token_is_refused_where_a_nonce_is_required(http: VendorHttp, sandbox: Running):
+    client = MICROSOFT.client(http, sandbox, require_nonce=True)
+    proof = await MICROSOFT.proof(sandbox, kind="work")
+    with pytest.raises(ProofRefused, match="nonce"):
+        await client.verify(replace(proof, nonce="n-0S6_WzA2Mj"), now=now())
 
 
 async def test_an_id_token_may_come_in_its_own_field(http: VendorHttp, sandbox: Running):

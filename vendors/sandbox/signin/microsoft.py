@@ -51,7 +51,15 @@ async def _issue(tokens: IdTokenIssuer, request: web.Request) -> web.Response:
             access_token = "EwB4A8l6BAAU-sandbox"  # noqa: S105 - of nobody
         case "work":
             email = issue.profile.email
-            access_token = tokens.token(issue, **person, aud=_GRAPH, appid=issue.app, upn=email, sub="pairwise")
+            access_token = tokens.token(
+                issue,
+                **person,
+                iss=f"https://sts.windows.net/{issue.tenant}/",
+                aud=_GRAPH,
+                appid=issue.app,
+                upn=email,
+                sub="pairwise",
+            )
         case _:
             issuer = f"https://login.microsoftonline.com/{issue.tenant}/v2.0"
             email = issue.profile.email
