@@ -45,6 +45,20 @@ async def freeze(conn: Connection, app_id: str, uid: str, *, now: datetime, for_
     await end_later(conn, app_id, uid, in_s=for_s)
 
 
+_HAS_IDENTITY = "select exists (select from identities where app_id = $1 and uid = $2)"
+
+
+async def freeze_if_unreachable(conn: Connection, app_id: str, uid: str, *, now: datetime, for_s: float) -> None:
+    """Freeze an active user who has no identity any more. `conn` is in a transaction that has locked the user.
+
+    Nobody can log in as such a user, so the account and what it has stored would stay for ever. Until the freeze
+    ends, the app's server can recover the account and bind another identity.
+    """
+    if await conn.fetchval(_HAS_IDENTITY, app_id, uid) or await find_restriction(conn, app_id, uid):
+        return
+    await freeze(conn, app_id, uid, now=now, for_s=for_s)
+
+
 async def end_later(conn: Connection, app_id: str, uid: str, *, in_s: float) -> None:
     """Store the job that ends the freeze of a user, unless it is already queued."""
     await enqueue(conn, EndFreeze(app_id=app_id, uid=uid), key=key_of(app_id, uid), run_at=due_in(in_s))

@@ -8,9 +8,10 @@ from urllib.parse import quote
 from app.accounts.mail_links import public_link
 from app.accounts.revocation import revoke_access
 from app.services import Services
-from storage import bp_auth, earlier_emails, emails, freezes, identities, passwords, sessions, users
+from storage import bp_auth, earlier_emails, emails, freezes, identities, passwords, sessions
 from storage.emails import Addresses, AddressTaken, identity_of
 from storage.identities import Identity
+from storage.kinds.auth import AUTH
 from storage.postgres import Connection, TransactionConflict
 from storage.secrets import DecryptionFailed
 from streams.wire.codec import dumps, loads
@@ -32,6 +33,7 @@ Change = Literal[
     "unlinks",
     "cancels_address",
     "recovers",
+    "deactivates",
 ]
 _Relation = Literal["current", "earlier", "pending"]
 """What the address of a link is to the account: the one with which its user logs in, one that can be restored, or
@@ -104,7 +106,7 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     if "unlinks" in changes:
         await identities.unlink_newest(conn, app_id, uid, since=now - earlier_emails.RESTORABLE)
     if named.frees:
-        await identities.unlink(conn, identity_of(app_id, address), uid=uid)
+        await _unlink(services, conn, identity_of(app_id, address), uid=uid, now=now)
     if "removes_address" in changes:
         return Refusal("freed")
     if restores:
@@ -115,16 +117,18 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
 async def changes_of(services: Services, conn: Connection, named: NotMe) -> list[Change]:
     """Return what `refuse_changes` would do now. Empty: the address is not that of the account any more."""
     app_id, uid = named.app_id, named.uid
-    addresses, user = await emails.find(conn, app_id, uid), await users.find(conn, app_id, uid)
+    addresses, account = await emails.find(conn, app_id, uid), await identities.find_account(conn, app_id, uid)
     relation = await _relation(conn, named, addresses, now=services.clock.now(app_id))
-    if relation is None or user is None:
+    if relation is None or account is None:
         return []
     changes = _changes(named, relation, addresses)
-    return [*changes, "recovers"] if user.status == "frozen" else changes
+    if named.frees and relation == "current" and len(account.identities) == 1:
+        return [*changes, "deactivates"]
+    return [*changes, "recovers"] if account.user.status == "frozen" else changes
 
 
 def _changes(named: NotMe, relation: _Relation, addresses: Addresses) -> list[Change]:
-    """Return what a link changes, except the end of a freeze, in the order in which the page lists it."""
+    """Return what a link changes, except whether the account is frozen, in the order in which the page lists it."""
     done: dict[Change, bool] = {
         "removes_address": named.frees or relation == "pending",
         "restores_address": relation == "earlier",
@@ -166,4 +170,11 @@ async def _restored(services: Services, conn: Connection, named: NotMe, *, repla
 async def _take_from(services: Services, conn: Connection, identity: Identity, *, uid: str, now: datetime) -> None:
     await sessions.end(conn, identity.app_id, uid, cache=services.sessions, now=now, identity=identity)
     await bp_auth.revoke_for(conn, identity)
-    await identities.unlink(conn, identity, uid=uid)
+    await _unlink(services, conn, identity, uid=uid, now=now)
+
+
+async def _unlink(services: Services, conn: Connection, identity: Identity, *, uid: str, now: datetime) -> None:
+    """Take an address from a user to whom it does not belong, even if it is the last login method."""
+    if await identities.unlink(conn, identity, uid=uid):
+        for_s = services.configs.singleton(AUTH, identity.app_id).deactivation.freeze_s
+        await freezes.freeze_if_unreachable(conn, identity.app_id, uid, now=now, for_s=for_s)

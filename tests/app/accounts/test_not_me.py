@@ -18,7 +18,7 @@ from tests.app.accounts.mailbox import (
     refusal,
     session_of,
 )
-from tests.app.accounts.people import bind, error_type, me, new_user, player
+from tests.app.accounts.people import ask, bind, error_type, me, new_user, player, token
 
 ENDED = (400, "account.invalid_session")
 NOBODY = (400, "account.auth_failed")
@@ -43,6 +43,32 @@ async def test_who_did_not_sign_up_frees_the_address(box: Mailbox):
     assert "Your address was removed." in after
     assert refusal(await box.me(attacker)) == ENDED
     assert (await box.post("detect", {"email": address}))[1]["email_data"]["exists"] is False
+
+
+async def test_an_account_that_loses_its_last_login_method_is_frozen(box: Mailbox):
+    address = new_address()
+    result = await box.sign_up(address)
+    uid = result[1]["user"]["uid"]
+    before, after = await open_not_me(box, await box.mail(address))
+    assert re.findall("<li>(.*?)</li>", before)[-1] == (
+        "The account has no other sign-in method, so it will be deactivated."
+    )
+    assert "Your address was removed." in after
+    path, other = f"/bp/server/user/{uid}", player()
+    refused = await ask(box.server, "POST", f"{path}/socialaccount", json=other, headers=token())
+    assert refusal(refused) == (400, "account.deactivate_pending_user")
+    recovered = await ask(box.server, "POST", f"{path}/deactivate/recover", headers=token())
+    assert recovered == (200, None)
+    assert (await ask(box.server, "POST", f"{path}/socialaccount", json=other, headers=token()))[0] == 200
+    assert (await box.post("login", other))[1]["user"]["uid"] == uid
+
+
+async def test_an_account_that_keeps_a_login_method_is_not_frozen(box: Mailbox):
+    address, other = new_address(), player()
+    assert (await bind(box.server, session_of(await box.sign_up(address)), other))[0] == 200
+    before, _ = await open_not_me(box, await box.mail(address))
+    assert "deactivated" not in before
+    assert (await box.post("login", other))[0] == 200
 
 
 async def test_a_changed_address_is_restored_and_whoever_changed_it_has_nothing_left(box: Mailbox):
@@ -118,6 +144,7 @@ async def test_an_earlier_address_is_taken_back_from_whoever_has_not_proven_it(b
         claimant = session_of(await box.code_login(address, await box.code(address, nth=4)))
     else:
         claimant = session_of(await box.sign_up(address))
+    claimant_uid = (await me(box.server, claimant))["uid"]
     _, after = await open_not_me(box, await box.mail(address, nth=3))
     assert refusal(await box.me(session)) == ENDED
     assert ("belongs to another account now" in after) is proven
@@ -125,6 +152,8 @@ async def test_an_earlier_address_is_taken_back_from_whoever_has_not_proven_it(b
         assert (await me(box.server, claimant))["email"]["email_address"] == address
         return
     assert refusal(await box.me(claimant)) == ENDED
+    claimant_path = f"/bp/server/user/{claimant_uid}/deactivate/recover"
+    assert await ask(box.server, "POST", claimant_path, headers=token()) == (200, None), "it was frozen"
     user = session_of(await box.code_login(address, await box.code(address, nth=5)))
     assert (await me(box.server, user))["email"] == {"email_address": address, "verified": True}
 
