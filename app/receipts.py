@@ -27,7 +27,8 @@ class PlatformReceipt(Model):
     """A sign-in platform at which the user had an identity."""
     token: RevocationState
     """The state of the token that the platform issued: `pending` until the platform has revoked it; `failed` if all
-    attempts have failed; `unsupported` if it cannot revoke tokens; `no_token` if it issued no long-lived token."""
+    attempts have failed; `unsupported` if a token was deleted here that cannot be revoked there; `no_token` if none
+    was stored."""
     settled_at: str | None = None
     """When this state was reached. Missing if it is `pending` or `failed`."""
 

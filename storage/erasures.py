@@ -182,7 +182,9 @@ async def _revoke_later(
         token = details_of(identity, app_id, keyring=keyring).refresh_token
         key = (app_id, uid, identity.platform)
         if not token:
-            await conn.execute(_ADD_REVOCATION, *key, None, "no_token", now)
+            # Only refresh tokens can be revoked, and only those that a master key still decrypts.
+            stored = identity.access_token or identity.refresh_token
+            await conn.execute(_ADD_REVOCATION, *key, None, "unsupported" if stored else "no_token", now)
             continue
         await conn.execute(_ADD_REVOCATION, *key, keyring.encrypt(token, aad=_aad(*key)), "pending", None)
         await enqueue(conn, RevokeToken(app_id=app_id, uid=uid, platform=identity.platform))

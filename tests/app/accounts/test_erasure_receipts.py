@@ -133,6 +133,14 @@ async def test_tokens_are_revoked_at_the_platforms_that_can_do_so(server: Server
         assert await conn.fetchval("select count(*) from revocations where token is not null") == 0
 
 
+async def test_the_receipt_names_a_token_that_cannot_be_revoked(server: Server):
+    reply, session = await enter(server, await proof(server, "microblog"))
+    await close(server, session)
+    [platform] = (await receipt_of(server, reply["user"]["uid"]))[1]["receipt"]["platforms"]
+    assert (platform["platform"], platform["token"]) == ("microblog", "unsupported")
+    assert platform["settled_at"]
+
+
 async def test_a_revocation_is_tried_again_until_the_platform_accepts_it(server: Server):
     reply, session = await enter(server, await proof(server, "ios_vendor_id"))
     uid = reply["user"]["uid"]
