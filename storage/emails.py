@@ -26,6 +26,16 @@ def identity_of(app_id: str, address: str) -> Identity:
     return Identity(app_id, PLATFORM, address)
 
 
+NOT_CURRENT = """
+select address from (
+    select address from pending_emails where app_id = $1 and uid = $2
+    union select address from earlier_emails where app_id = $1 and uid = $2) as not_current
+where not exists (
+    select from identities i where i.app_id = $1 and i.platform = 'email' and i.social_id = address and i.uid <> $2)
+"""
+"""A query of the addresses that wait for the proof of a user, and that the user had before, unless one belongs to
+another user. Its parameters are the app and the user."""
+
 _FIND = """
 select coalesce(i.social_id, '') as current, coalesce(i.trust = 'proven', false) as verified,
        case when i.trust = 'proven' then coalesce(i.verified_at, i.create_time) end as verified_at,

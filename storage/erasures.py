@@ -9,10 +9,12 @@ from datetime import datetime
 from typing import ClassVar, Literal
 
 from storage import exports, jobs, sessions
+from storage.emails import NOT_CURRENT
 from storage.freezes import EndFreeze
 from storage.identities import LinkedIdentity, details_of
 from storage.jobs import ExportUser, Job, due_in, enqueue
 from storage.kinds.sign_in import PLATFORMS
+from storage.login_failures import OF_USER
 from storage.mail import SendMail
 from storage.password_resets import SendReset
 from storage.postgres import Connection
@@ -31,28 +33,15 @@ DELETED: Mapping[str, str] = {
     "bp_auth_tokens": """
         delete from bp_auth_tokens token using identities i where i.app_id = $1 and i.uid = $2
         and token.app_id = i.app_id and token.platform = i.platform and token.social_id = i.social_id""",
-    "codes": """
+    "codes": f"""
         delete from codes where code_id in (
             select code_id from codes where app_id = $1 and uid = $2
             union select code_id from codes join (
                 select social_id as target from identities
                 where app_id = $1 and uid = $2 and platform in ('email', 'phone')
-                union select address from pending_emails where app_id = $1 and uid = $2) own using (target)
-            where app_id = $1)""",
-    "login_failures": """
-        delete from login_failures where failure_id in (
-            select failure_id from login_failures where app_id = $1 and uid = $2
-            union select failure_id from login_failures failure join (
-                select platform, social_id from identities where app_id = $1 and uid = $2
-                union select 'email', address from (
-                    select address from pending_emails where app_id = $1 and uid = $2
-                    union select address from earlier_emails where app_id = $1 and uid = $2) unbound
-                where not exists (
-                    select from identities i
-                    where i.app_id = $1 and i.platform = 'email' and i.social_id = address and i.uid <> $2)) own
-            on failure.social_id = own.social_id
-            and failure.platform in (own.platform, own.platform || '_password', own.platform || '_code')
-            where failure.app_id = $1)""",
+                union {NOT_CURRENT}) own using (target)
+            where app_id = $1)""",  # noqa: S608 - constants
+    "login_failures": f"delete from login_failures where failure_id in ({OF_USER})",  # noqa: S608 - constants
     "pending_emails": "delete from pending_emails where app_id = $1 and uid = $2",
     "earlier_emails": "delete from earlier_emails where app_id = $1 and uid = $2",
     "passwords": "delete from passwords where app_id = $1 and uid = $2",

@@ -6,6 +6,7 @@ from typing import Any
 
 from storage.audit import Origin, Subject, record
 from storage.jobs import ExportUser, RemoveObjects, enqueue
+from storage.login_failures import OF_USER
 from storage.postgres import Connection
 from streams.wire.ids import new_id
 
@@ -163,6 +164,22 @@ _NETWORKS = "select network, last_used_at from login_networks where app_id = $1 
 async def login_networks(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
     """Return the networks from which the user has logged in by password."""
     return [dict(row) for row in await conn.fetch(_NETWORKS, app_id, uid)]
+
+
+_LOGIN_FAILURES = f"""
+select failure_id, operation, platform, social_id, error_type, failed_at from login_failures
+where failure_id in ({OF_USER}) and failure_id > $3 order by failure_id limit $4
+"""  # noqa: S608 - constants
+
+
+async def login_failures(
+    conn: Connection, app_id: str, uid: str, *, after: str, limit: int
+) -> list[dict[str, Any]]:
+    """Return at most `limit` failed logins whose ids come after `after`, ordered by id.
+
+    Their steps are left out, because they say what the app's configs allow, and nothing about the user.
+    """
+    return [dict(row) for row in await conn.fetch(_LOGIN_FAILURES, app_id, uid, after, limit)]
 
 
 _CONVERSATIONS = """

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from storage.emails import NOT_CURRENT
 from storage.postgres import Connection
 from streams.wire.ids import new_id
 
@@ -57,6 +58,18 @@ async def add(
         _ADD, new_id(), app_id, request_id, operation, platform, social_id, uid, error_type, list(steps), now
     )
 
+
+OF_USER = f"""
+select failure_id from login_failures where app_id = $1 and uid = $2
+union select failure_id from login_failures failure join (
+    select platform, social_id from identities where app_id = $1 and uid = $2
+    union select 'email', address from ({NOT_CURRENT}) as addresses) own
+on failure.social_id = own.social_id
+and failure.platform in (own.platform, own.platform || '_password', own.platform || '_code')
+where failure.app_id = $1
+"""  # noqa: S608 - constants
+"""A query of the failures of a user, and of those with an identity or an address of the user. Its parameters are
+the app and the user."""
 
 _LIST = f"""
 select {_COLUMNS} from login_failures

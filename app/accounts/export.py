@@ -20,6 +20,7 @@ from streams.wire.codec import dumps, encoded
 
 log = structlog.get_logger()
 
+_FAILURES_AT_ONCE = 1000
 _CONVERSATIONS_AT_ONCE = 100
 _RECORDS_AT_ONCE = 100
 _RECORDS_BYTES = 1024 * 1024
@@ -66,7 +67,11 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
     yield b'{"account":%b,"identities":%b' % (dumps(account), dumps(identities))
     yield b',"pending_emails":%b,"earlier_emails":%b' % (dumps(pending), dumps(earlier))
     yield b',"sessions":%b,"login_networks":%b' % (dumps(sessions), dumps(networks))
-    yield b',"conversations":['
+    yield b',"login_failures":['
+    async with aclosing(_login_failures(services, export)) as failures:
+        async for piece in failures:
+            yield piece
+    yield b'],"conversations":['
     after, separator = "", b""
     while found := await _conversations(services, export, after):
         for conversation in found:
@@ -80,6 +85,19 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         async for piece in keys:
             yield piece
     yield b"]}"
+
+
+async def _login_failures(services: Services, export: Export) -> AsyncGenerator[bytes]:
+    after, separator = "", b""
+    while True:
+        async with services.database.connection() as conn:
+            found = await exports.login_failures(
+                conn, export.app_id, export.uid, after=after, limit=_FAILURES_AT_ONCE
+            )
+        if not found:
+            return
+        yield separator + b",".join(map(dumps, found))
+        separator, after = b",", found[-1]["failure_id"]
 
 
 async def _conversations(services: Services, export: Export, after: str) -> list[dict[str, Any]]:

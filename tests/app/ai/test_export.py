@@ -9,7 +9,7 @@ import pytest
 from app.accounts.export import export_user
 from app.services import Services
 from app.worker import run_jobs
-from storage import emails, login_networks
+from storage import emails, login_failures, login_networks
 from storage.jobs import ExportUser
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
@@ -82,6 +82,18 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
         await conn.execute(
             "insert into earlier_emails values ('default', $1, 'countess@example.com', now())", talk.uid
         )
+        await login_failures.add(
+            conn,
+            "default",
+            request_id="r",
+            operation="login",
+            platform="email_code",
+            social_id="countess@example.com",
+            uid=None,
+            error_type="account.code_invalid",
+            steps=[],
+            now=services.clock.now("default"),
+        )
     speech = [f"speech/default/20261122/{talk.uid}/{n}.mp3" for n in range(10_000, 20_001)]
     speech.append(f"speech/default/20261123/{talk.uid}/one.mp3")
     for key in speech:
@@ -100,6 +112,8 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
     assert [known["network"] for known in data["login_networks"]] == ["198.51.100.0/24"]
     assert [waiting["address"] for waiting in data["pending_emails"]] == ["ada@example.com"]
     assert [earlier["address"] for earlier in data["earlier_emails"]] == ["countess@example.com"]
+    [failure] = data["login_failures"]
+    assert (failure["social_id"], failure["error_type"]) == ("countess@example.com", "account.code_invalid")
     assert data["speech"] == speech
     assert len({one["conversation_id"] for one in data["conversations"]}) == len(data["conversations"]) == MANY + 1
     (own,) = (one for one in data["conversations"] if one["conversation_id"] == talk.conversation_id)
