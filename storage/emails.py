@@ -65,7 +65,7 @@ on conflict (app_id, uid) do update set address = excluded.address, created_at =
 
 
 async def set_pending(conn: Connection, app_id: str, uid: str, *, address: str, now: datetime) -> None:
-    """Store a pending address, which replaces an earlier one."""
+    """Store a pending address to which a link is sent now. It replaces an earlier one."""
     await conn.execute(_SET_PENDING, app_id, uid, address, now)
 
 
@@ -75,6 +75,18 @@ async def drop_pending(conn: Connection, app_id: str, uid: str) -> bool:
         "delete from pending_emails where app_id = $1 and uid = $2 returning true", app_id, uid
     )
     return found is not None
+
+
+_DELETE_PENDING = """
+delete from pending_emails where (app_id, uid) in (
+    select app_id, uid from pending_emails where app_id = $1 and created_at < $2 limit $3 for update skip locked)
+"""
+
+
+async def delete_pending(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+    """Delete at most `limit` pending addresses to which no link was sent since `before`. Return their number."""
+    status: str = await conn.execute(_DELETE_PENDING, app_id, before, limit)
+    return int(status.rpartition(" ")[2])
 
 
 _VERIFY = """

@@ -88,6 +88,26 @@ async def sign_up(
     return added is not None
 
 
+_DELETE_DEAD = """
+delete from sessions where (app_id, digest) in (
+    select app_id, digest from sessions
+    where app_id = $1 and (expire_time < $2 or revoke_time < $2 or last_seen < $3)
+    limit $4 for update skip locked)
+"""
+
+
+async def delete_dead_sessions(
+    conn: Connection, app_id: str, *, now: datetime, sliding_s: float, limit: int
+) -> int:
+    """Delete at most `limit` sessions that ended long ago, and return their number.
+
+    A login deletes those of its user only. There is no index for this, because it would make every login slower.
+    """
+    ended = now - _KEEP_DEAD
+    status: str = await conn.execute(_DELETE_DEAD, app_id, ended, ended - timedelta(seconds=sliding_s), limit)
+    return int(status.rpartition(" ")[2])
+
+
 # The last column makes the commit not wait for the disk: a crash may undo it, and the next login repeats it.
 _TRIM = """
 with deleted as (

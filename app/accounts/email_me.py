@@ -66,6 +66,9 @@ async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
         found = await _locked(call, conn)
         if address not in {found.pending, found.current}:
             raise InvalidParameter("the user's email address was changed meanwhile")
+        if address == found.pending:
+            now = call.services.clock.now(call.app_id)
+            await emails.set_pending(conn, call.app_id, call.caller.user, address=address, now=now)
         await send_link(call, conn, call.caller.user, address=address)
 
     await store_code(call, VERIFY_LINK, address, store=store)

@@ -1,14 +1,15 @@
-"""The job that deletes by age what logins leave behind: tokens, codes, earlier addresses, traces, held messages."""
+"""The job that deletes by age what logins leave behind: sessions, tokens, codes, addresses, messages, traces."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
 
 from app.services import Services
-from storage import bp_auth, codes, earlier_emails, jobs, login_failures
-from storage.batches import delete_in_batches
+from storage import bp_auth, codes, earlier_emails, emails, jobs, login_failures, login_networks, logins
+from storage.batches import Deletion, delete_in_batches
 from storage.jobs import RemoveExpiredSignIns
+from storage.kinds.auth import AUTH
 from storage.kinds.limits import LIMITS
 
 log = structlog.get_logger()
@@ -16,20 +17,31 @@ log = structlog.get_logger()
 _BATCH_SIZE = 1000
 _KEEP_CODES = timedelta(days=2)
 """How long expired codes are kept, to recognise them as expired and to count the wrong ones of a day."""
+_KEEP_PENDING = timedelta(days=60)
+"""How long a pending address is kept after its last link was sent. A link can be used for at most 30 days, and its
+user can request another one for 30 more."""
 
 
 async def remove_expired_sign_ins(services: Services, _: RemoveExpiredSignIns) -> None:
-    """Delete the expired tokens, codes, addresses and held messages, and the old traces, of each app."""
+    """Delete what has expired of each app: sessions, tokens, codes, networks, addresses, held messages, traces."""
     for app_id in await services.configs.all_apps():
-        now = services.clock.now(app_id)
-        days = services.configs.singleton(LIMITS, app_id).login_failure_days
-        tokens = partial(bp_auth.delete_expired, app_id=app_id, before=now)
-        failures = partial(login_failures.delete_expired, app_id=app_id, before=now - timedelta(days=days))
-        sent = partial(codes.delete_expired, app_id=app_id, before=now - _KEEP_CODES)
-        earlier = partial(earlier_emails.delete_expired, app_id=app_id, before=now - earlier_emails.RESTORABLE)
-        held = partial(jobs.delete_expired, app_id=app_id, before=now)
         removed = 0
-        for delete in (tokens, failures, sent, earlier, held):
+        for delete in _deletions(services, app_id, now=services.clock.now(app_id)):
             removed += await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
         if removed:
             log.info("login_data.deleted", app_id=app_id, removed=removed)
+
+
+def _deletions(services: Services, app_id: str, *, now: datetime) -> list[Deletion]:
+    sliding_s = services.configs.singleton(AUTH, app_id).session_sliding_s
+    keep_failures = timedelta(days=services.configs.singleton(LIMITS, app_id).login_failure_days)
+    return [
+        partial(logins.delete_dead_sessions, app_id=app_id, now=now, sliding_s=sliding_s),
+        partial(bp_auth.delete_expired, app_id=app_id, before=now),
+        partial(login_failures.delete_expired, app_id=app_id, before=now - keep_failures),
+        partial(codes.delete_expired, app_id=app_id, before=now - _KEEP_CODES),
+        partial(earlier_emails.delete_expired, app_id=app_id, before=now - earlier_emails.RESTORABLE),
+        partial(emails.delete_pending, app_id=app_id, before=now - _KEEP_PENDING),
+        partial(login_networks.delete_expired, app_id=app_id, before=now - login_networks.KEEP),
+        partial(jobs.delete_expired, app_id=app_id, before=now),
+    ]

@@ -1,8 +1,20 @@
 """What is deleted of an account by age, and with its user."""
 
+from typing import Any
+
 import pytest
 
+from app.accounts.retention import remove_expired_sign_ins
+from storage.jobs import RemoveExpiredSignIns
 from tests.app.accounts.mailbox import Mailbox, change_address, new_address, new_owner, session_of
+from tests.app.accounts.people import me
+
+DAY_S = 86_400
+COUNTS = """
+select (select count(*) from sessions where uid = $1) as sessions,
+    (select count(*) from login_networks where uid = $1) as networks,
+    (select count(*) from pending_emails where uid = $1) as pending
+"""
 
 
 async def deactivate(box: Mailbox, session: dict[str, str]) -> None:
@@ -25,3 +37,24 @@ async def test_codes_for_an_earlier_address_are_deleted_with_its_user(box: Mailb
     assert left == (1 if taken else 0)
     if taken:
         session_of(await box.code_login(address, code))
+
+
+async def test_sessions_networks_and_pending_addresses_are_deleted_by_age(box: Mailbox):
+    """Also those of a user who never logs in again."""
+    address, session = await new_owner(box)
+    uid = (await me(box.server, session))["uid"]
+    assert await box.post("me/email", {"email": new_address(), "platform": "ios"}, "PUT", **session) == (200, None)
+    assert await box.post("logout", None, **session) == (200, None)
+    session_of(await box.login(address))
+
+    async def left_after(days: float) -> dict[str, Any]:
+        await box.server.services.clock.move("default", offset_s=days * DAY_S)
+        await remove_expired_sign_ins(box.server.services, RemoveExpiredSignIns())
+        async with box.server.services.database.connection() as conn:
+            return dict(await conn.fetchrow(COUNTS, uid))
+
+    assert await left_after(6) == {"sessions": 2, "networks": 1, "pending": 1}
+    assert await left_after(8) == {"sessions": 1, "networks": 1, "pending": 1}
+    assert await left_after(38) == {"sessions": 0, "networks": 1, "pending": 1}, "after 30 days without use, and 7"
+    assert await left_after(61) == {"sessions": 0, "networks": 1, "pending": 0}
+    assert await left_after(181) == {"sessions": 0, "networks": 0, "pending": 0}
