@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 from tests.app.accounts.error_causes import AUTH
-from tests.app.accounts.mailbox import NEW_PASSWORD, PASSWORD, Mailbox, new_address, path_of, refusal, session_of
+from tests.app.accounts.mailbox import (
+    NEW_PASSWORD,
+    PASSWORD,
+    Mailbox,
+    new_address,
+    open_not_me,
+    path_of,
+    refusal,
+    session_of,
+)
 from tests.app.accounts.people import bind, new_user, player
 from tests.waiting import until
 
@@ -48,6 +57,8 @@ class Account:
     box: Mailbox
     address: str
     games: dict[str, Any]
+    waiting: str
+    """An address that becomes that of the account when it is proven."""
     tokens: dict[str, str]
     """The session tokens, codes, links and `bp_auth` tokens."""
 
@@ -97,7 +108,7 @@ async def find_text(box: Mailbox, to: str, pattern: re.Pattern[str], *, count: i
 
 async def new_account(box: Mailbox, *, verified: bool = True) -> Account:
     address, waiting, games = new_address(), new_address(), player()
-    account = Account(box, address, games, {})
+    account = Account(box, address, games, waiting, {})
     tokens = account.tokens
     tokens[EMAIL_SESSION] = token_of(await box.sign_up(address))
     assert (await bind(box.server, account.session(EMAIL_SESSION), games))[0] == 200
@@ -157,6 +168,35 @@ async def prove_the_address_as_somebody_else(account: Account) -> None:
     body = {"email": account.address, "platform": "ios", "verify_code": account.tokens[LOGIN_CODE]}
     assert refusal(await account.box.post("me/email", body, **session)) == (400, "account.email_already_exists")
     assert (await account.box.me(session))[0] == 200
+
+
+async def open_the_link(account: Account) -> None:
+    assert (await account.box.get(path_of(await find_text(account.box, account.address, VERIFY))))[0] == 200
+
+
+async def say_not_me(account: Account, to: str, pattern: re.Pattern[str]) -> None:
+    """Press the button of the link "this was not me" in the newest mail to an address that matches `pattern`."""
+    await find_text(account.box, to, pattern)
+    mail = next(mail for mail in await account.box.mails(to) if pattern.search(mail["text"]))
+    _, after = await open_not_me(account.box, mail)
+    assert "There is nothing to do" not in after
+
+
+async def refuse_a_reset(account: Account) -> None:
+    await say_not_me(account, account.address, RESET)
+
+
+async def refuse_the_sign_up(account: Account) -> None:
+    await say_not_me(account, account.address, VERIFY)
+
+
+async def refuse_a_change_of_the_address(account: Account) -> None:
+    await change_the_address(account)
+    await say_not_me(account, account.address, re.compile("no longer in use"))
+
+
+async def refuse_a_pending_address(account: Account) -> None:
+    await say_not_me(account, account.waiting, VERIFY)
 
 
 async def unbind_the_game(account: Account) -> None:
@@ -235,6 +275,13 @@ ROWS = [
     Row(log_in_with_the_code, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
     Row(prove_the_address_as_somebody_else, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
     Row(reset_password, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
+    Row(open_the_link, keeps=(*SESSIONS, GAMES_BP_AUTH, LOGIN_CODE, RESET_CODE), verified=False),
+    Row(refuse_a_reset, revokes=(*SESSIONS, *BP_AUTHS, *CODES)),
+    Row(refuse_a_reset, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
+    Row(refuse_the_sign_up, revokes=(*SESSIONS, *BP_AUTHS, *CODES)),
+    Row(refuse_the_sign_up, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
+    Row(refuse_a_change_of_the_address, revokes=(*SESSIONS, *BP_AUTHS, RESET_CODE, LINK)),
+    Row(refuse_a_pending_address, revokes=(*SESSIONS, *BP_AUTHS, *CODES)),
     Row(
         unbind_the_game,
         revokes=(GAMES_SESSION, OTHER_GAMES_SESSION, GAMES_BP_AUTH),
@@ -254,7 +301,7 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 async def box(testbed: Mailbox) -> Mailbox:
-    await testbed.configure(code_login=True)
+    await testbed.configure(code_login=True, activation=True)
     await testbed.configure("auth", **AUTH, deactivation={"freeze_s": FREEZE_S})
     return testbed
 
