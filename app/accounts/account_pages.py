@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 from aiohttp import web
 from pydantic import Field, SecretStr
 
+from app.accounts.email_addresses import email_config
 from app.accounts.email_mails import send_notice, sends_mails
 from app.accounts.email_reset import find_reset, set_password
 from app.accounts.email_texts import language_of
@@ -18,12 +19,12 @@ from app.http.caller import Access
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query, RawBody
-from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
+from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
 from storage.kinds.auth import AUTH
-from streams.wire.errors import DatabaseError, DatabaseUnavailable, InvalidParameter, Unavailable
+from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable, InvalidParameter, Unavailable
 from streams.wire.model import Model
 
-_CODE_ERRORS = (CodeEmpty, CodeInvalid, CodeOutOfDate)
+_LINK_ERRORS = (CodeEmpty, CodeInvalid, CodeOutOfDate, ConfigInvalid)
 _TOKEN_CHARACTERS = 2048
 
 
@@ -46,19 +47,26 @@ async def reset_by_page(call: Call, body: RawBody) -> web.Response:
     """Set a new password with the form of the page."""
     code, password = _form(body, "random_code"), _form(body, "password")
     try:
-        right = await find_reset(call.services, code)
+        right = await _find_reset(call, code)
         await set_password(call.services, right, SecretStr(password), language=language_of(call))
-    except _CODE_ERRORS:
+    except _LINK_ERRORS:
         return broken_page(call)
     except InvalidParameter:  # Its text is in English and names the field.
         return await _reset_form(call, code, refused=True)
     return message_page(call, right.app_id, "reset_done")
 
 
+async def _find_reset(call: Call, code: str) -> RightCode:
+    """Return the code of a link. Raises `ConfigInvalid` if its app has no email addresses any more."""
+    right = await find_reset(call.services, code)
+    email_config(call.services, right.app_id)
+    return right
+
+
 async def _reset_form(call: Call, code: str, *, refused: bool = False) -> web.Response:
     try:
-        right = await find_reset(call.services, code)
-    except _CODE_ERRORS:
+        right = await _find_reset(call, code)
+    except _LINK_ERRORS:
         return broken_page(call)
     labels = texts(call)
     min_characters = call.services.configs.singleton(AUTH, right.app_id).password.min_characters

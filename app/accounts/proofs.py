@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from app.accounts import trace
+from app.accounts.email_addresses import login_config
 from app.accounts.errors import AccountAuthFailed, AnonymousLoginNotAllowed
 from app.accounts.infos import LocalInfo
 from app.http.endpoint import Call
@@ -80,6 +81,11 @@ async def prove_bp_auth(call: Call, token: str) -> Proven:
     _check_usable(call, found, now)
     identity = found.identity
     by_mail = identity.platform == emails.PLATFORM
+    # The app may have switched the login method off since. The errors are those of a login with it.
+    if by_mail:
+        login_config(call, "code_login")
+    else:
+        call.services.sign_in.open(call.app_id, identity.platform)
     return Proven(
         identity, trusted=found.proven, receives_mail=by_mail, on_login=partial(_use_bp_auth, token, call)
     )

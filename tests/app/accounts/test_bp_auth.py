@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from storage.audit import COMMAND
 from storage.session_tokens import encode
 from tests.app.accounts.people import ask, enter, error_type, login, player
 from tests.servers import Server
@@ -67,6 +68,24 @@ async def test_a_token_is_that_of_its_app_and_stored_as_a_digest(server):
         assert not [row for row in rows if text in row["row"]]
         await conn.execute("update bp_auth_tokens set app_id = 'other'")
     assert (await login(server, {"bp_auth_token": text}))[0] == 400
+
+
+async def test_a_token_of_a_platform_that_was_switched_off_is_refused(server):
+    first, _ = await enter(server, player())
+    body = {"bp_auth_token": first["bp_auth"]["bp_auth_token"]}
+    await configure(server, enabled=False)
+    try:
+        (status, reply), direct = await login(server, body), await login(server, player())
+    finally:
+        await configure(server, enabled=True)
+    assert (status, error_type(reply)) == (direct[0], error_type(direct[1])) == (422, "config_invalid")
+    assert (await login(server, body))[0] == 200
+
+
+async def configure(server: Server, *, enabled: bool) -> None:
+    await server.services.configs.put(
+        "default", "sign_in", "android_games_service", {"enabled": enabled}, author="tests", origin=COMMAND
+    )
 
 
 async def test_logout_revokes_the_tokens_of_the_identity(server):

@@ -84,6 +84,18 @@ async def test_a_bound_address_that_is_taken_has_a_bp_auth_of_its_own(box: Mailb
     assert entered["user"]["is_new_user"] is True
 
 
+async def test_the_bp_auth_of_a_bind_needs_logins_by_code(box: Mailbox):
+    address, _ = await verified_user(box)
+    _, session = await new_user(box.server)
+    body = {"email": address, "platform": "ios", "verify_code": await box.code(address, nth=2)}
+    _, reply = await box.post("me/email", body, **session)
+    token = {"bp_auth_token": reply["bp_auth"]["bp_auth_token"]}
+    await box.configure(code_login=False)
+    assert refusal(await box.post("login", token)) == (417, "config_invalid")
+    await box.configure(code_login=True)
+    assert (await box.post("login", token))[0] == 200
+
+
 async def test_the_bp_auth_of_a_bind_does_not_enter_an_account_that_somebody_else_made(box: Mailbox):
     address = new_address()
     attacker = session_of(await box.sign_up(address))
@@ -261,6 +273,19 @@ async def test_the_page_for_a_new_password_names_the_minimum_length_of_the_app(b
     await box.configure("auth", **AUTH)
     assert "at least 12 characters" in text
     assert 'minlength="12"' in text
+
+
+async def test_the_page_for_a_new_password_needs_email_addresses(box: Mailbox):
+    address, _ = await verified_user(box)
+    fields = {"random_code": await box.reset_code(address, nth=2), "password": NEW_PASSWORD}
+    url = f"{box.server.url}/account/reset"
+    await box.configure(enabled=False)
+    async with box.server.http.get(url, params={"random_code": fields["random_code"]}) as response:
+        assert (response.status, "does not work" in await response.text()) == (400, True)
+    async with box.server.http.post(url, data=fields) as response:
+        assert response.status == 400
+    await box.configure(code_login=True)
+    assert (await box.login(address))[0] == 200
 
 
 async def test_a_browser_gets_a_page_for_the_link_that_verifies(box: Mailbox):
