@@ -16,6 +16,7 @@ from app.services import Services
 from storage import bp_auth, emails
 from storage.codes import VERIFY_LINK, CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
 from storage.emails import identity_of
+from storage.kinds.limits import LIMITS
 from streams.wire.codec import ZERO_TIME, rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
@@ -79,7 +80,8 @@ async def _verified(call: Call, query: VerifyQuery) -> RightCode:
         return await verify_address(call.services, query, language=language_of(call))
     except CodeInvalid:
         # Only wrong codes are counted, so that no limit can keep anybody from opening a valid link.
-        await check_address(call.services, call.app_limits, call.request, call.caller, name="email_address")
+        limits = call.services.configs.singleton(LIMITS, call.app_id)  # A link names no app, so `call` has none.
+        await check_address(call.services, limits, call.request, call.caller, name="email_address")
         raise
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from aiohttp import ClientSession, TCPConnector
 
 from storage.audit import COMMAND
@@ -206,14 +207,19 @@ async def test_a_newer_link_to_a_new_password_replaces_the_older_one(box: Mailbo
     assert await box.post("email/reset_password", body | {"random_code": newer}) == (200, None)
 
 
-async def test_wrong_codes_of_links_are_limited_but_right_ones_are_not(box: Mailbox):
+@pytest.mark.parametrize(
+    ("app", "client"), [({"X-Service-App-Id": "default"}, "127.11.12.13"), ({}, "127.11.12.14")]
+)
+async def test_wrong_codes_of_links_are_limited_but_right_ones_are_not(
+    box: Mailbox, app: dict[str, str], client: str
+):
     address = new_address()
     await box.sign_up(address)
     link = "/" + link_in(await box.mail(address)).split("/", 3)[3]
     try:
         await box.configure("limits", email_address={"count": 2, "per_s": 3600})
-        path, app = "/bp/user/email/verify?verify_code=x", {"X-Service-App-Id": "default"}
-        async with ClientSession(connector=TCPConnector(local_addr=("127.11.12.13", 0))) as http:
+        path = "/bp/user/email/verify?verify_code=x"
+        async with ClientSession(connector=TCPConnector(local_addr=(client, 0))) as http:
             other = Mailbox(replace(box.server, http=http))
             found = [refusal(await other.get(path, headers=app))[0] for _ in range(4)]
             assert found == [400, 400, 429, 429]
