@@ -103,6 +103,8 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
             conn, call.app_id, call.caller.user, cache=call.services.sessions, now=now, identity=identity
         )
         await bp_auth.revoke_for(conn, identity)
+        language = language_of(call)
+        await notify(call.services, conn, call.app_id, call.caller.user, "identity_unlinked", language=language)
 
 
 async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[ReauthorizeBody]) -> SocialAccountReply:

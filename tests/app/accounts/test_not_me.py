@@ -135,6 +135,15 @@ async def test_a_bound_identity_is_reported_and_the_link_removes_it(box: Mailbox
     assert len(await box.mails(address)) == 2, "a bind that was refused sends no mail"
 
 
+async def test_a_removed_identity_is_reported(box: Mailbox):
+    address, session = await new_owner(box)
+    other = player()
+    assert (await bind(box.server, session, other))[0] == 200
+    path = f"me/socialaccount/android_games_service/{other['android_games_service']['player_id']}"
+    assert await box.post(path, None, "DELETE", **session) == (200, None)
+    assert "A sign-in method was removed from your account." in (await box.mail(address, nth=3))["text"]
+
+
 @pytest.mark.parametrize("proven", [False, True])
 async def test_an_earlier_address_is_taken_back_from_whoever_has_not_proven_it(box: Mailbox, proven):
     address, session = await new_owner(box)
