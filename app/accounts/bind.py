@@ -74,7 +74,7 @@ async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
         if link == "linked":
             language = language_of(call)
             await notify(call.services, conn, call.app_id, call.caller.user, "identity_linked", language=language)
-            return link, await store_verified(call, conn, proven, now=now)
+            await store_verified(call, conn, proven)
         return link, await issue_bp_auth(call, conn, proven, now=now)
 
 
@@ -110,7 +110,8 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
 async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[ReauthorizeBody]) -> SocialAccountReply:
     """Renew the access token of an identity.
 
-    Only `social_network_a` supports this.
+    Only `social_network_a` supports this. `expiration_date` in the response is what the platform reports, and 0 if
+    the token does not expire.
     """
     if path.platform != _REAUTHORIZED:
         raise InvalidParameter(f"platform must be {_REAUTHORIZED}")
@@ -128,7 +129,7 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
         await lock_caller(call, conn)
         if await identities.user_of(conn, identity) != uid:
             raise _not_found(path)
-        await store_verified(call, conn, proven, now=call.services.clock.now(call.app_id))
+        await store_verified(call, conn, proven)
         linked = await identities.find(conn, identity, uid=uid)
     assert linked is not None, "the lock of the user keeps its identities"
     details = details_of(linked, call.app_id, keyring=call.services.keyring)
@@ -137,7 +138,7 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
             platform=linked.platform,
             id=linked.social_id,
             access_token=details.access_token or None,
-            expiration_date=details.expiration_date or None,
+            expiration_date=details.expiration_date,
         )
     )
 

@@ -170,11 +170,12 @@ async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, no
         await proven.on_login(conn, uid)
     if proven.verified is None:
         return None
-    return await store_verified(call, conn, proven, now=now)
+    await store_verified(call, conn, proven)
+    return await issue_bp_auth(call, conn, proven, now=now)
 
 
-async def store_verified(call: Call, conn: Connection, proven: Proven, *, now: datetime) -> BpAuth:
-    """Store what a third-party platform reports about a user's identity, and make a `bp_auth` for it."""
+async def store_verified(call: Call, conn: Connection, proven: Proven) -> None:
+    """Store what a third-party platform reports about a user's identity."""
     assert proven.verified is not None, "the identity was proven by a third-party platform"
     await identities.store_details(
         conn,
@@ -185,7 +186,6 @@ async def store_verified(call: Call, conn: Connection, proven: Proven, *, now: d
     )
     if proven.fetch_profile:
         await profiles.fetch_later(conn, proven.identity)
-    return await issue_bp_auth(call, conn, proven, now=now)
 
 
 async def issue_bp_auth(call: Call, conn: Connection, proven: Proven, *, now: datetime) -> BpAuth:

@@ -276,6 +276,13 @@ async def test_an_access_token_is_renewed(server):
     [account] = (await me(server, session))["social_accounts"]
     assert account["access_token"] == again[platform]["access_token"]
 
+    for_ever = await proof(server, platform, subject, extra={"expires_at": 0})
+    _, reply = await ask(server, "PUT", path, json=for_ever, headers=session)
+    assert (reply["social_account"]["expiration_date"], set(reply)) == (0, {"social_account"})
+    async with server.services.database.connection() as conn:
+        issued = await conn.fetchval("select count(*) from bp_auth_tokens where social_id = $1", subject)
+    assert issued == 1, "that of the login"
+
     another = str(uuid4().int)[:15]
     of_another = await proof(server, platform, another)
     status, reply = await ask(server, "PUT", path, json=of_another, headers=session)
