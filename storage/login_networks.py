@@ -28,6 +28,14 @@ async def remember(conn: Connection, app_id: str, uid: str, *, network: str, now
     await conn.execute(_REMEMBER, app_id, uid, network, now)
 
 
+_FORGET = "delete from login_networks where app_id = $1 and uid = $2"
+
+
+async def forget(conn: Connection, app_id: str, uid: str) -> None:
+    """Forget the networks of a user, because somebody else may have logged in."""
+    await conn.execute(_FORGET, app_id, uid)
+
+
 _DELETE = """
 delete from login_networks where (app_id, uid, network) in (
     select app_id, uid, network from login_networks where app_id = $1 and last_used_at < $2

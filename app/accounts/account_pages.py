@@ -48,7 +48,7 @@ async def reset_by_page(call: Call, body: RawBody) -> web.Response:
     code, password = _form(body, "random_code"), _form(body, "password")
     try:
         right = await _find_reset(call, code)
-        await set_password(call.services, right, SecretStr(password), language=language_of(call))
+        await set_password(call, right, SecretStr(password))
     except _LINK_ERRORS:
         return broken_page(call)
     except InvalidParameter:  # Its text is in English and names the field.

@@ -6,6 +6,7 @@ from typing import Any
 import structlog
 from pydantic import Field, SecretStr
 
+from app.accounts import throttle
 from app.accounts.code_sending import store_code
 from app.accounts.email_addresses import MAX_CHARACTERS, ClientPlatform, address_in, email_config, sending_config
 from app.accounts.email_mails import CustomVariables, notify, reset_link, reset_page, send
@@ -17,7 +18,7 @@ from app.accounts.revocation import revoke_access
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.services import Services
-from storage import codes, emails, identities, passwords, users
+from storage import codes, emails, identities, login_networks, passwords, users
 from storage.codes import RESET, CodeInvalid, RightCode
 from storage.emails import identity_of
 from storage.jobs import enqueue
@@ -117,7 +118,7 @@ async def reset_password(call: Call, body: Body[ResetPassword]) -> None:
     right = await find_reset(call.services, body.random_code)
     if right.app_id != call.app_id or address not in {None, right.target}:
         raise CodeInvalid(f"{_FIELD} is wrong")
-    await set_password(call.services, right, body.password, language=language_of(call))
+    await set_password(call, right, body.password)
 
 
 async def find_reset(services: Services, code: str | None) -> RightCode:
@@ -125,9 +126,13 @@ async def find_reset(services: Services, code: str | None) -> RightCode:
         return await services.codes.find(conn, RESET, code=code, now=services.clock.now, field=_FIELD)
 
 
-async def set_password(services: Services, right: RightCode, password: SecretStr, *, language: str) -> None:
-    """Set the password of the user of a code, which is used up. Raises `InvalidParameter`, and errors of codes."""
-    app_id, text, now = right.app_id, password.get_secret_value(), services.clock.now(right.app_id)
+async def set_password(call: Call, right: RightCode, password: SecretStr) -> None:
+    """Set the password of the user of a code, which is used up. Raises `InvalidParameter`, and errors of codes.
+
+    The caller's network replaces those from which the user, or somebody else, has logged in before.
+    """
+    services, app_id, text = call.services, right.app_id, password.get_secret_value()
+    now, language = services.clock.now(app_id), language_of(call)
     check_password(text, services.configs.singleton(AUTH, app_id), field="password")
     new_hash = await services.passwords.hash(text)
     async with services.database.transaction() as conn:
@@ -135,6 +140,8 @@ async def set_password(services: Services, right: RightCode, password: SecretStr
         await first_proof(services, conn, identity_of(app_id, right.target), now=now)
         await passwords.put(conn, app_id, uid, new_hash=new_hash, now=now)
         await revoke_access(services, conn, app_id, uid, now=now)
+        await login_networks.forget(conn, app_id, uid)
+        await throttle.remember_network(call, conn, app_id, uid)
         await notify(services, conn, app_id, uid, "password_reset", language=language)
 
 

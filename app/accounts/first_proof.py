@@ -4,7 +4,7 @@ from datetime import datetime
 
 from app.accounts.revocation import revoke_access
 from app.services import Services
-from storage import emails, freezes
+from storage import emails, freezes, login_networks
 from storage.identities import Identity
 from storage.postgres import Connection
 
@@ -24,6 +24,7 @@ async def first_proof(
         return False
     await revoke_access(services, conn, app_id, uid, now=now, keep=keep)
     await emails.drop_unproven(conn, app_id, uid)
+    await login_networks.forget(conn, app_id, uid)
     await emails.mark_verified(conn, app_id, address=address, now=now)
     await freezes.recover(conn, app_id, uid)
     return True

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from app.accounts.mail_links import public_link
 from app.accounts.revocation import revoke_access
 from app.services import Services
-from storage import bp_auth, earlier_emails, emails, freezes, identities, passwords, sessions
+from storage import bp_auth, earlier_emails, emails, freezes, identities, login_networks, passwords, sessions
 from storage.emails import Addresses, AddressTaken, identity_of
 from storage.identities import Identity
 from storage.kinds.auth import AUTH
@@ -103,6 +103,7 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
         return Refusal("taken")
     if "deletes_password" in changes:
         await passwords.delete(conn, app_id, uid)
+        await login_networks.forget(conn, app_id, uid)
     if "unlinks" in changes:
         await identities.unlink_newest(conn, app_id, uid, since=now - earlier_emails.RESTORABLE)
     if named.frees:

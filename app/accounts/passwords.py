@@ -80,7 +80,7 @@ async def _logged_in(
         raise AccountAuthFailed
     if checked.new_hash is not None:
         await passwords.rehash(conn, call.app_id, uid, old_hash=known_hash, new_hash=checked.new_hash)
-    await throttle.remember_network(call, conn, uid)
+    await throttle.remember_network(call, conn, call.app_id, uid)
 
 
 class PasswordChange(Model):

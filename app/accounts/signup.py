@@ -123,7 +123,7 @@ def _storing(call: Call, new: NewAccount, new_hash: str) -> Callable[[Connection
     async def store(conn: Connection, uid: str) -> None:
         now = call.services.clock.now(call.app_id)
         await passwords.put(conn, call.app_id, uid, new_hash=new_hash, now=now)
-        await throttle.remember_network(call, conn, uid)
+        await throttle.remember_network(call, conn, call.app_id, uid)
         if new.store is not None:
             await new.store(conn, uid)
 

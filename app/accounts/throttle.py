@@ -59,11 +59,11 @@ async def count_guess(call: Call, account: str, user_of: UserOf) -> Guess:
     return Guess(call, buckets, earlier)
 
 
-async def remember_network(call: Call, conn: Connection, uid: str) -> None:
-    """Remember that the user has logged in from the caller's network."""
+async def remember_network(call: Call, conn: Connection, app_id: str, uid: str) -> None:
+    """Remember the caller's network as one from which the user logs in."""
     if (network := _network(call)) is not None:
-        now = call.services.clock.now(call.app_id)
-        await login_networks.remember(conn, call.app_id, uid, network=network, now=now)
+        now = call.services.clock.now(app_id)
+        await login_networks.remember(conn, app_id, uid, network=network, now=now)
 
 
 def _buckets(call: Call, account: str) -> list[Bucket]:

@@ -6,7 +6,15 @@ import pytest
 
 from app.accounts.retention import remove_expired_sign_ins
 from storage.jobs import RemoveExpiredSignIns
-from tests.app.accounts.mailbox import Mailbox, change_address, new_address, new_owner, session_of
+from tests.app.accounts.mailbox import (
+    NEW_PASSWORD,
+    Mailbox,
+    change_address,
+    new_address,
+    new_owner,
+    open_not_me,
+    session_of,
+)
 from tests.app.accounts.people import me
 
 DAY_S = 86_400
@@ -58,3 +66,24 @@ async def test_sessions_networks_and_pending_addresses_are_deleted_by_age(box: M
     assert await left_after(38) == {"sessions": 0, "networks": 1, "pending": 1}, "after 30 days without use, and 7"
     assert await left_after(61) == {"sessions": 0, "networks": 1, "pending": 0}
     assert await left_after(181) == {"sessions": 0, "networks": 0, "pending": 0}
+
+
+async def test_networks_of_logins_are_forgotten_when_somebody_else_may_have_logged_in(box: Mailbox):
+    async def networks(uid: str) -> list[str]:
+        async with box.server.services.database.connection() as conn:
+            rows = await conn.fetch("select network from login_networks where uid = $1", uid)
+        return [row["network"] for row in rows]
+
+    address = new_address()
+    _, reply = await box.sign_up(address)
+    uid = reply["user"]["uid"]
+    assert await networks(uid) == ["127.0.0.0/24"]
+    session_of(await box.code_login(address, await box.code(address, nth=2)))
+    assert await networks(uid) == []
+    async with box.server.services.database.connection() as conn:
+        await conn.execute("insert into login_networks values ('default', $1, '198.51.100.0/24', now())", uid)
+    body = {"random_code": await box.reset_code(address, nth=3), "password": NEW_PASSWORD}
+    assert await box.post("email/reset_password", body) == (200, None)
+    assert await networks(uid) == ["127.0.0.0/24"], "that of the caller, who receives emails"
+    await open_not_me(box, await box.mail(address, nth=4))
+    assert await networks(uid) == []
