@@ -62,7 +62,12 @@ def sending_config(services: Services, app_id: str) -> Email:
     return config
 
 
-def switched_on(config: Email, switch: str) -> None:
+def require_sending(services: Services, app_id: str) -> None:
+    """Raise `ConfigInvalid` if users may have no addresses or no account can send emails."""
+    sending_config(services, app_id)
+
+
+def require_enabled(config: Email, switch: str) -> None:
     """Raise `ConfigInvalid` if a switch of the config is off."""
     if not getattr(config, switch):
         raise ConfigInvalid(f"email default: {switch} is false")
@@ -73,7 +78,7 @@ def login_config(call: Call, switch: str | None = None) -> Email:
     try:
         config = email_config(call.services, call.app_id)
         if switch is not None:
-            switched_on(config, switch)
+            require_enabled(config, switch)
     except ConfigInvalid as error:
         raise EmailConfigInvalid(error.what) from None
     return config

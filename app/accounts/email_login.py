@@ -16,8 +16,9 @@ from app.accounts.email_addresses import (
     email_config,
     login_config,
     normalised,
+    require_enabled,
+    require_sending,
     sending_config,
-    switched_on,
 )
 from app.accounts.email_mails import CustomVariables, send, verify_link
 from app.accounts.email_texts import language_of
@@ -89,7 +90,7 @@ async def send_email_verify_code(call: Call, body: Body[EmailCodeRequest]) -> No
     """
     kind, switch = _MOMENTS[body.type]
     config = sending_config(call.services, call.app_id)
-    switched_on(config, switch)
+    require_enabled(config, switch)
     address = address_in(call, body.email, field="email")
     now = call.services.clock.now(call.app_id)
 
@@ -180,7 +181,7 @@ async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:
         return NewEmail(identity, verified=True, store=partial(use_code, call, right))
     if not config.activation:
         return NewEmail(identity, verified=False)
-    sending_config(call.services, call.app_id)
+    require_sending(call.services, call.app_id)
     return NewEmail(
         identity,
         verified=False,

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 from pydantic import AfterValidator
 
-from app.accounts.email_addresses import sending_config
+from app.accounts.email_addresses import require_sending, sending_config
 from app.accounts.email_texts import Purpose, chosen, event_text
 from app.accounts.mail_links import public_link
 from app.accounts.not_me import LIFETIME, not_me_link
@@ -140,7 +140,7 @@ async def notify(
 def sends_mails(services: Services, app_id: str) -> bool:
     """Return whether the app can send emails with links."""
     try:
-        sending_config(services, app_id)
+        require_sending(services, app_id)
         public_link(services, "")
     except ConfigInvalid:
         return False

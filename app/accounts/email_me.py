@@ -9,8 +9,9 @@ from app.accounts.email_addresses import (
     ClientPlatform,
     address_in,
     email_config,
+    require_enabled,
+    require_sending,
     sending_config,
-    switched_on,
 )
 from app.accounts.email_login import check_code, send_link
 from app.accounts.email_mails import notify, send_notice
@@ -60,7 +61,7 @@ async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
     if address == addresses.current:
         if addresses.verified:
             raise InvalidParameter("the user's email address is verified already")
-        switched_on(config, "activation")
+        require_enabled(config, "activation")
 
     async def store(conn: Connection) -> None:
         found = await _locked(call, conn)
@@ -86,7 +87,7 @@ async def bind_email(call: Call, body: Body[BindEmail]) -> None:
         right = await check_code(call, LOGIN_EMAIL, body.email, body.verify_code)
         await _bind_proven(call, right)
         return
-    sending_config(call.services, call.app_id)
+    require_sending(call.services, call.app_id)
 
     async def store(conn: Connection) -> None:
         if (await _locked(call, conn)).current:
@@ -132,7 +133,7 @@ async def change_email(call: Call, body: Body[NewAddress]) -> None:
 
     The new address replaces the old one when its link is opened. The old one gets an email about the change.
     """
-    sending_config(call.services, call.app_id)
+    require_sending(call.services, call.app_id)
     address = address_in(call, body.email, field="email")
     async with call.services.database.connection() as conn:
         notified = (await emails.find(conn, call.app_id, call.caller.user)).current

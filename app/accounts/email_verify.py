@@ -47,25 +47,25 @@ async def verify(call: Call, query: Query[VerifyQuery]) -> Empty | web.Response:
     The link can be opened again until it expires. Browsers get a page, unless the app's config has a redirect.
     """
     try:
-        right = await _verified(call, query)
+        code = await _verified(call, query)
     except (CodeEmpty, CodeOutOfDate, CodeInvalid):
         if wants_html(call.request):
             return broken_page(call)
         raise
-    if target := email_config(call.services, right.app_id).verify_redirect_url:
+    if target := email_config(call.services, code.app_id).verify_redirect_url:
         return web.Response(status=301, headers={"Location": with_query(target, verified="true")})
     if wants_html(call.request):
-        return message_page(call, right.app_id, "verified")
+        return message_page(call, code.app_id, "verified")
     return Empty()
 
 
 async def verify_page(call: Call, query: Query[VerifyQuery]) -> web.Response:
     """Open the page that verifies an email address."""
     try:
-        right = await _verified(call, query)
+        code = await _verified(call, query)
     except (CodeEmpty, CodeOutOfDate, CodeInvalid):
         return broken_page(call)
-    return message_page(call, right.app_id, "verified")
+    return message_page(call, code.app_id, "verified")
 
 
 async def verify_head(call: Call) -> None:
@@ -91,18 +91,18 @@ async def verify_address(services: Services, query: VerifyQuery, *, language: st
     `language` is that of the notice to the address that it replaces.
     """
     async with services.database.connection() as conn:
-        right = await services.codes.find(
+        code = await services.codes.find(
             conn, VERIFY_LINK, code=query.verify_code, now=services.clock.now, field="verify_code"
         )
-    email_config(services, right.app_id)
-    _check_address(services, right, query.email)
-    app_id, uid, address, now = right.app_id, right.uid, right.target, services.clock.now(right.app_id)
+    email_config(services, code.app_id)
+    _check_email(services, code, query.email)
+    app_id, uid, address, now = code.app_id, code.uid, code.target, services.clock.now(code.app_id)
     assert uid is not None, "links are made for users"
     async with services.database.transaction() as conn:
         addresses = await emails.lock(conn, app_id, uid)
         if address == addresses.current:
             await emails.mark_verified(conn, app_id, address=address, now=now)
-            return right
+            return code
         if address != addresses.pending:
             raise CodeInvalid("verify_code is for an address that the user no longer has")
         old = addresses.current
@@ -116,16 +116,16 @@ async def verify_address(services: Services, query: VerifyQuery, *, language: st
         if addresses.verified and sends_mails(services, app_id):
             event = "address_changed" if kept else "address_changed_finally"
             await send_notice(services, conn, app_id, uid, event, to=old, language=language, with_link=kept)
-    return right
+    return code
 
 
-def _check_address(services: Services, right: RightCode, email: str | None) -> None:
+def _check_email(services: Services, code: RightCode, email: str | None) -> None:
     if email is None:
         return
     address = normalised(email, development=services.settings.development)
     if address is None:
         raise InvalidParameter("email must be an email address")
-    if address != right.target:
+    if address != code.target:
         raise CodeInvalid("verify_code is for another address")
 
 
