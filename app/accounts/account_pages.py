@@ -19,9 +19,10 @@ from app.http.caller import Access
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query, RawBody
+from app.password_hashing import PasswordsBusy
 from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
 from storage.kinds.auth import AUTH
-from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable, InvalidParameter, Unavailable
+from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable, InvalidParameter
 from streams.wire.model import Model
 
 _LINK_ERRORS = (CodeEmpty, CodeInvalid, CodeOutOfDate, ConfigInvalid)
@@ -159,7 +160,7 @@ _DOCS = Docs(answers={200: OtherResponse(_PAGE, "text/html")})
 ACCOUNT_PAGE_ROUTES = [
     Endpoint("GET", "/account/verify", verify_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
     Endpoint("GET", "/account/reset", reset_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
-    Endpoint("POST", "/account/reset", reset_by_page, ACCOUNT_PAGES, errors=(*_STORES, Unavailable), docs=_DOCS),
+    Endpoint("POST", "/account/reset", reset_by_page, ACCOUNT_PAGES, errors=(*_STORES, PasswordsBusy), docs=_DOCS),
     Endpoint("GET", "/account/not-me", not_me_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
     Endpoint("POST", "/account/not-me", not_me, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
 ]

@@ -15,11 +15,13 @@ from app.accounts.errors import (
     EmailNotFound,
     EmailTaken,
     LastLoginMethod,
+    TooManyCodes,
 )
 from app.http.caller import Access
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Endpoint
 from app.http.limits import Limit
+from app.password_hashing import PasswordsBusy
 from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
 from streams.wire.errors import (
     ConfigInvalid,
@@ -27,12 +29,11 @@ from streams.wire.errors import (
     DatabaseUnavailable,
     InvalidSession,
     RateLimited,
-    Unavailable,
 )
 
 _EMAIL = "ada@example.com"
 _CODES = (CodeEmpty, CodeOutOfDate, CodeInvalid)
-_SENDING = (RateLimited, CodeNotSent)
+_SENDING = (TooManyCodes, CodeNotSent)
 _STORES = (DatabaseError, DatabaseUnavailable)
 _LINK = replace(EMAIL_FLOW, access=Access.PUBLIC)
 
@@ -105,7 +106,7 @@ EMAIL_ROUTES = [
         "/bp/user/email/reset_password",
         reset_password,
         BEFORE_LOGIN_BY_CODE,
-        errors=(*_CODES, Unavailable),
+        errors=(*_CODES, PasswordsBusy),
         docs=_RESET,
     ),
     Endpoint("GET", "/bp/user/me/email/verify_result", verify_result, EMAIL_FLOW),

@@ -31,6 +31,8 @@ from app.accounts.errors import (
     NameTaken,
     NotFrozen,
     PlatformLinked,
+    TooManyCodes,
+    TooManyFailedLogins,
 )
 from app.accounts.login import login
 from app.accounts.logout import logout
@@ -44,6 +46,7 @@ from app.http.caller import Access
 from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
+from app.password_hashing import PasswordsBusy
 from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
 from storage.session_list import SessionNotFound
 from streams.wire.errors import RateLimited, Unavailable
@@ -107,6 +110,8 @@ ACCOUNT_ROUTES = [
             AnonymousLoginNotAllowed,
             DeactivationPending,
             EmailConfigInvalid,
+            TooManyFailedLogins,
+            PasswordsBusy,
             *_CODE_ERRORS,
             *_PROOF_ERRORS,
         ),
@@ -117,7 +122,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/signup",
         signup,
         SIGN_UP,
-        errors=(NameTaken, EmailTaken, RateLimited, Unavailable, *_CODE_ERRORS),
+        errors=(NameTaken, EmailTaken, RateLimited, PasswordsBusy, *_CODE_ERRORS),
         docs=_SIGN_UP,
     ),
     Endpoint(
@@ -125,7 +130,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/send_phone_verify_code",
         send_phone_verify_code,
         BEFORE_LOGIN_BY_CODE,
-        errors=(RateLimited, CodeNotSent),
+        errors=(TooManyCodes, CodeNotSent),
         docs=_SEND_PHONE_CODE,
     ),
     Endpoint("POST", "/bp/user/logout", logout, OWN_ACCOUNT),
@@ -164,7 +169,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/me/password",
         change_password,
         EMAIL_FLOW,
-        errors=(AccountAuthFailed, RateLimited, Unavailable),
+        errors=(AccountAuthFailed, TooManyFailedLogins, PasswordsBusy),
         docs=_CHANGE_PASSWORD,
     ),
     Endpoint("GET", "/bp/user/me/social_profiles", own_profiles, CLIENT_ONLY),

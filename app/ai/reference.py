@@ -37,6 +37,8 @@ from streams.wire.errors import (
     InternalError,
     InvalidParameter,
     InvalidSession,
+    TooLarge,
+    Unavailable,
 )
 from streams.wire.model import Model
 from vendors.fallback import AllStrategiesFailed
@@ -182,10 +184,18 @@ _TURN_EVENTS = (
     Failed,
 )
 
-_STREAM_ERRORS = (AllStrategiesFailed, BackendUnavailable, StreamStopped, InvalidSession, InternalError)
+_STREAM_ERRORS = (
+    AllStrategiesFailed,
+    BackendUnavailable,
+    Unavailable,
+    StreamStopped,
+    InvalidSession,
+    InternalError,
+)
 _SPEECH_ERRORS = (*_STREAM_ERRORS, ObjectsError)
 _TURN_ERRORS = (
     InvalidParameter,
+    TooLarge,
     *_STREAM_ERRORS,
     TurnRunning,
     TurnLost,

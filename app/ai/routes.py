@@ -13,7 +13,7 @@ from app.ai.speech import tts
 from app.ai.streams import StreamNotFound, cancel_stream, resume
 from app.http.area import Area
 from app.http.endpoint import Endpoint
-from storage.errors import ConversationNotFound, KeyReused, TurnRunning
+from storage.errors import ConversationNotFound, KeyReused, StreamsMissing, TurnRunning
 from streams.log import Gone
 from streams.wire.errors import BackendUnavailable, RateLimited, Unavailable
 
@@ -26,7 +26,7 @@ AI = Area(
     statuses={BackendUnavailable: 502},
 )
 
-_ADMISSION_ERRORS = (KeyReused, RateLimited, Unavailable, Gone)
+_ADMISSION_ERRORS = (KeyReused, RateLimited, Unavailable, StreamsMissing, Gone)
 """The errors of endpoints that begin a stream, or send an earlier one again."""
 
 AI_ROUTES = [
@@ -53,11 +53,16 @@ AI_ROUTES = [
         "/bp/ai/stream/{stream_id}",
         resume,
         AI,
-        errors=(StreamNotFound, Gone, RateLimited, Unavailable),
+        errors=(StreamNotFound, Gone, RateLimited, Unavailable, StreamsMissing),
         docs=RESUME,
     ),
     Endpoint(
-        "DELETE", "/bp/ai/stream/{stream_id}", cancel_stream, AI, errors=(StreamNotFound, Unavailable), docs=CANCEL
+        "DELETE",
+        "/bp/ai/stream/{stream_id}",
+        cancel_stream,
+        AI,
+        errors=(StreamNotFound, Unavailable, StreamsMissing),
+        docs=CANCEL,
     ),
     Endpoint(
         "POST",

@@ -9,13 +9,7 @@ from app.http import idempotency
 from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import REQUEST_CONTEXT, Endpoint
-from app.http.errors import (
-    DeactivationPending,
-    InvalidApiVersion,
-    Statuses,
-    error_response,
-    status_of,
-)
+from app.http.errors import DeactivationPending, InvalidApiVersion, error_response, status_of
 from app.http.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.paths import USER_ID, is_server_path, names_in
 from storage.operators import Role
@@ -32,11 +26,13 @@ from streams.wire.errors import (
     PermissionDenied,
     RateLimited,
     ServiceError,
+    StoreError,
     TooLarge,
     Unavailable,
     ValkeyError,
     ValkeyUnavailable,
 )
+from vendors.errors import VendorError
 
 log = structlog.get_logger()
 
@@ -46,6 +42,9 @@ UNLISTED = CounterMetric(
 
 ErrorType = type[ServiceError]
 _STORES = (DatabaseError, DatabaseUnavailable, ValkeyError, ValkeyUnavailable)
+_FAMILIES = (StoreError, VendorError)
+"""Errors that a row lists by a base class, because a client does the same about all of them. Others are listed by
+their own class, whose docstring is their text in the API reference."""
 
 
 def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
@@ -114,20 +113,23 @@ def response_to(request: web.Request, error: ServiceError) -> web.Response:
         return error_response(error, {})
     s2s = is_server_path(request.path)
     path = next((each for each in row.paths if is_server_path(each) is s2s), row.path)
-    if not _is_listed(error, errors_of(row, path), row.area.statuses):
+    statuses = row.area.statuses
+    status = status_of(type(error), statuses)
+    if all(status_of(each, statuses) != status for each in _listings(error, errors_of(row, path))):
         _report(row, error)
-    return error_response(error, row.area.statuses)
+    return error_response(error, statuses)
 
 
 def check_event(row: Endpoint, error: ServiceError) -> None:
     """Log and count the error of an `error` event that the row does not list."""
-    if row.docs.stream is not None and not isinstance(error, row.docs.stream.errors):
+    if row.docs.stream is not None and not any(_listings(error, row.docs.stream.errors)):
         _report(row, error)
 
 
-def _is_listed(error: ServiceError, errors: Iterable[ErrorType], statuses: Statuses) -> bool:
-    status = status_of(type(error), statuses)
-    return any(isinstance(error, each) and status_of(each, statuses) == status for each in errors)
+def _listings(error: ServiceError, errors: Iterable[ErrorType]) -> Iterator[ErrorType]:
+    """Yield those of `errors` that document `error`: its class, and base classes of a member of a family."""
+    by_base = isinstance(error, _FAMILIES)
+    return (each for each in errors if each is type(error) or (by_base and isinstance(error, each)))
 
 
 def _report(row: Endpoint, error: ServiceError) -> None:

@@ -4,24 +4,41 @@ import base64
 import hashlib
 import inspect
 import json  # noqa: TID251 - an independent reader
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from app.http.endpoint import Endpoint
-from app.http.errors import status_of
+from app.http.errors import (
+    HeadTimeout,
+    HttpVersionUnsupported,
+    MethodNotAllowed,
+    TransferCodingUnsupported,
+    status_of,
+)
 from app.http.inputs import Source
 from app.http.openapi.document import openapi
 from app.http.row_errors import errors_of
+from app.http.webhooks import InvalidSignature, PlatformNotFound, WebhookUnverified
 from app.routes import ROUTES
+from storage.codes import CodeRefused
 from streams.events import Event
+from streams.wire.errors import Conflict, InvalidOperation, ItemNotFound, NotFound, ServiceError, StoreError
 from tests.app.reference import check_events, operations, template, values_of
 from tests.sse_client import SeenEvent
+from vendors.errors import VendorError
+from vendors.mail.smtp import RecipientRefused
 
 pytestmark = pytest.mark.xdist_group("openapi")  # One worker creates the document.
 
 PUBLIC_URL = "https://parley.example"
 STREAMS = [row for row in ROUTES if row.docs.stream]
+BASES = {CodeRefused, Conflict, InvalidOperation, ItemNotFound, NotFound}
+BEFORE_A_ROW = {HeadTimeout, HttpVersionUnsupported, MethodNotAllowed, TransferCodingUnsupported}
+OF_WEBHOOKS = {InvalidSignature, PlatformNotFound, WebhookUnverified}
+"""Listed by the row of each webhook source, of which there is none yet."""
+OF_JOBS = {RecipientRefused}
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +166,21 @@ def test_every_error_has_a_short_description() -> None:
         assert meaning
         assert meaning.rstrip().endswith(".")
         assert len(meaning) < 300
+
+
+def test_every_error_of_the_server_is_listed_by_a_row() -> None:
+    listed = {error for row in ROUTES for path in row.paths for error in errors_of(row, path)}
+    listed |= {error for row in STREAMS for error in row.docs.stream.errors}
+    families = {StoreError, *_subclasses(StoreError), VendorError, *_subclasses(VendorError)}
+    unlisted = {*_subclasses(ServiceError)} - listed - families
+    assert unlisted == BASES | BEFORE_A_ROW | OF_WEBHOOKS | OF_JOBS
+
+
+def _subclasses(error: type[ServiceError]) -> Iterator[type[ServiceError]]:
+    for each in error.__subclasses__():
+        if not each.__module__.startswith("tests."):
+            yield each
+            yield from _subclasses(each)
 
 
 @pytest.mark.parametrize("row", STREAMS, ids=_ids)

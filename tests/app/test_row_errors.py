@@ -10,6 +10,7 @@ import pytest
 from aiohttp import ClientSession, web
 from structlog.testing import capture_logs
 
+from app.accounts.errors import NameTaken
 from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import Call, Endpoint
@@ -19,9 +20,20 @@ from app.main import application
 from app.routes import ROUTES
 from app.services import Services
 from storage.audit import COMMAND
+from storage.postgres import TransactionConflict
 from streams.log import Gone
-from streams.wire.errors import BackendUnavailable, Conflict, InvalidOperation, ItemNotFound, Unavailable
+from streams.wire.errors import (
+    BackendUnavailable,
+    Conflict,
+    DatabaseError,
+    DatabaseUnavailable,
+    InvalidOperation,
+    InvalidParameter,
+    ItemNotFound,
+    Unavailable,
+)
 from tests.servers import Server, listening_socket
+from vendors.errors import Unreachable
 
 AREA = Area("failing", "Failing", "Rows that fail.", access=Access.PUBLIC, statuses={BackendUnavailable: 502})
 CASES: list[tuple[Exception, tuple[type[Exception], ...], int, str | None]] = [
@@ -30,9 +42,15 @@ CASES: list[tuple[Exception, tuple[type[Exception], ...], int, str | None]] = [
     (ItemNotFound("x"), (Gone,), 404, "item_not_found"),
     (Gone(3), (ItemNotFound,), 410, "item_not_found"),
     (Gone(3), (Gone,), 410, None),
+    (NameTaken(), (InvalidParameter,), 400, "invalid_parameter"),
+    (NameTaken(), (NameTaken,), 400, None),
     (Conflict("x"), (InvalidOperation,), 409, "invalid_operation"),
     (BackendUnavailable("x"), (BackendUnavailable,), 502, None),
     (Unavailable("x"), (BackendUnavailable,), 503, "backend unavailable"),
+    (TransactionConflict(), (DatabaseUnavailable,), 503, None),
+    (TransactionConflict(), (DatabaseError,), 503, "database"),
+    (Unreachable("x", "is not reachable"), (BackendUnavailable,), 502, None),
+    (Unreachable("x", "is not reachable"), (), 502, "backend unavailable"),
     (RuntimeError("x"), (), 500, None),
 ]
 """An error, what its row lists, the status of the response, and the error type that is reported as not listed."""
