@@ -17,12 +17,16 @@ _NEXT_CAUSE_S = 10.0
 
 
 class Availability:
-    """The availability of one store, as this process sees it."""
+    """The availability of one store, as this process sees it.
 
-    def __init__(self, store: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+    `location` says for operators where the store is. It contains no password.
+    """
+
+    def __init__(self, store: str, *, location: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.cause = ""
         """Why the store is unavailable; empty if it is available."""
         self._store = store
+        self._location = location
         self._clock = clock
         self._steady_at = self._since = self._logged_at = 0.0
 
@@ -37,7 +41,9 @@ class Availability:
             return
         self._since = self._since if self.cause else now
         self.cause, self._logged_at = cause, now
-        log.warning("store.unavailable", store=self._store, cause=cause, detail=str(detail))
+        log.warning(
+            "store.unavailable", store=self._store, location=self._location, cause=cause, detail=str(detail)
+        )
 
     def worked(self) -> None:
         """Record that a call succeeded."""

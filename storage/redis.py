@@ -6,6 +6,7 @@ from functools import cache
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from redis import DriverInfo
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -107,6 +108,19 @@ class Valkey:
             await self.client.ping()
 
 
+def location(url: str) -> str:
+    """Describe the target of `url`, for operators. The password is left out."""
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    if parts.scheme == "unix":
+        place, number = unquote(parts.path), options.get("db", "")
+    else:
+        place = f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
+        number = options.get("db", "") or parts.path.strip("/")
+    user = unquote(parts.username or "") or options.get("username", "")
+    return place + (f", database {number}" if number else "") + (f", user {user}" if user else "")
+
+
 def _pool(url: str, *, answer_s: float, connections: int) -> BlockingConnectionPool:
     """Return a pool in which commands wait for a connection: if it refused them, Valkey would seem unavailable."""
     return BlockingConnectionPool.from_url(
@@ -128,9 +142,10 @@ async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Val
         blocking_pool = _pool(url, answer_s=_BLOCKING_ANSWER_S, connections=_BLOCKING_CONNECTIONS)
         connection = pool.make_connection()  # type: ignore[no-untyped-call]
     except (ValueError, TypeError) as error:  # An option of the URL is unknown or has a wrong value.
-        raise ValkeyUnavailable(f"REDIS_URL cannot be used: {error}") from error
+        raise ValkeyUnavailable(f"REDIS_URL cannot be used: {error} (REDIS_URL: {location(url)})") from error
     async with Redis.from_pool(pool) as client, Redis.from_pool(blocking_pool) as blocking:
-        pipeline = CommandPipeline(connection, answer_s=_ANSWER_S, availability=Availability("valkey"))
+        availability = Availability("valkey", location=location(url))
+        pipeline = CommandPipeline(connection, answer_s=_ANSWER_S, availability=availability)
         try:
             yield Valkey(client, prefix, blocking=blocking, pipeline=pipeline)
         finally:

@@ -3,9 +3,11 @@
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
+    InvalidResponse,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
+    RedisError,
     ResponseError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -19,6 +21,7 @@ _BY_CLASS = {
     NoPermissionError: "refuses this server's user a command",
     OutOfMemoryError: "is out of memory (`maxmemory`)",
     ReadOnlyError: "is read-only",
+    InvalidResponse: "is not reachable: the server at its address is neither Valkey nor Redis",
 }
 """By exception class, because redis-py removes the first word from the messages of these."""
 _BY_FIRST_WORD = {
@@ -30,6 +33,7 @@ _BY_FIRST_WORD = {
     "READONLY": "is read-only",
     "MISCONF": "cannot write its disk",
     "BUSY": "is busy with a script",
+    "DB": "has no database with the number in its URL",
     "MASTERDOWN": "has lost its primary",
     "CLUSTERDOWN": "has lost a part of its cluster",
     "NOREPLICAS": "has too few replicas to be written to",
@@ -38,6 +42,8 @@ _BY_FIRST_WORD = {
 
 def outage(error: BaseException) -> str | None:
     """Return why Valkey is unavailable, or `None` if it only refused a command."""
+    if isinstance(error, RedisConnectionError) and isinstance(error.__cause__, RedisError):
+        return outage(error.__cause__)  # At a Unix socket, redis-py wraps what Valkey says to a new connection.
     for kind, cause in _BY_CLASS.items():
         if isinstance(error, kind):
             return cause

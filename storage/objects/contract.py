@@ -111,8 +111,8 @@ class NoCredentials(ObjectsError):
 class PutStatus:
     """Whether objects can be stored, according to the results of `put`."""
 
-    def __init__(self) -> None:
-        self._availability = Availability("objects")
+    def __init__(self, location: str) -> None:
+        self._availability = Availability("objects", location=location)
         self._refused: tuple[str, float] | None = None
 
     def failed(self, error: StoreError) -> None:

@@ -53,7 +53,7 @@ class FolderObjects:
 
     def __init__(self, folder: Path, links: Links) -> None:
         self._folder = folder
-        self._puts = PutStatus()
+        self._puts = PutStatus(str(folder))
         self._probed_at = float("-inf")
         self.links = links
 

@@ -71,7 +71,7 @@ class S3Objects:
     def __init__(self, client: Any, bucket: str, links: Links) -> None:
         self._client = client
         self._bucket = bucket
-        self._puts = PutStatus()
+        self._puts = PutStatus(f"bucket {bucket}")
         self.links = links
 
     async def put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:

@@ -1,7 +1,8 @@
-"""The reported causes if Valkey answers but cannot be used."""
+"""The reported causes if Valkey cannot be used, and where it is."""
 
 import asyncio
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import hiredis
 import pytest
@@ -9,6 +10,8 @@ from structlog.testing import capture_logs
 
 from storage.redis import map_errors, open_valkey
 from streams.wire.errors import StoreError, StoreUnavailable
+from tests.servers import Stores
+from tests.storage.wrong_servers import UNKNOWN_HOST, wrong_servers
 
 HELLO = b"%1\r\n$5\r\nproto\r\n:3\r\n"
 
@@ -62,3 +65,61 @@ async def test_socket_that_does_not_exist_is_named(tmp_path: Path):
     async with open_valkey(f"unix://{tmp_path / 'nobody.sock'}") as valkey:
         with pytest.raises(StoreUnavailable, match="Valkey is not reachable: its socket file does not exist"):
             await valkey.ping()
+
+
+NOT_REACHABLE = "is not reachable"
+FAULTS = {
+    "refused": ("redis://:secret@127.0.0.1:{refused}/3", f"{NOT_REACHABLE}: connection refused"),
+    "wrong password": ("unix://ada:secret@{socket}?db=1", "refuses this server's password"),
+    "missing database": ("unix://{socket}?db=99", "has no database with the number in its URL"),
+    "unknown host": ("redis://ada:secret@{host}", f"{NOT_REACHABLE}: its host name was not resolved"),
+    "silent": ("redis://:secret@127.0.0.1:{silent}", "did not answer in time"),
+    "not Valkey": (
+        "redis://127.0.0.1:{http}/?password=secret",
+        f"{NOT_REACHABLE}: the server at its address is neither Valkey nor Redis",
+    ),
+    "closing": ("redis://:secret@127.0.0.1:{closing}", f"{NOT_REACHABLE}: the connection was lost"),
+}
+"""The URL, and the cause."""
+LOCATIONS = {
+    "refused": "127.0.0.1:{refused}, database 3",
+    "wrong password": "{socket}, database 1, user ada",
+    "missing database": "{socket}, database 99",
+    "unknown host": "{host}:6379, user ada",
+    "silent": "127.0.0.1:{silent}",
+    "not Valkey": "127.0.0.1:{http}",
+    "closing": "127.0.0.1:{closing}",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_server_that_cannot_be_used_is_logged_with_the_cause_and_without_the_password(
+    stores: Stores, fault: str, unused_tcp_port: int
+) -> None:
+    url, cause = FAULTS[fault]
+    async with wrong_servers() as ports:
+        places = {
+            "refused": unused_tcp_port,
+            "host": UNKNOWN_HOST,
+            "socket": urlsplit(stores.redis_url).path,
+            **ports,
+        }
+        with capture_logs() as lines:
+            async with open_valkey(url.format(**places)) as valkey:
+                with pytest.raises(StoreUnavailable) as raised, map_errors():
+                    await valkey.call("PING")
+    assert raised.value.what == f"Valkey {cause}"
+    (line,) = lines
+    assert (line["event"], line["cause"]) == ("store.unavailable", f"Valkey {cause}")
+    assert line["location"] == LOCATIONS[fault].format(**places)
+    assert "secret" not in str(line)
+
+
+async def test_a_url_that_cannot_be_used_is_named_without_the_password() -> None:
+    with pytest.raises(StoreUnavailable) as raised:
+        async with open_valkey("redis://ada:secret@127.0.0.1/2?socket_timeout=soon"):
+            pass
+    assert raised.value.what == (
+        "REDIS_URL cannot be used: Invalid value for 'socket_timeout' in connection URL."
+        " (REDIS_URL: 127.0.0.1:6379, database 2, user ada)"
+    )
