@@ -37,6 +37,8 @@ __all__ = [
 Connection = Any  # asyncpg's pool returns a proxy of its Connection.
 
 _CLOSE_S = 5
+_USER_REFUSED = "28000"
+"""The SQLSTATE of several reasons, which only the message of the server tells apart."""
 _JSONB_VERSION = b"\x01"
 """The first byte of a `jsonb` in the binary format. The JSON text follows it."""
 _PROBE_S = 10.0
@@ -123,8 +125,8 @@ class _AcquiredConnection:
 class DatabaseHealth:
     """What this process knows about the state of the database, from the calls of all its pools."""
 
-    def __init__(self) -> None:
-        self.availability = Availability("postgres")
+    def __init__(self, dsn: str) -> None:
+        self.availability = Availability("postgres", location=location(dsn))
         self.unwritable: tuple[str, float] | None = None
         """Why the database last refused a write, and when; `None` if writes succeed."""
 
@@ -219,7 +221,8 @@ def first_connection(dsn: str) -> Iterator[None]:
     except Exception as error:
         if (converted := store_error(error)) is None:
             raise
-        raise DatabaseUnavailable(f"{converted.what} (DATABASE_URL: {location(dsn)})") from error
+        said = f": {error}" if getattr(error, "sqlstate", None) == _USER_REFUSED else ""
+        raise DatabaseUnavailable(f"{converted.what}{said} (DATABASE_URL: {location(dsn)})") from error
 
 
 @asynccontextmanager
@@ -251,7 +254,7 @@ async def open_database(
         )
     connections = ConnectionPool(pool, max_size=max_size, wait_s=acquire_timeout_s)
     try:
-        yield Database(connections, health or DatabaseHealth())
+        yield Database(connections, health or DatabaseHealth(dsn))
     finally:
         try:
             async with asyncio.timeout(_CLOSE_S):

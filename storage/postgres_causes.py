@@ -39,6 +39,12 @@ _CAUSES = {
     "58030": "the database cannot read or write its disk",
 }
 """By SQLSTATE."""
+_NOT_REACHABLE = "the database is not reachable"
+_IN_PLACE_OF_TLS = {
+    "rejected SSL upgrade": "the server at its address is not PostgreSQL, or refuses TLS",
+    "unexpected connection_lost": "the server at its address closed the connection without a response",
+}
+"""By a part of the message of asyncpg's `ConnectionError` after its request for a TLS connection."""
 _WRITE_FAILURES = frozenset({"25006", "53100", "58030"})
 _SINGLE_STATEMENT = frozenset({"40001", "40P01", "57014"})
 """SQLSTATEs of errors in `UNAVAILABLE` that concern a single statement or transaction."""
@@ -99,6 +105,12 @@ def _cause(error: Exception) -> str:
     if isinstance(error, asyncpg.PostgresError) and (known := _CAUSES.get(error.sqlstate or "")):
         return known
     if isinstance(error, (asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresConnectionError)):
-        return "the database is not reachable: the connection was lost"
-    cause = network_cause(error)
-    return f"the database is not reachable{f': {cause}' if cause else ''}"
+        return f"{_NOT_REACHABLE}: the connection was lost"
+    cause = _in_place_of_tls(error) or network_cause(error)
+    return f"{_NOT_REACHABLE}: {cause}" if cause else _NOT_REACHABLE
+
+
+def _in_place_of_tls(error: Exception) -> str | None:
+    if type(error) is not ConnectionError:
+        return None
+    return next((cause for part, cause in _IN_PLACE_OF_TLS.items() if part in str(error)), None)
