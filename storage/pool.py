@@ -1,7 +1,8 @@
 """A pool of PostgreSQL connections that passes a connection directly from one user to the next.
 
 asyncpg's pool opens and closes the connections. Acquiring a connection from it and releasing it costs more than
-executing a small statement, so a connection only goes back to it when it can no longer be used.
+executing a small statement, so a connection only goes back to it when it was lost or may be in the middle of a
+statement.
 """
 
 import asyncio
@@ -45,7 +46,11 @@ class ConnectionPool:
                 return conn
 
     async def release(self, conn: Connection, *, discard: bool) -> None:
-        """Give a connection back. `discard` closes it, because it may be in the middle of a statement."""
+        """Give a connection back.
+
+        With `discard`, it may be in the middle of a statement, so asyncpg's pool takes it back: it waits for the
+        cancellation of the statement, rolls back an open transaction, and closes the connection if that fails.
+        """
         if not discard and _usable(conn):
             self._pass_on(conn)
         else:

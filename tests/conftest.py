@@ -252,6 +252,7 @@ async def shared_server(_kept_configs: None, guest: Server) -> AsyncIterator[Ser
     """`guest` for a test that begins streams and writes rows and configs. None of these remain after the test."""
     async with restored(guest):
         yield guest
+    await check_connections(guest.services)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from typing import Any
 import asyncpg
 
 from app.services import Services
+from storage.pool import ConnectionPool
 
 _WITHIN_S = 2
 _LEFT = """
@@ -20,9 +21,19 @@ select array(select 'setting ' || name from pg_settings where source = 'session'
 
 async def check_connections(services: Services) -> None:
     """Fail if an idle connection of a pool has settings, locks or other state that its next user would get."""
-    for database in (services.database, services.turns._database):
-        for conn in database._pool._idle:
-            assert await left_on(conn) == []
+    pools = [database._pool for database in (services.database, services.turns._database)]
+    found = [left for pool in pools for left in await _left_in(pool)]
+    assert not found, f"connections to PostgreSQL keep {', '.join(found)}"
+
+
+async def _left_in(pool: ConnectionPool) -> list[str]:
+    """Return what is left on the idle connections of a pool. Background tasks cannot acquire these meanwhile."""
+    idle, pool._idle = pool._idle, []
+    try:
+        return [left for conn in idle for left in await left_on(conn)]
+    finally:
+        for conn in idle:
+            pool._pass_on(conn)
 
 
 async def left_on(conn: Any) -> list[str]:

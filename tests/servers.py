@@ -29,6 +29,7 @@ from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
 from streams.wire.codec import loads
+from tests.connections import check_connections
 
 if TYPE_CHECKING:
     from app.http.endpoint import Endpoint
@@ -219,6 +220,7 @@ async def new_server(
         settings = settings_of(databases.stores, database_url, listener.getsockname()[1], data_dir, **more)
         services = await stack.enter_async_context(open_services(settings))
         yield await stack.enter_async_context(running_server(services, listener))
+        await check_connections(services)
 
 
 @contextmanager
