@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from storage.errors import AnswerNotKept, KeyReused, RequestRunning
 from storage.postgres import Connection
-from streams.wire.ids import new_id
+from streams.wire.ids import new_id, sha256_hex
 
 KEPT_HOURS = 48
 CLAIM_S = 60
@@ -33,7 +33,7 @@ class Claim:
 
     key: RequestKey
     operation_id: str
-    """The same for a repeat after a failure or a crash."""
+    """The same for each repeat of the request, also after a failure or a crash."""
     claimed_at: datetime
     """Differs between all calls that have had the key."""
 
@@ -95,8 +95,7 @@ async def find(conn: Connection, key: RequestKey) -> UsedKey | None:
 _CLAIM = """
 insert into idempotency_keys as mine (app_id, digest, fingerprint, operation_id) values ($1, $2, $3, $4)
 on conflict (app_id, digest) do update
-set claimed_at = now(), fingerprint = $3,
-    operation_id = case mine.fingerprint when $3 then mine.operation_id else $4 end
+set claimed_at = now(), fingerprint = $3, operation_id = left(mine.operation_id, 12) || right($4, 20)
 where mine.answered_at is null and (
     mine.claimed_at = '-infinity'
     or mine.fingerprint = $3 and mine.claimed_at <= now() - make_interval(secs => $5))
@@ -109,8 +108,18 @@ async def claim(conn: Connection, key: RequestKey) -> Claim | None:
 
     `conn` must not be in a transaction, so that other calls see immediately that this one runs.
     """
-    row = await conn.fetchrow(_CLAIM, *key, new_id(), CLAIM_S)
+    row = await conn.fetchrow(_CLAIM, *key, _operation_id(key), CLAIM_S)
     return None if row is None else Claim(key, **row)
+
+
+def _operation_id(key: RequestKey) -> str:
+    """Return a UUIDv7 for the first call under a key, as from `new_id`.
+
+    Its last 20 digits follow from the request, so that a repeat has the same ones even if a call with another input
+    has failed under the key in between. The digits before are the time of the first call, which the row keeps.
+    """
+    of_request = sha256_hex("\n".join(key).encode())
+    return f"{new_id()[:12]}7{of_request[:3]}a{of_request[3:18]}"
 
 
 _STORE = """

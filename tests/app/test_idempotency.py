@@ -19,6 +19,7 @@ from storage.jobs import RemoveExpiredKeys, enqueue
 from streams.tasks import background
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import ItemNotFound
+from streams.wire.ids import is_id
 from tests.app.shop import TABLE, Shop
 from tests.servers import SERVER_KEY, Server, running_server
 from tests.waiting import until
@@ -236,6 +237,24 @@ async def test_key_of_a_failed_request_can_be_used_for_another(
     assert await buyer.refusal() == (409, OTHER)
     assert await items(services) == ["milk"]
     assert len(set(shop.operation_ids)) == 2
+
+
+async def test_repeat_has_its_operation_id_also_after_another_request_has_failed_under_the_key(
+    services: Services, buyer: Buyer, shop: Shop
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise ItemNotFound("no tea is left")
+
+    usual, shop.before = shop.before, fail
+    for item in ("tea", "milk", "tea", "milk"):
+        assert (await buyer.ask(json={"item": item})).status == 404
+    shop.before = usual
+    assert (await buyer.ask()).status == 200
+    tea, milk, *later = shop.operation_ids
+    assert tea != milk
+    assert later == [tea, milk, tea]
+    assert all(map(is_id, shop.operation_ids))
+    assert [each[12] for each in shop.operation_ids] == ["7"] * 5
 
 
 async def test_error_after_the_commit_does_not_repeat_the_effect(
