@@ -17,7 +17,7 @@ from app.services import SERVICES, Services
 from storage.kinds.apps import APPS
 from storage.kinds.limits import LIMITS, Limits
 from streams.wire.codec import loads_request
-from streams.wire.errors import AppNotFound, listed
+from streams.wire.errors import AppNotFound, ServiceError, listed
 
 _APP_HEADER = "X-Service-App-Id"
 
@@ -28,8 +28,7 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
     The first check that fails becomes the response.
     """
     on_server_path = is_server_path(path)
-    handler, body, query, in_path = row.handler, row.inputs.body, row.inputs.query, row.inputs.path
-    limit, limit_field = row.limit, row.limit_field()
+    handler, limit, limit_field = row.handler, row.limit, row.limit_field()
 
     async def handle(request: web.Request) -> web.StreamResponse | DeferredResponse:
         context = request[REQUEST_CONTEXT]
@@ -38,17 +37,20 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
         if request.headers.get("X-Service-Api-Version", API_VERSION) != API_VERSION:
             raise InvalidApiVersion(f"X-Service-Api-Version must be {API_VERSION}")
         call = await _identified(row, request, services, context, on_server_path=on_server_path)
-        given = await _read_body(call, body)
-        if query is not None:
-            given[query.name] = query.model.of(dict(request.query))
-        context.user = await auth.check_user(services, call.caller, row.area)
-        if in_path is not None:
-            given[in_path.name] = in_path.model.of(dict(request.match_info))
-        key = None if row.inputs.transaction is None else idempotency.request_key_of(call, given)
-        if key is not None and (stored := await idempotency.find_response(services, key)) is not None:
-            return stored
+        counted = services, call.app_limits, request, call.caller
+        try:
+            given = await _read(call)
+            key = None if row.inputs.transaction is None else idempotency.request_key_of(call, given)
+            stored = None if key is None else await idempotency.find_response(services, key)
+        except ServiceError:
+            # The value that `limit` counts by may be what is invalid.
+            await limits.report(*counted, limit=limit if limit_field is None else None)
+            raise
         value = None if limit_field is None else getattr(given[limit_field[0].name], limit_field[1])
-        await limits.check(services, call.app_limits, request, call.caller, limit=limit, value=value)
+        if stored is not None:
+            await limits.report(*counted, limit=limit, value=value)
+            return stored
+        await limits.check(*counted, limit=limit, value=value)
         if row.inputs.transaction is not None:
             return await idempotency.answer_once(call, key, given)
         return response_to(await handler(call, **given))
@@ -79,6 +81,18 @@ async def _identified(
     context.user_id = caller.user_id
     context.authenticated = caller.user_id is not None or caller.server_key is not None
     return Call(request, services, row, services.configs.singleton(LIMITS, app_id), caller)
+
+
+async def _read(call: Call) -> dict[str, Any]:
+    """Read and check what the handler gets. Return it by the names of the handler's parameters."""
+    inputs, request = call.endpoint.inputs, call.request
+    given = await _read_body(call, inputs.body)
+    if inputs.query is not None:
+        given[inputs.query.name] = inputs.query.model.of(dict(request.query))
+    request[REQUEST_CONTEXT].user = await auth.check_user(call.services, call.caller, call.endpoint.area)
+    if inputs.path is not None:
+        given[inputs.path.name] = inputs.path.model.of(dict(request.match_info))
+    return given
 
 
 async def _read_body(call: Call, body: Input | None) -> dict[str, Any]:

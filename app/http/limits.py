@@ -1,10 +1,11 @@
 """Rate limits, and the client address that they count."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Literal
 
 from aiohttp import web
 
@@ -27,7 +28,9 @@ _DIGEST_CHARACTERS = 32
 class Limit:
     """A rate in the config kind `limits`. It is counted per user, or per client address without a user.
 
-    With `by`, the name of a field of the request, each value of that field is counted separately.
+    A call of an app's server without a user is not counted, because all users of the app share its address. Like
+    every call of such a server, it counts against the server's key. With `by`, the name of a field of the request,
+    each value of that field is counted separately.
     """
 
     rate: str
@@ -49,37 +52,65 @@ async def check(
 ) -> None:
     """Count the call. Raises `RateLimited` (`api_rate_limit`) when a rate is exceeded.
 
-    Calls of an app server count against its key. `limit` counts each `value` of its field separately. The
-    address of an app server is not counted, because all its users share it.
+    Calls of an app server count against its key. `limit` counts each `value` of its field separately.
     """
+    for name, who in _counted(services, request, caller, limit, value):
+        (await _count(services, app_limits, request, caller, name=name, who=who)).check()
+
+
+async def report(
+    services: Services,
+    app_limits: Limits,
+    request: web.Request,
+    caller: Caller,
+    *,
+    limit: Limit | None = None,
+    value: object = None,
+) -> None:
+    """Let the response to a call that is not counted have the headers of `headers_of`, as if it had been."""
+    for name, who in _counted(services, request, caller, limit, value):
+        await _count(services, app_limits, request, caller, name=name, who=who, calls=0)
+
+
+async def check_address(
+    services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, name: str
+) -> None:
+    """Count the call under `name` per client address. Calls of an app server are not counted."""
+    if caller.server_key is None:
+        who = f"address:{client_network(request, services.settings.trusted_proxies)}"
+        (await _count(services, app_limits, request, caller, name=name, who=who)).check()
+
+
+def _counted(
+    services: Services, request: web.Request, caller: Caller, limit: Limit | None, value: object
+) -> Iterator[tuple[str, str]]:
+    """Yield the name of each rate that counts the call, and who is counted under it."""
     if caller.server_key is not None:
-        await _count(services, app_limits, request, caller, name="server", who=f"key:{caller.server_key}")
+        yield "server", f"key:{caller.server_key}"
     if limit is None:
         return
     # The digest keeps keys short, whatever the request contains.
     of_value = "" if limit.by is None else f":{sha256_hex(str(value).encode())[:_DIGEST_CHARACTERS]}"
     if caller.user_id is not None:
-        who = f"user:{caller.user_id}{of_value}"
-        await _count(services, app_limits, request, caller, name=limit.rate, who=who)
-    else:
-        await check_address(services, app_limits, request, caller, name=limit.rate, of_value=of_value)
-
-
-async def check_address(
-    services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, name: str, of_value: str = ""
-) -> None:
-    """Count the call under `name` per client address. Calls of an app server are not counted."""
-    if caller.server_key is None:
-        who = f"address:{client_network(request, services.settings.trusted_proxies)}{of_value}"
-        await _count(services, app_limits, request, caller, name=name, who=who)
+        yield limit.rate, f"user:{caller.user_id}{of_value}"
+    elif caller.server_key is None:
+        yield limit.rate, f"address:{client_network(request, services.settings.trusted_proxies)}{of_value}"
 
 
 async def _count(
-    services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, name: str, who: str
-) -> None:
-    count = await services.limiter.count(app_limits.rate(name), app_id=caller.app_id, name=name, who=who)
+    services: Services,
+    app_limits: Limits,
+    request: web.Request,
+    caller: Caller,
+    *,
+    name: str,
+    who: str,
+    calls: Literal[0, 1] = 1,
+) -> Count:
+    rate = app_limits.rate(name)
+    count = await services.limiter.count(rate, app_id=caller.app_id, name=name, who=who, calls=calls)
     request[COUNTS] = (*request.get(COUNTS, ()), count)
-    count.check()
+    return count
 
 
 def headers_of(counts: Sequence[Count]) -> dict[str, str]:

@@ -327,7 +327,10 @@ async def test_response_that_is_too_large_to_keep_is_sent_once_and_never_repeate
 async def test_replays_do_not_count_and_refused_calls_store_no_key(services: Services, buyer: Buyer) -> None:
     rates = {"rates": {"server": {"count": 1, "per_s": 3600}}}
     await services.configs.put("default", "limits", "default", rates, author="tests", origin=COMMAND)
-    assert [(await buyer.ask()).status for _ in range(3)] == [200, 200, 200]
+    answers = [await buyer.ask() for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 200]
+    assert {answer.headers["RateLimit-Policy"] for answer in answers} == {'"server";q=1;w=3600'}
+    assert all(answer.headers["RateLimit"].startswith('"server";r=0;') for answer in answers)
     assert (await buyer.ask(headers={"Idempotency-Key": "order-2"})).status == 429
     async with services.database.connection() as conn:
         assert await conn.fetchval("select count(*) from idempotency_keys") == 1

@@ -202,6 +202,50 @@ async def test_responses_have_the_remaining_calls_of_the_counted_rates(server):
     ]
 
 
+async def test_responses_to_calls_that_are_refused_before_they_are_counted_have_the_remaining_calls_too(server):
+    rates = {"server": {"count": 2, "per_s": 120}, "detect": {"count": 4, "per_s": 3600}}
+    await server.services.configs.put(
+        "default", "limits", "default", {"rates": rates}, author="tests", origin=COMMAND
+    )
+    key = {
+        "X-Service-Auth-Token": make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    }
+    of_server, of_detect = ('"server";q=2;w=120', '"server";r=2;t=0'), ('"detect";q=4;w=3600', '"detect";r=4;t=0')
+    wrong, unknown = {"data": b"{", "headers": key}, f"/bp/server/user/{'0' * 32}"
+    for method, path, options, expected in (
+        ("GET", unknown, {"headers": key}, (404, *of_server)),
+        ("POST", "/bp/server/user/detect", wrong, (400, *of_server)),
+        ("POST", "/bp/user/detect", {"data": b"{"}, (400, *of_detect)),
+        ("POST", "/bp/user/detect", {"json": {}}, (400, *of_detect)),
+        ("GET", unknown, {}, (401, None, None)),
+    ):
+        for _ in range(2):
+            async with server.http.request(method, server.url + path, **options) as response:
+                found = (response.headers.get("RateLimit-Policy"), response.headers.get("RateLimit"))
+                assert (response.status, *found) == expected, path
+
+
+async def test_an_app_server_without_a_user_is_counted_by_its_key_only(server):
+    rates = {"server": {"count": 3, "per_s": 120}, "detect": {"count": 1, "per_s": 3600}}
+    await server.services.configs.put(
+        "default", "limits", "default", {"rates": rates}, author="tests", origin=COMMAND
+    )
+    await server.services.configs.put(
+        "default", "email", "default", {"enabled": True}, author="tests", origin=COMMAND
+    )
+    key = {
+        "X-Service-Auth-Token": make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
+    }
+
+    async def detect(path: str, headers: dict[str, str]) -> int:
+        body = {"email": "ada@example.com"}
+        async with server.http.post(f"{server.url}{path}", json=body, headers=headers) as response:
+            return response.status
+
+    assert [await detect("/bp/server/user/detect", key) for _ in range(4)] == [200, 200, 200, 429]
+    assert [await detect("/bp/user/detect", {}) for _ in range(2)] == [200, 429]
+
+
 def test_a_limit_cannot_name_a_rate_that_does_not_exist():
     with pytest.raises(ValueError, match=r"limit must be one of .*server, .*signup"):
         Limit("singup")

@@ -86,7 +86,7 @@ def _operation(row: Endpoint, path: str, schemas: Schemas) -> dict[str, Any]:
     }
     if s2s or row.limit is not None:
         for status, response in operation["responses"].items():
-            if status in {"200", "429"}:  # Errors of earlier checks precede the count.
+            if status not in {"401", "403"}:  # Their caller is not known.
                 response["headers"] = {**response.get("headers", {}), **_RATE_LIMITS}
     if (body := _request_body(row, schemas)) is not None:
         operation["requestBody"] = body

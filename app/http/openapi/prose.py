@@ -125,7 +125,7 @@ HEADERS: dict[str, Any] = {
 }
 
 RATE_LIMITS = {
-    "RateLimit-Policy": "The rates that a counted call counts against: `q` calls in `w` seconds.",
+    "RateLimit-Policy": "The rates that the call counts against: `q` calls in `w` seconds.",
     "RateLimit": "The remaining calls: `r` immediately, and all of them again after `t` seconds.",
 }
 
