@@ -13,6 +13,8 @@ from pydantic import SecretStr
 _DNS_PORT = 53
 _LAST_PORT = 65_535
 _DIGITS = 9
+_COLLECTOR = "http://127.0.0.1:4318"
+_TRACES = "/v1/traces"
 _STORE_PORTS = {"postgresql": 5432, "redis": 6379}
 _MAX_CONNECTIONS = 1_000_000
 _MAX_KEEP_ALIVE_S = 3_600
@@ -189,6 +191,7 @@ class _Reader:
         try:
             parts = urlsplit(value)
             valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+            valid = valid and value.isprintable() and " " not in value
         except ValueError:
             valid = False
         if not valid:
@@ -279,11 +282,11 @@ class _Reader:
         """
         if self.text("OTEL_SDK_DISABLED", "").lower() == "true":
             return None
-        base = self.text("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-        url = self.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", base and f"{base.rstrip('/')}/v1/traces")
-        if url and not url.startswith(("http://", "https://")):
-            raise SettingsError("parley: OTEL_EXPORTER_OTLP_ENDPOINT must be a URL such as http://127.0.0.1:4318")
-        return url or None
+        url = self.http_url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", example=f"{_COLLECTOR}{_TRACES}")
+        if url is not None:
+            return url
+        base = self.http_url("OTEL_EXPORTER_OTLP_ENDPOINT", example=_COLLECTOR)
+        return None if base is None else f"{base.rstrip('/')}{_TRACES}"
 
     def networks(self, name: str) -> tuple[str, ...]:
         values = tuple(part.strip() for part in self.text(name, "").split(",") if part.strip())

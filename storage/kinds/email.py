@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from storage.kinds.base import DAY_S, ConfigKind, Ref
 from storage.kinds.mail_accounts import Sender
-from streams.wire.model import Matches, Model
+from streams.wire.model import HttpUrl, Matches, Model
 
 DEFAULT = "default"
 """The language of a template for readers of all languages that have none of their own."""
@@ -14,11 +14,7 @@ _Language = Annotated[
     str,
     Matches(r"^(default|[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)$", "must be a language such as de or pt-BR, or default"),
 ]
-_PageUrl = Annotated[
-    str,
-    Field(max_length=2048),
-    Matches(r"^https?://[^\s]+$", "must be a URL that begins with http:// or https://"),
-]
+_PageUrl = Annotated[HttpUrl, Field(max_length=2048)]
 
 
 def _one_line(subject: str) -> str:

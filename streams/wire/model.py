@@ -128,7 +128,12 @@ class Matches:
         return {**handler(schema), "pattern": self.pattern}
 
 
-HttpUrl = Annotated[str, Matches(r"^https?://", "must be a URL that begins with http:// or https://")]
+HttpUrl = Annotated[
+    str,
+    Matches(
+        r"^https?://[^\s/?#]+([/?#]\S*)?$", "must be a URL that begins with http:// or https://, without spaces"
+    ),
+]
 
 
 class Model(BaseModel):

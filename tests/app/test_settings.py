@@ -67,6 +67,7 @@ def test_client_for_vendors_is_chosen_by_the_environment():
         ("DATABASE_URL", "http://127.0.0.1/parley", "a URL that begins with postgresql://"),
         ("REDIS_URL", "http://x", "a URL that begins with redis://"),
         ("PARLEY_PUBLIC_URL", "foo", "a URL such as https://parley.example"),
+        ("PARLEY_PUBLIC_URL", "https://parley .example", "a URL such as https://parley.example"),
         ("PARLEY_LOCAL_URL", "http://[", "a URL such as http://127.0.0.1:8090/v1"),
         ("AWS_ENDPOINT_URL_S3", "127.0.0.1:9000", "a URL such as http://127.0.0.1:9000"),
         ("PARLEY_LOG_LEVEL", "loud", "one of debug, info, warning, error"),

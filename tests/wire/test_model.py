@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from streams.wire.errors import InvalidParameter
-from streams.wire.model import Matches, Model, QueryInt, faults
+from streams.wire.model import HttpUrl, Matches, Model, QueryInt, faults
 
 
 class Named(Model):
@@ -45,6 +45,7 @@ class Outer(Model):
     code: str | None = Field(default=None, min_length=2, max_length=3)
     letter: str | None = Field(default=None, max_length=1)
     currency: Annotated[str, Matches(r"^[A-Z]{3}$", "must be three capital letters")] = "USD"
+    address: HttpUrl = "https://parley.example/v1"
     share: float = Field(default=1, gt=0, le=1)
     speed: float = Field(default=1, ge=0.25, lt=4.0)
     parts: dict[str, Any] = Field(default_factory=dict, max_length=1)
@@ -52,6 +53,10 @@ class Outer(Model):
     limit: Annotated[int, Field(strict=False, ge=1)] = 1
     exact: Annotated[float, Field(strict=False)] = 1
     sure: Annotated[bool, Field(strict=False)] = True
+
+
+NO_URLS = ["x", "ftp://x", "http://", "http:///v1", "https://?a=b", "http://a b", "http://x/a b", "http://x/\n"]
+URL = "must be a URL that begins with http:// or https://, without spaces"
 
 
 class Query(Model):
@@ -84,6 +89,7 @@ class Query(Model):
         ({"name": "a", "code": "abcd"}, "code must be at most 3 characters"),
         ({"name": "a", "letter": "ab"}, "letter must be at most 1 character"),
         ({"name": "a", "currency": "euro"}, "currency must be three capital letters"),
+        *(({"name": "a", "address": url}, f"address {URL}") for url in NO_URLS),
         ({"name": "a", "share": 0}, "share must be greater than 0"),
         ({"name": "a", "share": 1.5}, "share must be at most 1"),
         ({"name": "a", "speed": 0.1}, "speed must be at least 0.25"),
@@ -123,6 +129,11 @@ def test_a_short_path_contains_only_the_last_element(value: Any, message: str):
         Outer.of(value, short_paths=True)
 
     assert refused.value.what == message
+
+
+@pytest.mark.parametrize("url", ["http://x", "https://a:b@x:80/v1?c=d#e", "http://[::1]:80", "http://x?a"])
+def test_urls_are_accepted(url: str):
+    assert Outer.of({"name": "a", "address": url}).address == url
 
 
 def test_numbers_that_a_float_cannot_represent_are_refused():

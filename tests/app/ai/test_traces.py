@@ -264,6 +264,15 @@ def test_the_collector_is_set_by_the_variables_of_opentelemetry(env, url) -> Non
     assert Settings.from_env({**ENV, **env}).traces_url == url
 
 
-def test_an_invalid_collector_url_is_refused_at_the_start() -> None:
-    with pytest.raises(SettingsError, match="OTEL_EXPORTER_OTLP_ENDPOINT"):
-        Settings.from_env({**ENV, "OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"})
+@pytest.mark.parametrize("url", ["collector:4317", "http://", "http://[", "http://c d", "http:///v1/traces"])
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:4318/v1/traces"),
+    ],
+)
+def test_an_invalid_collector_url_is_refused_at_the_start(name: str, example: str, url: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        Settings.from_env({**ENV, name: url})
+    assert str(refused.value) == f"parley: {name} must be a URL such as {example}"
