@@ -17,6 +17,8 @@ SAMPLE = ROOT / "tests" / "sample"
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text().partition("## A new area\n")[2].partition("\n## ")[0]
 BLOCKS = re.findall(r"^```\w+ (\S+)\n(.*?)^```$", RECIPE, re.DOTALL | re.MULTILINE)
 ENTRIES = re.findall(r"^\| [\w ]+ \| (above )?`(\w+)` in `(\S+\.py)` \| `(.+)` \|$", RECIPE, re.MULTILINE)
+[AREA] = re.findall(r"^\| area \| `areas` in `pyproject.toml` \| `(\w+)` \|$", RECIPE, re.MULTILINE)
+LAYER_OF_AREAS = re.compile(r'^    "accounts \| [^"]*', re.MULTILINE)
 ELISION = "…\n"
 COPIED = ("actors", "app", "deploy", "storage", "streams", "tests", "vendors")
 LITERALS = (ast.Dict, ast.List, ast.Tuple)
@@ -39,10 +41,11 @@ def defined_in(path: Path) -> Iterator[str]:
 
 def imports_for(entry: str, target: Path) -> Iterator[str]:
     """Yield the imports of what the sample defines and an entry of the file `target` names."""
+    code = re.sub(r'"[^"]*"', "", entry)
     for path in files():
         package, module = ".".join(path.parts[:-1]), path.stem
         for name in defined_in(path) if path.suffix == ".py" else ():
-            if re.search(rf"\b{name}\b", entry):
+            if re.search(rf"\b{name}\b", code):
                 yield f"from {package}.{module} import {name}\n"
         if path.parent == target.parent and re.fullmatch(module, entry):
             yield f"from {package} import {module}\n"
@@ -88,6 +91,23 @@ def add_sample(copy: Path) -> None:
         docstring = ast.parse(source).body[0].end_lineno
         lines = source.splitlines(keepends=True)
         target.write_text("".join([*lines[:docstring], imports, *lines[docstring:]]))
+    contracts = (ROOT / "pyproject.toml").read_text()
+    (copy / "pyproject.toml").write_text(LAYER_OF_AREAS.sub(rf"\g<0> | {AREA}", contracts))
+
+
+async def finished(*command: str | Path, cwd: Path) -> tuple[int | None, str]:
+    """Return the exit code and the output of a process."""
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode, output.decode()
 
 
 def test_recipe_shows_each_file_of_the_sample():
@@ -104,24 +124,17 @@ def test_code_of_the_recipe_is_that_of_the_sample(name: str, block: str):
         position = found + len(part)
 
 
-async def test_area_of_the_recipe_works_in_a_copy_of_the_code(databases: Databases, tmp_path: Path):
+async def test_area_of_the_recipe_works_in_a_copy_of_the_code_and_keeps_its_import_contracts(
+    databases: Databases, tmp_path: Path
+):
     add_sample(tmp_path)
     async with databases.new(seeded=True) as url:
-        arguments = ("-m", "tests.run_sample", url, databases.stores.redis_url, str(tmp_path / "data"))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *arguments,
-            cwd=tmp_path,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+        arguments = (url, databases.stores.redis_url, tmp_path / "data")
+        (tested, output), (linted, report) = await asyncio.gather(
+            finished(sys.executable, "-m", "tests.run_sample", *arguments, cwd=tmp_path),
+            finished(Path(sys.executable).with_name("lint-imports"), "--no-cache", cwd=tmp_path),
         )
-        try:
-            async with asyncio.timeout(WITHIN_S):
-                output, _ = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-    assert process.returncode == 0, output.decode()
+    assert linted == 0, report
+    assert tested == 0, output
     tests = (SAMPLE / "tests" / "app" / "test_postcards.py").read_text().count("\nasync def test_")
-    assert output.decode().count("passed test_") == tests
+    assert output.count("passed test_") == tests
