@@ -16,7 +16,7 @@ from actors.strategies import NO_OVERRIDES, Broken, SpeechOverrides, Strategy, V
 from storage import conversations, turn_rows
 from storage.conversations import Record, RecordStatus
 from storage.objects import extension_of
-from storage.turn_rows import Answered
+from storage.turn_rows import TurnOutcome
 from streams.audio import wav_header
 from streams.events import UserInput
 from streams.tasks import background, unless_failed
@@ -347,7 +347,7 @@ class Turn:
             return
         self._ctx.error_extra["record_id"] = self._record_id
         meter = self._meter
-        answered = Answered(
+        answered = TurnOutcome(
             status=status,
             strategy=winner,
             message=self._answer.message(self._answer.heard_characters(self._ctx.heard_ms)),

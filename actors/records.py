@@ -13,7 +13,7 @@ from storage.attempts import AttemptRow, StreamAttempts
 from storage.conversations import RecordStatus
 from storage.kinds.strategies import Price
 from storage.retry_queue import enqueue, enqueue_attempts
-from storage.turn_rows import Answered, ClosedTurn, NewTurn
+from storage.turn_rows import ClosedTurn, NewTurn, TurnOutcome
 from storage.turns import TurnWriter
 from streams.wire.codec import decimal_number
 from streams.wire.errors import (
@@ -119,7 +119,7 @@ def _rows(records: Sequence[AttemptRecord]) -> list[AttemptRow]:
     ]
 
 
-async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, answered: Answered) -> None:
+async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, answered: TurnOutcome) -> None:
     """Store the end of the turn. If the database stays unavailable, queue it in Valkey to be written later.
 
     Raises the error that the stream must end with if the record was meanwhile closed by another process; see

@@ -15,7 +15,7 @@ from streams.wire.errors import StoreError
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class TurnOutcome:
     """The outcome of a turn: its status, and the assistant's message unless there is none."""
 
     status: RecordStatus
@@ -51,7 +51,7 @@ class ClosedTurn:
     conversation_id: str
     record_id: int
     stream_id: str
-    answered: Answered
+    answered: TurnOutcome
     attempts: list[AttemptRow]
     clock_offset_s: float = 0
     """The offset of the app's clock when the turn ended."""
@@ -59,7 +59,7 @@ class ClosedTurn:
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
         """Return the instance for which `asdict` returned `value`."""
-        return cls(**{**value, "answered": Answered(**value["answered"])})
+        return cls(**{**value, "answered": TurnOutcome(**value["answered"])})
 
 
 _ONE_RUNNING = "conversation_records_running"

@@ -7,7 +7,7 @@ from typing import Any
 from app.services import Services
 from storage.attempts import AttemptRow
 from storage.conversations import find
-from storage.turn_rows import Answered, ClosedTurn, NewTurn
+from storage.turn_rows import ClosedTurn, NewTurn, TurnOutcome
 from storage.turns import TurnWriter
 from streams.wire.ids import new_id
 
@@ -49,7 +49,7 @@ def new_turn(
 
 def end_of(turn: NewTurn, record_id: int = 1, *, words: str = "Fine.") -> ClosedTurn:
     message = {"role": "assistant", "content": [{"type": "text", "text": words}]}
-    answered = Answered("complete", "one", message, 3, 4, tokens_estimated=False)
+    answered = TurnOutcome("complete", "one", message, 3, 4, tokens_estimated=False)
     return ClosedTurn("default", turn.uid, turn.conversation_id, record_id, turn.stream_id, answered, [ATTEMPT])
 
 

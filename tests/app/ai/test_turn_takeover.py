@@ -10,7 +10,7 @@ from storage import conversations, turn_rows
 from storage.conversations import RecordStatus
 from storage.heartbeats import Heartbeat
 from storage.retry_queue import enqueue, write_queued
-from storage.turn_rows import Answered, ClosedTurn, NewTurn
+from storage.turn_rows import ClosedTurn, NewTurn, TurnOutcome
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
@@ -153,7 +153,7 @@ def ended(turn: NewTurn, status: RecordStatus) -> ClosedTurn:
     said = status != "failed"
     text = {"type": "text", "text": STORY, "source": {}}
     message = {"role": "assistant", "content": [text]} if said else None
-    answered = Answered(status, "slow" if said else "", message, 3 * said, 4 * said, tokens_estimated=False)
+    answered = TurnOutcome(status, "slow" if said else "", message, 3 * said, 4 * said, tokens_estimated=False)
     return ClosedTurn("default", turn.uid, turn.conversation_id, 1, turn.stream_id, answered, [])
 
 

@@ -9,7 +9,7 @@ import asyncpg
 from app.settings import Settings
 from storage.audit import COMMAND
 from storage.retry_queue import enqueue, write_queued
-from storage.turn_rows import Answered, ClosedTurn
+from storage.turn_rows import ClosedTurn, TurnOutcome
 from streams.wire.errors import StoreError
 from tests.app.ai.conftest import Talk
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
@@ -95,7 +95,7 @@ async def test_a_queued_end_is_written_once(talk: Talk, strategy, server: Server
         await until_first_words(response)
         text = {"type": "text", "text": "Parked", "source": {"from_user": False, "platform": "x", "model": "y"}}
         message = {"role": "assistant", "content": [text]}
-        answered = Answered("complete", "slow", message, 3, 4, tokens_estimated=False)
+        answered = TurnOutcome("complete", "slow", message, 3, 4, tokens_estimated=False)
         turn = ClosedTurn("default", talk.uid, talk.conversation_id, 1, stream_id, answered, [])
         for _ in range(2):
             await enqueue(services.valkey, turn)
