@@ -39,7 +39,7 @@ class SignInClient:
     access: VendorAccess[SignInApp, SignIn]
 
     async def call(self, once: Callable[[SignIn], Awaitable[Result]]) -> Result:
-        """Return the result of `once`. Raises `VendorError` if the platform fails or is not called for now."""
+        """Return the result of `once`. Raises `VendorError` if the platform fails or its breaker is open."""
         return await self.access.gate.call(self.access.platform, lambda: once(self.sign_in), within_s=_WITHIN_S)
 
 

@@ -23,9 +23,9 @@ _MODULES = {
 def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given[:1] == ["serve"]:
-        # Its default is to end the process, and an operator may reload a server that is still starting.
+        # By default SIGHUP ends the process, and an operator may reload a server that is still starting.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # These are slow to import, and signals must be ignored before.
+    # These are slow to import, and SIGHUP must be ignored before that.
     from app.settings import SettingsError  # noqa: PLC0415
     from streams.wire.errors import ServiceError  # noqa: PLC0415
 

@@ -46,7 +46,7 @@ def alignment(letters: str, begin: float) -> dict[str, Any]:
 
 
 def read(pieces: list[bytes], letters: int = 100) -> list[SpeechItem]:
-    lines = TimedLines("vendor_c", letters=letters)
+    lines = TimedLines("vendor_c", character_count=letters)
     return [*(item for piece in pieces for item in lines.feed(piece)), *lines.end()]
 
 
@@ -261,7 +261,7 @@ LINES = st.sampled_from(
 def test_every_split_is_read_the_same(stream: bytes, at: list[int], letters: int):
     def result(pieces: list[bytes]) -> list[SpeechItem | str]:
         found: list[SpeechItem | str] = []
-        lines = TimedLines("vendor_c", letters=letters)
+        lines = TimedLines("vendor_c", character_count=letters)
         try:
             for piece in pieces:
                 found.extend(lines.feed(piece))

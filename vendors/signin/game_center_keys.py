@@ -1,4 +1,4 @@
-"""The certificates with which Game Center signs: where they may be, and to whom they must belong."""
+"""Checks the URL, the issuer and the owner of Game Center's signing certificates."""
 
 import re
 import time
@@ -35,7 +35,7 @@ _MAX_URLS = 64
 _MAX_AGE_S = 24 * 3600
 _MAX_CHAIN = 3
 _PEM = b"-----BEGIN"
-_LATER = frozenset({408, 429})
+_RETRYABLE_STATUSES = frozenset({408, 429})
 
 
 class _Entry(Fetched[Certificate]):
@@ -110,7 +110,7 @@ async def _certificate(http: VendorHttp, app: SignInApp, address: str, *, now: d
         raw, _ = await download(http, app.platform, address, limit_bytes=_MAX_BYTES)
         certificate = (load_pem_x509_certificate if raw.startswith(_PEM) else load_der_x509_certificate)(raw)
     except Refused as error:
-        if (error.vendor_status or 0) >= 500 or error.vendor_status in _LATER:
+        if (error.vendor_status or 0) >= 500 or error.vendor_status in _RETRYABLE_STATUSES:
             raise
         raise refused(app, f"does not exist (status {error.vendor_status})") from None
     except Garbled:

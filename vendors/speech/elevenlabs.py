@@ -92,11 +92,10 @@ class ElevenLabsSpeech:
             is_audio = (
                 response.content_type.startswith("audio/") or response.content_type == "application/octet-stream"
             )
-            if response.content_type == "text/html" or not (
-                is_audio or self._timed
-            ):  # JSON lines are checked as they are parsed.
+            # JSON lines are checked as they are parsed.
+            if response.content_type == "text/html" or not (is_audio or self._timed):
                 raise Garbled(response.vendor, f"answered with {response.content_type[:64]}, not audio")
-            items = _read_lines(response, letters=len(text)) if self._timed else _read_body(response)
+            items = _read_lines(response, character_count=len(text)) if self._timed else _read_body(response)
             async with aclosing(self._with_format(response, items)) as speech:
                 yield speech
 
@@ -129,8 +128,8 @@ async def _read_body(response: Incoming) -> AsyncGenerator[SpeechItem]:
             yield AudioBytes(piece)
 
 
-async def _read_lines(response: Incoming, *, letters: int) -> AsyncGenerator[SpeechItem]:
-    lines = TimedLines(response.vendor, letters=letters)
+async def _read_lines(response: Incoming, *, character_count: int) -> AsyncGenerator[SpeechItem]:
+    lines = TimedLines(response.vendor, character_count=character_count)
     async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             for item in lines.feed(piece):
@@ -142,12 +141,12 @@ async def _read_lines(response: Incoming, *, letters: int) -> AsyncGenerator[Spe
 class TimedLines:
     """Parses JSON lines with audio and the times of its characters. Yields mouth shapes before their audio. No I/O.
 
-    `letters` is the length of the spoken text. The mouth is closed once that many characters have arrived.
+    `character_count` is the length of the spoken text. The mouth is closed once that many characters have arrived.
     """
 
-    def __init__(self, vendor: str, *, letters: int) -> None:
+    def __init__(self, vendor: str, *, character_count: int) -> None:
         self._vendor = vendor
-        self._remaining = letters
+        self._remaining = character_count
         self._tail = b""
         self._end_ms = 0
         self._shape = 0
@@ -179,7 +178,7 @@ class TimedLines:
         return [*_visemes(shapes), *([AudioBytes(audio)] if audio else [])]
 
     def _shapes(self, value: Mapping[str, Any]) -> list[Viseme]:
-        spoken = _letters(value.get("normalized_alignment") or value.get("alignment"))
+        spoken = _timed_characters(value.get("normalized_alignment") or value.get("alignment"))
         self._remaining -= len((value.get("alignment") or {}).get("characters") or ())
         timed: list[tuple[str, int, int]] = []
         for letter, begin_ms, end_ms in spoken:
@@ -196,7 +195,7 @@ class TimedLines:
         return [Viseme(self._end_ms, 0)] if shape else []
 
 
-def _letters(alignment: Mapping[str, Any] | None) -> list[tuple[str, int, int]]:
+def _timed_characters(alignment: Mapping[str, Any] | None) -> list[tuple[str, int, int]]:
     if not alignment:
         return []
     begins = alignment["character_start_times_seconds"]
