@@ -60,7 +60,7 @@ class Heartbeat:
         self._registrations = [valkey.key("processes", "registrations"), self.registered_key]
         self._registered_in = ""
         """Run id of the Valkey in which this process has registered its streams; empty if some may be missing."""
-        self._keys = [valkey.key("processes", "seen"), valkey.key("processes", "told")]
+        self._keys = [valkey.key("processes", "seen"), valkey.key("processes", "reports")]
         self._beat_at = _now()
         self._unsure_at = float("-inf")
         """When a beat last failed, or came so late that this process itself must have been suspended."""

@@ -114,14 +114,14 @@ class SpeechCache:
         with map_errors():
             await self._valkey.run(
                 "flight_end",
-                keys=[self._flight(key), self._key(key, "told", token)],
+                keys=[self._flight(key), self._key(key, "result", token)],
                 args=[token, result, round(_RESULT_S * 1000)],
             )
 
     async def read_flight(self, key: SpeechKey, token: str) -> tuple[bool, str | None]:
         """Return whether `token` still leads the flight, and the result that it has published, if any."""
         with map_errors():
-            leader, result = await self._valkey.client.mget([self._flight(key), self._key(key, "told", token)])
+            leader, result = await self._valkey.client.mget([self._flight(key), self._key(key, "result", token)])
         return leader == token.encode(), result.decode() if isinstance(result, bytes) else None
 
     @property

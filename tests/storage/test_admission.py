@@ -113,7 +113,7 @@ async def test_process_that_is_missing_in_valkey_is_alive_if_postgresql_has_its_
 ) -> None:
     other, observer = beating(valkey, "other"), beating(valkey, "observer")
     await other.beat()
-    await valkey.client.delete(valkey.key("processes", "seen"), valkey.key("processes", "told"))
+    await valkey.client.delete(valkey.key("processes", "seen"), valkey.key("processes", "reports"))
     assert await observer.dead(["other"]) == frozenset()
     await silent_for(valkey, "other", 3600)
     assert await observer.dead(["other"]) == frozenset()
