@@ -13,7 +13,7 @@ from streams.wire.codec import loads
 from tests.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
 
-SAID = """
+PROGRAM = """
 import asyncio
 import structlog
 from structlog.testing import capture_logs
@@ -82,12 +82,12 @@ async def lines(code: str) -> list[dict[str, Any]]:
 
 
 async def test_lines_have_the_event_the_request_the_level_and_the_time_in_this_order() -> None:
-    said = await lines(SAID)
-    for line in said:
+    logged = await lines(PROGRAM)
+    for line in logged:
         time = line.pop("timestamp")
         assert time.endswith("Z")
         assert datetime.now(UTC) - datetime.fromisoformat(time) < timedelta(minutes=1)
-    first, second, third, fourth, fifth, sixth, captured = said
+    first, second, third, fourth, fifth, sixth, captured = logged
     assert first.pop("odd").startswith("<function main")
     assert list(first) == ["number", "event", "level"]
     assert list(second.items()) == [("event", "second"), ("request_id", "of the task"), ("level", "warning")]
@@ -135,10 +135,10 @@ def dropped(lines: list) -> list:
 
 async def leaves_a_line(server: Server) -> bool:
     """Return whether a request is logged. It is not if earlier tests have used up the lines of this second."""
-    with capture_logs() as said:
+    with capture_logs() as logged:
         async with server.http.get(f"{server.url}/nothing"):
             pass
-    return bool(requests_in(said))
+    return bool(requests_in(logged))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def test_paths_and_lines_of_anonymous_requests_are_bounded(
 ) -> None:
     requests, longest = 400, 256
     await until(partial(leaves_a_line, server))
-    with capture_logs() as said:
+    with capture_logs() as logged:
         began = asyncio.get_running_loop().time()
         for _ in range(requests):
             async with server.http.request(method, server.url + path) as response:
@@ -159,10 +159,10 @@ async def test_paths_and_lines_of_anonymous_requests_are_bounded(
         if seconds > requests / 150:
             pytest.skip("the machine is too busy to make more requests than lines are admitted")
         await until(
-            lambda: len(requests_in(said)) + sum(line["count"] for line in dropped(said)) >= requests,
+            lambda: len(requests_in(logged)) + sum(line["count"] for line in dropped(logged)) >= requests,
         )
-        assert dropped(said)
-    seen = requests_in(said)
+        assert dropped(logged)
+    seen = requests_in(logged)
     assert {len(line["path"]) for line in seen} == {longest}
     if seconds < 2:
         assert len(seen) <= 100 * (seconds + 2)
@@ -173,10 +173,10 @@ async def test_requests_of_known_callers_have_lines_while_anonymous_ones_are_lef
         async with server.http.request(method, server.url + path, headers=headers) as response:
             assert response.status in {200, 204}
 
-    with capture_logs() as said:
+    with capture_logs() as logged:
         await asyncio.gather(*(call("OPTIONS", "/") for _ in range(120)))
         uid, token = await server.login()
         await call("GET", "/bp/user/me", **{"X-Service-Session-Token": token})
         await call("GET", "/admin/api/kinds", Authorization=f"Bearer {ADMIN_TOKEN}")
-    seen = [(line["path"], line["user_id"]) for line in said if line["event"] == "request"]
+    seen = [(line["path"], line["user_id"]) for line in logged if line["event"] == "request"]
     assert seen[-3:] == [("/bp/user/login", uid), ("/bp/user/me", uid), ("/admin/api/kinds", None)]

@@ -31,8 +31,10 @@ async def accounts_server(databases: Databases, data_dir: Path) -> AsyncIterator
         new_server(databases, data_dir, inbox_url=sandbox.inbox_url, sandbox_url=sandbox.url) as server,
         background(run_jobs(server.services, schedules=(), poll_s=0.1)),
     ):
-        many = {"rates": {name: {"count": 10_000, "per_s": 1} for name in _RATES}}
-        await server.services.configs.put("default", "limits", "default", many, author="test", origin=COMMAND)
+        raised_limits = {"rates": {name: {"count": 10_000, "per_s": 1} for name in _RATES}}
+        await server.services.configs.put(
+            "default", "limits", "default", raised_limits, author="test", origin=COMMAND
+        )
         yield server
 
 

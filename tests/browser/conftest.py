@@ -124,10 +124,9 @@ async def server(settings: Settings) -> AsyncIterator[Server]:
     async with another_server(settings) as running:
         configs = running.services.configs
         await seed(configs, {"PARLEY_SERVER_KEY": SERVER_KEY})
-        many = {
-            "rates": {"signup": {"count": 1_000, "per_s": 1}}
-        }  # Each test logs in a new user from the same address.
-        await configs.put("default", "limits", "default", many, author="test", origin=COMMAND)
+        # Each test logs in a new user from the same address.
+        raised_limits = {"rates": {"signup": {"count": 1_000, "per_s": 1}}}
+        await configs.put("default", "limits", "default", raised_limits, author="test", origin=COMMAND)
         yield running
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import BrowserContext, ConsoleMessage, Request, WebError
 
-_OF_THE_PAGE = {"data", "blob"}
+_INLINE_SCHEMES = {"data", "blob"}
 
 
 @dataclass
@@ -42,7 +42,7 @@ class PageFaults:
 
     def _is_foreign(self, url: str) -> bool:
         parts = urlsplit(url)
-        return parts.scheme not in _OF_THE_PAGE and parts.netloc not in self.hosts
+        return parts.scheme not in _INLINE_SCHEMES and parts.netloc not in self.hosts
 
     def verify(self) -> None:
         assert not self.foreign_requests, "\n".join(self.foreign_requests)

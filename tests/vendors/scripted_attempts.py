@@ -8,7 +8,7 @@ from vendors.attempts import Attempt
 from vendors.fallback import first_success
 
 HELD = "held"
-"""An item that announces output, but is none."""
+"""An item that precedes the output and does not count as output."""
 
 Step = str | Exception | Callable[[], Awaitable[None]]
 

@@ -10,7 +10,7 @@ from tests.vendors.upstream import Upstream, plain, refusing
 from vendors.transport import VendorHttp
 
 
-async def spoken(*pieces: bytes, fault: Exception | None = None) -> AsyncIterator[bytes]:
+async def streamed(*pieces: bytes, fault: Exception | None = None) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
     if fault is not None:
@@ -20,8 +20,8 @@ async def spoken(*pieces: bytes, fault: Exception | None = None) -> AsyncIterato
 async def test_a_streamed_body_is_sent_once(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(plain(200, b"answer"), refusing(503, **SHORT), plain())
 
-    assert await ask(http, upstream.url, body=spoken(b"one ", b"", b"two")) == b"answer"
-    await failing(http, upstream.url, body=spoken(b"three"))
+    assert await ask(http, upstream.url, body=streamed(b"one ", b"", b"two")) == b"answer"
+    await failing(http, upstream.url, body=streamed(b"three"))
 
     assert [seen.body for seen in upstream.seen] == [b"one two", b"three"]
 
@@ -30,7 +30,7 @@ async def test_error_of_the_body_iterable_is_raised_unchanged(http: VendorHttp, 
     upstream.respond_with(plain())
 
     with pytest.raises(InvalidParameter, match="the audio is no audio"):
-        await ask(http, upstream.url, body=spoken(b"part", fault=InvalidParameter("the audio is no audio")))
+        await ask(http, upstream.url, body=streamed(b"part", fault=InvalidParameter("the audio is no audio")))
 
     assert upstream.seen == []
 

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import ClientResponse
 
 from storage.audit import COMMAND
+from streams.wire.codec import dumps
 from tests.another_server import another_server
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events
@@ -53,8 +54,6 @@ class Talk:
         return self.server.http.get(self.server.url + path, headers=headers, **options)
 
     def params(self, *strategies: str, **fields: Any) -> bytes:
-        from streams.wire.codec import dumps  # noqa: PLC0415
-
         return dumps(
             {
                 "strategies": list(strategies),

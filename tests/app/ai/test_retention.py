@@ -214,9 +214,9 @@ async def test_app_with_broken_limits_is_skipped_and_all_later_apps_are_worked_o
         before = skipped(job)
         with capture_logs() as lines:
             await run(job)
-        told = [line for line in lines if line["event"] == "job.app_skipped"]
-        assert [(line["job"], line["app_id"], line["kind"]) for line in told] == [(job.task, "broken", "limits")]
-        assert told[0]["error"].startswith("limits default: webhook_days must be")
+        skips = [line for line in lines if line["event"] == "job.app_skipped"]
+        assert [(line["job"], line["app_id"], line["kind"]) for line in skips] == [(job.task, "broken", "limits")]
+        assert skips[0]["error"].startswith("limits default: webhook_days must be")
         assert skipped(job) == before + 1
     assert not speech.exists()
     assert not export.exists()

@@ -58,7 +58,7 @@ async def refusal(response: ClientResponse) -> tuple[int, dict[str, Any]]:
     return response.status, error
 
 
-class Remembered:
+class CachedRecognizer:
     """A recognizer that transcribes each recording once. Many tests assess the same one with other options."""
 
     def __init__(self, recognizer: RecognizerEngine) -> None:
@@ -84,7 +84,7 @@ def engines() -> Iterator[Engines]:
     found = find_engines()
     for unused in found.assessors.values():
         unused.close()
-    assessors = {name: Pronunciation(Remembered(found.recognizer("whisper"))) for name in found.assessors}
+    assessors = {name: Pronunciation(CachedRecognizer(found.recognizer("whisper"))) for name in found.assessors}
     used = replace(found, assessors=assessors)
     yield used
     used.close()
