@@ -1,7 +1,8 @@
 """The time of an app: real time plus the app's offset, which is zero except on development servers.
 
-Whatever an app's rules compare with the time takes it from here: `AppClock.now` in Python, `app_now` in SQL. Real
-time is for facts about processes, vendors and callers.
+Whatever an app's rules compare with the time takes it from here: `AppClock.now` in Python, by the clock of this
+machine, and `app_now` in SQL, by the clock of the database, which Python could only read by a round trip. Real time
+is for facts about processes, vendors and callers.
 """
 
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,8 @@
 """The undocumented parts of aiohttp's server that this package depends on, under public names.
 
-No other module of `app` uses private members of aiohttp; `streams/sse.py` uses those of its responses. Tests in
-`tests/libraries/test_aiohttp.py` check each of them in the installed version.
+No other module of `app` uses private members of aiohttp; `streams/sse.py` uses those of its responses.
+`tests/libraries/test_aiohttp.py` checks each of them in the installed version, and `test_aiohttp_runner.py` there
+those of its runner.
 """
 
 # ruff: noqa: SLF001 - see above

@@ -26,7 +26,10 @@ _MAILS = Capability[SmtpOptions, SmtpClient]("mail").by(SmtpClient)
 
 
 async def send_mail(services: Services, job: SendMail) -> None:
-    """Send an email, unless its code has expired. The accounts are tried in order; if all fail, the job fails."""
+    """Send an email, unless its code has expired. The accounts are tried in order; if all fail, the job fails.
+
+    An email may arrive twice: an account whose server has not answered may have sent it.
+    """
     bound = log.bind(app_id=job.app_id, mail_id=job.mail_id)
     if job.expires_s is not None and services.clock.now(job.app_id).timestamp() >= job.expires_s:
         bound.warning("mail.expired")

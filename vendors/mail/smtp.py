@@ -50,7 +50,8 @@ class SmtpClient:
     async def send(self, message: EmailMessage) -> None:
         """Send a message over a new connection. Raises `VendorError`, and `RecipientRefused`.
 
-        The errors contain the codes of the server's replies, but not their texts, which may repeat the address.
+        After `TimedOut` or `Unreachable`, the server may have accepted the message nevertheless. The errors contain
+        the codes of the server's replies, but not their texts, which may repeat the address.
         """
         options, name, secret = self._options, self._account.name, self._account.api_key
         server = urlsplit(self._account.base_url)
