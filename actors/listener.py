@@ -1,4 +1,4 @@
-"""Obtain the user's input: the text as sent, or speech recognised by the first strategy that succeeds."""
+"""Obtain the user's input: the text as sent, or speech recognized by the first strategy that succeeds."""
 
 import asyncio
 import math
@@ -23,7 +23,7 @@ PCM = AudioFormat("audio/pcm", PCM_RATE)
 
 @dataclass(frozen=True, slots=True)
 class HeardInput:
-    """The user's input. For speech, also the audio and its format. `platform` is the recogniser's platform id."""
+    """The user's input. For speech, also the audio and its format. `platform` is the recognizer's platform id."""
 
     text: str
     platform: str = "user"
@@ -44,9 +44,9 @@ async def read_text(ctx: StreamContext) -> HeardInput:
 async def hear(
     ctx: StreamContext, strategies: Sequence[Strategy | Broken], *, language_code: str, prompt: str | None
 ) -> HeardInput:
-    """Recognise spoken input, while it arrives if the recogniser supports that.
+    """Recognize spoken input, while it arrives if the recognizer supports that.
 
-    Raises `InvalidParameter` if a recogniser succeeds without any words: no other strategy is tried, because the
+    Raises `InvalidParameter` if a recognizer succeeds without any words: no other strategy is tried, because the
     audio holds no speech. An error of the input itself is raised unchanged, also without trying others.
     """
     with ctx.receipt.waiting():
@@ -62,7 +62,7 @@ async def hear(
         attempts = [_attempt(ctx, name, recognition, audio_format, duration) for name, recognition in recognitions]
         async with background(_completed(ctx)) as completed:
             with unless_failed(completed):
-                platform, text = await _recognised(ctx, attempts)
+                platform, text = await _recognized(ctx, attempts)
             await completed
     ctx.receipt.mark("stt")
     if not text.strip():
@@ -75,7 +75,7 @@ async def _completed(ctx: StreamContext) -> None:
     ctx.receipt.mark("input")
 
 
-async def _recognised(ctx: StreamContext, attempts: Sequence[Attempt[Transcript]]) -> tuple[str, str]:
+async def _recognized(ctx: StreamContext, attempts: Sequence[Attempt[Transcript]]) -> tuple[str, str]:
     async with first_success(attempts, ctx.attempts) as (attempt, transcripts):
         return attempt.vendor, [transcript.text async for transcript in transcripts if transcript.final][-1]
 

@@ -1,4 +1,4 @@
-"""Speak an answer while it is generated: synthesise several sentences at once, and deliver them in order (§6.1)."""
+"""Speak an answer while it is generated: synthesize several sentences at once, and deliver them in order (§6.1)."""
 
 import asyncio
 from collections import deque
@@ -36,7 +36,7 @@ _MAX_UNSTORED_PARAGRAPHS = 8
 
 @dataclass(slots=True)
 class _Synthesis:
-    """Sentences of paragraph `index` that are synthesised together. `items` is the result; `None` marks its end."""
+    """Sentences of paragraph `index` that are synthesized together. `items` is the result; `None` marks its end."""
 
     index: int
     text: str
@@ -118,7 +118,7 @@ class Speaker:
             storing = await stack.enter_async_context(background(self._store()))
             delivering = await stack.enter_async_context(background(self._deliver()))
             speaking = [
-                await stack.enter_async_context(background(self._synthesise())) for _ in range(self._concurrency)
+                await stack.enter_async_context(background(self._synthesize())) for _ in range(self._concurrency)
             ]
             await delivering
             await self._to_store.put(None)
@@ -135,8 +135,8 @@ class Speaker:
             self._waiting.append(entry)
             self._more.set()
 
-    async def _synthesise(self) -> None:
-        """Synthesise waiting sentences. Several such tasks run at once. Audio is delivered in order of the text."""
+    async def _synthesize(self) -> None:
+        """Synthesize waiting sentences. Several such tasks run at once. Audio is delivered in order of the text."""
         while True:
             await self._room.acquire()
             synthesis = await self._next()

@@ -1,4 +1,4 @@
-"""Text to speech: emit the audio of a text while it is synthesised, then the link to the complete file (§4.19)."""
+"""Text to speech: emit the audio of a text while it is synthesized, then the link to the complete file (§4.19)."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Synthesise a text once if several streams need it at the same time ("single flight").
+"""Synthesize a text once if several streams need it at the same time ("single flight").
 
 The first stream leads the flight: it calls the vendor. The others wait for its result.
 """

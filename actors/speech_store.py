@@ -1,4 +1,4 @@
-"""Store synthesised audio and its mouth shapes as objects."""
+"""Store synthesized audio and its mouth shapes as objects."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -122,7 +122,7 @@ class Strategies:
     def recognition(
         self, app_id: str, strategy: Strategy, *, language_code: str, prompt: str | None
     ) -> RecognitionStrategy:
-        """Return the recogniser of a conversation strategy.
+        """Return the recognizer of a conversation strategy.
 
         Raises `ConfigInvalid` if it has no usable one, and `InvalidParameter` if it does not support the language.
         """

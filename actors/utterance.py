@@ -172,7 +172,7 @@ class Utterance:
 
 
 class _CacheLookup:
-    """Looks up a text in the cache and, if it is missing, joins or leads the flight that synthesises it."""
+    """Looks up a text in the cache and, if it is missing, joins or leads the flight that synthesizes it."""
 
     def __init__(self, ctx: StreamContext, text: str, voices: Sequence[Candidate]) -> None:
         self.cache = ctx.resources.speech_cache

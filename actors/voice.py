@@ -1,4 +1,4 @@
-"""Speech synthesis attempts, and the assembly of synthesised audio into complete files."""
+"""Speech synthesis attempts, and the assembly of synthesized audio into complete files."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager

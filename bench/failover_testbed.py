@@ -40,7 +40,7 @@ _LONG_TIMEOUT_S = 5
 _LONG_TIMEOUTS = {"first_output_s": _LONG_TIMEOUT_S, "between_s": _LONG_TIMEOUT_S}
 
 FIRST = " ".join(f"first{number}" for number in range(1, 61))
-"""The text that the faulty vendor answers with or recognises."""
+"""The text that the faulty vendor answers with or recognizes."""
 SECOND = "It was the second that answered, and nobody noticed."
 ANSWER = "Well heard."
 SPOKEN = "The boats go out with the tide, and nobody is in a hurry to be back before the evening comes."
@@ -195,7 +195,7 @@ def _has_ended(number: int, call: Entry) -> bool:
 
 
 def _text_order(vendor_stage: VendorStage, text: str) -> dict[str, object]:
-    """Return the order to answer with `text` or to recognise it. Voices need none: they read the given text."""
+    """Return the order to answer with `text` or to recognize it. Voices need none: they read the given text."""
     return {} if vendor_stage.stage == "tts" else {"text": text}
 
 

@@ -1,4 +1,4 @@
-"""Named configs: typed and in memory for readers, versioned in PostgreSQL, synchronised between processes."""
+"""Named configs: typed and in memory for readers, versioned in PostgreSQL, synchronized between processes."""
 
 import asyncio
 import time

@@ -11,7 +11,7 @@ from streams.wire.model import Model
 
 class MailContent(Model):
     to: str
-    """A normalised address."""
+    """A normalized address."""
     subject: str
     text: str
     html: str = ""

@@ -11,7 +11,7 @@ from streams.wire.model import Model
 
 class ResetRequest(Model):
     address: str
-    """A normalised address."""
+    """A normalized address."""
     language: str
     """The `Accept-Language` of the request."""
     custom_variables: dict[str, Any]

@@ -1,6 +1,6 @@
 """Tokens of sessions and operators: a prefix, 32 random bytes in base62, and a CRC32 checksum in 6 characters.
 
-With the checksum, invalid tokens are refused without a query, and secret scanners can recognise tokens.
+With the checksum, invalid tokens are refused without a query, and secret scanners can recognize tokens.
 """
 
 import hashlib

@@ -43,7 +43,7 @@ class Session(NamedTuple):
 
 
 class Client(NamedTuple):
-    """Where a session is made, for its user to recognise it. Empty: unknown."""
+    """Where a session is made, for its user to recognize it. Empty: unknown."""
 
     os: str = ""
     """The operating system, as the client names it."""

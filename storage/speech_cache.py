@@ -1,4 +1,4 @@
-"""Cache of synthesised speech: where its audio is stored, and which stream is synthesising it right now.
+"""Cache of synthesized speech: where its audio is stored, and which stream is synthesizing it right now.
 
 Several streams that need the same speech at the same time share one synthesis, a flight: one stream leads it and
 the others wait for its result.

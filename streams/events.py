@@ -47,7 +47,7 @@ class Start(Event):
 
 @dataclass(slots=True)
 class UserInput(Event):
-    """The user's input: the text as sent, or the recognised text."""
+    """The user's input: the text as sent, or the recognized text."""
 
     name = "user_input"
     text: str

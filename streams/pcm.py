@@ -114,10 +114,10 @@ class PcmDecoder:
         piece = self._half + piece
         end = len(piece) // 2 * 2
         self._half = piece[end:]
-        self._analyse(piece[1:end:2])
+        self._analyze(piece[1:end:2])
         return piece[:end]
 
-    def _analyse(self, high: bytes) -> None:
+    def _analyze(self, high: bytes) -> None:
         """Update the sound and clipping statistics from the high bytes of samples.
 
         The high bytes suffice, and `lstrip` and `count` search them in C.

@@ -25,7 +25,7 @@ async def store_code(
 ) -> None:
     """Count a code of `kind`, and call `store` in a transaction, which stores the code and the job that sends it.
 
-    If this fails, the code does not count. `target` is the normalised address, or the phone number in E.164.
+    If this fails, the code does not count. `target` is the normalized address, or the phone number in E.164.
     `notified` is an address that gets a notice, which is counted too. Raises `TooManyCodes`, and `CodeNotSent` if
     nothing can be stored at the moment.
     """

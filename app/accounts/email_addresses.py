@@ -21,7 +21,7 @@ class EmailConfigInvalid(ConfigInvalid):
     status = 417
 
 
-def normalised(address: str, *, development: bool) -> str | None:
+def normalized(address: str, *, development: bool) -> str | None:
     """Return the form of an address by which it is compared and to which emails are sent, or `None` if it is none.
 
     Emails are sent only to this form. Otherwise, somebody could get emails for an address that merely looks alike.
@@ -37,8 +37,8 @@ def normalised(address: str, *, development: bool) -> str | None:
 
 
 def address_in(call: Call, address: str, *, field: str) -> str:
-    """Return the normalised form of an address in a request. Raises `InvalidParameter`, which names `field`."""
-    found = normalised(address, development=call.services.settings.development)
+    """Return the normalized form of an address in a request. Raises `InvalidParameter`, which names `field`."""
+    found = normalized(address, development=call.services.settings.development)
     if found is None:
         raise InvalidParameter(f"{field} must be an email address")
     return found

@@ -15,7 +15,7 @@ from app.accounts.email_addresses import (
     address_in,
     email_config,
     login_config,
-    normalised,
+    normalized,
     require_enabled,
     require_sending,
     sending_config,
@@ -117,7 +117,7 @@ async def detect(call: Call, body: Body[DetectBody]) -> DetectReply:
         email_config(call.services, call.app_id)
     except ConfigInvalid as error:
         raise EmailLoginNotAllowed from error
-    address = normalised(body.email, development=call.services.settings.development)
+    address = normalized(body.email, development=call.services.settings.development)
     if address is None:
         raise EmailInvalid
     async with call.services.database.connection() as conn:
@@ -126,8 +126,8 @@ async def detect(call: Call, body: Body[DetectBody]) -> DetectReply:
 
 
 def claimed_address(call: Call, info: EmailPassword | EmailCode) -> str:
-    """Return the normalised address of a login, or an empty string if it is none."""
-    return normalised(info.email, development=call.services.settings.development) or ""
+    """Return the normalized address of a login, or an empty string if it is none."""
+    return normalized(info.email, development=call.services.settings.development) or ""
 
 
 async def prove_email_password(call: Call, info: EmailPassword) -> Proven:

@@ -3,7 +3,7 @@
 from aiohttp import web
 from pydantic import Field
 
-from app.accounts.email_addresses import MAX_CHARACTERS, email_config, normalised
+from app.accounts.email_addresses import MAX_CHARACTERS, email_config, normalized
 from app.accounts.email_mails import send_notice, sends_mails, with_query
 from app.accounts.email_texts import language_of
 from app.accounts.hosted import broken_page, message_page
@@ -122,7 +122,7 @@ async def verify_address(services: Services, query: VerifyQuery, *, language: st
 def _check_email(services: Services, code: RightCode, email: str | None) -> None:
     if email is None:
         return
-    address = normalised(email, development=services.settings.development)
+    address = normalized(email, development=services.settings.development)
     if address is None:
         raise InvalidParameter("email must be an email address")
     if address != code.target:

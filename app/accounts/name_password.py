@@ -23,17 +23,17 @@ class NamePassword(Model):
     """The name and the password of a user."""
 
     name: str = Field(max_length=_MAX_SENT_CHARACTERS)
-    """3 to 64 letters, digits, `.`, `_` and `-`, after normalisation. Case does not matter."""
+    """3 to 64 letters, digits, `.`, `_` and `-`, after normalization. Case does not matter."""
     password: Password
 
 
 def folded(name: str) -> str:
-    """Return the normalised name without case (NFKC and case folding), by which names are unique."""
+    """Return the normalized name without case (NFKC and case folding), by which names are unique."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def shown(name: str) -> str:
-    """Return the normalised name (NFKC) with its case, for display."""
+    """Return the normalized name (NFKC) with its case, for display."""
     return unicodedata.normalize("NFKC", name)
 
 

@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 _BATCH_SIZE = 1000
 _KEEP_CODES = timedelta(days=2)
-"""How long expired codes are kept, to recognise them as expired and to count the wrong ones of a day."""
+"""How long expired codes are kept, to recognize them as expired and to count the wrong ones of a day."""
 _KEEP_PENDING = timedelta(days=60)
 """How long a pending address is kept after its last link was sent. A link can be used for at most 30 days, and its
 user can request another one for 30 more."""

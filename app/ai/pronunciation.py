@@ -78,7 +78,7 @@ class PronunciationParams(Model):
 
 class PronunciationReply(Model):
     text: str
-    """The recognised text."""
+    """The recognized text."""
     raw_data: dict[str, Any]
     """The vendor's raw result: `Duration`, `Id`, and `NBest` with `Confidence` and `PronunciationAssessment`."""
     unit_price: UnitPrice

@@ -45,7 +45,7 @@ class TtsRequest(Model):
 
 
 async def tts(call: Call, body: Body[TtsRequest]) -> web.StreamResponse | DeferredResponse:
-    """Synthesise speech from a text.
+    """Synthesize speech from a text.
 
     The response is an event stream with the audio in pieces, followed by a link to the complete audio. Strategies
     are tried in order until one produces audio. A repeated request with the same `Idempotency-Key` gets the same

@@ -192,7 +192,7 @@ class Caller:
             return
         canceled = receipt["finish_reason"] == "canceled"
         if record_id is None:
-            if not canceled:  # A stream that is cancelled before its input is recognised has no record.
+            if not canceled:  # A stream that is cancelled before its input is recognized has no record.
                 stream.faults.append("`end` without a record")
             return
         self._observations.turns.append(

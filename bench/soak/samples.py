@@ -27,7 +27,7 @@ _MEDIANS = (
     "valkey_bytes",
     "postgres_connections",
 )
-"""The values of a sample that a window summarises."""
+"""The values of a sample that a window summarizes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Kind `conversation`: a speech recogniser, a language model and a voice under one name."""
+"""Kind `conversation`: a speech recognizer, a language model and a voice under one name."""
 
 from typing import Annotated, Literal
 

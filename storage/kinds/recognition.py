@@ -13,7 +13,7 @@ class Recognition(VendorCall):
     languages: list[str] | None = Field(default=None, min_length=1, max_length=500)
     """Supported language codes. `en` includes every `en-…`. If absent, any language is accepted."""
     prompt: str = ""
-    """Prompt for the recogniser if the client sends no `stt_prompt`."""
+    """Prompt for the recognizer if the client sends no `stt_prompt`."""
 
 
 RECOGNITION = ConfigKind("recognition", "Speech to text", Recognition)

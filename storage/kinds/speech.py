@@ -31,7 +31,7 @@ class Speech(VendorCall):
     """What happens if no reader is left and none returns in time. `cancel`: the calls to vendors are cancelled.
     `drain`: the stream continues to its end, so that its usage is known."""
     cache: bool = False
-    """Whether speech is cached. The same text with the same settings is then synthesised once for all users of the
+    """Whether speech is cached. The same text with the same settings is then synthesized once for all users of the
     app."""
     cache_days: float = Field(default=30, ge=0.01, le=3650)
     """Days for which cached speech is kept after its last use."""

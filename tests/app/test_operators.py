@@ -78,7 +78,7 @@ async def test_each_row_admits_exactly_the_roles_that_include_its_own(server: Se
                 )
 
 
-async def test_a_token_is_recognisable_shown_once_and_not_stored(server: Server) -> None:
+async def test_a_token_is_recognizable_shown_once_and_not_stored(server: Server) -> None:
     token = await add(server, "ada@example.com", "viewer")
 
     assert re.fullmatch(r"parley_op_[0-9A-Za-z]{49}", token)

@@ -207,7 +207,7 @@ async def controlled_strategy(
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def duration_recognition(put: Put, controlled_vendor: ControlledVendor) -> str:
-    """Recognition whose transcript is the duration of the audio, and another, `silent`, that recognises nothing."""
+    """Recognition whose transcript is the duration of the audio, and another, `silent`, that recognizes nothing."""
     name = f"duration-{uuid4().hex}"
     await put("vendor_accounts", name, {"platform": "local_audio", "base_url": controlled_vendor.url})
     for model in ("duration", "silent"):

@@ -55,7 +55,7 @@ async def test_the_page_explains_how_to_allow_the_microphone(visit: Visit) -> No
     await expect(talk.alert).to_have_count(0)
 
 
-async def test_the_user_is_told_if_no_speech_was_recognised(
+async def test_the_user_is_told_if_no_speech_was_recognized(
     talk: TalkPage, fixed_strategy, duration_recognition: str
 ) -> None:
     await talk.open(await fixed_strategy("Pardon?", recognition="silent"))

@@ -106,7 +106,7 @@ def test_english_sentences_are_split_at_their_ends(expected: list[str]):
         ("de", ["Das ist z. B. gut. ", "Ja!"]),
     ],
 )
-def test_sentence_ends_of_other_languages_are_recognised(language: str, expected: list[str]):
+def test_sentence_ends_of_other_languages_are_recognized(language: str, expected: list[str]):
     assert sentences("".join(expected), language) == expected
 
 

@@ -126,7 +126,7 @@ async def test_scores_of_five_points_are_at_most_five(http: VendorHttp, sandbox:
         assert all(0 < score <= 5 for score in result.raw["NBest"][0]["PronunciationAssessment"].values())
 
 
-async def test_no_recognised_words_are_an_empty_text(http: VendorHttp, sandbox: Running):
+async def test_no_recognized_words_are_an_empty_text(http: VendorHttp, sandbox: Running):
     result = await assess(sandbox_assessor(http, sandbox), buffered(PAUSE), ask())
 
     assert result.text == ""

@@ -57,7 +57,7 @@ async def test_sdk_gets_the_same_audio_and_shapes(http: VendorHttp, sandbox: Run
     assert reported["words"] == ["Good", "morning,", "how", "are", "you?", "Once", "more."]
 
 
-async def test_sdk_recognises_the_same_text(http: VendorHttp, sandbox: Running):
+async def test_sdk_recognizes_the_same_text(http: VendorHttp, sandbox: Running):
     reported = await result_of(sandbox, "listening")
 
     client = sandbox_recognizer(http, sandbox, text="Good morning.|How are you?")

@@ -112,7 +112,7 @@ async def test_scripts_without_gaps_are_joined_without_them(http: VendorHttp, up
 
 
 @pytest.mark.parametrize("status", ["NoMatch", "InitialSilenceTimeout", "BabbleTimeout"])
-async def test_unrecognised_audio_has_an_empty_text(http: VendorHttp, upstream: Upstream, status: str):
+async def test_unrecognized_audio_has_an_empty_text(http: VendorHttp, upstream: Upstream, status: str):
     async def play(service: Service) -> None:
         await service.begin_turn()
         await service.samples(1 << 30)

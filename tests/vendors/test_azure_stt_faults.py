@@ -15,7 +15,7 @@ from vendors.sandbox.server import Running
 from vendors.transport import VendorHttp
 
 
-async def test_sandbox_recognises_segments_between_pauses(http: VendorHttp, sandbox: Running):
+async def test_sandbox_recognizes_segments_between_pauses(http: VendorHttp, sandbox: Running):
     transcripts = await transcribe(
         sandbox_recognizer(http, sandbox, text="Good morning.|How are you?"), buffered(TONE, PAUSE, TONE)
     )
@@ -48,7 +48,7 @@ async def test_silence_is_not_speech(http: VendorHttp, sandbox: Running):
     ]
 
 
-async def test_sandbox_recognises_ogg_over_http(http: VendorHttp, sandbox: Running):
+async def test_sandbox_recognizes_ogg_over_http(http: VendorHttp, sandbox: Running):
     client = sandbox_recognizer(http, sandbox, text="Short and good.")
 
     assert await transcribe(client, buffered(ogg(1)), AudioFormat("audio/ogg", 0)) == [

@@ -190,7 +190,7 @@ def requested() -> dict[str, Any]:
 
 
 @SDK
-async def test_the_sdk_of_the_vendor_recognises_the_same_text(call: Open, sandbox: Running):
+async def test_the_sdk_of_the_vendor_recognizes_the_same_text(call: Open, sandbox: Running):
     ours: Outcome = await outcome(call("k1", speed=1.2))
 
     async with sdk(sandbox) as client:

@@ -188,7 +188,7 @@ async def test_plain_errors_within_the_answer_are_raised_after_its_text(http: Ve
         b'\n\n{"error":\n{"message": "no }"\n}}\r\n',
     ],
 )
-def test_errors_within_the_answer_are_recognised(error: bytes):
+def test_errors_within_the_answer_are_recognized(error: bytes):
     words, _, finish, fault = read([text("a") + error + END])
 
     assert (words, finish) == ("a", None)

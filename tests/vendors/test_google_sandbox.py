@@ -132,7 +132,7 @@ async def test_text_of_any_script_fits_the_limit_of_the_vendor(speak: Open):
         (b"OggS" + bytes(5_063), AudioFormat("audio/ogg", 0)),
     ],
 )
-async def test_recordings_are_recognised_and_billed(hear: Open, sandbox: Running, audio: bytes, kind: AudioFormat):
+async def test_recordings_are_recognized_and_billed(hear: Open, sandbox: Running, audio: bytes, kind: AudioFormat):
     found = await outcome(hear(key_of(text="How are you? I am well. And you"), audio, kind))
 
     assert found.items == [Transcript("How are you? I am well. And you", final=True, seconds=2)]
@@ -140,7 +140,7 @@ async def test_recordings_are_recognised_and_billed(hear: Open, sandbox: Running
     assert (entry.stage, entry.how, entry.billed) == ("stt", "done", {"seconds": 2})
 
 
-async def test_silence_is_recognised_as_no_words(hear: Open):
+async def test_silence_is_recognized_as_no_words(hear: Open):
     assert (await outcome(hear("k1", bytes(32_000)))).items == [Transcript("", final=True, seconds=1)]
 
 
@@ -148,7 +148,7 @@ async def test_audio_over_a_minute_is_refused(hear: Open):
     assert "Sync input too long" in str((await outcome(hear("k1", bytes(32_000 * 61)))).error)
 
 
-async def test_a_service_account_can_synthesise_and_recognise(speak: Open, hear: Open, sandbox: Running):
+async def test_a_service_account_can_synthesize_and_recognize(speak: Open, hear: Open, sandbox: Running):
     key = service_account(sandbox, key_of(text="Good day."))
 
     assert (await outcome(speak(key))).audio == speech(TEXT, 24_000)

@@ -175,7 +175,7 @@ def test_options_that_do_not_fit_are_refused_when_the_voice_is_made():
 @pytest.mark.parametrize(
     "end", [[EXPIRES], [EXPIRES, USAGE, DONE], [finish("stop")], [DONE], [finish("tool_calls"), DONE]]
 )
-async def test_normal_ends_are_recognised(http: VendorHttp, upstream: Upstream, end: list[bytes]):
+async def test_normal_ends_are_recognized(http: VendorHttp, upstream: Upstream, end: list[bytes]):
     upstream.respond_with(streaming([spoken(id="audio_1", transcript=TEXT), sound(b"\1\2"), *end]))
 
     items = await collect(spoken_chat(audio_format="wav")(http, here(upstream)), [])

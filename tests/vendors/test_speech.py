@@ -111,7 +111,7 @@ async def test_silence_is_a_complete_answer_without_words(http: VendorHttp, upst
     assert await transcribed(http, upstream) == [Transcript("", final=True)]
 
 
-async def test_a_busy_recogniser_is_called_once_more_with_the_same_audio(http: VendorHttp, upstream: Upstream):
+async def test_a_busy_recognizer_is_called_once_more_with_the_same_audio(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(refusing(503, retry_after_ms="5"), plain(200, b'{"text": "a"}'))
 
     assert await transcribed(http, upstream, b"\1\2" * 100_000) == [Transcript("a", final=True)]
@@ -135,7 +135,7 @@ async def test_refused_transcriptions_have_a_reason(http: VendorHttp, upstream: 
         await transcribed(http, upstream)
 
 
-def test_options_of_a_recogniser_are_checked_when_it_is_made():
+def test_options_of_a_recognizer_are_checked_when_it_is_made():
     with pytest.raises(InvalidParameter, match="response_format must be one of"):
         OpenAITranscription(None, Account("a", "b", "c"), RecognitionSpec("m", {"response_format": "srt"}))  # type: ignore[arg-type]
 
@@ -167,7 +167,7 @@ async def spoken(http: VendorHttp, upstream: Upstream, **spec: Any) -> list[Spee
     return items
 
 
-async def test_speech_is_sent_while_it_is_synthesised(http: VendorHttp, upstream: Upstream):
+async def test_speech_is_sent_while_it_is_synthesized(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(
         streaming([SHAPES, audio(b"\0\1"), event(type="unknown"), audio(b"\2"), DONE, b"data: [DONE]\n\n"])
     )

@@ -150,7 +150,7 @@ async def _turn(call: Call, turns: TurnReader, flow: Flow, context: Frame, *, mo
 
 
 class _Recognizer:
-    """Recognises the audio of one turn and sends the results."""
+    """Recognizes the audio of one turn and sends the results."""
 
     def __init__(self, call: Call, flow: Flow, parameters: RecognitionParameters, turn: str) -> None:
         self.ended = False

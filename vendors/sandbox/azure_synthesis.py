@@ -153,7 +153,7 @@ def _charge(call: Call, synthesis: Synthesis) -> None:
 
 
 def _synthesize(markup: bytes, output_format: str) -> Synthesis:
-    """Synthesise an SSML document. Raise `ProtocolError` if the document or the format is invalid."""
+    """Synthesize an SSML document. Raise `ProtocolError` if the document or the format is invalid."""
     try:
         root = ET.fromstring(markup)  # noqa: S314 - the sandbox is for tests on this machine
     except ET.ParseError as error:

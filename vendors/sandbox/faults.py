@@ -75,7 +75,7 @@ class KeyOptions(Model, extra="forbid"):
     retry_after_s: float = Field(default=1, ge=0)
     """The retry time in responses to rate limits and overload."""
     text: str | None = None
-    """The transcript of a recogniser or the answer of a model. If absent, `content` derives it from the request."""
+    """The transcript of a recognizer or the answer of a model. If absent, `content` derives it from the request."""
 
     @classmethod
     def of_key(cls, key: str) -> Self:

@@ -84,7 +84,7 @@ def _check_assertion(grant_type: str, assertion: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The text to synthesise, with the names and offsets of its marks."""
+    """The text to synthesize, with the names and offsets of its marks."""
 
     text: str
     marks: list[tuple[str, int]]

@@ -28,7 +28,7 @@ class UnitPrice(Model):
     input_per_price: float
     output_per_price: float
     input_token: int
-    """Tokens of a language model, code points of synthesised text, or whole seconds of recognised audio."""
+    """Tokens of a language model, code points of synthesized text, or whole seconds of recognized audio."""
     output_token: int
 
 

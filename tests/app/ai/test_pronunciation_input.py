@@ -214,7 +214,7 @@ async def test_error_of_the_input_closes_the_call_and_no_other_account_is_called
     assert row[3] in {1, 2}  # Audio within the limit may reach the vendor before the rest exceeds it.
 
 
-async def test_account_that_recognises_no_words_has_not_failed(
+async def test_account_that_recognizes_no_words_has_not_failed(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await assessment_accounts(server, sandbox, key_of(text=""), "sandbox")

@@ -1,4 +1,4 @@
-"""Speech is recognised while it arrives if the vendor supports this, and otherwise once it is complete."""
+"""Speech is recognized while it arrives if the vendor supports this, and otherwise once it is complete."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""A sentence of an answer that was spoken once is not synthesised again."""
+"""A sentence of an answer that was spoken once is not synthesized again."""
 
 from app.settings import Settings
 from storage.audit import COMMAND
@@ -19,7 +19,7 @@ async def answers(server: Server, strategy, text: str) -> None:
     await server.services.configs.put("default", "conversation", "answers", value, author="test", origin=COMMAND)
 
 
-async def test_a_sentence_of_a_conversation_is_synthesised_once_for_all(
+async def test_a_sentence_of_a_conversation_is_synthesized_once_for_all(
     talk: Talk, server: Server, sandbox: Running, strategy, settings: Settings
 ) -> None:
     await voice(server, sandbox)
@@ -63,7 +63,7 @@ async def test_the_only_sentence_of_an_answer_is_cached_too(
     assert calls(sandbox) == 1
 
 
-async def test_a_sentence_that_an_answer_repeats_is_synthesised_once(
+async def test_a_sentence_that_an_answer_repeats_is_synthesized_once(
     talk: Talk, server: Server, sandbox: Running, strategy
 ) -> None:
     await voice(server, sandbox, key=key_of(pace_ms=20))

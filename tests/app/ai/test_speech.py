@@ -165,7 +165,7 @@ async def test_an_answer_whose_voice_fails_is_text_and_the_end_event_has_the_rea
     assert (await talk.history())["conversation_records"][0]["status"] == "complete"
 
 
-async def test_recognised_speech_becomes_the_user_input(talk: Talk) -> None:
+async def test_recognized_speech_becomes_the_user_input(talk: Talk) -> None:
     text = "Good morning. What is the capital of Japan?"
     value = {"account": "local-audio", "model": "piper", "audio_format": "wav", "waits": {"first_output_s": 30}}
     await talk.server.services.configs.put("default", "speech", "natural-wav", value, author="test", origin=COMMAND)

@@ -102,7 +102,7 @@ async def test_twenty_concurrent_requests_to_two_servers_share_one_synthesis(
     assert sorted(row["vendor"] for row in await rows(talk)) == ["cache"] * 19 + ["vendor_c"]
 
 
-async def test_a_request_that_differs_in_any_setting_is_synthesised(
+async def test_a_request_that_differs_in_any_setting_is_synthesized(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await voice(server, sandbox)

@@ -246,7 +246,7 @@ class TestSpoken:
         async with new_server(databases, tmp_path, local_url=local_vendors) as running:
             yield running
 
-    async def test_repeated_speech_request_is_synthesised_once(self, talk: Talk, server: Server) -> None:
+    async def test_repeated_speech_request_is_synthesized_once(self, talk: Talk, server: Server) -> None:
         body = {"text": "Twice the same.", "strategies": ["local"]}
         streams = []
         for _ in range(2):

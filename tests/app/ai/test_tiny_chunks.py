@@ -72,7 +72,7 @@ def chunk(piece: bytes) -> bytes:
 
 @asynccontextmanager
 async def paced_vendor(server: Server) -> AsyncIterator[None]:
-    """The strategy `PACED`, which also recognises speech. Its vendor is another process."""
+    """The strategy `PACED`, which also recognizes speech. Its vendor is another process."""
     configs = server.services.configs
     async with command("bench.upstream") as vendor:
         url = f"http://127.0.0.1:{int(await vendor.until(''))}"

@@ -179,7 +179,7 @@ async def test_words_missing_from_the_dictionary_are_spelt_out(local: Local, rea
         assert len(reported[name]["Phonemes"]) >= phonemes
 
 
-async def test_silence_and_noise_are_recognised_as_no_words(local: Local, needs) -> None:
+async def test_silence_and_noise_are_recognized_as_no_words(local: Local, needs) -> None:
     needs("pocketsphinx")
     noise = random.Random(1).choices(range(-300, 300), k=48_000)  # noqa: S311 - noise
     for pcm in (bytes(96_000), struct.pack("<48000h", *noise)):
@@ -285,7 +285,7 @@ async def test_error_of_a_missing_assessor_says_what_to_install(serving) -> None
 
 
 class FixedRecognizer:
-    """A recogniser that returns a fixed text for any audio."""
+    """A recognizer that returns a fixed text for any audio."""
 
     fault = None
 

@@ -55,7 +55,7 @@ async def test_all_options_reach_the_engine(http: VendorHttp, local: Local, read
 
     assert (
         "jumps over the lazy dog" in result.text.lower()
-    )  # A short word may be misrecognised, because its audio differs in each run.
+    )  # A short word may be misrecognized, because its audio differs in each run.
     (best,) = result.raw["NBest"]
     assert "ProsodyScore" in best["PronunciationAssessment"]
     assert best["PronunciationAssessment"]["AccuracyScore"] <= 5
@@ -64,7 +64,7 @@ async def test_all_options_reach_the_engine(http: VendorHttp, local: Local, read
     assert "Phonemes" not in by_word["jumps"]
 
 
-async def test_no_recognised_words_are_an_empty_text(http: VendorHttp, local: Local, needs) -> None:
+async def test_no_recognized_words_are_an_empty_text(http: VendorHttp, local: Local, needs) -> None:
     needs("pocketsphinx")
     assert (await assessed(http, local.url, buffered(bytes(64_000)))).text == ""
 

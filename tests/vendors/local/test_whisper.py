@@ -41,7 +41,7 @@ def converted(wav: bytes, container: str, codec: str, rate: int) -> bytes:
     return out.getvalue()
 
 
-async def test_spoken_words_are_recognised(local: Local, speech: bytes) -> None:
+async def test_spoken_words_are_recognized(local: Local, speech: bytes) -> None:
     async with local.transcription(speech, language="en", prompt="A sentence about animals.") as response:
         assert response.status == 200
         answer = await response.json()
@@ -79,13 +79,13 @@ async def test_every_container_is_decoded(
     assert len(words(answer["text"]) & WORDS) >= 6
 
 
-async def test_speech_in_an_mp3_is_recognised(local: Local, speech: bytes) -> None:
+async def test_speech_in_an_mp3_is_recognized(local: Local, speech: bytes) -> None:
     encoder = Mp3(22_050)
     async with local.transcription(encoder.encode(speech[44:]) + encoder.finish()) as response:
         assert len(words((await response.json())["text"]) & WORDS) >= 6
 
 
-async def test_silence_and_noise_are_recognised_as_no_words(local: Local, needs) -> None:
+async def test_silence_and_noise_are_recognized_as_no_words(local: Local, needs) -> None:
     needs("whisper")
     noise = random.Random(1).choices(range(-300, 300), k=48_000)  # noqa: S311 - noise
     for pcm in (bytes(96_000), struct.pack("<48000h", *noise)):

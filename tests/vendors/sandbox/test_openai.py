@@ -91,7 +91,7 @@ async def test_models_are_listed(ask: SandboxClient):
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4o-2024-11-20", "gpt-3.5-turbo-0125", "o3"])
-async def test_model_snapshots_are_recognised(ask: SandboxClient, model: str):
+async def test_model_snapshots_are_recognized(ask: SandboxClient, model: str):
     async with ask.post(CHAT, {**HELLO, "model": model}) as response:
         assert (await response.json())["model"] == model
 

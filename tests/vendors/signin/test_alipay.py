@@ -49,7 +49,7 @@ FORGERIES: dict[str, Callable[[], bytes]] = {
     "unsigned": lambda: b'{"%b":%b}' % (NAME, GOOD),
     "empty signature": lambda: body(GOOD, b""),
     "no base64": lambda: body(GOOD, b"!!!"),
-    "serialised again": lambda: body(GOOD.replace(b"\\/", b"/"), signature(GOOD)),
+    "serialized again": lambda: body(GOOD.replace(b"\\/", b"/"), signature(GOOD)),
     "named twice": lambda: b'{"%b":%b,"%b":%b,"sign":"%b"}' % (NAME, EVIL, NAME, GOOD, signature(GOOD)),
     "of another method": lambda: body(GOOD, signature(GOOD)).replace(b"oauth_token", b"oauth_other"),
     "in a text": lambda: b'{"x":"%b","sign":"%b"}' % (GOOD.replace(b'"', b'\\"'), signature(GOOD)),

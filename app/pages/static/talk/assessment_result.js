@@ -27,7 +27,7 @@ export function AssessmentResult({ result }) {
   const words = best.Words ?? [];
   return html`
     <section class="assessment" aria-label="Assessment">
-      <p>Recognised text: <q>${result.text}</q></p>
+      <p>Recognized text: <q>${result.text}</q></p>
       <dl class="assessment-scores">
         ${Object.entries(SCORES).map(
           ([name, title]) =>

@@ -19,7 +19,7 @@ const DRAW_MS = 30; // Hundreds of events may arrive per second.
 const RENEWED = "Your session expired. You are logged in again.";
 const NOT_STORED =
   "This browser does not let the page store data. Everything works, but after a reload you are a new user. " +
-  "To be recognised, allow this site to store data.";
+  "To be recognized, allow this site to store data.";
 
 const app = new URLSearchParams(location.search).get("app") ?? undefined;
 const storage = new Store(() => localStorage);

@@ -10,7 +10,7 @@ const SHOWN_ENTRIES = 3; // maximum number of list entries shown per event
 const STAGES = {
   admission: "admitted",
   input: "input complete",
-  stt: "speech recognised",
+  stt: "speech recognized",
   first_token: "first token",
   first_text: "first text",
   first_sentence: "first sentence",
