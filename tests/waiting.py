@@ -1,4 +1,4 @@
-"""Waiting for something that can only be polled: a row, a metric, a line of another process."""
+"""Waiting for something that can only be polled, and for the work that the event loop has at the moment."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,3 +21,13 @@ async def until(
                     await asyncio.sleep(every_s)
     except TimeoutError:
         raise AssertionError(f"still {value!r} after {within_s:g} s") from None
+
+
+async def passes(count: int = 20) -> None:
+    """Wait for `count` passes of the event loop. Each runs all ready callbacks and reads all ready sockets.
+
+    Unlike a sleep, this does not depend on the load of the machine. It can show that something does not happen, if
+    that would need neither a timer nor another process.
+    """
+    for _ in range(count):
+        await asyncio.sleep(0)

@@ -8,6 +8,7 @@ from typing import Any
 
 from streams.tasks import background
 from streams.wire.errors import ServiceError
+from tests.waiting import passes
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.protocols import AudioBytes, TextDelta
 from vendors.sandbox.bill import Entry
@@ -93,8 +94,8 @@ async def check_refusal(
 
 
 async def leave_waiting(call: Coroutine[Any, Any, Any], sandbox: Running) -> None:
-    """Begin a call that the sandbox does not finish, and cancel it a moment after the sandbox has received it."""
+    """Begin a call that the sandbox does not finish, and cancel it once all that the sandbox has sent is read."""
     async with background(call) as waiting:
         await sandbox.bill.wait(lambda _: True)
-        await asyncio.wait([waiting], timeout=0.1)
+        await passes(200)
         assert not waiting.done()

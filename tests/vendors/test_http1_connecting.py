@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from streams.tasks import background
 from tests.garbage import collected_by_hand, garbage
 from tests.vendors.http1_peers import WHOLE, ask, gone, played, request, requested
+from tests.waiting import passes
 from vendors.http1.client import open_http1
 from vendors.http1.connection import Connection
 from vendors.http1.dns_cache import DnsCache
@@ -61,7 +62,8 @@ async def test_concurrent_lookups_of_a_name_share_one_query():
     async with played(answering) as url, open_http1(names, idle_s=60) as http1:
         port = url.rstrip("/").rpartition(":")[2]
         asking = asyncio.gather(*(ask(http1, f"http://vendor.test:{port}/") for _ in range(5)))
-        await asyncio.wait([asking], timeout=0.02)
+        await passes()  # All of them wait for the name now.
+        assert names.asked == ["vendor.test"]
         names.answering.set()
         assert await asking == [b"ok"] * 5
 
@@ -72,7 +74,8 @@ async def test_unknown_names_fail_all_callers_and_are_queried_again():
     names = Names()
     lookup = DnsCache(names)
     waiting = asyncio.gather(*(lookup.addresses("other.test", 80) for _ in range(3)), return_exceptions=True)
-    await asyncio.wait([waiting], timeout=0.02)
+    await passes()
+    assert names.asked == ["other.test"]
     names.answering.set()
 
     assert [str(fault) for fault in await waiting] == ["no such name"] * 3
@@ -93,12 +96,14 @@ async def test_a_cancelled_lookup_does_not_affect_other_callers():
     names = Names("127.0.0.1")
     lookup = DnsCache(names)
     async with background(lookup.addresses("vendor.test", 80)) as first:
-        await asyncio.wait([first], timeout=0.02)
+        await passes()
         async with background(lookup.addresses("vendor.test", 80)) as second:
-            await asyncio.wait([second], timeout=0.02)
+            await passes()
+            assert names.asked == ["vendor.test"]
             first.cancel()
             names.answering.set()
             assert [address[4] for address in await second] == [("127.0.0.1", 80)]
+    assert names.asked == ["vendor.test"] * 2
 
 
 async def test_the_addresses_of_a_name_are_tried_in_turn():
@@ -230,12 +235,6 @@ async def test_unknown_authority_is_not_trusted(tls_context: ssl.SSLContext):
     async with played(answering, tls=tls_context) as url, open_http1(names, idle_s=60) as http1:
         with pytest.raises(ssl.SSLCertVerificationError):
             await ask(http1, url.replace("127.0.0.1", "vendor.test"))
-
-
-async def passes(count: int) -> None:
-    """Wait for `count` passes of the event loop."""
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("steps", range(1, 15))
