@@ -153,10 +153,10 @@ async def test_tls_to_a_plain_http_server_is_reported(client: ClientName):
 
 async def test_hanging_tls_handshakes_time_out(client: ClientName):
     async with opened(client) as http, played(silent) as url:
-        fault = await failing(http, url.replace("http:", "https:"), connect_s=0.25)
+        fault = await failing(http, url.replace("http:", "https:"), connect_s=0.5)
 
     missing = "no TLS handshake" if client == "http1" else "no connection"
-    assert (type(fault), cause(fault)) == (TimedOut, f"{missing} within 0.25 s")
+    assert (type(fault), cause(fault)) == (TimedOut, f"{missing} within 0.5 s")
 
 
 async def test_a_silent_name_server_times_out():

@@ -148,7 +148,7 @@ async def test_without_a_hedging_budget_the_late_strategy_is_awaited() -> None:
 
     async def then_speak() -> None:
         await late.begun.wait()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # The hedge, whose timer is shorter, would begin first.
         late.go.set()
 
     async with background(then_speak()):
@@ -203,7 +203,7 @@ async def test_no_hedge_is_started_while_the_input_arrives() -> None:
 
     async with background(ask()) as asking:
         await late.begun.wait()
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.03)  # The hedge, whose timer is shorter, would begin first.
         assert not second.begun.is_set()
         input_complete.set()
         assert await asking == "second"

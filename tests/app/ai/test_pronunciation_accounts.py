@@ -147,7 +147,7 @@ async def test_client_that_still_uploads_receives_the_error_of_all_accounts(
 async def test_timeout_of_the_result_starts_at_the_end_of_the_audio_and_grows_with_its_length(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    await assessment_accounts(server, sandbox, key_of(delay_ms=600), waits={"first_output_s": 0.2})
+    await assessment_accounts(server, sandbox, key_of(delay_ms=1_000), waits={"first_output_s": 0.2})
     assert (await refused(talk, params() + coded(tone(0.3))))[0] == 502
 
     async def reading() -> AsyncIterator[bytes]:

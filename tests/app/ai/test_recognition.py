@@ -72,14 +72,14 @@ async def test_vendor_receives_audio_while_the_user_still_speaks(
 async def test_timeout_of_the_first_output_starts_at_the_end_of_the_input(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    waits = {"connect_s": 2, "first_output_s": 0.3, "between_s": 2}
+    waits = {"connect_s": 2, "first_output_s": 0.6, "between_s": 2}
     await ears(server, sandbox, "one", key=key_of(text="Good morning"), waits=waits)
 
     async def speaking() -> AsyncIterator[bytes]:
         yield talk.params("one", type="audio")
         for at in range(0, 32_000, 4_800):
             yield coded(SPOKEN[at : at + 4_800])
-            await asyncio.sleep(0.1)  # Speaking takes longer than the vendor may take.
+            await asyncio.sleep(0.15)  # Speaking takes longer than the vendor may take.
 
     async with talk.post("/bp/ai/conversation", data=speaking()) as response:
         seen = await all_events(response)

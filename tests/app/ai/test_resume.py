@@ -179,7 +179,7 @@ async def test_only_its_owner_reads_or_cancels_a_stream(
 async def test_streams_without_a_reader_are_cancelled_unless_they_are_resumed(
     talk: Talk, strategy, server: Server, other: Server, vendor: Vendor, *, elsewhere: bool
 ) -> None:
-    await limits(server, resume_grace_s=0.3)
+    await limits(server, resume_grace_s=0.6)
     await strategy("one", "slow:Half of it")
     response = await talk.say("hi", "one")
     talk.remember(response)
@@ -187,7 +187,7 @@ async def test_streams_without_a_reader_are_cancelled_unless_they_are_resumed(
     reader = at(other, talk) if elsewhere else talk
     stream_id = response.headers["X-Service-Stream-Id"]
     again = await resume(reader, stream_id, 4)
-    await asyncio.sleep(0.5)  # Longer than `resume_grace_s`.
+    await asyncio.sleep(0.8)  # Longer than `resume_grace_s`.
     assert server.services.supervisor.live()
     again.close()
     await asyncio.wait_for(server.services.supervisor.idle(), 25)

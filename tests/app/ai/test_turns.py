@@ -230,7 +230,7 @@ async def test_waiting_for_the_client_does_not_count_as_overhead(talk: Talk, str
 
     async def slowly():
         yield b" "
-        await asyncio.sleep(0.6)  # The server may see the request slightly after it was sent.
+        await asyncio.sleep(1)  # The server may see the request slightly after it was sent.
         yield talk.params("one") + b"Hello"
 
     async with talk.post("/bp/ai/conversation", data=slowly()) as response:
