@@ -4,10 +4,11 @@ import asyncio
 from typing import Any
 
 from actors.context import StreamContext
-from actors.mailbox import Cancel, Drain
+from actors.mailbox import Cancel, Drain, Expire
 from streams.tasks import background
 from streams.wire.errors import ValkeyError
 from tests.actors.single_actor import FakeDetachedLog, actor_of, names, play
+from tests.waiting import passes
 
 
 async def test_a_stop_while_the_slot_is_released_has_no_effect() -> None:
@@ -17,12 +18,12 @@ async def test_a_stop_while_the_slot_is_released_has_no_effect() -> None:
         releasing.set()
         await go_on.wait()
 
-    actor = actor_of(play, release, stream_s=0.01)
+    actor = actor_of(play, release)
     async with asyncio.timeout(5), background(actor.run()) as running:
         await releasing.wait()
-        actor.send(Drain())
-        actor.send(Cancel(aborted=True))
-        await asyncio.sleep(0.03)
+        for message in (Drain(), Cancel(aborted=True), Expire(deadline=True)):
+            actor.send(message)
+        await passes()  # The actor receives them.
         go_on.set()
         await running
     assert await names(actor) == ["start", "end"]

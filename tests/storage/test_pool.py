@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import asyncpg
 import pytest
@@ -11,8 +11,13 @@ from storage.postgres import Database, open_database
 from streams.wire.errors import StoreError, StoreUnavailable
 from tests.connections import left_on
 from tests.servers import Stores
+from tests.waiting import passes, until
 
 MAX_CONNECTIONS = 3
+QUERYING = """
+    select count(*) from pg_stat_activity
+    where datname = current_database() and state = 'active' and query = 'select pg_sleep(10)'
+"""
 
 
 @pytest.fixture
@@ -21,11 +26,40 @@ async def database(stores: Stores) -> AsyncIterator[Database]:
         yield opened
 
 
-async def backend(database: Database, *, holding_s: float = 0) -> int:
+@pytest.fixture
+async def observer(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
+    """A connection outside of the pool."""
+    conn = await asyncpg.connect(stores.database_url)
+    try:
+        yield conn
+    finally:
+        await conn.close()
+
+
+async def backend(database: Database) -> int:
     async with database.connection() as conn:
         pid: int = await conn.fetchval("select pg_backend_pid()")
-        await asyncio.sleep(holding_s)
         return pid
+
+
+@asynccontextmanager
+async def all_in_use(database: Database) -> AsyncIterator[asyncio.Event]:
+    """Hold all connections until the yielded event is set, or until the block ends."""
+    held, release = asyncio.Barrier(MAX_CONNECTIONS + 1), asyncio.Event()
+
+    async def hold() -> None:
+        async with database.connection():
+            await held.wait()
+            await release.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(MAX_CONNECTIONS):
+            tasks.create_task(hold())
+        await held.wait()
+        try:
+            yield release
+        finally:
+            release.set()
 
 
 async def all_can_be_used(database: Database) -> bool:
@@ -55,7 +89,7 @@ async def test_pool_size_is_bounded_and_each_connection_has_one_user_at_a_time(d
             pid = await conn.fetchval("select pg_backend_pid()")
             assert pid not in using
             using.add(pid)
-            await asyncio.sleep(0.001)
+            await passes()  # Any other user of this connection would come now.
             using.discard(pid)
             seen.add(pid)
 
@@ -64,13 +98,18 @@ async def test_pool_size_is_bounded_and_each_connection_has_one_user_at_a_time(d
 
 
 async def test_a_caller_that_waits_too_long_gets_database_unavailable(database: Database) -> None:
-    holding = [backend(database, holding_s=2) for _ in range(MAX_CONNECTIONS)]
-    *_, refused = await asyncio.gather(*holding, backend(database), return_exceptions=True)
-    assert isinstance(refused, StoreUnavailable)
+    async with all_in_use(database):
+        with pytest.raises(StoreUnavailable):
+            await backend(database)
     assert await all_can_be_used(database)
 
 
-async def test_a_caller_that_is_cancelled_while_waiting_or_querying_loses_no_connection(database: Database) -> None:
+async def test_a_caller_that_is_cancelled_while_waiting_or_querying_loses_no_connection(
+    database: Database, observer: asyncpg.Connection
+) -> None:
+    async def all_query() -> bool:
+        return await observer.fetchval(QUERYING) == MAX_CONNECTIONS
+
     async def asks() -> None:
         async with database.connection() as conn:
             await conn.fetchval("select pg_sleep(10)")
@@ -78,39 +117,26 @@ async def test_a_caller_that_is_cancelled_while_waiting_or_querying_loses_no_con
     for _ in range(3):
         async with asyncio.TaskGroup() as tasks:
             asking = [tasks.create_task(asks()) for _ in range(2 * MAX_CONNECTIONS)]
-            await asyncio.sleep(0.05)
+            await until(all_query)  # The other callers wait for a connection.
             for task in asking:
                 task.cancel()
     assert await all_can_be_used(database)
 
 
 async def test_connection_for_a_cancelled_caller_is_passed_to_the_next(database: Database) -> None:
-    held = asyncio.Event()
-
-    async def hold() -> None:
-        async with database.connection():
-            await held.wait()
-
-    async with asyncio.TaskGroup() as tasks:
-        for _ in range(MAX_CONNECTIONS):
-            tasks.create_task(hold())
-        await asyncio.sleep(0.02)
+    async with asyncio.TaskGroup() as tasks, all_in_use(database) as release:
         first, second = (tasks.create_task(backend(database)) for _ in range(2))
         await asyncio.sleep(0)
-        held.set()
+        release.set()
         await asyncio.sleep(0)
         first.cancel()
     assert await second
     assert await all_can_be_used(database)
 
 
-async def test_terminated_connections_are_replaced(database: Database, stores: Stores) -> None:
+async def test_terminated_connections_are_replaced(database: Database, observer: asyncpg.Connection) -> None:
     ended = await backend(database)
-    killer = await asyncpg.connect(stores.database_url)
-    try:
-        assert await killer.fetchval("select pg_terminate_backend($1)", ended)
-    finally:
-        await killer.close()
+    assert await observer.fetchval("select pg_terminate_backend($1)", ended)
     pids = set()
     for _ in range(3):
         with suppress(StoreError):  # The first use finds that the connection is closed.

@@ -15,17 +15,32 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 FREE_WITHIN_S = 2
-RETRIED_S = 0.6
-"""Several times the time for which a turn waits for a row."""
+RETRIES = 8
 
-WAITS = """
-    select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+WAITING = """
+    select pid, query_start from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'
 """
 
 
-async def until_a_session_waits(database: Database) -> None:
+async def until_sessions_wait(database: Database, count: int = 1) -> None:
+    async def wait() -> bool:
+        return len(await conn.fetch(WAITING)) >= count
+
     async with database.connection() as conn:
-        await until(lambda: conn.fetchval(WAITS))
+        await until(wait)
+
+
+async def until_retried(database: Database) -> None:
+    """Wait until sessions have begun `RETRIES` times to wait for a lock."""
+    waits: set[tuple[object, ...]] = set()
+
+    async def enough() -> bool:
+        waits.update(map(tuple, await conn.fetch(WAITING)))
+        return len(waits) >= RETRIES
+
+    async with database.connection() as conn:
+        await until(enough)
 
 
 async def test_two_locked_conversations_do_not_delay_others(talk: Talk, strategy, server: Server) -> None:
@@ -43,11 +58,10 @@ async def test_two_locked_conversations_do_not_delay_others(talk: Talk, strategy
             await holding.execute("select from conversations where conversation_id = any($1) for update", ids)
             for one in held:
                 waiting.append(group.create_task(one.turn("second", "one")))
-                await until_a_session_waits(database)
-                await asyncio.sleep(0.05)  # The next one is in another batch.
+                await until_sessions_wait(database, len(waiting))  # The next one is in another batch.
             async with asyncio.timeout(FREE_WITHIN_S):
                 ends = await asyncio.gather(*[one.turn("second", "one") for one in [*free, newcomer]])
-            await asyncio.sleep(RETRIED_S)  # The two locked ones do not end meanwhile.
+            await until_retried(database)
             assert not any(task.done() for task in waiting)
         assert [(seen[-1].name, seen[-1].content.get("record_id")) for seen in ends] == [
             ("end", 2),
@@ -88,9 +102,9 @@ async def test_speech_that_is_stopped_while_its_attempts_are_stored_ends_normall
                 seen.append(event)
                 if event.name == "audio":
                     break
-            await until_a_session_waits(database)
+            await until_sessions_wait(database)
             stopping = group.create_task(stop(server, talk, response.headers["X-Service-Stream-Id"]))
-            await asyncio.wait([stopping], timeout=0.3)
+            await server.login()  # The server has received the stop before.
             assert not stopping.done()
         async with asyncio.timeout(5):
             seen += [event async for event in coming]
