@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from app.settings import Settings
 from streams.wire.codec import loads
 from tests.servers import Server
-from tests.waiting import until
+from tests.waiting import passes, until
 
 ASK = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 HEAD_S = 10
@@ -130,7 +130,7 @@ async def test_an_incomplete_head_after_a_request_times_out_after_ten_seconds_to
             kept[2 * at].send(raw)
             for one, rest in ((halves[2 * at + 1], ASK[:-2]), (kept[2 * at + 1], b"")):
                 one.send(raw[:-3])
-                await asyncio.sleep(0.1)
+                await passes()  # The server reads this part.
                 one.send(raw[-3:] + rest)
         for one in halves + kept:
             assert (await one.answer())[0] == 200

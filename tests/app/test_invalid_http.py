@@ -15,6 +15,7 @@ from structlog.typing import EventDict
 
 from streams.wire.codec import loads
 from tests.servers import ADMIN_TOKEN, Server
+from tests.waiting import passes
 
 NOT_HTTP = {
     "error": {"error_type": "invalid_parameter", "message": "invalid_parameter: the request is not valid HTTP"}
@@ -88,7 +89,7 @@ async def test_a_body_with_a_malformed_later_chunk_is_refused_immediately(server
     head = b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n"
     async with connection(server) as (reader, writer):
         writer.write(head)
-        await asyncio.sleep(0.1)  # Sends a separate packet.
+        await passes()  # The server reads this packet.
         with capture_logs() as lines:
             writer.write(b"zz\r\n")
             async with asyncio.timeout(3):

@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 
 from tests.garbage import collected_by_hand
 from tests.servers import Server
-from tests.waiting import until
+from tests.waiting import passes, until
 
 REQUESTS = 200
 BROKEN = 50
@@ -100,7 +100,7 @@ async def test_a_client_that_leaves_leaves_no_reference_cycle(server: Server, ra
                 assert await loop.sock_recv(client, 12) == b"HTTP/1.1 200"
             else:
                 await until(lambda: open_connections() > opened, within_s=20)
-                await asyncio.sleep(0.05)
+                await passes()  # The server reads the request.
         await until(lambda: open_connections() == opened, within_s=20)
 
     async with asyncio.timeout(60):

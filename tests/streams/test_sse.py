@@ -9,6 +9,7 @@ import pytest
 from streams.events import UserInput, encode
 from streams.log import Following, Push, Ready
 from tests.streams.sse_source import Source, connected, outcome, running
+from tests.waiting import passes
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -160,7 +161,7 @@ class Faulty:
     async def _follow(self) -> AsyncGenerator[Ready]:
         if self.frames:
             yield Ready(1, self.frames, final=False)
-        await asyncio.sleep(0.03)
+        await passes()
         raise RuntimeError("it broke")
 
 

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from app.http.server import runner_of
 from streams.log import Following, Gone, Push, Ready
 from streams.sse import EventStream
+from tests.waiting import passes
 
 FRAMES = b"id: 1\n\n"
 CHUNK = b"7\r\nid: 1\n\n\r\n"
@@ -29,7 +30,7 @@ class Faulty:
     async def _follow(self) -> AsyncGenerator[Ready]:
         if self.speaks:
             yield Ready(1, FRAMES, final=False)
-        await asyncio.sleep(0.03)
+        await passes()
         raise self.error
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
