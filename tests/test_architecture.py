@@ -81,6 +81,13 @@ SESSION_STATE = re.compile(
 """SQL whose effect outlasts its transaction on a connection that is passed to the next caller without a reset."""
 OWN_CONNECTION = {"storage/migrate.py"}
 
+TIMED_WAITS = {
+    "tests/conftest.py": "the longest time that the tasks of a test may take to end",
+    "tests/deploy/test_remote_readers.py": "within this time, a process ends whose drain does not wait",
+    "tests/deploy/test_replacement.py": "the longest time that a replacement may take",
+}
+"""Tests that use `asyncio.wait` with a timeout, and why."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -160,6 +167,27 @@ def test_tests_import_nothing_from_test_modules():
     tests = [path for path in OTHER_FILES if path.is_relative_to(ROOT / "tests")]
 
     assert [name(path) for path in tests if imported.search(path.read_text())] == []
+
+
+def waits_for_a_time(path: Path) -> bool:
+    """Return whether a file uses `asyncio.wait` with a timeout, which looks like a wait for an event."""
+    if (
+        "asyncio.wait(" not in path.read_text()
+    ):  # Most tests need not be parsed, which takes seconds for all of them.
+        return False
+    return any(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "asyncio.wait"
+        and any(keyword.arg == "timeout" for keyword in node.keywords)
+        for node in nodes(path)
+    )
+
+
+def test_tests_wait_for_events_and_not_for_a_time():
+    """What a test expects within a fixed time fails on a busy machine, or is not tested there."""
+    tests = [path for path in OTHER_FILES if path.is_relative_to(ROOT / "tests")]
+
+    assert {name(path) for path in tests if waits_for_a_time(path)} == TIMED_WAITS.keys()
 
 
 def test_only_the_wire_package_encodes_json():
