@@ -15,7 +15,6 @@ from tests.app.accounts.mailbox import (
     session_of,
 )
 from tests.app.accounts.people import bind, new_user, player
-from tests.timing import check_alike
 
 
 async def email_of(box, session) -> dict | None:
@@ -166,42 +165,6 @@ async def test_of_twenty_resets_with_one_code_exactly_one_wins(box: Mailbox):
     assert [status for status, _ in logins] == [200, 400]
     assert refusal(await box.me(session)) == (400, "account.invalid_session")
     assert "new password" in (await box.mail(address, nth=3))["text"]
-
-
-async def test_a_forgotten_password_of_an_unknown_address_looks_like_that_of_a_known_one(box: Mailbox):
-    known, _ = await verified_user(box)
-    answers = set()
-
-    async def forget(email: str) -> None:
-        body = {"email": email or new_address(), "platform": "ios"}
-        async with box.server.http.post(f"{box.server.url}/bp/user/email/forgot_password", json=body) as response:
-            raw = await response.read()
-        headers = {name for name in response.headers if name not in {"Date", "X-Request-Id"}}
-        answers.add((response.status, raw, frozenset(headers)))
-
-    await check_alike((known, ""), forget, leak_s=0.001)
-    assert len(answers) == 1
-
-
-async def test_a_login_with_an_unknown_address_looks_like_one_with_a_wrong_password(box: Mailbox):
-    known, _ = await verified_user(box)
-    answers = set()
-
-    async def guess(email: str) -> None:
-        body = {"email_password": {"email": email or new_address(), "password": NEW_PASSWORD}}
-        async with box.server.http.post(f"{box.server.url}/bp/user/login", json=body) as response:
-            raw = await response.read()
-        headers = {name for name in response.headers if name not in {"Date", "X-Request-Id"}}
-        answers.add((response.status, raw, frozenset(headers)))
-
-    await box.configure(
-        "limits", login_network={"count": 1_000, "per_s": 1}, login_account={"count": 1_000, "per_s": 1}
-    )
-    try:
-        await check_alike((known, ""), guess, leak_s=0.004)
-    finally:
-        await box.configure("limits")
-    assert len(answers) == 1
 
 
 async def test_links_are_built_from_the_configured_url_only(box: Mailbox):
