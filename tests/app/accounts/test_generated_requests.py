@@ -15,25 +15,19 @@ from tests.app.reference import template
 pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 
 
-def operations(*, all_paths: bool) -> list[tuple[str, str]]:
-    """The methods and the paths of the account endpoints; by default, only the first path of each."""
-    return sorted(
-        {
-            (row.method, template(path))
-            for row in ACCOUNT_ROUTES
-            for path in (row.paths if all_paths else row.paths[:1])
-        }
-    )
+def operations() -> list[tuple[str, str]]:
+    """The methods and the paths of the account endpoints, with those for an app's server."""
+    return sorted({(row.method, template(path)) for row in ACCOUNT_ROUTES for path in row.paths})
 
 
-async def check(box: Mailbox, *, examples: int, all_paths: bool = False) -> None:
+async def check(box: Mailbox, *, examples: int) -> None:
     """Send `examples` valid requests, and as many invalid ones, to each operation."""
     import schemathesis  # noqa: PLC0415 - slow to import, for each worker of the tests
 
     server = box.server
     _, document = await ask(server, "GET", "/openapi.json")
     schema = schemathesis.openapi.from_dict(document)
-    for method, path in operations(all_paths=all_paths):
+    for method, path in operations():
         uid, session_token = await server.login()
         headers = {"X-Service-App-Id": "default", "X-Service-Api-Version": "1"}
         headers |= token() if path.startswith("/bp/server/") else {}
@@ -86,4 +80,4 @@ async def test_generated_requests_get_documented_responses(testbed: Mailbox):
 
 @pytest.mark.soak
 async def test_many_generated_requests_get_documented_responses(testbed: Mailbox):
-    await check(testbed, examples=300, all_paths=True)
+    await check(testbed, examples=300)
