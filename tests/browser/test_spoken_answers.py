@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections import defaultdict
+from statistics import median
 
 import pytest
 from playwright.async_api import expect
@@ -20,9 +21,12 @@ Then a bell rang, and by noon every boat was back."""
 LONG_STORY = "\n\n".join([STORY] * 4)
 VOICE = {"account": "local-audio", "model": "espeak", "voice": "en-us", "need_viseme": True}
 MAX_GAP_MS = 50
+SAMPLES = 15
+"""The median of this many samples does not depend on a busy machine, which delays single ones."""
 SILENCE_MS = 150
 HEARD_MS = 1_500
-IMMEDIATELY_MS = 50
+MAX_FRAMES = 3
+"""Within this many frames of the page, it reacts immediately."""
 
 _CLOCK = """async () => {
     const { player } = window.parley;
@@ -37,10 +41,10 @@ _REACHED = """async (ms) => {
     while (window.parley.player.playedMs < ms) await new Promise(requestAnimationFrame);
 }"""
 _SILENT_AFTER = """async (button) => {
-    const from = performance.now();
+    let frames = 0;
     button.click();
-    while (window.parley.player.playing) await new Promise(requestAnimationFrame);
-    return performance.now() - from;
+    for (; window.parley.player.playing; frames += 1) await new Promise(requestAnimationFrame);
+    return frames;
 }"""
 _MOVED = """async (frames) => {
     const before = window.parley.player.playedMs;
@@ -127,9 +131,10 @@ async def test_an_answer_is_played_without_gaps_with_a_moving_mouth(
     assert played == sorted(played)
     length = await length_ms(talk)
     assert length > 3_000
-    assert played[-1] == pytest.approx(length, abs=200)
+    assert played[-1] == pytest.approx(length, abs=300)
     lag = [now - ms for now, ms in clock if ms]
-    assert max(lag) - min(lag) < MAX_GAP_MS
+    begin, end = lag[:SAMPLES], lag[-SAMPLES:]  # A gap delays all that is played after it.
+    assert median(end) - median(begin) < MAX_GAP_MS
     assert await talk.page.evaluate("() => window.parley.player.gaps") == []
     await expect(talk.status).to_contain_text("Ready")
     await talk.check_digest()
@@ -148,7 +153,7 @@ async def test_the_audio_continues_after_a_disconnect(
     controlled_vendor.finish()
     assert await talk.answered() == [first, second]
     clock = await talk.page.evaluate(_CLOCK)
-    assert clock[-1][1] == pytest.approx(await length_ms(talk), abs=200)
+    assert clock[-1][1] == pytest.approx(await length_ms(talk), abs=300)
     assert await talk.page.evaluate("() => window.parley.player.gaps") == []
     await talk.check_digest()
 
@@ -157,7 +162,7 @@ async def test_an_interrupted_answer_is_cut_to_the_heard_words(talk: TalkPage, f
     await talk.open(await fixed_strategy(LONG_STORY, speech="local"))
     await talk.say("Tell me a story")
     await wait_for_playback(talk)
-    assert await talk.button("Interrupt").evaluate(_SILENT_AFTER) < IMMEDIATELY_MS
+    assert await talk.button("Interrupt").evaluate(_SILENT_AFTER) <= MAX_FRAMES
     left = await talk.answered("interrupted")
     assert await talk.page.evaluate(_MOVED, 20) == 0
     assert "\n\n".join(left) != LONG_STORY
