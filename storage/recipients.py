@@ -10,7 +10,7 @@ _PURPOSE = "recipients of jobs"
 
 
 def recipient_of(to: str, app_id: str, *, keyring: Keyring) -> str:
-    """Return the hash of a normalised address, or of a phone number in E.164."""
+    """Return the hash of a normalized address, or of a phone number in E.164."""
     return _hash(keyring.derive(_PURPOSE), app_id, to)
 
 
