@@ -11,14 +11,19 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ID = re.compile(r"[0-9a-f]{32}")
-_VERSION = 0x7 << 76 | 0x2 << 62
-_RANDOM = (1 << 80) - 1 & ~(0xF << 76 | 0x3 << 62)
+_VERSION = 0x7 << 76
+_VARIANT = 0x2 << 62
 
 
 def new_id() -> str:
-    """Return a UUIDv7 as 32 hexadecimal digits. It sorts by its creation time in milliseconds (RFC 9562 §5.7)."""
-    random = int.from_bytes(os.urandom(10)) & _RANDOM
-    return f"{time.time_ns() // 1_000_000 << 80 | _VERSION | random:032x}"
+    """Return a UUIDv7 as 32 hexadecimal digits. It sorts by its creation time in 244 ns (RFC 9562 §6.2, method 3).
+
+    It has 62 random bits.
+    """
+    milliseconds, rest_ns = divmod(time.time_ns(), 1_000_000)
+    fraction = (rest_ns << 12) // 1_000_000
+    random = int.from_bytes(os.urandom(8)) >> 2
+    return f"{milliseconds << 80 | _VERSION | fraction << 64 | _VARIANT | random:032x}"
 
 
 def is_id(text: str) -> bool:

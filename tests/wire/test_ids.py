@@ -31,22 +31,19 @@ def test_ids_contain_their_creation_time_in_milliseconds():
     assert before <= made.int >> 80 <= after
 
 
-def test_ids_sort_by_time():
-    first = new_id()
-    begun = time.time_ns() // 1_000_000
-    while time.time_ns() // 1_000_000 == begun:
-        pass
+def test_ids_sort_by_time_also_within_a_millisecond():
+    made = [new_id() for _ in range(1000)]
 
-    assert first < new_id()
+    assert made == sorted(made)
 
 
-def test_all_bits_except_the_fixed_ones_are_random():
+def test_the_last_62_bits_are_random():
     made = [UUID(new_id()).int for _ in range(400)]
     ones, zeros = 0, 0
     for value in made:
         ones |= value
         zeros |= ~value
-    random_bits = (1 << 80) - 1 & ~(0xF << 76) & ~(0x3 << 62)
+    random_bits = (1 << 62) - 1
 
     assert ones & zeros & random_bits == random_bits
 
