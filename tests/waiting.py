@@ -7,7 +7,7 @@ from typing import Any
 
 
 async def until(
-    condition: Callable[[], Any | Awaitable[Any]], *, within_s: float = 20, every_s: float = 0.01
+    condition: Callable[[], Any | Awaitable[Any]], *, within_s: float = 60, every_s: float = 0.01
 ) -> None:
     """Wait until `condition` returns a true value. Raises `AssertionError` with the last value after `within_s`."""
     value: Any = None
