@@ -85,7 +85,7 @@ def plot_soak(path: Path, samples: Sequence[Sample], disturbances: Sequence[Dist
     Coloured spans show when processes were replaced and stores were unavailable.
     """
     colours = {"server": "tab:gray", "PostgreSQL": "tab:blue", "Valkey": "tab:red"}
-    with _picture(path, "Soak: memory (PSS) and streams") as axes:
+    with _picture(path, "Soak: anonymous memory and streams") as axes:
         at = [sample.at_s / 60 for sample in samples]
         axes.plot(at, [sample.children_bytes / 2**20 for sample in samples], label="newest processes")
         axes.plot(at, [sample.draining_bytes / 2**20 for sample in samples], label="draining processes", alpha=0.5)

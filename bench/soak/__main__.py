@@ -16,7 +16,7 @@ The run passes if:
 - no turn is left running, queued or locked, and the servers log no error;
 - memory does not grow.
 
-Memory is the sum of the PSS of the newest processes, as many as are configured. It is the median of each ten
+Memory is the anonymous memory of the newest processes, as many as are configured. It is the median of each ten
 minutes (a sixth of the time), in which every disturbance happens once, and processes of all ages are measured.
 After the first ten minutes, no median may be over 5% above that of the second. The same holds for the parent
 process and for the long-lived process. Only the long-lived process shows a slow leak, because the other processes

@@ -32,7 +32,7 @@ _MEDIANS = (
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample. Bytes are proportional set sizes (PSS) unless the name says otherwise; -1 means unknown."""
+    """One sample. Bytes of processes are anonymous memory unless the name says otherwise; -1 means unknown."""
 
     at_s: float
     children: int
@@ -76,7 +76,7 @@ class Sampler:
         return Sample(
             at_s=round(at_s, 1),
             children=len(newest) + len(older),
-            children_bytes=sum(pss for pss, _ in sizes),
+            children_bytes=sum(anonymous for anonymous, _ in sizes),
             children_rss_bytes=sum(rss for _, rss in sizes),
             draining_bytes=sum(memory(pid)[0] for pid in older),
             parent_bytes=memory(self.testbed.parent.pid)[0],
@@ -116,13 +116,16 @@ class Sampler:
 
 
 def memory(pid: int) -> tuple[int, int]:
-    """Return the proportional and the resident set size of a process in bytes; 0 if it has ended."""
+    """Return the anonymous memory and the resident set size of a process in bytes; 0 if it has ended.
+
+    Anonymous memory leaves out mapped files, whose share (PSS) depends on which other processes run Python.
+    """
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return 0, 0
     sizes = {line.split(":")[0]: int(line.split()[1]) * _KIB for line in lines if line.endswith(" kB")}
-    return sizes.get("Pss", 0), sizes.get("Rss", 0)
+    return sizes.get("Pss_Anon", 0), sizes.get("Rss", 0)
 
 
 def _count(pid: int, folder: str) -> int:
