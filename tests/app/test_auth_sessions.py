@@ -179,6 +179,15 @@ async def test_hot_queries_use_their_indexes(services):
             assert index in plan, plan
 
 
+async def test_an_identity_is_found_by_its_key_before_its_table_has_statistics(services):
+    async with services.database.transaction() as conn:
+        await conn.execute("set local enable_seqscan = off")
+        await conn.execute("create temporary table new (like identities including indexes) on commit drop")
+        query = "select uid from new where app_id = 'a' and platform = 'b' and social_id = 'c'"
+        plan = "\n".join(line[0] for line in await conn.fetch(f"explain {query}"))
+        assert "new_pkey" in plan, plan
+
+
 async def test_many_readers_at_once_see_one_session(services, digest):
     found = await asyncio.gather(*(seen(services, digest, START) for _ in range(30)))
     assert {session.digest for session in found if session} == {"d1"}
