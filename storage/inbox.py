@@ -98,8 +98,9 @@ async def receive(conn: Connection, new: NewWebhook, *, now: datetime) -> bool:
 
 
 async def _enqueue(conn: Connection, app_id: str, *, webhook_id: str) -> None:
-    job_id = await enqueue(conn, WorkWebhook(app_id=app_id, webhook_id=webhook_id))
-    await conn.execute("update webhooks set job_id = $2 where webhook_id = $1", webhook_id, job_id)
+    job = WorkWebhook(app_id=app_id, webhook_id=webhook_id)
+    if (job_id := await enqueue(conn, job, key=f"webhook:{webhook_id}")) is not None:
+        await conn.execute("update webhooks set job_id = $2 where webhook_id = $1", webhook_id, job_id)
 
 
 _STATE = "webhook_id, app_id, source, config, event_id, delivery_id, received_at, status, error, worked_at"
@@ -146,8 +147,9 @@ _LOCK = "select app_id, source, status, job_id from webhooks where webhook_id = 
 async def replay(conn: Connection, webhook_id: str, *, origin: Origin) -> bool:
     """Make another attempt at a webhook due now, whatever its status. Return `False` if it is not stored.
 
-    It is one of the webhook's job if that waits or is held, and otherwise one of a new job. `conn` must be in a
-    transaction. The error is not recorded, because it may hold personal data.
+    It is one of the webhook's job if that waits or is held, and otherwise one of a new job, for which a failing
+    attempt of the old one is dropped. `conn` must be in a transaction. The error is not recorded, because it may
+    hold personal data.
     """
     row = await conn.fetchrow(_LOCK, webhook_id)
     if row is None:

@@ -231,7 +231,8 @@ async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None
 
 _LOCK_HELD = f"select task_name, attempts from procrastinate_jobs where id = $1 and {_IS_HELD} for update"  # noqa: S608 - constants
 _RUN_NOW = f"""
-update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null, queueing_lock = null
+update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null,
+    queueing_lock = case when status = 'todo' then queueing_lock end
 where id = $1 and (status = 'todo' or {_IS_HELD}) returning true
 """  # noqa: S608 - constants
 
@@ -239,7 +240,7 @@ where id = $1 and (status = 'todo' or {_IS_HELD}) returning true
 async def run_now(conn: Connection, job_id: int) -> bool:
     """Make a job that waits or is held due now, with all its attempts. Return `False` if there is no such job.
 
-    The job loses its key, because another one with the key may wait.
+    A held job loses its key, because another one with the key may wait.
     """
     return await conn.fetchval(_RUN_NOW, job_id) is not None
 

@@ -216,6 +216,20 @@ async def test_replay_of_a_webhook_that_waits_for_its_retry_makes_that_job_due_n
         await until(lambda: no_job_left(services))
 
 
+async def test_replays_during_an_attempt_leave_one_job_that_waits(small: Server, services: Services) -> None:
+    await deliver(small.http, small.url, {"id": "1"})
+    [row] = await listed(small)
+    async with services.database.connection() as conn:
+        await conn.execute("update procrastinate_jobs set status = 'doing'")
+        for _ in range(2):
+            assert await admin(small, f"/{row['webhook_id']}/replay", method="POST") == (200, {})
+        # A further attempt of the first job would be dropped, because a job with its key waits.
+        jobs = await conn.fetch("select status::text, queueing_lock from procrastinate_jobs order by id")
+    assert [tuple(job) for job in jobs] == [
+        (status, f"webhook:{row['webhook_id']}") for status in ("doing", "todo")
+    ]
+
+
 async def test_replay_of_a_held_webhook_leaves_no_held_job(
     small: Server, services: Services, recorder: WebhookRecorder
 ) -> None:
