@@ -5,16 +5,18 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import procrastinate
 import structlog
-from procrastinate.exceptions import UniqueViolation
+from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Job as StoredJob
 from procrastinate.jobs import Status
 from procrastinate.manager import JobManager as StoredJobs
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from prometheus_client import Counter, Histogram
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
 from app.services import Services
 from storage import stalled_jobs
@@ -26,6 +28,7 @@ from streams.wire.errors import ServiceError
 log = structlog.get_logger()
 
 _MAX_RETRY_WAIT_S = 3600
+_MAX_STORE_WAIT_S = 5
 
 J = TypeVar("J", bound=Job)
 
@@ -89,18 +92,60 @@ class RetryPolicy(BaseRetryStrategy):
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
 
 
-class JobManager(StoredJobs):
-    """Stores the outcomes of attempts."""
+# An attempt is named by its worker and its number. The lock makes this hold until the outcome is stored.
+_ATTEMPT = """
+from (
+    select id from procrastinate_jobs
+    where id = %(job_id)s and status = 'doing' and worker_id = %(worker_id)s and attempts = %(attempts)s for update
+) attempt
+"""
+_FINISH = f"select procrastinate_finish_job_v1(id, %(status)s, %(delete_job)s) {_ATTEMPT}"
+_RETRY = f"select procrastinate_retry_job_v2(id, %(retry_at)s, null, null, null) {_ATTEMPT}"
 
-    async def retry_job(self, job: StoredJob, *position: Any, **decision: Any) -> None:
+
+class JobManager(StoredJobs):
+    """Stores the outcomes of attempts, as soon as the database is available.
+
+    An attempt that outlived the time in which its worker counted as alive has no effect on the job, because another
+    worker may run it.
+    """
+
+    async def finish_job(self, job: StoredJob, status: Status, delete_job: bool) -> None:  # noqa: FBT001 - procrastinate's
+        """Store that no further attempt follows."""
+        await self._store(_FINISH, job, status=status.value, delete_job=delete_job)
+
+    async def retry_job(self, job: StoredJob, retry_at: datetime | None = None, *_: Any, **__: Any) -> None:
         """Make a job due again. If another one with its key waits, drop the job, because that one does the same."""
         try:
-            await super().retry_job(job, *position, **decision)
+            await self._store(_RETRY, job, retry_at=retry_at or datetime.now(UTC))
         except UniqueViolation as error:
             if error.constraint_name != UNIQUE_WHILE_WAITING:
                 raise
             await self.finish_job(job, status=Status.FAILED, delete_job=True)
             log.info("job.dropped", job=job.task_name, job_id=job.id)
+
+    async def _store(self, query: str, job: StoredJob, **outcome: Any) -> None:
+        attempt = {"job_id": job.id, "worker_id": job.worker_id, "attempts": job.attempts}
+        async for trial in AsyncRetrying(
+            retry=retry_if_exception(_is_outage),
+            wait=wait_exponential(max=_MAX_STORE_WAIT_S),
+            stop=lambda _: stopping(),
+            before_sleep=partial(_log_unstored, job),
+            reraise=True,
+        ):
+            with trial:
+                rows = await self.connector.execute_query_all_async(query, **attempt, **outcome)
+        if not rows:
+            log.warning("job.superseded", job=job.task_name, job_id=job.id, attempt=job.attempts + 1)
+
+
+def _log_unstored(job: StoredJob, state: RetryCallState) -> None:
+    assert state.outcome is not None, "storing has failed"
+    log.warning("job.outcome_not_stored", job=job.task_name, job_id=job.id, error=str(state.outcome.exception()))
+
+
+def _is_outage(error: BaseException) -> bool:
+    return isinstance(error, ConnectorException) and not isinstance(error, UniqueViolation)
 
 
 async def recover_stalled(services: Services, messages: Sequence[type[Job]], *, stalled_s: float) -> None:

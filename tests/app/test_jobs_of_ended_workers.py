@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from app.services import Services
 from tests.app.notes import ALIVE, DEAD, Notes, add, assign_to_worker, held_are, in_an_hour, jobs_are, worker
@@ -60,12 +61,14 @@ async def test_a_job_that_cannot_be_recovered_does_not_keep_others_from_it_and_i
 
 
 @asynccontextmanager
-async def refusing_to_change(conn: Any, job_id: int | None) -> AsyncIterator[None]:
+async def refusing_to_change(
+    conn: Any, job_id: int | None, *, event: str = "update of status"
+) -> AsyncIterator[None]:
     """Let the database refuse to change a job."""
     await conn.execute(
         f"""
         create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$;
-        create trigger refuse before update of status on procrastinate_jobs for each row
+        create trigger refuse before {event} on procrastinate_jobs for each row
         when (old.id = {job_id}) execute function refuse()
         """
     )
@@ -130,3 +133,31 @@ async def test_an_interrupted_job_runs_again_even_if_that_was_its_last_attempt(
     async with worker(services, notes):
         await notes.reach(2)
         await until(lambda: jobs_are(services, 0))
+
+
+async def test_an_outcome_that_cannot_be_stored_is_stored_later(services: Services, notes: Notes) -> None:
+    notes.released.clear()
+    with capture_logs() as lines:
+        async with worker(services, notes), services.database.connection() as conn:
+            job_id = await add(services, "noted")
+            await notes.reach(1)
+            async with refusing_to_change(conn, job_id, event="delete"):
+                notes.released.set()
+                await until(lambda: [line for line in lines if line["event"] == "job.outcome_not_stored"])
+            await until(lambda: jobs_are(services, 0))
+    assert notes.texts == ["noted"]
+
+
+async def test_the_outcome_of_a_late_attempt_does_not_end_that_of_the_worker_that_took_over(
+    services: Services, notes: Notes
+) -> None:
+    notes.released.clear()
+    with capture_logs() as lines:
+        async with worker(services, notes), services.database.connection() as conn:
+            job_id = await add(services, "late")
+            await notes.reach(1)
+            new_owner = await assign_to_worker(conn, job_id, heartbeat=ALIVE)
+            notes.released.set()
+            await until(lambda: [line for line in lines if line["event"] == "job.superseded"])
+            owner = "select worker_id from procrastinate_jobs where id = $1 and status = 'doing'"
+            assert await conn.fetchval(owner, job_id) == new_owner
