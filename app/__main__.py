@@ -13,6 +13,7 @@ _MODULES = {
     "config": "app.commands.config",
     "users": "app.commands.users",
     "operators": "app.commands.operators",
+    "verify": "app.commands.verify",
     "keys": "app.commands.keys",
     "sign": "app.commands.keys",
     "token": "app.commands.keys",

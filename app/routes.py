@@ -2,6 +2,7 @@
 
 from app.accounts.account_pages import ACCOUNT_PAGE_ROUTES
 from app.accounts.routes import ACCOUNT_ROUTES
+from app.admin.assets import ADMIN_ASSET_ROUTES
 from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
 from app.admin.exports import EXPORT_ROUTES
@@ -13,6 +14,7 @@ from app.admin.receipts import RECEIPT_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.admin.webhooks import ADMIN_WEBHOOK_ROUTES
 from app.ai.routes import AI_ROUTES
+from app.assets.routes import ASSET_ROUTES
 from app.dev.accounts import DEV_ACCOUNT_ROUTES
 from app.dev.clock import CLOCK_ROUTES
 from app.dev.mail import MAIL_ROUTES
@@ -51,6 +53,7 @@ DEVELOPMENT_ROUTES = [*CLOCK_ROUTES, *MAIL_ROUTES, *SMS_ROUTES, *DEV_ACCOUNT_ROU
 INTERFACE: list[Endpoint] = [
     *ACCOUNT_ROUTES,
     *ACCOUNT_PAGE_ROUTES,
+    *ASSET_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
     *PLATFORM_ROUTES,
@@ -58,6 +61,7 @@ INTERFACE: list[Endpoint] = [
     *JOB_ROUTES,
     *ADMIN_WEBHOOK_ROUTES,
     *LOGIN_FAILURE_ROUTES,
+    *ADMIN_ASSET_ROUTES,
     *OPERATOR_ROUTES,
     *AUDIT_ROUTES,
     *EXPORT_ROUTES,

@@ -12,6 +12,7 @@ from storage.jobs import (
     RemoveExpiredSignIns,
     RemoveExpiredSpeech,
     RemoveExpiredWebhooks,
+    VerifyLedger,
 )
 
 
@@ -31,4 +32,5 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("57 * * * *", RemoveExpiredWebhooks()),
     Schedule("7 * * * *", RemoveExpiredSignIns()),
     Schedule("7 3 * * *", RemoveExpiredAudit()),
+    Schedule("7 4 * * *", VerifyLedger()),
 )

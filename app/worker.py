@@ -28,6 +28,7 @@ from app.accounts.retention import remove_expired_sign_ins
 from app.accounts.sms import send_sms
 from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
+from app.assets.verification import verify_ledger
 from app.http.server import runner_of
 from app.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
 from app.mail.sending import send_mail
@@ -53,6 +54,7 @@ from storage.jobs import (
     RemoveExpiredSpeech,
     RemoveExpiredWebhooks,
     RemoveObjects,
+    VerifyLedger,
     WorkWebhook,
     job_counts,
 )
@@ -107,6 +109,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(EndFreeze, end_freeze),
     JobRow(EraseUser, erase_user),
     JobRow(RevokeToken, revoke_token),
+    JobRow(VerifyLedger, verify_ledger),
 )
 
 

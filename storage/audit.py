@@ -82,6 +82,7 @@ _RECORD = """
 insert into audit
     (actor, operator_id, action, app_id, kind, name, before, after, reason, request_id, address)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+returning audit_id
 """
 _FIND = f"""
 select * from audit
@@ -107,13 +108,13 @@ async def record(
     subject: Subject,
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
-) -> None:
-    """Store a change in the transaction of `conn`.
+) -> int:
+    """Store a change in the transaction of `conn`, and return the id of its row.
 
     `before` and `after` describe the subject without secrets. They are `None` where it does not exist. A field of
     more than 16 KiB is replaced by its size.
     """
-    await conn.execute(
+    audit_id: int = await conn.fetchval(
         _RECORD,
         origin.actor,
         origin.operator_id,
@@ -125,6 +126,7 @@ async def record(
         origin.request_id,
         origin.address,
     )
+    return audit_id
 
 
 async def entries(conn: Connection, filters: Filters, *, before_id: int | None, limit: int) -> list[Entry]:

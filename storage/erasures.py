@@ -46,6 +46,7 @@ DELETED: Mapping[str, str] = {
     "earlier_emails": "delete from earlier_emails where app_id = $1 and uid = $2",
     "passwords": "delete from passwords where app_id = $1 and uid = $2",
     "login_networks": "delete from login_networks where app_id = $1 and uid = $2",
+    "assets": "delete from assets where app_id = $1 and uid = $2",
     "identities": "delete from identities where app_id = $1 and uid = $2",
 }
 """The rows that are deleted together with the deactivation, in this order, by what they are. An area adds its own.
@@ -58,6 +59,7 @@ DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
 """Tables whose rows are deleted by the functions of their modules, because more depends on them."""
 KEPT: Mapping[str, str] = {
     "users": "the user id, the time of its creation, and that it is deactivated",
+    "asset_entries": "the purchase history: what was granted and refunded, and when",
     "attempts": "usage and cost of calls to vendors, without content",
     "audit": "changes by operators that name the user id, until PARLEY_AUDIT_DAYS",
     "erasures": "this receipt",

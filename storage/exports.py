@@ -191,3 +191,14 @@ where app_id = $1 and uid = $2 and conversation_id > $3 order by conversation_id
 async def conversations(conn: Connection, app_id: str, uid: str, *, after: str, limit: int) -> list[dict[str, Any]]:
     """Return at most `limit` conversations whose ids come after `after`, ordered by id."""
     return [dict(row) for row in await conn.fetch(_CONVERSATIONS, app_id, uid, after, limit)]
+
+
+_ASSET_ENTRIES = """
+select key, kind, name, subscription, quantity, starts_at, ends_at, platform, product_id, bp_product_id, receipt_id,
+    origin, entered_at
+from asset_entries where app_id = $1 and uid = $2 order by entry_id
+"""
+
+
+async def asset_entries(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    return [dict(row) for row in await conn.fetch(_ASSET_ENTRIES, app_id, uid)]

@@ -104,6 +104,13 @@ class RemoveExpiredSignIns(Job):
     timeout_s: ClassVar[float] = 3000
 
 
+class VerifyLedger(Job):
+    """Compare the assets of all users with the ledger."""
+
+    task: ClassVar[str] = "verify_ledger"
+    timeout_s: ClassVar[float] = 3000
+
+
 class WorkWebhook(Job):
     """Process a stored webhook, as its source specifies. Retried for up to four hours."""
 

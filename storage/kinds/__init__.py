@@ -9,6 +9,7 @@ from storage.kinds.conversation import CONVERSATION
 from storage.kinds.email import EMAIL
 from storage.kinds.limits import LIMITS
 from storage.kinds.mail_accounts import MAIL_ACCOUNTS
+from storage.kinds.products import PRODUCTS
 from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION
 from storage.kinds.sign_in import SIGN_IN
@@ -26,6 +27,7 @@ KINDS: dict[str, ConfigKind[Any]] = {
         SMS,
         MAIL_ACCOUNTS,
         EMAIL,
+        PRODUCTS,
         VENDOR_ACCOUNTS,
         RECOGNITION,
         SPEECH,

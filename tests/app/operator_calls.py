@@ -8,9 +8,18 @@ OPERATORS = "/admin/api/operators"
 
 
 async def call(
-    server: Server, method: str, path: str, body: Any = None, *, token: str | None = ADMIN_TOKEN, address: str = ""
+    server: Server,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    token: str | None = ADMIN_TOKEN,
+    address: str = "",
+    reason: str = "",
 ) -> tuple[int, Any]:
     headers = {"X-Forwarded-For": address or "192.0.2.1"}
+    if reason:
+        headers["X-Parley-Reason"] = reason
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     async with server.http.request(method, server.url + path, json=body, headers=headers) as response:

@@ -14,6 +14,7 @@ from app.http.caller import Access
 from app.routes import ROUTES
 from app.worker import run_jobs
 from storage import inbox
+from storage.audit import COMMAND
 from storage.inbox import NewWebhook
 from storage.jobs import Job, RemoveExpiredAudit, enqueue
 from streams.tasks import background
@@ -113,6 +114,8 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
     first, second = await held_job(server), await held_job(server)
     webhook_id = await failed_webhook(server)
     uid, _ = await server.login()
+    coins = {"type": "consumable", "asset": "coins", "quantity": 100}
+    await server.services.configs.put("default", "products", "coins", coins, author="test", origin=COMMAND)
     bob = f"{OPERATORS}/bob"
     future = "2090-01-01T00:00:00Z"
     viewer, editor = {"role": "viewer", "expires_at": None}, {"role": "editor", "expires_at": future}
@@ -140,6 +143,15 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
             *("POST", f"/admin/api/webhooks/{webhook_id}/replay", None),
             *("webhook.replay", ("default", "webhook", webhook_id)),
             *({"source": "pay", "status": "failed"}, {"source": "pay", "status": "received"}),
+        ),
+        (
+            *("POST", f"/admin/api/users/default/{uid}/assets", {"product": "coins"}),
+            *("asset.grant", ("default", "user", uid), None, {"product": "coins"}),
+        ),
+        (
+            *("PATCH", f"/admin/api/users/default/{uid}/assets", {"name": "coins", "quantity": -1}),
+            *("asset.adjust", ("default", "user", uid), None),
+            {"name": "coins", "subscription": "", "quantity": -1},
         ),
         ("DELETE", f"/admin/api/jobs/held/{second}", None, "job.drop", (None, "job", second), held(), None),
         (

@@ -1,0 +1,192 @@
+"""Admin API of assets: what a user owns, the ledger behind it, and changes by operators."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from app.admin.area import FOR_EDITORS, FOR_VIEWERS
+from app.assets.assets import AssetList
+from app.assets.grants import grant_of
+from app.assets.view import asset_views
+from app.http.endpoint import Call, Endpoint
+from app.http.errors import UserNotFound
+from app.http.inputs import Body, Path, Query
+from app.http.paging import Page, PageQuery, page_of
+from app.http.transactions import Transaction
+from storage import asset_entries, assets, audit, ledger, users
+from storage.asset_entries import Entry, StoredEntry
+from storage.audit import Subject
+from storage.kinds.products import MAX_QUANTITY, PRODUCTS
+from storage.postgres import Connection
+from streams.wire.codec import rfc3339
+from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, listed
+from streams.wire.model import Model, Moment, QueryInt
+
+
+class AssetNotFound(ItemNotFound):
+    """The user has no such asset."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"asset {listed([name])} does not exist")
+
+
+class UserPath(Model):
+    app: str
+    """An app of this server."""
+    user_id: str
+    """A user of the app."""
+
+
+class AssetGrant(Model):
+    product: str = Field(max_length=128)
+    """Name of a config of kind `products`."""
+
+
+class AssetAdjustment(Model):
+    name: str = Field(max_length=64)
+    """The asset."""
+    subscription: str = Field(default="", max_length=128)
+    """The platform's id of the subscription, if the asset belongs to one."""
+    quantity: int = Field(default=0, ge=-MAX_QUANTITY, le=MAX_QUANTITY)
+    """Units to add, or to take away if it is negative. The rest is never below zero."""
+    ends_at: Moment | None = None
+    """When the subscription is to end."""
+
+
+class EntryView(Model):
+    entry_id: int
+    key: str
+    """The event."""
+    kind: str
+    """`grant`, `refund`, `end`, `cancel`, `resume` or `adjust`."""
+    name: str
+    subscription: str
+    quantity: int
+    starts_at: str
+    ends_at: str
+    bp_product_id: str
+    receipt_id: str
+    origin: str
+    channel: str
+    """What reported the event first: `webhook`, `client`, `reconciliation`, `operator` or `server`."""
+    entered_at: str
+
+
+class EntryList(Page[int]):
+    entries: list[EntryView]
+
+
+async def read_assets(call: Call, path: Path[UserPath]) -> AssetList:
+    """List the assets of a user."""
+    async with call.services.database.connection() as conn:
+        if await users.find(conn, path.app, path.user_id) is None:
+            raise UserNotFound(_unknown(path))
+        owned = await assets.of_user(conn, path.app, path.user_id)
+    return AssetList(assets=asset_views(owned, now=call.services.clock.now(path.app)))
+
+
+async def list_entries(call: Call, path: Path[UserPath], query: Query[PageQuery[QueryInt]]) -> EntryList:
+    """List the ledger entries of a user, who may be deactivated.
+
+    The newest comes first.
+    """
+    async with call.services.database.connection() as conn:
+        found = await asset_entries.page(conn, path.app, path.user_id, before=query.before, size=query.size + 1)
+    page, further = page_of(found, query.size, lambda stored: stored.entry_id)
+    return EntryList(next=further, entries=[_entry_view(stored) for stored in page])
+
+
+async def grant(call: Call, transaction: Transaction, path: Path[UserPath], body: Body[AssetGrant]) -> AssetList:
+    """Grant a product to a user.
+
+    A subscription gets one period from now and does not renew. The header `X-Parley-Reason` is required.
+    """
+    product = call.services.configs.required(PRODUCTS, path.app, body.product).value
+    now = call.services.clock.now(path.app)
+    async with transaction.begin() as conn:
+        await _lock(conn, path)
+        key = await _record(call, conn, path, action="asset.grant", after={"product": body.product})
+        entry = grant_of(
+            product, body.product, key=key, receipt_id=key, origin="admin", channel="operator", start=now,
+            subscription=key,
+        )  # fmt: skip
+        await ledger.post(conn, path.app, path.user_id, entry=entry, now=now)
+        owned = await assets.of_user(conn, path.app, path.user_id)
+        return transaction.answer(AssetList(assets=asset_views(owned, now=now)))
+
+
+async def adjust(
+    call: Call, transaction: Transaction, path: Path[UserPath], body: Body[AssetAdjustment]
+) -> AssetList:
+    """Change the units of a user's asset, or the end of a subscription.
+
+    The header `X-Parley-Reason` is required.
+    """
+    now = call.services.clock.now(path.app)
+    async with transaction.begin() as conn:
+        await _lock(conn, path)
+        asset = await assets.find(conn, path.app, path.user_id, name=body.name, subscription=body.subscription)
+        if asset is None:
+            raise AssetNotFound(body.name)
+        if (body.ends_at is not None) == bool(body.quantity):
+            raise InvalidParameter("exactly one of quantity and ends_at is required")
+        if body.ends_at is not None and asset.type != "subscription":
+            raise InvalidParameter("ends_at is only for subscriptions")
+        if body.quantity and asset.type == "nonconsumable":
+            raise InvalidParameter("quantity is not for nonconsumables")
+        after = body.model_dump(mode="json", exclude_none=True)
+        key = await _record(call, conn, path, action="asset.adjust", after=after)
+        entry = Entry(
+            key, "adjust", asset.name, asset.type, asset.subscription,
+            quantity=body.quantity, ends_at=body.ends_at, origin="admin", channel="operator",
+        )  # fmt: skip
+        await ledger.post(conn, path.app, path.user_id, entry=entry, now=now)
+        owned = await assets.of_user(conn, path.app, path.user_id)
+        return transaction.answer(AssetList(assets=asset_views(owned, now=now)))
+
+
+async def _lock(conn: Connection, path: UserPath) -> None:
+    if await users.lock(conn, path.app, path.user_id) is None:
+        raise UserNotFound(_unknown(path))
+
+
+async def _record(call: Call, conn: Connection, path: UserPath, *, action: str, after: Mapping[str, Any]) -> str:
+    """Record a change of assets, which needs a reason, and return the key of its entry."""
+    origin, subject = call.origin, Subject(path.app, "user", path.user_id)
+    if not origin.reason:
+        raise InvalidParameter("X-Parley-Reason is required")
+    return f"admin:{await audit.record(conn, origin, action=action, subject=subject, after=after)}"
+
+
+def _unknown(path: UserPath) -> str:
+    return f"user {listed([path.user_id])} does not exist"
+
+
+def _entry_view(stored: StoredEntry) -> EntryView:
+    entry = stored.entry
+    return EntryView(
+        entry_id=stored.entry_id,
+        key=entry.key,
+        kind=entry.kind,
+        name=entry.name,
+        subscription=entry.subscription,
+        quantity=entry.quantity,
+        starts_at=rfc3339(entry.starts_at),
+        ends_at=rfc3339(entry.ends_at),
+        bp_product_id=entry.bp_product_id,
+        receipt_id=entry.receipt_id,
+        origin=entry.origin,
+        channel=entry.channel,
+        entered_at=rfc3339(stored.entered_at),
+    )
+
+
+_PATH = "/admin/api/users/{app}/{user_id}/assets"
+
+ADMIN_ASSET_ROUTES = [
+    Endpoint("GET", _PATH, read_assets, FOR_VIEWERS, errors=(UserNotFound,)),
+    Endpoint("GET", f"{_PATH}/entries", list_entries, FOR_VIEWERS),
+    Endpoint("POST", _PATH, grant, FOR_EDITORS, errors=(UserNotFound, ConfigInvalid)),
+    Endpoint("PATCH", _PATH, adjust, FOR_EDITORS, errors=(UserNotFound, AssetNotFound)),
+]

@@ -1,0 +1,50 @@
+"""What the purchase of a product grants."""
+
+from datetime import datetime
+
+from storage.asset_entries import Channel, Entry, Origin
+from storage.kinds.products import Product
+from streams.wire.period import Period
+
+
+def grant_of(
+    product: Product,
+    bp_product_id: str,
+    *,
+    key: str,
+    receipt_id: str,
+    origin: Origin,
+    channel: Channel,
+    start: datetime,
+    subscription: str = "",
+    platform: str = "",
+    product_id: str = "",
+    renews: bool = False,
+) -> Entry:
+    """Return the entry of a payment. `subscription` is the platform's id of it, for products of this type.
+
+    `start` is when the paid period begins. The period of a trial is shorter or longer than the others.
+    """
+    in_trial = origin == "trial" and product.trial is not None
+    ends_at = None
+    if product.period is not None:
+        period = product.trial.period if in_trial and product.trial is not None else product.period
+        ends_at = Period.parse(period).after(start)
+    return Entry(
+        key=key,
+        kind="grant",
+        name=product.asset,
+        type=product.type,
+        subscription=subscription if product.type == "subscription" else "",
+        quantity=product.quantity,
+        starts_at=None if ends_at is None else start,
+        ends_at=ends_at,
+        platform=platform,
+        product_id=product_id,
+        bp_product_id=bp_product_id,
+        receipt_id=receipt_id,
+        origin=origin,
+        channel=channel,
+        is_trial=in_trial,
+        renews=renews,
+    )

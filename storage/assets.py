@@ -1,0 +1,159 @@
+"""Assets of users (§2.7): what follows from the entries of the ledger."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from datetime import datetime
+
+from storage.asset_entries import Entry, EntryKind
+from storage.kinds.products import AssetType
+from storage.postgres import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """An asset of a user. The fields are columns."""
+
+    name: str
+    subscription: str
+    type: AssetType
+    quantity: int = 0
+    """Units that are left. Of a nonconsumable, the number of purchases that were not refunded."""
+    total_quantity: int = 0
+    """Units of the current period of a subscription."""
+    starts_at: datetime | None = None
+    paid_ends_at: datetime | None = None
+    """The end of the last period that was paid."""
+    ended_at: datetime | None = None
+    """When a subscription ended before that, because it was refunded or replaced."""
+    custom_ends_at: datetime | None = None
+    """The end that an operator has set."""
+    platform: str = ""
+    product_id: str = ""
+    bp_product_id: str = ""
+    receipt_id: str = ""
+    origin: str = ""
+    is_trial: bool = False
+    renews: bool = False
+    canceled_at: datetime | None = None
+    refunded_at: datetime | None = None
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When a subscription ends, as far as it is known. `None`: it has no period."""
+        return self.ended_at or self.custom_ends_at or self.paid_ends_at
+
+    def is_valid(self, now: datetime) -> bool:
+        """Return whether the user has it at `now`."""
+        if self.type != "subscription":
+            return self.quantity > 0
+        return self.ends_at is not None and now < self.ends_at
+
+
+def apply(asset: Asset | None, entry: Entry, *, at: datetime) -> Asset:
+    """Return the asset after an entry that was entered at `at`."""
+    return _CHANGES[entry.kind](asset or Asset(entry.name, entry.subscription, entry.type), entry, at)
+
+
+def _grant(asset: Asset, entry: Entry, _: datetime) -> Asset:
+    granted = replace(
+        asset,
+        quantity=asset.quantity + (entry.quantity if asset.type == "consumable" else 1),
+        platform=entry.platform,
+        product_id=entry.product_id,
+        bp_product_id=entry.bp_product_id,
+        receipt_id=entry.receipt_id,
+        origin=entry.origin,
+        refunded_at=None,
+    )
+    if asset.type != "subscription":
+        return granted
+    assert entry.ends_at is not None, "a grant of a subscription has a period"
+    if asset.paid_ends_at is not None and entry.ends_at <= asset.paid_ends_at:
+        return asset  # The payment of an earlier period was reported late.
+    custom = asset.custom_ends_at
+    return replace(
+        granted,
+        quantity=entry.quantity,
+        total_quantity=entry.quantity,
+        starts_at=entry.starts_at,
+        paid_ends_at=entry.ends_at,
+        ended_at=None,
+        custom_ends_at=custom if custom is not None and custom > entry.ends_at else None,
+        is_trial=entry.is_trial,
+        renews=entry.renews,
+    )
+
+
+def _refund(asset: Asset, entry: Entry, at: datetime) -> Asset:
+    if asset.type == "subscription":
+        is_last = asset.paid_ends_at is None or entry.ends_at is None or entry.ends_at >= asset.paid_ends_at
+        return replace(asset, ended_at=at, refunded_at=at) if is_last else asset
+    units = entry.quantity if asset.type == "consumable" else 1
+    return replace(asset, quantity=max(0, asset.quantity - units), refunded_at=at)
+
+
+def _end(asset: Asset, _: Entry, at: datetime) -> Asset:
+    return replace(asset, ended_at=at)
+
+
+def _cancel(asset: Asset, _: Entry, at: datetime) -> Asset:
+    return replace(asset, canceled_at=at, renews=False)
+
+
+def _resume(asset: Asset, _: Entry, __: datetime) -> Asset:
+    return replace(asset, canceled_at=None, renews=True)
+
+
+def _adjust(asset: Asset, entry: Entry, _: datetime) -> Asset:
+    adjusted = replace(asset, quantity=max(0, asset.quantity + entry.quantity))
+    return adjusted if entry.ends_at is None else replace(adjusted, custom_ends_at=entry.ends_at, ended_at=None)
+
+
+_CHANGES: Mapping[EntryKind, Callable[[Asset, Entry, datetime], Asset]] = {
+    "grant": _grant,
+    "refund": _refund,
+    "end": _end,
+    "cancel": _cancel,
+    "resume": _resume,
+    "adjust": _adjust,
+}
+
+_COLUMNS = ", ".join(Asset.__slots__)
+_OF_USER = f"select {_COLUMNS} from assets where app_id = $1 and uid = $2 order by name, subscription"  # noqa: S608 - constants
+_FIND = f"""
+select {_COLUMNS} from assets where app_id = $1 and uid = $2 and name = $3 and subscription = $4
+"""  # noqa: S608 - constants
+
+
+async def of_user(conn: Connection, app_id: str, uid: str) -> list[Asset]:
+    """Return the assets of a user, also those that have ended."""
+    return [Asset(**row) for row in await conn.fetch(_OF_USER, app_id, uid)]
+
+
+async def find(conn: Connection, app_id: str, uid: str, *, name: str, subscription: str = "") -> Asset | None:
+    row = await conn.fetchrow(_FIND, app_id, uid, name, subscription)
+    return None if row is None else Asset(**row)
+
+
+_PUT = f"""
+insert into assets (app_id, uid, {_COLUMNS})
+values ($1, $2, {", ".join(f"${number}" for number in range(3, 3 + len(Asset.__slots__)))})
+on conflict (app_id, uid, name, subscription) do update set
+    {", ".join(f"{column} = excluded.{column}" for column in Asset.__slots__)}
+"""  # noqa: S608 - constants
+
+
+async def put(conn: Connection, app_id: str, uid: str, *, asset: Asset) -> None:
+    await conn.execute(_PUT, app_id, uid, *astuple(asset))
+
+
+_OF_USERS = f"""
+select app_id, uid, {_COLUMNS} from assets
+where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) order by name, subscription
+"""  # noqa: S608 - constants
+
+
+async def of_users(conn: Connection, users: Sequence[tuple[str, str]]) -> list[tuple[str, str, Asset]]:
+    """Return the assets of users, named by app and uid, with the app and the user of each."""
+    rows = await conn.fetch(_OF_USERS, *zip(*users, strict=True))
+    return [(app_id, uid, Asset(*values)) for app_id, uid, *values in rows]

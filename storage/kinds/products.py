@@ -1,0 +1,91 @@
+"""Kind `products`: what users can buy. The name of a config is the service product id."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from storage.kinds.base import ConfigKind
+from streams.wire.model import Matches, Model
+from streams.wire.money import Money, exponent_of
+from streams.wire.period import PeriodText
+
+AssetType = Literal["consumable", "nonconsumable", "subscription"]
+MAX_QUANTITY = 1_000_000_000
+MAX_AMOUNT = 99_999_999
+"""The largest amount that the platforms accept, in minor units."""
+
+
+def _currency(code: str) -> str:
+    exponent_of(code)
+    return code
+
+
+Currency = Annotated[str, AfterValidator(_currency)]
+"""The ISO 4217 code of a currency, in upper case."""
+Country = Annotated[str, Matches(r"^[A-Z]{2}$", "must be two capital letters (ISO 3166-1 alpha-2)")]
+AssetName = Annotated[
+    str,
+    Matches(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", "must be 1 to 64 letters, digits, dots, hyphens and underscores"),
+]
+
+
+class LocalPrice(Model):
+    amount: int = Field(ge=1, le=MAX_AMOUNT)
+    """In minor units of the currency, such as cents."""
+    currency: Currency
+    """The ISO 4217 code, such as USD."""
+
+    @property
+    def money(self) -> Money:
+        return Money(self.amount, self.currency)
+
+
+class ProductPrice(LocalPrice):
+    countries: dict[Country, LocalPrice] = Field(default_factory=dict, max_length=250)
+    """Prices that differ in a country, by its ISO 3166-1 code."""
+
+    def in_country(self, country: str | None) -> Money:
+        """Return the price in a country. `None`: it is unknown."""
+        return self.countries.get(country or "", self).money
+
+
+class Trial(Model):
+    period: PeriodText
+    """How long it lasts, such as `P7D`."""
+    amount: int = Field(default=0, ge=0, le=MAX_AMOUNT)
+    """Its price in minor units of the product's currency."""
+
+
+class Product(Model):
+    type: AssetType
+    """The type of the asset that a purchase grants."""
+    asset: AssetName
+    """The name of this asset. Products that grant the same one have the same type."""
+    quantity: int = Field(default=0, ge=0, le=MAX_QUANTITY)
+    """How many a purchase grants: of a consumable, or for each period of a subscription."""
+    period: PeriodText | None = None
+    """The period of a subscription, such as `P1M`."""
+    trial: Trial | None = None
+    """The period before the first full payment of a subscription."""
+    price: ProductPrice | None = None
+    """The price. Without it, the product cannot be bought once; the platform has the price of a subscription."""
+    tags: list[Annotated[str, Field(max_length=64)]] = Field(default_factory=list, max_length=50)
+    """For apps, which may order their plans by them."""
+
+    @model_validator(mode="after")
+    def _check_type(self) -> "Product":
+        if self.type == "subscription":
+            if self.period is None:
+                raise ValueError("period is required for a subscription")
+            return self
+        for name in ("period", "trial"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} is only for subscriptions")
+        if self.type == "consumable" and self.quantity == 0:
+            raise ValueError("quantity must be at least 1 for a consumable")
+        if self.type == "nonconsumable" and self.quantity:
+            raise ValueError("quantity is not for nonconsumables")
+        return self
+
+
+PRODUCTS = ConfigKind("products", "Product", Product)

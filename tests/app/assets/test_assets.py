@@ -1,0 +1,203 @@
+"""Assets follow from the entries of the ledger, and operators grant and adjust them."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from storage.audit import COMMAND
+from tests.app.callers import ask, token
+from tests.app.operator_calls import call
+from tests.servers import ADMIN_TOKEN, Server
+
+PRODUCTS: dict[str, dict[str, Any]] = {
+    "coins": {"type": "consumable", "asset": "coins", "quantity": 100},
+    "skin": {"type": "nonconsumable", "asset": "skin"},
+    "pro": {"type": "subscription", "asset": "pro", "period": "P1M", "quantity": 30},
+}
+ZERO = "0001-01-01T00:00:00Z"
+
+
+@pytest.fixture
+async def server(shared_server: Server) -> Server:
+    configs = shared_server.services.configs
+    for name, product in PRODUCTS.items():
+        await configs.put("default", "products", name, product, author="test", origin=COMMAND)
+    return shared_server
+
+
+async def owned(server: Server, session: str) -> dict[str, Any]:
+    status, answer = await ask(server, "GET", "/bp/asset", headers={"X-Service-Session-Token": session})
+    assert status == 200, answer
+    return {asset["name"]: asset for asset in answer["assets"]}
+
+
+async def grant(server: Server, uid: str, product: str) -> list[dict[str, Any]]:
+    path = f"/admin/api/users/default/{uid}/assets"
+    status, answer = await call(server, "POST", path, {"product": product}, reason="support")
+    assert status == 200, answer
+    assets: list[dict[str, Any]] = answer["assets"]
+    return assets
+
+
+async def adjust(server: Server, uid: str, **change: Any) -> tuple[int, Any]:
+    return await call(server, "PATCH", f"/admin/api/users/default/{uid}/assets", change, reason="support")
+
+
+async def test_a_new_user_owns_nothing(server: Server) -> None:
+    _, session = await server.login()
+    assert await owned(server, session) == {}
+
+
+async def test_units_of_a_consumable_add_up(server: Server) -> None:
+    uid, session = await server.login()
+    await grant(server, uid, "coins")
+    await grant(server, uid, "coins")
+    coins = (await owned(server, session))["coins"]
+    assert coins["quantity"] == 200
+    assert coins["type"] == "consumable"
+    assert (coins["is_consumable"], coins["is_auto_renewable"], coins["is_refund"]) == (True, False, False)
+    assert (coins["valid_seconds"], coins["expire_time"], coins["sub_canceled_ts"]) == (0, ZERO, 0)
+    assert (coins["bp_product_id"], coins["origin"], coins["product_id"]) == ("coins", "admin", "")
+
+
+async def test_a_subscription_lasts_for_its_period(server: Server) -> None:
+    uid, session = await server.login()
+    before = datetime.now(UTC)
+    await grant(server, uid, "pro")
+    pro = (await owned(server, session))["pro"]
+    end = datetime.fromisoformat(pro["expire_time"])
+    assert timedelta(days=27) < end - before < timedelta(days=32)
+    assert 0 <= (end - before).total_seconds() - pro["valid_seconds"] < 60
+    assert (pro["quantity"], pro["total_quantity"], pro["is_consumable"]) == (30, 30, True)
+    assert (pro["is_trial_period"], pro["is_auto_renewable"], pro["custom_expire_time"]) == (False, False, ZERO)
+
+
+async def test_a_subscription_that_has_ended_is_listed_without_its_units(server: Server) -> None:
+    uid, session = await server.login()
+    (pro,) = await grant(server, uid, "pro")
+    past = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
+    assert (await adjust(server, uid, name="pro", subscription=pro["receipt_id"], ends_at=past))[0] == 200
+    pro = (await owned(server, session))["pro"]
+    assert (pro["valid_seconds"], pro["quantity"], pro["total_quantity"]) == (0, 0, 30)
+
+
+async def test_an_operator_sets_the_end_of_a_subscription(server: Server) -> None:
+    uid, session = await server.login()
+    (pro,) = await grant(server, uid, "pro")
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=400)
+    subscription = pro["receipt_id"]
+    status, answer = await adjust(server, uid, name="pro", subscription=subscription, ends_at=later.isoformat())
+    assert status == 200, answer
+    after = (await owned(server, session))["pro"]
+    assert datetime.fromisoformat(after["custom_expire_time"]) == later
+    assert after["expire_time"] == pro["expire_time"]
+    assert after["valid_seconds"] > 399 * 86_400
+
+
+async def test_an_adjustment_takes_no_more_than_there_is(server: Server) -> None:
+    uid, session = await server.login()
+    await grant(server, uid, "coins")
+    assert (await adjust(server, uid, name="coins", quantity=-30))[0] == 200
+    assert (await owned(server, session))["coins"]["quantity"] == 70
+    assert (await adjust(server, uid, name="coins", quantity=-300))[0] == 200
+    assert (await owned(server, session))["coins"]["quantity"] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "coins"}, "exactly one of quantity and ends_at is required"),
+        ({"name": "coins", "quantity": 1, "ends_at": "2030-01-01T00:00:00Z"}, "exactly one of"),
+        ({"name": "coins", "ends_at": "2030-01-01T00:00:00Z"}, "ends_at is only for subscriptions"),
+        ({"name": "skin", "quantity": 1}, "quantity is not for nonconsumables"),
+        ({"name": "coins", "quantity": "1"}, "quantity must be an integer"),
+    ],
+)
+async def test_a_faulty_adjustment_names_its_fault(server: Server, change: dict[str, Any], message: str) -> None:
+    uid, _ = await server.login()
+    await grant(server, uid, "coins")
+    await grant(server, uid, "skin")
+    status, answer = await adjust(server, uid, **change)
+    assert (status, answer["error"]["error_type"]) == (400, "invalid_parameter")
+    assert message in answer["error"]["message"]
+
+
+async def test_unknown_users_assets_and_products_are_named(server: Server) -> None:
+    uid, _ = await server.login()
+    status, answer = await call(server, "GET", "/admin/api/users/default/nobody/assets")
+    assert (status, answer["error"]["message"]) == (404, "item_not_found: user nobody does not exist")
+    status, answer = await adjust(server, uid, name="gold", quantity=1)
+    assert (status, answer["error"]["message"]) == (404, "item_not_found: asset gold does not exist")
+    path = f"/admin/api/users/default/{uid}/assets"
+    status, answer = await call(server, "POST", path, {"product": "gold"}, reason="support")
+    assert answer["error"]["error_type"] == "config_invalid"
+    assert "gold" in answer["error"]["message"]
+
+
+async def test_the_ledger_lists_what_has_happened(server: Server) -> None:
+    uid, _ = await server.login()
+    await grant(server, uid, "coins")
+    await adjust(server, uid, name="coins", quantity=-30)
+    status, answer = await call(server, "GET", f"/admin/api/users/default/{uid}/assets/entries")
+    assert status == 200
+    kinds = [(entry["kind"], entry["quantity"], entry["channel"]) for entry in answer["entries"]]
+    assert kinds == [("adjust", -30, "operator"), ("grant", 100, "operator")]
+    _, audit = await call(server, "GET", f"/admin/api/audit?kind=user&name={uid}")
+    rows = {f"admin:{row['audit_id']}": (row["action"], row["reason"]) for row in audit["changes"]}
+    assert [rows[entry["key"]] for entry in answer["entries"]] == [
+        ("asset.adjust", "support"),
+        ("asset.grant", "support"),
+    ]
+
+
+async def test_a_change_by_an_operator_needs_a_reason(server: Server) -> None:
+    uid, session = await server.login()
+    path = f"/admin/api/users/default/{uid}/assets"
+    status, answer = await call(server, "POST", path, {"product": "coins"})
+    assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
+    assert await owned(server, session) == {}
+
+
+async def test_a_repeated_grant_with_one_key_grants_once(server: Server) -> None:
+    uid, session = await server.login()
+    path = f"{server.url}/admin/api/users/default/{uid}/assets"
+    headers = {
+        "Authorization": f"Bearer {ADMIN_TOKEN}",
+        "Idempotency-Key": f"grant-{uid}",
+        "X-Parley-Reason": "support",
+    }
+
+    async def post() -> int:
+        body = {"product": "coins"}
+        async with server.http.post(path, json=body, headers=headers) as response:
+            return response.status
+
+    assert {200, 409} >= set(await asyncio.gather(*(post() for _ in range(5))))
+    assert await post() == 200
+    assert (await owned(server, session))["coins"]["quantity"] == 100
+
+
+async def test_an_app_server_lists_the_assets_of_a_user(server: Server) -> None:
+    uid, _ = await server.login()
+    await grant(server, uid, "skin")
+    path = f"/bp/server/user/{uid}/asset"
+    status, answer = await ask(server, "GET", path, headers=token(scope="assets"))
+    assert status == 200, answer
+    assert [asset["name"] for asset in answer["assets"]] == ["skin"]
+    status, _ = await ask(server, "GET", path, headers=token(scope="account"))
+    assert status == 403
+
+
+async def test_a_deactivated_user_keeps_the_history_and_no_assets(server: Server) -> None:
+    uid, session = await server.login()
+    await grant(server, uid, "coins")
+    for step in ("", "/confirm"):
+        headers = {"X-Service-Session-Token": session}
+        status, answer = await ask(server, "POST", f"/bp/user/me/deactivate{step}", headers=headers)
+        assert status == 200, answer
+    async with server.services.database.connection() as conn:
+        assert await conn.fetchval("select count(*) from assets where uid = $1", uid) == 0
+    _, answer = await call(server, "GET", f"/admin/api/users/default/{uid}/assets/entries")
+    assert [entry["kind"] for entry in answer["entries"]] == ["grant"]

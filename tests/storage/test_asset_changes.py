@@ -1,0 +1,84 @@
+"""What entries do to an asset, in whatever order events are reported."""
+
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.asset_entries import Entry
+from storage.assets import Asset, apply
+from streams.wire.period import Period
+
+START = datetime(2026, 1, 31, tzinfo=UTC)
+MONTH = Period.parse("P1M")
+NOW = START + timedelta(days=500)
+
+
+def payment(number: int, kind: str = "grant") -> Entry:
+    """The entry of the monthly payment with a number, or of its refund."""
+    starts_at = Period(number, 0).after(START)
+    return Entry(
+        f"{kind}:{number}",
+        kind,  # type: ignore[arg-type]
+        "pro",
+        "subscription",
+        "I-1",
+        quantity=number,
+        starts_at=starts_at,
+        ends_at=Period(number + 1, 0).after(START),
+    )
+
+
+def after(*entries: Entry) -> Asset | None:
+    return reduce(lambda asset, entry: apply(asset, entry, at=NOW), entries, None)
+
+
+@given(st.permutations(range(6)))
+def test_payments_of_a_subscription_may_be_reported_in_any_order(order: list[int]) -> None:
+    asset = after(*map(payment, order))
+    assert asset is not None
+    last = payment(5)
+    assert (asset.starts_at, asset.paid_ends_at, asset.quantity) == (last.starts_at, last.ends_at, 5)
+
+
+def test_a_refund_of_the_last_payment_ends_a_subscription() -> None:
+    asset = after(payment(0), payment(1), payment(1, "refund"))
+    assert asset is not None
+    assert (asset.ends_at, asset.refunded_at, asset.paid_ends_at) == (NOW, NOW, payment(1).ends_at)
+    assert not asset.is_valid(NOW)
+
+
+def test_a_refund_of_an_earlier_payment_changes_nothing() -> None:
+    assert after(payment(0), payment(1), payment(0, "refund")) == after(payment(0), payment(1))
+
+
+def test_an_earlier_payment_that_is_reported_late_does_not_undo_a_refund() -> None:
+    refunded = after(payment(1), payment(1, "refund"))
+    assert after(payment(1), payment(1, "refund"), payment(0)) == refunded
+
+
+def test_a_payment_after_a_refund_begins_anew() -> None:
+    asset = after(payment(0), payment(0, "refund"), payment(1))
+    assert asset is not None
+    assert (asset.ends_at, asset.ended_at, asset.refunded_at) == (payment(1).ends_at, None, None)
+
+
+def test_the_end_that_an_operator_has_set_holds_until_a_payment_goes_beyond_it() -> None:
+    end = payment(1).starts_at + timedelta(days=3)  # type: ignore[operator]
+    adjusted = Entry("admin:1", "adjust", "pro", "subscription", "I-1", ends_at=end)
+    longer = after(payment(0), adjusted)
+    assert longer is not None
+    assert (longer.ends_at, longer.paid_ends_at) == (end, payment(0).ends_at)
+    renewed = after(payment(0), adjusted, payment(1))
+    assert renewed is not None
+    assert (renewed.ends_at, renewed.custom_ends_at) == (payment(1).ends_at, None)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["grant", "refund", "adjust"]), st.integers(0, 50)), max_size=20))
+def test_units_are_never_below_zero(changes: list[tuple[str, int]]) -> None:
+    asset: Asset | None = None
+    for number, (kind, units) in enumerate(changes):
+        quantity = -units if kind == "adjust" else units
+        asset = apply(asset, Entry(str(number), kind, "coins", "consumable", quantity=quantity), at=NOW)  # type: ignore[arg-type]
+        assert asset.quantity >= 0

@@ -1,0 +1,49 @@
+"""Calendar periods: parsing, and their ends."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams.wire.period import Period
+
+
+@pytest.mark.parametrize(
+    ("text", "months", "days"),
+    [("P1M", 1, 0), ("P1Y", 12, 0), ("P2W", 0, 14), ("P7D", 0, 7), ("P1Y6M", 18, 0), ("P1M1W1D", 1, 8)],
+)
+def test_a_period_is_read(text: str, months: int, days: int) -> None:
+    assert Period.parse(text) == Period(months, days)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "P", "1M", "P1", "P0M", "P1M ", "PT1H", "P-1M", "P1.5M", "P11Y", "P\uff11M", "p1m"]
+)
+def test_another_text_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        Period.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("start", "text", "end"),
+    [
+        ((2026, 1, 31), "P1M", (2026, 2, 28)),
+        ((2024, 1, 31), "P1M", (2024, 2, 29)),
+        ((2024, 2, 29), "P1Y", (2025, 2, 28)),
+        ((2026, 12, 15), "P1M", (2027, 1, 15)),
+        ((2026, 11, 30), "P3M", (2027, 2, 28)),
+        ((2026, 2, 20), "P2W", (2026, 3, 6)),
+    ],
+)
+def test_a_period_ends_on_the_same_day_or_on_the_last_of_the_month(
+    start: tuple[int, int, int], text: str, end: tuple[int, int, int]
+) -> None:
+    assert Period.parse(text).after(datetime(*start, 12, 30, tzinfo=UTC)) == datetime(*end, 12, 30, tzinfo=UTC)
+
+
+@given(
+    st.datetimes(timezones=st.just(UTC)).filter(lambda at: at.year < 9000), st.integers(0, 120), st.integers(1, 60)
+)
+def test_a_period_ends_after_it_begins(start: datetime, months: int, days: int) -> None:
+    assert Period(months, days).after(start) > start
