@@ -269,7 +269,7 @@ def main() -> int:
     try:
         asyncio.run(make_app(args.url.rstrip("/"), args.admin_token_file.read_text().strip()))
     except (Failed, OSError) as error:
-        print(f"bench: {error}", file=sys.stderr)
+        print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1
     print(f"app {APP}: limits raised. To create users: python -m app users make 100 --app {APP} --out users")
     return 0

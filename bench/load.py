@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = _spawned(args) if args.spawn else _against_url(args)
     except (Failed, OSError) as error:
-        print(f"bench: {error}", file=sys.stderr)
+        print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1
     print(table(HEADINGS, [row(result)]), end="")
     if result.bound == UNKNOWN:

@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             finally:
                 runner.run(context.__aexit__(None, None, None))
     except (Failed, OSError) as error:
-        print(f"bench: {error}", file=sys.stderr)
+        print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1
     report = f"{describe(cores)}\n\n{_table(phases)}\n{_verdict(phases)}\n"
     print(report, end="")

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         rows = _spawned(args, attacks, cores) if args.spawn else _against_url(args, attacks)
     except (Failed, OSError) as error:
-        print(f"bench: {error}", file=sys.stderr)
+        print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1
     print(f"\n{tables(rows)}", end="")
     _print_failures(rows)

@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return asyncio.run(_soak(args, plan, folder, command=" ".join(arguments or sys.argv[1:])))
     except (Failed, OSError) as error:
-        print(f"bench: {error}", file=sys.stderr)
+        print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1
 
 
