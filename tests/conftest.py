@@ -24,6 +24,7 @@ from deploy.stores import Stores
 from tests import forks
 from tests.connections import check_connections
 from tests.environment import forget_settings, log_plain_tracebacks, trust_nobody
+from tests.password_hashes import hash_cheaply
 from tests.restoring import keep_configs, restored
 from tests.servers import (
     Databases,
@@ -40,6 +41,7 @@ from tests.servers import (
 forget_settings()
 trust_nobody()
 log_plain_tracebacks()
+hash_cheaply()
 
 # Without a deadline, as the machine may be busy.
 hypothesis.settings.register_profile("parley", deadline=None, max_examples=40)

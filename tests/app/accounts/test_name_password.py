@@ -8,7 +8,8 @@ from app.accounts.tokens import make_server_token
 from app.password_hashing import open_password_hashes
 from storage.audit import COMMAND
 from tests.app.accounts.row_locks import waiting_for_locks
-from tests.servers import SERVER_KEY, Server
+from tests.password_hashes import usual_hashes
+from tests.servers import SERVER_KEY, Server, new_server
 from tests.waiting import until
 
 PASSWORD, NEW_PASSWORD = "correct horse battery", "staple gun at dawn"
@@ -217,7 +218,13 @@ async def test_a_compressed_body_is_refused(server):
         assert refusal(await post(server, path, body, **headers)) == (400, message)
 
 
-async def test_an_outdated_hash_is_replaced_at_the_next_login(server):
+async def test_an_outdated_hash_is_replaced_at_the_next_login(databases, tmp_path):
+    with usual_hashes():
+        async with new_server(databases, tmp_path) as server:
+            await check_that_an_outdated_hash_is_replaced(server)
+
+
+async def check_that_an_outdated_hash_is_replaced(server):
     uid = (await sign_up(server))[1]["user"]["uid"]
     outdated = "$argon2id$v=19$m=64,t=1,p=1$"
     async with open_password_hashes(memory_kib=64, iterations=1) as weak:

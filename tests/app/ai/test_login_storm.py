@@ -4,13 +4,16 @@ import asyncio
 import itertools
 import os
 import time
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from storage.audit import COMMAND
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
+from tests.password_hashes import usual_hashes
+from tests.servers import Databases, Server, new_server
 from tests.sse_client import events
 from tests.waiting import until
 
@@ -21,8 +24,10 @@ WIDE = {"count": 100_000, "per_s": 1}
 
 
 @pytest.fixture
-def server(shared_server: Server) -> Server:
-    return shared_server
+async def server(databases: Databases, tmp_path: Path) -> AsyncIterator[Server]:
+    with usual_hashes():
+        async with new_server(databases, tmp_path) as running:
+            yield running
 
 
 async def post(talk: Talk, path: str) -> int:
