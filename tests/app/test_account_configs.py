@@ -11,6 +11,7 @@ from storage.kinds.limits import RATES
 from storage.kinds.sign_in import PLATFORMS
 from tests.app.operators import Operator
 from tests.config_stores import store_unchecked
+from tests.rsa_keys import rsa_key
 from tests.servers import Server
 from vendors.signin.catalog import CLIENT_FIELDS, DEFAULT_PROVIDERS
 
@@ -28,8 +29,8 @@ def pem(key: Key) -> str:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-RSA = pem(rsa.generate_private_key(65537, 2048).public_key())
-SHORT_RSA = pem(rsa.generate_private_key(65537, 1024).public_key())  # noqa: S505 - refused
+RSA = pem(rsa_key().public_key())
+SHORT_RSA = pem(rsa_key(1024).public_key())  # refused
 P384 = pem(ec.generate_private_key(ec.SECP384R1()).public_key())
 ED25519 = pem(ed25519.Ed25519PrivateKey.generate().public_key())
 

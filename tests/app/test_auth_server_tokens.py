@@ -8,7 +8,7 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -21,6 +21,7 @@ from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from streams.wire.ids import new_id
 from tests.config_stores import store_unchecked
+from tests.rsa_keys import rsa_key
 from tests.servers import Server
 
 
@@ -40,10 +41,10 @@ def public_pem(key: Any) -> str:
 KEYS = {
     "EdDSA": ed25519.Ed25519PrivateKey.generate(),
     "ES256": ec.generate_private_key(ec.SECP256R1()),
-    "RS256": rsa.generate_private_key(65537, 2048),
+    "RS256": rsa_key(),
 }
 STRANGER = ed25519.Ed25519PrivateKey.generate()
-SHORT_RSA = public_pem(rsa.generate_private_key(65537, 1024))  # noqa: S505 - to be refused
+SHORT_RSA = public_pem(rsa_key(1024))  # to be refused
 SECRET = "hs-" + secrets.token_hex(32)
 SERVER_KEYS = [
     *({"kid": f"{alg}-1", "alg": alg, "public_key": public_pem(key)} for alg, key in KEYS.items()),

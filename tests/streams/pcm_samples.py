@@ -2,6 +2,7 @@
 
 import math
 import struct
+from functools import cache
 
 RATE = 16_000
 
@@ -10,6 +11,7 @@ def samples(*values: int) -> bytes:
     return struct.pack(f"<{len(values)}h", *values)
 
 
+@cache
 def tone(seconds: float, loudness: int = 8000) -> bytes:
     return samples(*(round(loudness * math.sin(at / 10)) for at in range(round(seconds * RATE))))
 

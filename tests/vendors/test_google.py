@@ -9,11 +9,11 @@ import jwt
 import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import SecretStr
 
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
+from tests.rsa_keys import rsa_key
 from tests.vendors.upstream import Respond, Upstream, plain, running_upstream
 from vendors.account import Account
 from vendors.errors import Garbled, Refused
@@ -21,7 +21,7 @@ from vendors.google import GoogleHttp
 from vendors.outgoing import Outgoing, Repeat
 from vendors.transport import VendorHttp
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+KEY = rsa_key()
 PEM = KEY.private_bytes(
     serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
 ).decode()

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import SecretStr
 
 from streams.audio import wav_header
 from streams.input_buffer import InputBuffer
 from streams.mp3 import mp3_duration_ms
 from streams.wire.codec import dumps
+from tests.rsa_keys import rsa_key
 from tests.vendors.sandbox_calls import Open, calls, left_while_waiting, outcome
 from vendors.account import Account, RecognitionSpec, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
@@ -27,7 +27,7 @@ TEXT = "Show me the harbour, please"
 PCM = AudioFormat("audio/pcm", 16_000)
 SAID = speech("Some words for you.", 16_000)
 PEM = (
-    rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    rsa_key()
     .private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     .decode()
 )

@@ -7,16 +7,17 @@ from typing import Any
 import jwt
 import pytest
 from aiohttp import web
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from streams.wire.codec import dumps, loads
+from tests.rsa_keys import rsa_key
 from tests.vendors.upstream import Respond, Upstream, plain
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.signin.jwks import JwksCache
 from vendors.transport import VendorHttp
 
 HOUR = 3600
-RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key()
+RSA = rsa_key().public_key()
 N = loads(jwt.algorithms.RSAAlgorithm.to_jwk(RSA))["n"]
 
 

@@ -1,6 +1,7 @@
 """Id tokens of an OpenID provider that others have written (oidc-provider-mock)."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -8,7 +9,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
-from oidc_provider_mock import User, run_server_in_thread
 from yarl import URL
 
 from streams.wire.codec import loads
@@ -17,8 +17,10 @@ from vendors.signin.google import Google
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp
 from vendors.transport import VendorHttp
 
-# The provider itself calls deprecated methods of authlib.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.xdist_group("oidc"),  # One worker imports the provider.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # It calls deprecated methods of authlib.
+]
 
 APP, BACK = "our-app", "https://app.test/back"
 CLAIMS = {"name": "Mei Lin", "email": "mei@example.test", "email_verified": True}
@@ -52,11 +54,20 @@ class OpenIdProvider:
         return token
 
 
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
+@contextmanager
+def running_provider() -> Iterator[int]:
+    """Run a provider with one user, and yield its port."""
+    from oidc_provider_mock import User, run_server_in_thread  # noqa: PLC0415 - slow to import, for each worker
+
     users = (User(sub="mei", claims=CLAIMS),)
     with run_server_in_thread(user_claims=users, access_token_max_age=timedelta(minutes=10)) as server:
         yield server.server_port
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with running_provider() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -93,9 +104,9 @@ async def test_its_tokens_are_refused_by_other_apps_and_for_other_issuers_nonces
 
 
 async def test_a_token_of_another_provider_of_the_same_form_is_refused(http: VendorHttp, provider: OpenIdProvider):
-    with run_server_in_thread(user_claims=(User(sub="mei", claims=CLAIMS),)) as other:
+    with running_provider() as other:
         document = {
-            name: value.replace(str(URL(provider.document["issuer"]).port), str(other.server_port))
+            name: value.replace(str(URL(provider.document["issuer"]).port), str(other))
             if isinstance(value, str)
             else value
             for name, value in provider.document.items()
