@@ -97,7 +97,7 @@ async def test_every_format_has_the_expected_duration(local: Local, engine: str,
 
 
 async def test_speed_changes_the_duration(local: Local, engine: str) -> None:
-    text = "The quick brown fox jumps over the lazy dog."
+    text = "The quick brown fox."
     lengths = []
     for speed in (0.25, 0.5, 1, 2, 4):
         async with local.speech(text, engine, speed=speed, response_format="pcm") as response:
