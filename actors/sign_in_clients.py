@@ -10,7 +10,7 @@ from actors.vendor_clients import VendorAccess, VendorClients
 from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore
 from storage.kinds import sign_in as kind
-from storage.kinds.sign_in import SANDBOX, SIGN_IN
+from storage.kinds.sign_in import SANDBOX, SIGN_IN, resolved
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability, NoOptions, Vendor
@@ -95,10 +95,10 @@ def _app(platform: str, config: kind.SignIn, *, sandbox_url: str | None) -> Sign
     none = SecretStr("")
     urls = {"jwks_url": config.jwks_url or "", "base_url": config.base_url or ""}
     for field, url in urls.items():
-        if url.startswith(SANDBOX):
-            if sandbox_url is None:
-                raise _invalid(platform, f"{field} names the sandbox, which does not run")
-            urls[field] = url.replace(SANDBOX, sandbox_url, 1)
+        address = resolved(url, sandbox_url=sandbox_url)
+        if address is None:
+            raise _invalid(platform, f"{field} names the sandbox, which does not run")
+        urls[field] = address
     return SignInApp(
         platform,
         audiences=tuple(config.audiences),

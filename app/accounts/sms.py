@@ -4,7 +4,8 @@ import structlog
 
 from app.services import Services
 from storage.config_rows import ConfigKey
-from storage.kinds.sms import SMS, Sms, url_of
+from storage.kinds.sign_in import resolved
+from storage.kinds.sms import SMS, Sms
 from storage.sms import SendSms
 from streams.wire.errors import ConfigInvalid
 from streams.wire.template import render
@@ -42,7 +43,7 @@ async def send_sms(services: Services, job: SendSms) -> None:
 
 
 def _url(services: Services, config: Sms) -> str:
-    url = url_of(config, sandbox_url=services.settings.sandbox_url)
+    url = resolved(config.url, sandbox_url=services.settings.sandbox_url)
     if url is None:
         raise ConfigInvalid(f"sms {_NAME}: url names the sandbox, which does not run")
     return url

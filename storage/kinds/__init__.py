@@ -9,6 +9,7 @@ from storage.kinds.conversation import CONVERSATION
 from storage.kinds.email import EMAIL
 from storage.kinds.limits import LIMITS
 from storage.kinds.mail_accounts import MAIL_ACCOUNTS
+from storage.kinds.payouts import PAYOUTS
 from storage.kinds.products import PRODUCTS
 from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION
@@ -16,6 +17,7 @@ from storage.kinds.sign_in import SIGN_IN
 from storage.kinds.sms import SMS
 from storage.kinds.speech import SPEECH
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.kinds.walletpay import WALLETPAY
 
 KINDS: dict[str, ConfigKind[Any]] = {
     kind.name: kind
@@ -27,7 +29,9 @@ KINDS: dict[str, ConfigKind[Any]] = {
         SMS,
         MAIL_ACCOUNTS,
         EMAIL,
+        WALLETPAY,
         PRODUCTS,
+        PAYOUTS,
         VENDOR_ACCOUNTS,
         RECOGNITION,
         SPEECH,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from storage.kinds.base import ConfigKind
+from storage.kinds.base import ConfigKind, Ref
 from streams.wire.model import Matches, Model
 from streams.wire.money import Money, exponent_of
 from streams.wire.period import PeriodText
@@ -23,6 +23,9 @@ def _currency(code: str) -> str:
 Currency = Annotated[str, AfterValidator(_currency)]
 """The ISO 4217 code of a currency, in upper case."""
 Country = Annotated[str, Matches(r"^[A-Z]{2}$", "must be two capital letters (ISO 3166-1 alpha-2)")]
+PlatformId = Annotated[
+    str, Matches(r"^[!-~]{1,255}$", "must be 1 to 255 printable ASCII characters without spaces")
+]
 AssetName = Annotated[
     str,
     Matches(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", "must be 1 to 64 letters, digits, dots, hyphens and underscores"),
@@ -56,6 +59,23 @@ class Trial(Model):
     """Its price in minor units of the product's currency."""
 
 
+class WalletProduct(Model):
+    """A product at the wallet platform."""
+
+    config: Annotated[str, Ref("walletpay")] = "Default"
+    """Name of a config of kind `walletpay`."""
+    plan_id: PlatformId | None = None
+    """The plan of a subscription. One-off orders need none."""
+    plans: dict[Country, PlatformId] = Field(default_factory=dict, max_length=250)
+    """Plans that differ in a country, by its ISO 3166-1 code."""
+    product_id: str = Field(default="", max_length=255)
+    """The platform's id of the product."""
+
+    def plan_in_country(self, country: str | None) -> str | None:
+        """Return the plan in a country. `None`: it is unknown."""
+        return self.plans.get(country or "", self.plan_id)
+
+
 class Product(Model):
     type: AssetType
     """The type of the asset that a purchase grants."""
@@ -69,6 +89,8 @@ class Product(Model):
     """The period before the first full payment of a subscription."""
     price: ProductPrice | None = None
     """The price. Without it, the product cannot be bought once; the platform has the price of a subscription."""
+    walletpay: WalletProduct | None = None
+    """The product at the wallet platform. Without it, it cannot be bought there."""
     tags: list[Annotated[str, Field(max_length=64)]] = Field(default_factory=list, max_length=50)
     """For apps, which may order their plans by them."""
 

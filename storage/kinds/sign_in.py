@@ -37,20 +37,29 @@ SandboxUrl = Annotated[
     Field(max_length=2048),
     Matches(rf"{_BEGIN}([/?][^\s#]*)?$", f"{_URL}, without spaces and without a fragment"),
 ]
-_BaseUrl = Annotated[
+
+
+def resolved(url: str, *, sandbox_url: str | None) -> str | None:
+    """Return the address that `url` stands for, or `None` if it is the sandbox's, which does not run."""
+    if not url.startswith(SANDBOX):
+        return url
+    return None if sandbox_url is None else url.replace(SANDBOX, sandbox_url, 1)
+
+
+BaseUrl = Annotated[
     str,
     Field(max_length=2048),
     Matches(rf"{_BEGIN}(/[^\s?#]*)?$", f"{_URL}, without spaces, a query or a fragment"),
 ]
 """A URL to which paths are appended."""
-_Host = Annotated[
+Host = Annotated[
     str,
     Field(max_length=253),
     Matches(r"^[a-z0-9.-]+$", "must be a host name in lower case, without a port"),
 ]
 """A host with which those in URLs of clients are compared as text."""
 _Id = Annotated[str, Field(min_length=1, max_length=512)]
-_Pem = Annotated[str, Field(max_length=16 * 1024)]
+Pem = Annotated[str, Field(max_length=16 * 1024)]
 
 
 class SignIn(CallLimits):
@@ -66,7 +75,7 @@ class SignIn(CallLimits):
     if one of them names its tenant."""
     jwks_url: SandboxUrl | None = None
     """Where the platform publishes the keys of its id tokens. Default: the platform's own address."""
-    base_url: _BaseUrl | None = None
+    base_url: BaseUrl | None = None
     """Replaces the hosts of the platform. Default: the platform's own."""
     client_id: str = Field(default="", max_length=512)
     """The id with which we call the platform. `audiences` must contain it if codes are exchanged."""
@@ -84,11 +93,11 @@ class SignIn(CallLimits):
     """The bundle ids of our apps, for `ios_games_service`."""
     skip_signature_verify: bool = False
     """Whether `ios_games_service` trusts the player id that the client names, without a signature."""
-    key_hosts: list[_Host] = Field(default_factory=list, max_length=20)
+    key_hosts: list[Host] = Field(default_factory=list, max_length=20)
     """The hosts from which keys of `ios_games_service` are fetched. Default: the platform's own."""
-    key_roots: list[_Pem] = Field(default_factory=list, max_length=20)
+    key_roots: list[Pem] = Field(default_factory=list, max_length=20)
     """Root certificates in PEM format that replace the bundled ones, for `ios_games_service`."""
-    public_key: _Pem = ""
+    public_key: Pem = ""
     """The platform's public key in PEM format, for platforms that sign their responses."""
     require_nonce: bool = False
     """Whether id tokens must contain the `nonce` that is sent with them. If so, access tokens of Microsoft are

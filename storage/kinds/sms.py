@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 
 from storage.kinds.base import DAY_S, ConfigKind
-from storage.kinds.sign_in import SANDBOX, SandboxUrl
+from storage.kinds.sign_in import SandboxUrl
 from storage.kinds.vendor_accounts import CallLimits
 from streams.wire.template import render
 
@@ -38,10 +38,3 @@ class Sms(CallLimits):
 
 
 SMS = ConfigKind("sms", "Text messages", Sms)
-
-
-def url_of(config: Sms, *, sandbox_url: str | None) -> str | None:
-    """Return the address of the webhook, or `None` if it is the sandbox's, which does not run."""
-    if not config.url.startswith(SANDBOX):
-        return config.url
-    return None if sandbox_url is None else config.url.replace(SANDBOX, sandbox_url, 1)

@@ -1,0 +1,90 @@
+"""PayPal's payouts: batches of one payment each, to the address of a receiver."""
+
+from pydantic import Field
+
+from streams.wire.model import Model, Moment
+from streams.wire.money import Money
+from vendors.payments.paypal import PayPal, path_of
+from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal_fields import Amount, payout_body
+
+_PAYOUTS = "/v1/payments/payouts"
+_DUPLICATE = 400
+
+
+class _ItemErrors(Model):
+    name: str = ""
+
+
+class PayoutItem(Model):
+    """A payment to a receiver."""
+
+    payout_item_id: str
+    transaction_id: str = ""
+    transaction_status: str = ""
+    """`SUCCESS`, `FAILED`, `PENDING`, `UNCLAIMED`, `RETURNED`, `ONHOLD`, `BLOCKED`, `REFUNDED` or `REVERSED`."""
+    payout_item_fee: Amount | None = None
+    time_processed: Moment | None = None
+    errors: _ItemErrors = _ItemErrors()
+
+    @property
+    def error(self) -> str:
+        """Why it has failed, such as `RECEIVER_UNREGISTERED`."""
+        return self.errors.name
+
+
+class _BatchHeader(Model):
+    payout_batch_id: str
+    batch_status: str
+    time_created: Moment | None = None
+    time_completed: Moment | None = None
+
+
+class Payout(Model):
+    batch_header: _BatchHeader
+    items: list[PayoutItem] = Field(default_factory=list)
+    """Empty in the answer to the call that makes the batch."""
+
+    @property
+    def id(self) -> str:
+        """PayPal's id of the batch."""
+        return self.batch_header.payout_batch_id
+
+    @property
+    def status(self) -> str:
+        """`DENIED`, `PENDING`, `PROCESSING`, `SUCCESS` (each payment has been tried) or `CANCELED`."""
+        return self.batch_header.batch_status
+
+    @property
+    def item(self) -> PayoutItem | None:
+        return self.items[0] if self.items else None
+
+
+async def create_payout(
+    paypal: PayPal, batch_id: str, *, receiver: str, amount: Money, note: str = "", subject: str = ""
+) -> Payout:
+    """Pay `amount` to an email address, once for each `batch_id`, and return the batch.
+
+    PayPal remembers `batch_id`, which is at most 63 characters here, for 30 days. A call that repeats it returns
+    the first batch.
+    """
+    header = {"sender_batch_id": batch_id, **({"email_subject": subject} if subject else {})}
+    item = {
+        "recipient_type": "EMAIL",
+        "amount": payout_body(amount),
+        "receiver": receiver,
+        "sender_item_id": batch_id,
+        **({"note": note} if note else {}),
+    }
+    try:
+        return await paypal.post(batch_id, _PAYOUTS, {"sender_batch_header": header, "items": [item]}, Payout)
+    except PayPalRefused as error:
+        first = error.linked_id(_PAYOUTS)
+        if error.vendor_status != _DUPLICATE or first is None:
+            raise
+        return await get_payout(paypal, first)
+
+
+async def get_payout(paypal: PayPal, payout_id: str) -> Payout:
+    """Read a batch by PayPal's id."""
+    return await paypal.get(path_of(_PAYOUTS, payout_id), Payout)

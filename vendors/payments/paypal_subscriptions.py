@@ -1,0 +1,230 @@
+"""PayPal's plans and subscriptions, and the payments of subscriptions."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from streams.wire.codec import rfc3339
+from streams.wire.model import Matches, Model, Moment
+from streams.wire.money import Money
+from vendors.payments.paypal import PayPal, path_of
+from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal_fields import Amount, Link, linked, rounded
+
+_PLANS = "/v1/billing/plans"
+_SUBSCRIPTIONS = "/v1/billing/subscriptions"
+_SALES = "/v1/payments/sale"
+_TRIAL = "TRIAL"
+_PENDING = "APPROVAL_PENDING"
+_ENDED = "SUBSCRIPTION_STATUS_INVALID"
+_QUANTITY = re.compile(r"[1-9][0-9]{0,6}", re.ASCII)
+
+
+_Percentage = Annotated[str, Matches(r"^(100|[0-9]{1,2})(\.[0-9]{1,6})?$", "must be a percentage")]
+
+
+class _Price(Model):
+    fixed_price: Amount | None = None
+
+
+class _Frequency(Model):
+    interval_unit: str
+    interval_count: int = 1
+
+
+class BillingCycle(Model):
+    """The payments of a plan at one price."""
+
+    sequence: int
+    tenure_type: str = "REGULAR"
+    """`TRIAL` or `REGULAR`."""
+    total_cycles: int = 0
+    """How many payments. 0: until the subscription is cancelled."""
+    frequency: _Frequency | None = None
+    pricing_scheme: _Price = _Price()
+    """Without a price, a trial is free."""
+
+
+class _Taxes(Model):
+    percentage: _Percentage
+    inclusive: bool = True
+
+
+class Plan(Model):
+    id: str = ""
+    """Empty in the plan of a subscription that overrides it."""
+    product_id: str = ""
+    status: str = ""
+    """`CREATED`, `INACTIVE` or `ACTIVE`."""
+    billing_cycles: list[BillingCycle] = Field(default_factory=list)
+    taxes: _Taxes | None = None
+
+    @property
+    def has_trial(self) -> bool:
+        return any(cycle.tenure_type == _TRIAL for cycle in self.billing_cycles)
+
+    def payment(self, quantity: int = 1) -> Money | None:
+        """Return the regular payment with its taxes. `None`: the plan has no fixed price."""
+        prices = (each.pricing_scheme.fixed_price for each in self.billing_cycles if each.tenure_type != _TRIAL)
+        price = next((price for price in prices if price is not None), None)
+        if price is None:
+            return None
+        net = Money(price.amount * quantity, price.currency)
+        if self.taxes is None or self.taxes.inclusive:
+            return net
+        share, whole = (Decimal(self.taxes.percentage) / 100).as_integer_ratio()
+        return net + rounded(net.part(share, whole))
+
+
+class LastPayment(Model):
+    amount: Amount
+    time: Moment
+
+
+class _BillingInfo(Model):
+    last_payment: LastPayment | None = None
+    next_billing_time: Moment | None = None
+    final_payment_time: Moment | None = None
+    failed_payments_count: int = 0
+
+
+class Subscription(Model):
+    id: str
+    status: str
+    """`APPROVAL_PENDING`, `APPROVED`, `ACTIVE`, `SUSPENDED`, `CANCELLED` or `EXPIRED`."""
+    status_update_time: Moment | None = None
+    plan_id: str = ""
+    plan: Plan | None = None
+    """The plan with what the subscription overrides. Only `get_subscription` asks for it."""
+    quantity: str = "1"
+    custom_id: str = ""
+    start_time: Moment | None = None
+    create_time: Moment | None = None
+    billing_info: _BillingInfo = _BillingInfo()
+    links: list[Link] = Field(default_factory=list)
+
+    @property
+    def approve_url(self) -> str:
+        """Where the subscriber approves it. Empty once it is approved."""
+        return linked(self.links, "approve") if self.status == _PENDING else ""
+
+    @property
+    def last_payment(self) -> LastPayment | None:
+        return self.billing_info.last_payment
+
+    @property
+    def next_payment_at(self) -> datetime | None:
+        return self.billing_info.next_billing_time
+
+    @property
+    def next_payment(self) -> Money | None:
+        """The amount of the next regular payment, if the plan is known and its price is fixed."""
+        if self.plan is None or _QUANTITY.fullmatch(self.quantity) is None:
+            return None
+        return self.plan.payment(int(self.quantity))
+
+
+class _Breakdown(Model):
+    gross_amount: Amount
+
+
+class Transaction(Model):
+    """A payment of a subscription. Its id is that of a sale."""
+
+    id: str
+    status: str = ""
+    """`COMPLETED`, `DECLINED`, `PARTIALLY_REFUNDED`, `PENDING` or `REFUNDED`."""
+    amount_with_breakdown: _Breakdown
+    time: Moment
+
+    @property
+    def amount(self) -> Money:
+        return self.amount_with_breakdown.gross_amount
+
+
+class _Transactions(Model):
+    transactions: list[Transaction] = Field(default_factory=list)
+
+
+class Sale(Model):
+    """A payment of a subscription, read by its id."""
+
+    id: str
+    state: str
+    """`completed`, `partially_refunded`, `pending`, `refunded` or `denied`."""
+    amount: Amount
+    billing_agreement_id: str = ""
+    """The id of the subscription."""
+    create_time: Moment | None = None
+
+
+async def get_plan(paypal: PayPal, plan_id: str) -> Plan:
+    return await paypal.get(path_of(_PLANS, plan_id), Plan)
+
+
+async def create_subscription(
+    paypal: PayPal,
+    key: str,
+    *,
+    plan_id: str,
+    custom_id: str,
+    return_url: str,
+    cancel_url: str,
+    brand_name: str = "",
+    country: str = "",
+) -> Subscription:
+    """Create a subscription that starts once it is approved, once for each `key`.
+
+    PayPal remembers keys for 72 hours. `custom_id` is at most 127 printable ASCII characters. `country` is a hint
+    at the subscriber's address. Issue: `PLAN_STATUS_INVALID`.
+    """
+    context: dict[str, Any] = {
+        "return_url": return_url,
+        "cancel_url": cancel_url,
+        "shipping_preference": "NO_SHIPPING",
+        "user_action": "SUBSCRIBE_NOW",
+        "payment_method": {"payer_selected": "PAYPAL", "payee_preferred": "IMMEDIATE_PAYMENT_REQUIRED"},
+    }
+    if brand_name:
+        context["brand_name"] = brand_name
+    body: dict[str, Any] = {"plan_id": plan_id, "custom_id": custom_id, "application_context": context}
+    if country:
+        body["subscriber"] = {"shipping_address": {"address": {"country_code": country}}}
+    return await paypal.post(key, _SUBSCRIPTIONS, body, Subscription)
+
+
+async def get_subscription(paypal: PayPal, subscription_id: str) -> Subscription:
+    """Read a subscription with its plan."""
+    return await paypal.get(path_of(_SUBSCRIPTIONS, subscription_id), Subscription, {"fields": "plan"})
+
+
+async def cancel_subscription(paypal: PayPal, key: str, subscription_id: str, *, reason: str) -> None:
+    """End the payments of a subscription. `reason` is 1 to 128 characters.
+
+    It raises nothing if the subscription has ended already. One that is not approved yet cannot be cancelled; it
+    raises nothing for that either, so read it to learn its state.
+    """
+    path = path_of(_SUBSCRIPTIONS, subscription_id, "/cancel")
+    try:
+        await paypal.command(key, path, {"reason": reason})
+    except PayPalRefused as error:
+        if error.issue != _ENDED:
+            raise
+
+
+async def list_transactions(
+    paypal: PayPal, subscription_id: str, *, start: datetime, end: datetime
+) -> Sequence[Transaction]:
+    """Return the payments from `start` to `end`, oldest first. The newest ones may be missing for some minutes."""
+    path = path_of(_SUBSCRIPTIONS, subscription_id, "/transactions")
+    query = {"start_time": rfc3339(start), "end_time": rfc3339(end)}
+    found = await paypal.get(path, _Transactions, query)
+    return sorted(found.transactions, key=lambda each: each.time)
+
+
+async def get_sale(paypal: PayPal, sale_id: str) -> Sale:
+    return await paypal.get(path_of(_SALES, sale_id), Sale)
