@@ -87,7 +87,9 @@ class Call:
         """Add usage to the bill."""
         self.billed.update(units)
 
-    async def answer(self, value: Any, *, empty: Any = None, content_type: str = "application/json") -> None:
+    async def answer(
+        self, value: Any, *, empty: Any = None, content_type: str = "application/json", status: int = 200
+    ) -> None:
         """Send a complete answer, `value` as JSON unless it is bytes. `empty` is the answer for `EMPTY_ANSWER`."""
         if self.fault is Fault.EMPTY_ANSWER:
             value = empty
@@ -98,7 +100,7 @@ class Call:
             body += b" " * _PADDING_BYTES
         if self.fault is Fault.ERROR_INSIDE_200:
             body = self.dialect.refuse(Fault.SERVER_ERROR, self.key_options).body
-        self.response = web.StreamResponse(headers={**self.headers, "Content-Type": content_type})
+        self.response = web.StreamResponse(status=status, headers={**self.headers, "Content-Type": content_type})
         self.response.content_length = len(body)
         await self.response.prepare(self.request)
         flow = self._flow(Framing(content_type), within=_FAULTS_WHILE_SENDING)

@@ -11,6 +11,7 @@ from aiohttp import web
 from streams.wire.errors import InvalidParameter
 from vendors.sandbox.bill import Bill, End
 from vendors.sandbox.calls import Call, Dialect, Handler, Refusal
+from vendors.sandbox.deliveries import Deliveries
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import AnswerEnded
 from vendors.sandbox.sockets import ClientLeft
@@ -28,13 +29,18 @@ class Sandbox:
         """The names of all vendors."""
         self.mails: deque[dict[str, Any]] = deque(maxlen=_KEPT_MAILS)
         """The emails that its mail server got, the newest first."""
+        self.deliveries = Deliveries()
+        """The webhooks that its platforms call."""
+        self.tls_url = ""
+        """Its address with TLS, which the authority in `authority.py` certifies."""
         self._calls: Counter[str] = Counter()
 
     def reset(self) -> None:
-        """Forget all calls, faults and emails. Calls that are still open remain in the former bill."""
+        """Forget all calls, faults and emails, and webhooks still to be called. Open calls stay in the old bill."""
         self.bill = Bill()
         self.switches.clear()
         self.mails.clear()
+        self.deliveries.forget()
         self._calls.clear()
 
     def get(self, path: str, dialect: Dialect, stage: str, handler: Handler) -> web.RouteDef:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from streams.tasks import background
 from streams.wire.codec import dumps, loads_request
 from streams.wire.errors import InvalidParameter
 from vendors.sandbox import (
@@ -21,8 +22,10 @@ from vendors.sandbox import (
     openai_transcription,
     sms,
 )
+from vendors.sandbox.authority import tls_context
 from vendors.sandbox.bill import Bill
 from vendors.sandbox.faults import KeyOptions
+from vendors.sandbox.payments import paypal
 from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox.signin import (
     alipay,
@@ -73,6 +76,7 @@ PROTOCOLS = (
     openai,
     openai_speech,
     openai_transcription,
+    paypal,
     sms,
     choices,
     *SIGN_IN,
@@ -116,11 +120,14 @@ async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, host, port, backlog=4_096).start()
+        await web.TCPSite(runner, host, 0, backlog=128, ssl_context=tls_context(host)).start()
         broken_tls = await asyncio.start_server(_break_tls, host, 0)
         stack.push_async_callback(broken_tls.wait_closed)
         stack.callback(broken_tls.close)
         mail_port = await stack.enter_async_context(mail.mail_server(sandbox, host=host))
         name = f"[{host}]" if ":" in host else host
+        sandbox.tls_url = f"https://{name}:{runner.addresses[1][1]}"
+        await stack.enter_async_context(background(sandbox.deliveries.run()))
         assert runner.server is not None, "it is set up"
         yield Running(
             url=f"http://{name}:{runner.addresses[0][1]}",

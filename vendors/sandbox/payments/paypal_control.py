@@ -1,0 +1,182 @@
+"""What developers and tests do to a merchant of the sandbox's PayPal: `POST /paypal/_control/<action>`.
+
+Each body names the merchant by `client_id`. The answers show the merchant's clock.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from aiohttp import web
+from pydantic import Field
+
+from streams.wire.codec import dumps, loads_request, rfc3339
+from streams.wire.errors import InvalidParameter
+from streams.wire.model import Model, Moment
+from vendors.sandbox.payments import paypal_orders, paypal_payouts, paypal_sales, paypal_subscriptions
+from vendors.sandbox.payments.paypal_amounts import read_amount
+from vendors.sandbox.payments.paypal_records import CaptureAs
+from vendors.sandbox.payments.paypal_state import Merchant, Merchants
+from vendors.sandbox.payments.paypal_webhooks import DeliveryFault, send
+from vendors.sandbox.sandbox import Sandbox
+
+
+class _Action(Model, extra="forbid"):
+    """An action on a merchant. Raises `KeyError` if the merchant has no object with the id."""
+
+    client_id: str = Field(min_length=1)
+
+    def act(self, merchant: Merchant) -> None:
+        raise NotImplementedError
+
+
+class _Clock(_Action):
+    at: Moment | None
+    """The merchant's new time, from which it advances with real time. `null`: real time."""
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.offset = timedelta() if self.at is None else self.at - datetime.now(UTC)
+
+
+class _Webhook(_Action):
+    id: str
+    """The id of the webhook, as configs name it."""
+    url: str
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.hooks[self.id] = self.url
+
+
+class _Deliveries(_Action):
+    rates: dict[DeliveryFault, float]
+    """The share of actions whose webhooks have a fault, for example `{"lost": 0.1}`."""
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.rates = {str(name): rate for name, rate in self.rates.items()}
+
+
+class _RevokeTokens(_Action):
+    """PayPal forgets the merchant's access tokens, as after a change of the secret."""
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.tokens.clear()
+
+
+class _Settle(_Action):
+    """Give a capture another state, for example after it was pending."""
+
+    capture_id: str
+    state: CaptureAs
+
+    def act(self, merchant: Merchant) -> None:
+        paypal_orders.settle(merchant, merchant.payments[self.capture_id], self.state)
+
+
+class _Reverse(_Action):
+    """Take a payment back, as after a chargeback."""
+
+    payment_id: str
+    """A capture or a sale."""
+
+    def act(self, merchant: Merchant) -> None:
+        paypal_sales.reverse(merchant, merchant.payments[self.payment_id])
+
+
+class _Refund(_Action):
+    """Refund a payment, as the merchant can on PayPal's pages."""
+
+    payment_id: str
+    value: str | None = None
+    """How much of it, such as `1.50`. All of it if absent."""
+
+    def act(self, merchant: Merchant) -> None:
+        payment = merchant.payments[self.payment_id]
+        amount = payment.left
+        if self.value is not None:
+            amount = read_amount({"currency_code": amount.currency, "value": self.value}, "/value")
+        paypal_sales.make_refund(merchant, payment, amount)
+
+
+class _Begin(_Action):
+    """Activate a subscription that was approved to be activated later."""
+
+    subscription_id: str
+
+    def act(self, merchant: Merchant) -> None:
+        paypal_subscriptions.begin(merchant, merchant.subscriptions[self.subscription_id])
+
+
+class _Decline(_Action):
+    """Let the payer's bank decline the next payments of a subscription."""
+
+    subscription_id: str
+    times: int = 1
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.subscriptions[self.subscription_id].declines = self.times
+
+
+class _Renew(_Action):
+    """Move the clock to the next payments of a subscription."""
+
+    subscription_id: str
+    times: int = 1
+
+    def act(self, merchant: Merchant) -> None:
+        subscription = merchant.subscriptions[self.subscription_id]
+        for _ in range(self.times):
+            if subscription.due_at is None:
+                raise InvalidParameter("the subscription has no next payment")
+            merchant.offset += max(subscription.due_at - merchant.now, timedelta())
+            paypal_subscriptions.advance(merchant, subscription)
+
+
+class _TurnPayout(_Action):
+    """Give the payments of a payout another state."""
+
+    payout_id: str
+    status: str
+
+    def act(self, merchant: Merchant) -> None:
+        payout = merchant.payouts[self.payout_id]
+        for item in payout.items:
+            paypal_payouts.turn(merchant, payout, item, self.status)
+
+
+_ACTIONS: Mapping[str, type[_Action]] = {
+    "clock": _Clock,
+    "webhook": _Webhook,
+    "deliveries": _Deliveries,
+    "revoke_tokens": _RevokeTokens,
+    "settle": _Settle,
+    "reverse": _Reverse,
+    "refund": _Refund,
+    "begin": _Begin,
+    "decline": _Decline,
+    "renew": _Renew,
+    "payout": _TurnPayout,
+}
+
+
+class Control:
+    def __init__(self, sandbox: Sandbox, merchants: Merchants, advance: Callable[[Merchant], None]) -> None:
+        self._sandbox = sandbox
+        self._merchants = merchants
+        self._advance = advance
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.post("/paypal/_control/{action}", self._act)]
+
+    async def _act(self, request: web.Request) -> web.Response:
+        model = _ACTIONS.get(request.match_info["action"])
+        if model is None:
+            raise InvalidParameter(f"the action must be one of {', '.join(_ACTIONS)}")
+        action = model.of(loads_request(await request.read()))
+        merchant = self._merchants.of(action.client_id, f"{request.scheme}://{request.host}/paypal")
+        try:
+            action.act(merchant)
+        except KeyError:
+            raise InvalidParameter("the merchant has no object with this id") from None
+        self._advance(merchant)
+        send(self._sandbox, merchant)
+        answer = {"client_id": merchant.client_id, "now": rfc3339(merchant.now), "webhooks": merchant.hooks}
+        return web.Response(body=dumps(answer), content_type="application/json")

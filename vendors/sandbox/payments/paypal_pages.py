@@ -1,0 +1,197 @@
+"""The pages of the sandbox's PayPal on which a payer approves or cancels, with the faults that can follow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from aiohttp import web
+
+from vendors.sandbox.payments import paypal_orders, paypal_subscriptions
+from vendors.sandbox.payments.paypal_amounts import read_amount
+from vendors.sandbox.payments.paypal_records import CaptureAs, Order, Subscription
+from vendors.sandbox.payments.paypal_state import Merchant, Merchants
+from vendors.sandbox.payments.paypal_webhooks import FAULTS, send
+from vendors.sandbox.sandbox import Sandbox
+
+_PAYER = "2J6QB8YJQSJRJ"
+_STYLE = """
+:root {
+  color-scheme: light dark;
+  --ink: light-dark(#14213d, #e8ecf5);
+  --soft: light-dark(#5b6784, #9aa5bf);
+  --card: light-dark(#fff, #1b2233);
+  --page: light-dark(#eef1f7, #10141f);
+  --line: light-dark(#d5dbe8, #333c52);
+}
+* { box-sizing: border-box }
+body {
+  margin: 0; min-height: 100vh; padding: 1rem; display: grid; place-items: center;
+  background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif;
+}
+main {
+  width: min(26rem, 100%); padding: 1.5rem;
+  background: var(--card); border: 1px solid var(--line); border-radius: 14px;
+}
+h1 { margin: .75rem 0 0; font-size: 1.1rem }
+p { margin: 0; color: var(--soft) }
+.amount { color: var(--ink); font-size: 2.2rem; font-weight: 650; font-variant-numeric: tabular-nums }
+form { display: grid; gap: .6rem; margin-top: 1.25rem }
+button {
+  padding: .7rem 1rem; border: 1px solid var(--line); border-radius: 999px;
+  background: none; color: inherit; font: inherit; font-weight: 600; cursor: pointer;
+}
+button:focus-visible { outline: 3px solid #4f8cff; outline-offset: 2px }
+button.primary { background: #0b5cff; border-color: #0b5cff; color: #fff }
+details { margin-top: 1.25rem; padding-top: 1rem; border-top: 1px solid var(--line) }
+summary { color: var(--soft); cursor: pointer }
+.faults { grid-template-columns: 1fr 1fr; gap: .5rem; margin-top: .75rem }
+.faults button { padding: .5rem .75rem; border-radius: 10px; font-size: .875rem; font-weight: 500 }
+"""
+_Labels = Sequence[tuple[str, str]]
+"""Faults of an approval, and what their buttons say."""
+_FAULTS_OF_BOTH: _Labels = (
+    ("lost", "Lose the webhooks"),
+    ("duplicate", "Send them twice"),
+    ("delayed", "Delay them"),
+    ("reordered", "Reverse their order"),
+    ("decline", "Decline the payment"),
+)
+_CAPTURES: dict[str, CaptureAs] = {"decline": "instrument_declined", "pending": "pending"}
+_FAULTS_OF_ORDERS: _Labels = (("timeout", "Time out after the charge"), ("pending", "Hold the payment"))
+_FAULTS_OF_SUBSCRIPTIONS: _Labels = (("later", "Activate later"),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Approval:
+    """What a payer is asked to approve."""
+
+    merchant: Merchant
+    object: Order | Subscription
+    token: str
+
+    @property
+    def waits(self) -> bool:
+        if isinstance(self.object, Order):
+            return self.object.status in {"CREATED", "PAYER_ACTION_REQUIRED"}
+        return self.object.status == "APPROVAL_PENDING" or self.object.revised is not None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What the payer's browser brings back."""
+        if isinstance(self.object, Order):
+            return {"token": self.token}
+        return {"subscription_id": self.object.id, "ba_token": self.token, "token": self.token}
+
+
+class Pages:
+    def __init__(self, sandbox: Sandbox, merchants: Merchants) -> None:
+        self._sandbox = sandbox
+        self._merchants = merchants
+
+    def routes(self) -> list[web.RouteDef]:
+        paths = ("/checkoutnow", "/webapps/billing/subscriptions", "/webapps/billing/subscriptions/update")
+        return [
+            *(web.get(f"/paypal{path}", self._show) for path in paths),
+            *(web.post(f"/paypal{path}", self._decide) for path in paths),
+            web.get("/paypal/returned", _returned),
+        ]
+
+    async def _show(self, request: web.Request) -> web.Response:
+        approval = self._find(request)
+        if not approval.waits:
+            return _page("Nothing to approve", "<p>This payment is approved or has ended already.</p>")
+        return _page("Approve a payment", _form(approval))
+
+    async def _decide(self, request: web.Request) -> web.Response:
+        """Approve or cancel, and send the payer back. The field `fault` chooses what goes wrong."""
+        approval = self._find(request)
+        form = await request.post()
+        back = "cancel_url"
+        if form.get("action") == "approve":
+            self._approve(approval, str(form.get("fault", "")))
+            back = "return_url"
+        context = approval.object.context
+        payer = {"PayerID": _PAYER} if isinstance(approval.object, Order) and back == "return_url" else {}
+        return _redirect(str(context.get(back, "")), {**approval.query, **payer})
+
+    def _approve(self, approval: _Approval, fault: str) -> None:
+        merchant, found = approval.merchant, approval.object
+        if not approval.waits:
+            return
+        if isinstance(found, Order):
+            found.capture_as = _CAPTURES.get(fault, "completed")
+            found.times_out = fault == "timeout"
+            paypal_orders.approve(merchant, found)
+        else:
+            found.declines += fault == "decline"
+            paypal_subscriptions.approve(merchant, found, later=fault == "later")
+        send(self._sandbox, merchant, fault if fault in FAULTS else None)
+
+    def _find(self, request: web.Request) -> _Approval:
+        token = request.query.get("ba_token") or request.query.get("token", "")
+        for merchant in self._merchants.all():
+            if token in merchant.orders:
+                return _Approval(merchant, merchant.orders[token], token)
+            for subscription in merchant.subscriptions.values():
+                if subscription.token == token:
+                    return _Approval(merchant, subscription, token)
+        raise web.HTTPNotFound
+
+
+def _form(approval: _Approval) -> str:
+    found = approval.object
+    if isinstance(found, Order):
+        title, faults = str(found.unit.get("description", "")) or "One payment", _FAULTS_OF_ORDERS
+        amount, every = str(found.amount), "once"
+    else:
+        plan = found.revised or found.plan
+        title, faults = str(plan["name"]), _FAULTS_OF_SUBSCRIPTIONS
+        amount, every = _regular(plan)
+    brand = str(found.context.get("brand_name", "")) or "the merchant"
+    return (
+        f'<h1>{escape(title)}</h1><p class="amount">{escape(amount)}</p>'
+        f"<p>{escape(every)}, to {escape(brand)}</p>"
+        '<form method="post"><button class="primary" name="action" value="approve">Approve</button>'
+        '<button name="action" value="cancel">Cancel</button></form>'
+        "<details><summary>Approve, and let something go wrong</summary>"
+        '<form method="post" class="faults"><input type="hidden" name="action" value="approve">'
+        f"{_buttons((*_FAULTS_OF_BOTH, *faults))}</form></details>"
+    )
+
+
+def _buttons(faults: _Labels) -> str:
+    return "".join(f'<button name="fault" value="{name}">{escape(label)}</button>' for name, label in faults)
+
+
+def _regular(plan: dict[str, Any]) -> tuple[str, str]:
+    cycles = plan["billing_cycles"]
+    regular = next(cycle for cycle in cycles if cycle["tenure_type"] == "REGULAR")
+    amount = read_amount(regular["pricing_scheme"]["fixed_price"], "")
+    count = regular["frequency"].get("interval_count", 1)
+    unit = str(regular["frequency"]["interval_unit"]).lower()
+    trial = ", after a trial" if len(cycles) > 1 else ""
+    return str(amount), f"every {unit}{trial}" if count == 1 else f"every {count} {unit}s{trial}"
+
+
+def _redirect(url: str, query: dict[str, str]) -> web.Response:
+    if urlsplit(url).scheme not in {"http", "https"}:
+        return _page("Done", "<p>The app names no page to return to.</p>")
+    address = f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(query)}"
+    return web.Response(status=303, headers={"Location": address})
+
+
+async def _returned(request: web.Request) -> web.Response:
+    text = "The payment is cancelled." if "cancelled" in request.query else "The payment is approved."
+    return _page(text, "<p>You can close this page and return to the app.</p>")
+
+
+def _page(title: str, content: str) -> web.Response:
+    html = (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)} - wallet sandbox</title><style>{_STYLE}</style>"
+        f"<main><p>Wallet sandbox: no money moves</p>{content}</main>"
+    )
+    return web.Response(text=html, content_type="text/html")

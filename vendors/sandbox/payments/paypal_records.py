@@ -1,0 +1,118 @@
+"""What a merchant of the sandbox's PayPal has: payments, refunds, orders, subscriptions and payouts."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from streams.wire.money import Money
+from vendors.sandbox.payments.paypal_wire import new_id
+
+CaptureAs = Literal["completed", "pending", "declined", "instrument_declined"]
+"""What becomes of a capture. With `instrument_declined` there is none, and the payer has to approve again."""
+
+
+@dataclass(slots=True)
+class Payment:
+    """A capture if it has an order, else a sale."""
+
+    amount: Money
+    at: datetime
+    custom_id: str
+    order_id: str = ""
+    subscription_id: str = ""
+    status: str = "COMPLETED"
+    reason: str = ""
+    id: str = field(default_factory=new_id)
+    refunded: int = 0
+    """In minor units."""
+
+    @property
+    def left(self) -> Money:
+        return Money(self.amount.amount - self.refunded, self.amount.currency)
+
+    def refund(self, amount: Money) -> None:
+        self.refunded += amount.amount
+        self.status = "PARTIALLY_REFUNDED" if self.left.amount else "REFUNDED"
+
+
+@dataclass(slots=True)
+class Refund:
+    payment: Payment
+    amount: Money
+    at: datetime
+    status: str = "COMPLETED"
+    id: str = field(default_factory=new_id)
+
+
+@dataclass(slots=True)
+class Order:
+    unit: dict[str, Any]
+    """The purchase unit of the request."""
+    amount: Money
+    created_at: datetime
+    context: dict[str, Any]
+    source: bool
+    """Whether the request has a `payment_source`."""
+    status: str
+    id: str = field(default_factory=new_id)
+    capture: Payment | None = None
+    capture_as: CaptureAs = "completed"
+    times_out: bool = False
+    """Whether the next capture takes the payment but is not answered."""
+
+    @property
+    def custom_id(self) -> str:
+        return str(self.unit.get("custom_id", ""))
+
+
+@dataclass(slots=True)
+class Subscription:
+    plan: dict[str, Any]
+    created_at: datetime
+    custom_id: str
+    context: dict[str, Any]
+    quantity: int = 1
+    start_at: datetime | None = None
+    """If it begins later than its approval."""
+    id: str = field(default_factory=lambda: f"I-{new_id(12)}")
+    token: str = field(default_factory=lambda: f"BA-{new_id(17)}")
+    """Names it on the page where it is approved."""
+    status: str = "APPROVAL_PENDING"
+    status_at: datetime | None = None
+    revised: dict[str, Any] | None = None
+    """The plan of a revision that waits for its approval."""
+    cycles: int = 0
+    """The number of periods that have begun."""
+    next_at: datetime | None = None
+    retry_at: datetime | None = None
+    failed: int = 0
+    declines: int = 0
+    """How many of the next payments the payer's bank declines."""
+    last: Payment | None = None
+
+    @property
+    def due_at(self) -> datetime | None:
+        return self.retry_at or self.next_at
+
+
+@dataclass(slots=True)
+class Item:
+    request: dict[str, Any]
+    amount: Money
+    at: datetime
+    status: str
+    error: str
+    id: str = field(default_factory=lambda: new_id(13))
+
+    @property
+    def receiver(self) -> str:
+        return str(self.request["receiver"])
+
+
+@dataclass(slots=True)
+class Payout:
+    header: dict[str, Any]
+    items: list[Item]
+    created_at: datetime
+    status: str
+    id: str = field(default_factory=lambda: new_id(13))

@@ -1,0 +1,185 @@
+"""Payments and refunds of the sandbox's PayPal: captures of orders, and sales, which pay for subscriptions."""
+
+from datetime import timedelta
+from typing import Any
+
+from streams.wire.money import Money
+from vendors.sandbox.payments.paypal_amounts import (
+    fee_of,
+    read_amount,
+    value_of,
+    written,
+    written_total,
+)
+from vendors.sandbox.payments.paypal_records import Payment, Refund
+from vendors.sandbox.payments.paypal_state import Merchant
+from vendors.sandbox.payments.paypal_wire import not_found, refusal, time_text
+
+_REFUND_FOR = timedelta(days=180)
+
+
+def capture_object(merchant: Merchant, capture: Payment) -> dict[str, Any]:
+    fee = fee_of(capture.amount)
+    path = f"/v2/payments/captures/{capture.id}"
+    return {
+        "id": capture.id,
+        "status": capture.status,
+        **({"status_details": {"reason": capture.reason}} if capture.reason else {}),
+        "amount": written(capture.amount),
+        "final_capture": True,
+        "seller_protection": {"status": "NOT_ELIGIBLE"},
+        "seller_receivable_breakdown": {
+            "gross_amount": written(capture.amount),
+            "paypal_fee": written(fee),
+            "net_amount": written(capture.amount - fee),
+        },
+        "custom_id": capture.custom_id,
+        "supplementary_data": {"related_ids": {"order_id": capture.order_id}},
+        "create_time": time_text(capture.at),
+        "update_time": time_text(capture.at),
+        "links": [
+            merchant.link("self", path),
+            merchant.link("refund", f"{path}/refund", "POST"),
+            merchant.link("up", f"/v2/checkout/orders/{capture.order_id}"),
+        ],
+    }
+
+
+def capture_refund_object(merchant: Merchant, refund: Refund) -> dict[str, Any]:
+    return {
+        "id": refund.id,
+        "status": refund.status,
+        "amount": written(refund.amount),
+        "custom_id": refund.payment.custom_id,
+        "seller_payable_breakdown": {
+            "gross_amount": written(refund.amount),
+            "net_amount": written(refund.amount),
+            "total_refunded_amount": written(Money(refund.payment.refunded, refund.amount.currency)),
+        },
+        "create_time": time_text(refund.at),
+        "update_time": time_text(refund.at),
+        "links": [
+            merchant.link("self", f"/v2/payments/refunds/{refund.id}"),
+            merchant.link("up", f"/v2/payments/captures/{refund.payment.id}"),
+        ],
+    }
+
+
+def sale_object(merchant: Merchant, sale: Payment) -> dict[str, Any]:
+    path = f"/v1/payments/sale/{sale.id}"
+    state = "denied" if sale.status == "DECLINED" else sale.status.lower()
+    return {
+        "id": sale.id,
+        "state": state,
+        "amount": written_total(sale.amount),
+        "payment_mode": "INSTANT_TRANSFER",
+        "protection_eligibility": "INELIGIBLE",
+        "transaction_fee": {"currency": sale.amount.currency, "value": value_of(fee_of(sale.amount))},
+        "parent_payment": f"PAYID-{sale.id}",
+        "billing_agreement_id": sale.subscription_id,
+        "create_time": time_text(sale.at),
+        "update_time": time_text(sale.at),
+        "links": [merchant.link("self", path), merchant.link("refund", f"{path}/refund", "POST")],
+    }
+
+
+def sale_refund_object(merchant: Merchant, refund: Refund) -> dict[str, Any]:
+    return {
+        "id": refund.id,
+        "state": refund.status.lower(),
+        "amount": written_total(refund.amount),
+        "sale_id": refund.payment.id,
+        "parent_payment": f"PAYID-{refund.payment.id}",
+        "create_time": time_text(refund.at),
+        "update_time": time_text(refund.at),
+        "links": [
+            merchant.link("self", f"/v1/payments/refund/{refund.id}"),
+            merchant.link("sale", f"/v1/payments/sale/{refund.payment.id}"),
+        ],
+    }
+
+
+def transaction_object(sale: Payment) -> dict[str, Any]:
+    fee = fee_of(sale.amount)
+    return {
+        "id": sale.id,
+        "status": sale.status,
+        "amount_with_breakdown": {
+            "gross_amount": written(sale.amount),
+            "fee_amount": written(fee),
+            "net_amount": written(sale.amount - fee),
+        },
+        "payer_name": {"given_name": "Mei", "surname": "Lin"},
+        "payer_email": "mei@example.test",
+        "time": time_text(sale.at),
+    }
+
+
+def payment_of(merchant: Merchant, payment_id: str, *, sale: bool) -> Payment:
+    payment = merchant.payments.get(payment_id)
+    if payment is None or bool(payment.order_id) is sale:
+        raise not_found()
+    return payment
+
+
+def refund_of(merchant: Merchant, refund_id: str, *, sale: bool) -> Refund:
+    refund = merchant.refunds.get(refund_id)
+    if refund is None or bool(refund.payment.order_id) is sale:
+        raise not_found()
+    return refund
+
+
+def refund_capture(merchant: Merchant, capture_id: str, body: dict[str, Any]) -> Refund:
+    capture = payment_of(merchant, capture_id, sale=False)
+    if capture.status == "REFUNDED":
+        raise refusal(422, "CAPTURE_FULLY_REFUNDED", "The capture has already been fully refunded.")
+    if capture.status not in {"COMPLETED", "PARTIALLY_REFUNDED"}:
+        raise refusal(422, "REFUND_NOT_ALLOWED", "Refund is not allowed for this transaction.")
+    if merchant.now - capture.at > _REFUND_FOR:
+        raise refusal(422, "REFUND_TIME_LIMIT_EXCEEDED", "You are over the time limit to perform a refund.")
+    amount = read_amount(body["amount"], "/amount") if "amount" in body else capture.left
+    if amount.currency != capture.amount.currency:
+        raise refusal(422, "REFUND_CAPTURE_CURRENCY_MISMATCH", "Refund must be in the currency of the capture.")
+    if capture.left < amount:
+        raise refusal(422, "REFUND_AMOUNT_EXCEEDED", "The refund amount must be at most the capture's.")
+    return make_refund(merchant, capture, amount)
+
+
+def refund_sale(merchant: Merchant, sale_id: str, body: dict[str, Any]) -> Refund:
+    sale = payment_of(merchant, sale_id, sale=True)
+    if sale.status == "REFUNDED":
+        raise refusal(400, name="TRANSACTION_ALREADY_REFUNDED")
+    if sale.status not in {"COMPLETED", "PARTIALLY_REFUNDED"}:
+        raise refusal(400, name="TRANSACTION_REFUSED")
+    if merchant.now - sale.at > _REFUND_FOR:
+        raise refusal(400, name="REFUND_TIME_LIMIT_EXCEEDED")
+    amount = sale.left
+    if "amount" in body:
+        amount = read_amount(body["amount"], "/amount", code="currency", number="total")
+    if amount.currency != sale.amount.currency or sale.left < amount:
+        raise refusal(400, name="REFUND_EXCEEDED_TRANSACTION_AMOUNT")
+    return make_refund(merchant, sale, amount)
+
+
+def make_refund(merchant: Merchant, payment: Payment, amount: Money) -> Refund:
+    """Refund a payment, whoever has asked for it."""
+    payment.refund(amount)
+    refund = Refund(payment, amount, merchant.now)
+    merchant.refunds[refund.id] = refund
+    if payment.order_id:
+        resource = capture_refund_object(merchant, refund)
+        merchant.emit("PAYMENT.CAPTURE.REFUNDED", "refund", resource, at=refund.at)
+    else:
+        merchant.emit("PAYMENT.SALE.REFUNDED", "refund", sale_refund_object(merchant, refund), at=refund.at)
+    return refund
+
+
+def reverse(merchant: Merchant, payment: Payment) -> None:
+    """Take a payment back from the merchant, as after a chargeback."""
+    payment.refund(payment.left)
+    payment.reason = "CHARGEBACK"
+    if payment.order_id:
+        resource = capture_object(merchant, payment)
+        merchant.emit("PAYMENT.CAPTURE.REVERSED", "capture", resource, at=merchant.now)
+    else:
+        merchant.emit("PAYMENT.SALE.REVERSED", "sale", sale_object(merchant, payment), at=merchant.now)

@@ -1,0 +1,300 @@
+"""Subscriptions of the sandbox's PayPal: their approval, their payments when the clock reaches them, their end."""
+
+from calendar import monthrange
+from datetime import datetime, timedelta
+from typing import Any
+
+from streams.wire.codec import from_rfc3339
+from streams.wire.money import Money
+from vendors.sandbox.payments.paypal_amounts import read_amount, written
+from vendors.sandbox.payments.paypal_plans import plan_of
+from vendors.sandbox.payments.paypal_records import Payment, Subscription
+from vendors.sandbox.payments.paypal_sales import sale_object, transaction_object
+from vendors.sandbox.payments.paypal_state import Merchant
+from vendors.sandbox.payments.paypal_wire import not_found, refusal, time_text
+
+_UNAPPROVED_FOR = timedelta(days=3)
+_RETRY_AFTER = timedelta(days=5)
+_PAGE = "/webapps/billing/subscriptions"
+_DAYS = {"DAY": 1, "WEEK": 7}
+_MONTHS = {"MONTH": 1, "YEAR": 12}
+_MAX_CUSTOM_ID = 127
+_MAX_REASON = 128
+_MAX_RENEWALS = 1000
+"""By one move of the clock."""
+
+
+def create(merchant: Merchant, body: dict[str, Any]) -> Subscription:
+    plan = plan_of(merchant, body.get("plan_id"))
+    if plan["status"] != "ACTIVE":
+        raise refusal(422, "PLAN_STATUS_INVALID", "Invalid plan status for subscription creation.")
+    quantity = body.get("quantity", "1")
+    if "quantity" in body and not plan["quantity_supported"]:
+        raise refusal(422, "SUBSCRIPTION_CANNOT_HAVE_QUANTITY", "The plan does not support quantity.")
+    context = body.get("application_context")
+    if not isinstance(context, dict) or not {"return_url", "cancel_url"} <= context.keys():
+        at = "/application_context/return_url"
+        raise refusal(400, "MISSING_REQUIRED_PARAMETER", "A required field is missing.", at=at)
+    custom_id = body.get("custom_id", "")
+    if not custom_id.isascii() or len(custom_id) > _MAX_CUSTOM_ID:
+        raise refusal(400, "INVALID_STRING_LENGTH", "The value of a field is too long.", at="/custom_id")
+    start_at = from_rfc3339(body["start_time"]) if "start_time" in body else None
+    made = Subscription(plan, merchant.now, custom_id, context, int(quantity), start_at)
+    made.status_at = made.created_at
+    merchant.subscriptions[made.id] = made
+    merchant.emit("BILLING.SUBSCRIPTION.CREATED", "subscription", to_object(merchant, made), at=made.created_at)
+    return made
+
+
+def subscription_of(merchant: Merchant, subscription_id: str) -> Subscription:
+    found = merchant.subscriptions.get(subscription_id)
+    if found is None:
+        raise not_found()
+    if found.status == "APPROVAL_PENDING" and merchant.now - found.created_at > _UNAPPROVED_FOR:
+        raise not_found()
+    return found
+
+
+def approve(merchant: Merchant, subscription: Subscription, *, later: bool = False) -> None:
+    """Let the payer approve a subscription, or its revision. `later`: it is not active at once."""
+    if subscription.revised is not None:
+        subscription.plan, subscription.revised = subscription.revised, None
+        _changed(merchant, subscription, "UPDATED", at=merchant.now)
+    elif subscription.status == "APPROVAL_PENDING":
+        _turn(subscription, "APPROVED", at=merchant.now)
+        if not later and (subscription.start_at is None or subscription.start_at <= merchant.now):
+            begin(merchant, subscription)
+
+
+def begin(merchant: Merchant, subscription: Subscription) -> None:
+    """Activate an approved subscription and take its first payment.
+
+    If it is declined, the payer has to approve again.
+    """
+    now = max(merchant.now, subscription.start_at or merchant.now)
+    subscription.next_at = now
+    _turn(subscription, "ACTIVE", at=now)
+    _pay(merchant, subscription)
+    if subscription.failed:  # Its first payment has been declined.
+        subscription.next_at = subscription.retry_at = None
+        subscription.failed = 0
+        _turn(subscription, "APPROVAL_PENDING", at=now)
+        return
+    _changed(merchant, subscription, "ACTIVATED", at=now)
+
+
+def cancel(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> None:
+    _require_reason(body)
+    if subscription.status not in {"ACTIVE", "SUSPENDED"}:
+        raise _invalid_status("cancel", "active or suspended")
+    end(merchant, subscription, "CANCELLED", at=merchant.now)
+
+
+def end(merchant: Merchant, subscription: Subscription, status: str, *, at: datetime) -> None:
+    _turn(subscription, status, at=at)
+    subscription.next_at = subscription.retry_at = None
+    _changed(merchant, subscription, status, at=at)
+
+
+def suspend(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> None:
+    _require_reason(body)
+    if subscription.status != "ACTIVE":
+        raise _invalid_status("suspend", "active")
+    _turn(subscription, "SUSPENDED", at=merchant.now)
+    _changed(merchant, subscription, "SUSPENDED", at=merchant.now)
+
+
+def activate(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> None:
+    if subscription.status != "SUSPENDED":
+        raise _invalid_status("activate", "suspended")
+    subscription.failed = 0
+    _turn(subscription, "ACTIVE", at=merchant.now)
+    _changed(merchant, subscription, "RE-ACTIVATED", at=merchant.now)
+
+
+def revise(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> dict[str, Any]:
+    """Begin a change of plan. The payer has to approve it, and the next payment is the first of the new plan."""
+    plan = plan_of(merchant, body.get("plan_id", subscription.plan["id"]))
+    if plan["product_id"] != subscription.plan["product_id"]:
+        raise refusal(422, "PLAN_PRODUCT_NOT_COMPATIBLE", "The plan belongs to another product.")
+    if subscription.status not in {"ACTIVE", "SUSPENDED"}:
+        raise _invalid_status("revise", "active or suspended")
+    subscription.revised = plan
+    path = f"/v1/billing/subscriptions/{subscription.id}"
+    approval = merchant.link("approve", f"{_PAGE}/update?ba_token={subscription.token}")
+    return {
+        "plan_id": plan["id"],
+        "plan_overridden": False,
+        "links": [approval, merchant.link("edit", path, "PATCH"), merchant.link("self", path)],
+    }
+
+
+def advance(merchant: Merchant, subscription: Subscription) -> None:
+    """Take the payments that are due by the merchant's clock."""
+    if subscription.status == "APPROVED" and subscription.start_at and subscription.start_at <= merchant.now:
+        begin(merchant, subscription)
+    for _ in range(_MAX_RENEWALS):
+        due_at = subscription.due_at
+        if subscription.status != "ACTIVE" or due_at is None or due_at > merchant.now:
+            return
+        _pay(merchant, subscription)
+
+
+def transactions(subscription: Subscription, merchant: Merchant, start: str, end_: str) -> list[dict[str, Any]]:
+    try:
+        begin_at, end_at = from_rfc3339(start), from_rfc3339(end_)
+    except ValueError:
+        raise refusal(400, "INVALID_PARAMETER_SYNTAX", "start_time and end_time are times.") from None
+    sales = (each for each in merchant.payments.values() if each.subscription_id == subscription.id)
+    found = [sale for sale in sales if begin_at <= sale.at <= end_at + timedelta(seconds=1)]
+    return [transaction_object(sale) for sale in reversed(found)]
+
+
+def to_object(merchant: Merchant, subscription: Subscription, *, with_plan: bool = False) -> dict[str, Any]:
+    each = subscription
+    path = f"/v1/billing/subscriptions/{each.id}"
+    links = [merchant.link("edit", path, "PATCH"), merchant.link("self", path)]
+    if each.status == "APPROVAL_PENDING":
+        links.insert(0, merchant.link("approve", f"{_PAGE}?ba_token={each.token}"))
+    return {
+        "id": each.id,
+        "status": each.status,
+        "status_update_time": time_text(each.status_at or each.created_at),
+        "plan_id": each.plan["id"],
+        "plan_overridden": False,
+        "start_time": time_text(each.start_at or each.created_at),
+        "quantity": str(each.quantity),
+        **({"custom_id": each.custom_id} if each.custom_id else {}),
+        "subscriber": {"email_address": "mei@example.test", "payer_id": "2J6QB8YJQSJRJ"},
+        "create_time": time_text(each.created_at),
+        "update_time": time_text(each.status_at or each.created_at),
+        **({} if each.status == "APPROVAL_PENDING" else {"billing_info": _billing_info(each)}),
+        **({"plan": each.plan} if with_plan else {}),
+        "links": links,
+    }
+
+
+def _billing_info(each: Subscription) -> dict[str, Any]:
+    executions = []
+    begun = each.cycles
+    for cycle in _cycles(each.plan):
+        total = cycle["total_cycles"]
+        done = min(begun, total) if total else begun
+        begun -= done
+        executions.append(
+            {
+                "tenure_type": cycle["tenure_type"],
+                "sequence": cycle["sequence"],
+                "cycles_completed": done,
+                "cycles_remaining": total - done if total else 0,
+                "total_cycles": total,
+            }
+        )
+    price = _price(each, each.cycles) or Money(0, "USD")
+    return {
+        "outstanding_balance": written(Money(0, price.currency)),
+        "cycle_executions": executions,
+        **({"last_payment": _last_payment(each.last)} if each.last else {}),
+        **({"next_billing_time": time_text(each.next_at)} if each.next_at else {}),
+        "failed_payments_count": each.failed,
+    }
+
+
+def _last_payment(payment: Payment) -> dict[str, Any]:
+    return {"amount": written(payment.amount), "time": time_text(payment.at)}
+
+
+def _cycles(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    return sorted(plan["billing_cycles"], key=lambda cycle: int(cycle["sequence"]))
+
+
+def _cycle(plan: dict[str, Any], number: int) -> dict[str, Any] | None:
+    """Return the billing cycle of a period, counted from 0. `None`: there is none after the end of the plan."""
+    for cycle in _cycles(plan):
+        total = cycle["total_cycles"]
+        if total == 0 or number < total:
+            return cycle
+        number -= total
+    return None
+
+
+def _price(each: Subscription, number: int) -> Money | None:
+    """Return the payment of a period with its taxes. `None`: it is free."""
+    cycle = _cycle(each.plan, number) or _cycles(each.plan)[-1]
+    price = cycle.get("pricing_scheme", {}).get("fixed_price")
+    if price is None:
+        return None
+    single = read_amount(price, "/fixed_price")
+    net = Money(single.amount * each.quantity, single.currency)
+    taxes = each.plan.get("taxes")
+    if taxes is None or taxes.get("inclusive", True):
+        return net
+    return net + net.part(round(float(taxes["percentage"]) * 10_000), 1_000_000)
+
+
+def _pay(merchant: Merchant, each: Subscription) -> None:
+    """Begin the next period, and take its payment."""
+    at = each.due_at
+    cycle = _cycle(each.plan, each.cycles)
+    assert at is not None, "a payment is due"
+    assert each.next_at is not None, "a period is due"
+    if cycle is None:
+        end(merchant, each, "EXPIRED", at=at)
+        return
+    price = _price(each, each.cycles)
+    if price is not None and each.declines:
+        _decline(merchant, each, price, at=at)
+        return
+    each.cycles += 1
+    each.failed, each.retry_at = 0, None
+    each.next_at = _after(each.next_at, cycle["frequency"])
+    if price is not None:
+        each.last = Payment(price, at, each.custom_id, subscription_id=each.id)
+        merchant.payments[each.last.id] = each.last
+        resource = {**sale_object(merchant, each.last), "custom": each.custom_id}
+        merchant.emit("PAYMENT.SALE.COMPLETED", "sale", resource, at=at)
+
+
+def _decline(merchant: Merchant, each: Subscription, price: Money, *, at: datetime) -> None:
+    each.declines -= 1
+    each.failed += 1
+    each.retry_at = at + _RETRY_AFTER
+    resource = to_object(merchant, each)
+    resource["billing_info"]["last_failed_payment"] = {
+        "amount": written(price),
+        "time": time_text(at),
+        "reason_code": "PAYMENT_DENIED",
+        "next_payment_retry_time": time_text(each.retry_at),
+    }
+    merchant.emit("BILLING.SUBSCRIPTION.PAYMENT.FAILED", "subscription", resource, at=at)
+    threshold = each.plan["payment_preferences"].get("payment_failure_threshold", 0)
+    if threshold and each.failed >= threshold:
+        _turn(each, "SUSPENDED", at=at)
+        _changed(merchant, each, "SUSPENDED", at=at)
+
+
+def _after(moment: datetime, frequency: dict[str, Any]) -> datetime:
+    unit, count = frequency["interval_unit"], frequency.get("interval_count", 1)
+    if unit in _DAYS:
+        return moment + timedelta(days=_DAYS[unit] * count)
+    year, month = divmod(moment.year * 12 + moment.month - 1 + _MONTHS[unit] * count, 12)
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, monthrange(year, month + 1)[1]))
+
+
+def _turn(each: Subscription, status: str, *, at: datetime) -> None:
+    each.status, each.status_at = status, at
+
+
+def _changed(merchant: Merchant, each: Subscription, what: str, *, at: datetime) -> None:
+    merchant.emit(f"BILLING.SUBSCRIPTION.{what}", "subscription", to_object(merchant, each), at=at)
+
+
+def _require_reason(body: dict[str, Any]) -> None:
+    reason = body.get("reason")
+    if not isinstance(reason, str) or not 1 <= len(reason) <= _MAX_REASON:
+        raise refusal(400, "MISSING_REQUIRED_PARAMETER", "A required field is missing.", at="/reason")
+
+
+def _invalid_status(action: str, needed: str) -> Exception:
+    description = f"Invalid subscription status for {action} action; subscription status should be {needed}."
+    return refusal(422, "SUBSCRIPTION_STATUS_INVALID", description)
