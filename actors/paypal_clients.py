@@ -1,8 +1,11 @@
 """Clients of PayPal, as the configs of kind `walletpay` and `payouts` describe our apps there."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TypeVar
+
+import structlog
 
 from actors.vendor_clients import VendorAccess, VendorClients
 from storage.config_rows import ConfigKey
@@ -11,11 +14,17 @@ from storage.kinds.sign_in import resolved
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability
+from vendors.errors import VendorError
 from vendors.payments.paypal import BASE_URL, PayPal, PayPalApp
+from vendors.payments.paypal_webhooks import SignedWebhook, verify_offline, verify_online
+
+log = structlog.get_logger()
 
 Result = TypeVar("Result")
 
 _WITHIN_S = 15
+_VERIFY_WITHIN_S = 4
+"""Less than what remains of the 10 seconds for a webhook after its certificate could not be fetched."""
 _PAYPAL = Capability[PayPalApp, PayPal]("paypal").by(PayPal)
 
 
@@ -45,3 +54,36 @@ def open_paypal(
     account = Account(key.name, key.kind, base_url.rstrip("/"), config.client_secret, config.concurrency)
     access = vendors.open(_PAYPAL, account, key=key, limits=config)
     return PayPalClient(access, PayPalApp(config.client_id))
+
+
+async def verify_webhook(
+    client: PayPalClient, config: kind.PayPalApp, headers: Mapping[str, str], body: bytes
+) -> SignedWebhook:
+    """Return a webhook that PayPal has sent to our app, by real time at most three days ago.
+
+    Raises `NotGenuine` for any other, and `VendorError` if it cannot be verified at the moment. PayPal is asked if
+    there are no `certificate_hosts`, or if the certificate cannot be fetched from them.
+    """
+    account, now = client.access.account, datetime.now(UTC)
+    if not config.webhook_id:
+        raise ConfigInvalid(f"{account.platform} {account.name}: webhook_id is not set")
+    webhook = SignedWebhook.read(headers, body, now=now)
+    if config.certificate_hosts:
+        try:
+            await verify_offline(
+                client.access.http,
+                account.platform,
+                webhook,
+                webhook_id=config.webhook_id,
+                hosts=config.certificate_hosts,
+                authorities=config.certificate_ca,
+                now=now,
+            )
+        except VendorError as error:
+            log.warning("webhook.certificate_not_fetched", config=account.name, error=error.what)
+        else:
+            return webhook
+    await client.call(
+        lambda paypal: verify_online(paypal, webhook, webhook_id=config.webhook_id), within_s=_VERIFY_WITHIN_S
+    )
+    return webhook

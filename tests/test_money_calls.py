@@ -18,7 +18,10 @@ NAMES = {
     "aiohttp": {"web"},
 }
 """Modules of which only these names may be imported."""
-OF_CLIENTS = ("vendors.payments", "vendors.account", "vendors.errors", "vendors.outgoing", "vendors.transport")
+OF_CLIENTS = (
+    *("vendors.payments", "vendors.account", "vendors.errors", "vendors.fetched"),
+    *("vendors.outgoing", "vendors.transport"),
+)
 OF_AREAS = ("vendors.payments", "vendors.account", "vendors.errors", "vendors.catalog")
 """What may be imported of `vendors`: neither `Outgoing` nor a function that makes one."""
 OTHER_CLIENTS = {"aiohttp", "httpx", "requests", "urllib3", "http", "urllib.request", "socket", "importlib"}

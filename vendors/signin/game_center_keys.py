@@ -20,8 +20,8 @@ from cryptography.x509.verification import Criticality, ExtensionPolicy, PolicyB
 
 from streams.wire.errors import listed
 from vendors.errors import Garbled, Refused
+from vendors.fetched import Fetched, FetchedByUrl, copy_of, download
 from vendors.signin.apps import invalid
-from vendors.signin.fetched import Fetched, FetchedByUrl, copy_of, download
 from vendors.signin.protocols import ProofRefused, SignInApp
 from vendors.transport import VendorHttp
 

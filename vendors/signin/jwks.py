@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from streams.wire.codec import loads
 from streams.wire.model import Model
 from vendors.errors import Garbled
-from vendors.signin.fetched import Fetched, FetchedByUrl, copy_of, download
+from vendors.fetched import Fetched, FetchedByUrl, copy_of, download
 from vendors.transport import VendorHttp
 
 _MAX_BYTES = 64 * 1024

@@ -1,6 +1,7 @@
-"""Public documents of providers, each fetched once for all sign-ins that need it at the same time."""
+"""Public documents of vendors, such as keys, each fetched once for all that need it at the same time."""
 
 import asyncio
+import ssl
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -9,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from streams.wire.errors import ServiceError
 from vendors.errors import Garbled, TimedOut
+from vendors.http_client import open_vendor_http
 from vendors.outgoing import ReadCall
 from vendors.transport import VendorHttp
 
@@ -73,8 +75,17 @@ class FetchedByUrl(Generic[T]):
         self._by_client.get(http, OrderedDict()).pop(key, None)
 
 
-async def download(http: VendorHttp, vendor: str, url: str, *, limit_bytes: int) -> tuple[bytes, Mapping[str, str]]:
-    """Return the body and the headers of a document. Redirects are not followed. Raise `VendorError`."""
+async def download(
+    http: VendorHttp, vendor: str, url: str, *, limit_bytes: int, authorities: str = ""
+) -> tuple[bytes, Mapping[str, str]]:
+    """Return the body and the headers of a document. Redirects are not followed. Raise `VendorError`.
+
+    `authorities`, in PEM format, replace the system's in the check of the server's certificate.
+    """
+    if authorities:
+        tls = ssl.create_default_context(cadata=authorities)
+        async with open_vendor_http(tls=tls, idle_s=0) as own_http:
+            return await download(own_http, vendor, url, limit_bytes=limit_bytes)
     raw = bytearray()
     try:
         async with asyncio.timeout(FETCH_S), http.stream(ReadCall(vendor, url)) as response:
