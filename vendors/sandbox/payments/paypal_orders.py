@@ -97,7 +97,7 @@ def to_object(merchant: Merchant, order: Order) -> dict[str, Any]:
 
 def _payments(merchant: Merchant, payment: Payment, refunds: list[Refund]) -> dict[str, Any]:
     return {
-        "captures": [capture_object(merchant, payment)],
+        "captures": [capture_object(merchant, payment, in_order=True)],
         **({"refunds": [capture_refund_object(merchant, each) for each in refunds]} if refunds else {}),
     }
 

@@ -84,7 +84,6 @@ def _plan(merchant: Merchant, plan_id: str, body: dict[str, Any]) -> dict[str, A
         "product_id": body["product_id"],
         "name": body["name"],
         "status": body.get("status", "ACTIVE"),
-        "usage_type": "LICENSED",
         "billing_cycles": body["billing_cycles"],
         "payment_preferences": {"auto_bill_outstanding": True, **body["payment_preferences"]},
         **({"taxes": body["taxes"]} if "taxes" in body else {}),

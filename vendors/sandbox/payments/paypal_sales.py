@@ -18,7 +18,9 @@ from vendors.sandbox.payments.paypal_wire import not_found, refusal, time_text
 _REFUND_FOR = timedelta(days=180)
 
 
-def capture_object(merchant: Merchant, capture: Payment) -> dict[str, Any]:
+def capture_object(merchant: Merchant, capture: Payment, *, in_order: bool = False) -> dict[str, Any]:
+    """Return a capture. Only outside of its order it names the order."""
+    related = {"supplementary_data": {"related_ids": {"order_id": capture.order_id}}}
     fee = fee_of(capture.amount)
     path = f"/v2/payments/captures/{capture.id}"
     return {
@@ -34,7 +36,7 @@ def capture_object(merchant: Merchant, capture: Payment) -> dict[str, Any]:
             "net_amount": written(capture.amount - fee),
         },
         "custom_id": capture.custom_id,
-        "supplementary_data": {"related_ids": {"order_id": capture.order_id}},
+        **({} if in_order else related),
         "create_time": time_text(capture.at),
         "update_time": time_text(capture.at),
         "links": [

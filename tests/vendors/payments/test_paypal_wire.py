@@ -1,0 +1,174 @@
+"""What our client sends and what the sandbox answers, compared with PayPal's OpenAPI descriptions.
+
+The client and the sandbox could otherwise agree with each other on something that PayPal does not have.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams.wire.codec import loads
+from streams.wire.ids import new_id
+from streams.wire.model import Model
+from streams.wire.money import Money
+from tests.vendors.payments.paypal_calls import Merchant
+from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal_events import list_webhook_events
+from vendors.payments.paypal_orders import capture_order, get_capture, get_order
+from vendors.payments.paypal_payouts import create_payout, get_payout
+from vendors.payments.paypal_refunds import get_capture_refund, get_sale_refund, refund_capture, refund_sale
+from vendors.payments.paypal_subscriptions import cancel_subscription, get_plan, get_sale, get_subscription
+from vendors.sandbox.payments.paypal_plans import MONTHLY, YEARLY
+
+FACTS = loads(Path(__file__).with_name("paypal_openapi.json").read_bytes())
+CALLS: dict[str, dict[str, Any]] = FACTS["calls"]
+COLLECTIONS = re.compile(
+    r"(/v1/billing/plans|/v1/billing/subscriptions|/v2/checkout/orders|/v2/payments/captures|/v2/payments/refunds"
+    r"|/v1/payments/sale|/v1/payments/refund|/v1/payments/payouts)/[^/]+"
+)
+
+
+class Anything(Model, extra="allow"):
+    """A whole response."""
+
+
+def unlike(value: Any, fact: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Yield how `value` differs from what is published."""
+    if isinstance(value, dict):
+        fields = fact.get("fields")
+        if fields is None:
+            return
+        yield from (f"{path}/{name} is missing" for name in fact.get("required", []) if name not in value)
+        for name, inner in value.items():
+            if name in fields:
+                yield from unlike(inner, fields[name], f"{path}/{name}")
+            else:
+                yield f"{path}/{name} is unknown"
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from unlike(item, fact.get("items", {}), f"{path}/{index}")
+    elif "enum" in fact and value not in fact["enum"]:
+        yield f"{path} is {value}"
+    elif isinstance(value, str) and len(value) > fact.get("maxLength", len(value)):
+        yield f"{path} is too long"
+
+
+def call_of(method: str, path: str) -> str:
+    """Return the call as the facts name it."""
+    return f"{method} " + COLLECTIONS.sub(r"\1/{id}", path.removeprefix("/paypal"))
+
+
+async def use_everything(shop: Merchant) -> None:
+    """Make each call of the client at least once."""
+    paypal = shop.paypal
+    order = await shop.approved_order()
+    (capture,) = (await capture_order(paypal, new_id(), order.id)).captures
+    refund = await refund_capture(paypal, new_id(), capture.id, Money(50, "USD"))
+    await get_order(paypal, order.id)
+    await get_capture(paypal, capture.id)
+    await get_capture_refund(paypal, refund.id)
+    await get_plan(paypal, MONTHLY)
+    made = await shop.subscribed()
+    await shop.move_clock(40)
+    payments = await shop.transactions(made.id)
+    sale_refund = await refund_sale(paypal, new_id(), payments[0].id, Money(50, "USD"))
+    await get_sale(paypal, payments[0].id)
+    await get_sale_refund(paypal, sale_refund.id)
+    await cancel_subscription(paypal, new_id(), made.id, reason="upgraded")
+    await get_subscription(paypal, made.id)
+    payout = await create_payout(
+        paypal, new_id(), receiver="unregistered@example.test", amount=Money(987, "USD"), note="n", subject="s"
+    )
+    await get_payout(paypal, payout.id)
+    await list_webhook_events(paypal, start=payments[0].time, end=payments[1].time)
+
+
+async def test_our_requests_are_published(shop: Merchant):
+    await use_everything(shop)
+
+    asked = [entry.asked for entry in shop.sandbox.bill.since(0) if "path" in entry.asked]
+    problems = []
+    for each in asked:
+        method = "POST" if each["key"] else "GET"
+        call = call_of(method, each["path"])
+        fact = CALLS[call]
+        problems += [f"{call}: {problem}" for problem in unlike(each["body"], fact.get("request", {}))]
+        problems += [f"{call}: query {name}" for name in each["query"] if name not in fact.get("query", [])]
+    assert problems == []
+    assert {call_of("POST" if each["key"] else "GET", each["path"]) for each in asked} >= {
+        call for call in CALLS if "revise" not in call and "verify" not in call and call != "POST /v1/billing/plans"
+    }
+
+
+async def test_the_answers_of_the_sandbox_are_published(shop: Merchant):
+    await use_everything(shop)
+    await shop.move_clock(0)  # PayPal still remembers the keys.
+
+    problems = []
+    for each in [entry.asked for entry in shop.sandbox.bill.since(0) if "path" in entry.asked]:
+        path, key = each["path"].removeprefix("/paypal"), each["key"]
+        call = call_of("POST" if key else "GET", path)
+        if "response" not in CALLS[call]:
+            continue
+        if key:
+            answer = await shop.paypal.post(key, path, each["body"], Anything)
+        else:
+            answer = await shop.paypal.get(path, Anything, each["query"])
+        problems += [f"{call}: {problem}" for problem in unlike(answer.model_dump(), CALLS[call]["response"])]
+    assert sorted(set(problems)) == []
+
+
+async def test_the_answer_to_a_revision_is_published(shop: Merchant):
+    made = await shop.subscribed()
+    path = f"/v1/billing/subscriptions/{made.id}/revise"
+    body = {"plan_id": YEARLY}
+
+    answer = (await shop.paypal.post(new_id(), path, body, Anything)).model_dump()
+
+    fact = CALLS["POST /v1/billing/subscriptions/{id}/revise"]
+    assert [*unlike(body, fact["request"]), *unlike(answer, fact["response"])] == []
+
+
+async def test_issues_by_which_we_decide_are_published(shop: Merchant):
+    order = await shop.order()
+    captured = await shop.approved_order()
+    await capture_order(shop.paypal, new_id(), captured.id)
+    declined = await shop.approved_order(fault="decline")
+    pending = await shop.subscribe()
+    path = f"/v1/billing/subscriptions/{pending.id}/cancel"
+    issues = []
+
+    for call in (
+        capture_order(shop.paypal, new_id(), order.id),
+        capture_order(shop.paypal, new_id(), captured.id),
+        capture_order(shop.paypal, new_id(), declined.id),
+        shop.paypal.command(new_id(), path, {"reason": "no longer wanted"}),
+        get_order(shop.paypal, "5O190127TN364715T"),
+        shop.paypal.command(new_id(), path, {}),
+    ):
+        with pytest.raises(PayPalRefused) as raised:
+            await call
+        issues.append(raised.value.issue)
+
+    assert issues == [
+        "ORDER_NOT_APPROVED",
+        "ORDER_ALREADY_CAPTURED",
+        "INSTRUMENT_DECLINED",
+        "SUBSCRIPTION_STATUS_INVALID",
+        "INVALID_RESOURCE_ID",
+        "MISSING_REQUIRED_PARAMETER",
+    ]
+    assert [issue for issue in issues if issue not in FACTS["issues"]] == []
+
+
+def test_the_comparison_finds_what_is_not_published():
+    fact = CALLS["POST /v2/checkout/orders"]["request"]
+
+    assert list(unlike({"intent": "SELL", "purchase_unit": []}, fact)) == [
+        "/purchase_units is missing",
+        "/intent is SELL",
+        "/purchase_unit is unknown",
+    ]
