@@ -118,7 +118,9 @@ _CHANGES: Mapping[EntryKind, Callable[[Asset, Entry, datetime], Asset]] = {
     "adjust": _adjust,
 }
 
-_COLUMNS = ", ".join(Asset.__slots__)
+COLUMNS: Sequence[str] = Asset.__slots__
+"""The columns of `Asset`, in the order of its fields."""
+_COLUMNS = ", ".join(COLUMNS)
 _OF_USER = f"select {_COLUMNS} from assets where app_id = $1 and uid = $2 order by name, subscription"  # noqa: S608 - constants
 _FIND = f"""
 select {_COLUMNS} from assets where app_id = $1 and uid = $2 and name = $3 and subscription = $4

@@ -46,6 +46,8 @@ DELETED: Mapping[str, str] = {
     "earlier_emails": "delete from earlier_emails where app_id = $1 and uid = $2",
     "passwords": "delete from passwords where app_id = $1 and uid = $2",
     "login_networks": "delete from login_networks where app_id = $1 and uid = $2",
+    "share_members": "delete from share_members where app_id = $1 and uid = $2",
+    "share_groups": "delete from share_groups where app_id = $1 and uid = $2",
     "assets": "delete from assets where app_id = $1 and uid = $2",
     "identities": "delete from identities where app_id = $1 and uid = $2",
 }

@@ -202,3 +202,16 @@ from asset_entries where app_id = $1 and uid = $2 order by entry_id
 
 async def asset_entries(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
     return [dict(row) for row in await conn.fetch(_ASSET_ENTRIES, app_id, uid)]
+
+
+_SHARE_GROUPS = """
+select name, subscription, code, quota, created_at, false as joined from share_groups where app_id = $1 and uid = $2
+union all
+select name, '', '', null, joined_at, true from share_members join share_groups using (group_id)
+where share_members.app_id = $1 and share_members.uid = $2
+"""
+
+
+async def share_groups(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    """Return the groups that the user owns, and those of others that the user has joined."""
+    return [dict(row) for row in await conn.fetch(_SHARE_GROUPS, app_id, uid)]

@@ -6,9 +6,8 @@ from typing import Any
 from pydantic import Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.assets.assets import AssetList
+from app.assets.assets import AssetList, assets_of
 from app.assets.grants import grant_of
-from app.assets.view import asset_views
 from app.http.endpoint import Call, Endpoint
 from app.http.errors import UserNotFound
 from app.http.inputs import Body, Path, Query
@@ -82,8 +81,8 @@ async def read_assets(call: Call, path: Path[UserPath]) -> AssetList:
     async with call.services.database.connection() as conn:
         if await users.find(conn, path.app, path.user_id) is None:
             raise UserNotFound(_unknown(path))
-        owned = await assets.of_user(conn, path.app, path.user_id)
-    return AssetList(assets=asset_views(owned, now=call.services.clock.now(path.app)))
+        now = call.services.clock.now(path.app)
+        return AssetList(assets=await assets_of(conn, path.app, path.user_id, now=now))
 
 
 async def list_entries(call: Call, path: Path[UserPath], query: Query[PageQuery[QueryInt]]) -> EntryList:
@@ -112,8 +111,7 @@ async def grant(call: Call, transaction: Transaction, path: Path[UserPath], body
             subscription=key,
         )  # fmt: skip
         await ledger.post(conn, path.app, path.user_id, entry=entry, now=now)
-        owned = await assets.of_user(conn, path.app, path.user_id)
-        return transaction.answer(AssetList(assets=asset_views(owned, now=now)))
+        return transaction.answer(AssetList(assets=await assets_of(conn, path.app, path.user_id, now=now)))
 
 
 async def adjust(
@@ -142,8 +140,7 @@ async def adjust(
             quantity=body.quantity, ends_at=body.ends_at, origin="admin", channel="operator",
         )  # fmt: skip
         await ledger.post(conn, path.app, path.user_id, entry=entry, now=now)
-        owned = await assets.of_user(conn, path.app, path.user_id)
-        return transaction.answer(AssetList(assets=asset_views(owned, now=now)))
+        return transaction.answer(AssetList(assets=await assets_of(conn, path.app, path.user_id, now=now)))
 
 
 async def _lock(conn: Connection, path: UserPath) -> None:

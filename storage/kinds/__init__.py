@@ -13,6 +13,7 @@ from storage.kinds.payouts import PAYOUTS
 from storage.kinds.products import PRODUCTS
 from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION
+from storage.kinds.share_groups import SHARE_GROUPS
 from storage.kinds.sign_in import SIGN_IN
 from storage.kinds.sms import SMS
 from storage.kinds.speech import SPEECH
@@ -32,6 +33,7 @@ KINDS: dict[str, ConfigKind[Any]] = {
         WALLETPAY,
         PRODUCTS,
         PAYOUTS,
+        SHARE_GROUPS,
         VENDOR_ACCOUNTS,
         RECOGNITION,
         SPEECH,

@@ -27,6 +27,8 @@ RATES = {
     "email_day": Rate(count=10, per_s=DAY_S),
     "email_address": Rate(count=100, per_s=HOUR_S),
     "detect": Rate(count=60, per_s=HOUR_S),
+    "share_codes": Rate(count=10, per_s=HOUR_S),
+    "share_code_address": Rate(count=100, per_s=HOUR_S),
     "server": Rate(count=200, per_s=2),
 }
 """The rates by name, with their defaults."""

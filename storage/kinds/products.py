@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from storage.kinds.base import ConfigKind, Ref
+from storage.kinds.share_groups import MAX_SHARE_QUOTA
 from streams.wire.model import Matches, Model
 from streams.wire.money import Money, exponent_of
 from streams.wire.period import PeriodText
@@ -91,6 +92,8 @@ class Product(Model):
     """The price. Without it, the product cannot be bought once; the platform has the price of a subscription."""
     walletpay: WalletProduct | None = None
     """The product at the wallet platform. Without it, it cannot be bought there."""
+    share_quota: int | None = Field(default=None, ge=0, le=MAX_SHARE_QUOTA)
+    """How many users may share a subscription, in place of `quota` of `share_groups`."""
     tags: list[Annotated[str, Field(max_length=64)]] = Field(default_factory=list, max_length=50)
     """For apps, which may order their plans by them."""
 
@@ -100,7 +103,7 @@ class Product(Model):
             if self.period is None:
                 raise ValueError("period is required for a subscription")
             return self
-        for name in ("period", "trial"):
+        for name in ("period", "trial", "share_quota"):
             if getattr(self, name) is not None:
                 raise ValueError(f"{name} is only for subscriptions")
         if self.type == "consumable" and self.quantity == 0:
