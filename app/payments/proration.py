@@ -1,0 +1,25 @@
+"""What is given back of a payment whose period ends early. The arithmetic is exact."""
+
+from datetime import datetime, timedelta
+
+from streams.wire.money import Money
+from vendors.payments.paypal_fields import rounded
+
+_SECOND = timedelta(seconds=1)
+
+
+def unused_part(payment: Money, *, start: datetime, end: datetime, at: datetime) -> Money:
+    """Return what part of a payment for the time from `start` to `end` is not used at `at`.
+
+    It is in proportion to the seconds that are left, rounded half up to an amount that the platform can pay. A second
+    that has begun is used.
+    """
+    period_s = (end - start) // _SECOND
+    left_s = min(max((end - at) // _SECOND, 0), period_s)
+    return rounded(payment.part(left_s, period_s)) if period_s > 0 else Money(0, payment.currency)
+
+
+def refund_due(payment: Money, *, refunded: Money, start: datetime, end: datetime, at: datetime) -> Money:
+    """Return how much of a payment is to be refunded at `at`: the unused part, but not what is refunded already."""
+    left = max(payment - refunded, Money(0, payment.currency))
+    return min(unused_part(payment, start=start, end=end, at=at), left)
