@@ -63,6 +63,17 @@ async def of_users(conn: Connection, users: Sequence[tuple[str, str]]) -> list[t
     return [(app_id, uid, entered_at, Entry(*values)) for app_id, uid, entered_at, *values in rows]
 
 
+_GRANTS = f"""
+select {COLUMNS} from asset_entries
+where app_id = $1 and uid = $2 and subscription = $3 and kind = 'grant' order by ends_at, entry_id
+"""  # noqa: S608 - constants
+
+
+async def grants_of(conn: Connection, app_id: str, uid: str, *, subscription: str) -> list[Entry]:
+    """Return the grants of a subscription, in the order of the ends of their periods."""
+    return [Entry(*row) for row in await conn.fetch(_GRANTS, app_id, uid, subscription)]
+
+
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
     entry_id: int

@@ -62,6 +62,8 @@ DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
 KEPT: Mapping[str, str] = {
     "users": "the user id, the time of its creation, and that it is deactivated",
     "asset_entries": "the purchase history: what was granted and refunded, and when",
+    "wallet_orders": "the purchase history: orders by wallet",
+    "wallet_subscriptions": "the purchase history: subscriptions by wallet",
     "attempts": "usage and cost of calls to vendors, without content",
     "audit": "changes by operators that name the user id, until PARLEY_AUDIT_DAYS",
     "erasures": "this receipt",

@@ -215,3 +215,21 @@ where share_members.app_id = $1 and share_members.uid = $2
 async def share_groups(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
     """Return the groups that the user owns, and those of others that the user has joined."""
     return [dict(row) for row in await conn.fetch(_SHARE_GROUPS, app_id, uid)]
+
+
+_WALLET_ORDERS = """
+select order_id, status, bp_product_id, amount, currency, created_at from wallet_orders
+where app_id = $1 and uid = $2 order by row_id
+"""
+_WALLET_SUBSCRIPTIONS = """
+select subscription_id, status, bp_product_id, plan_id, country, created_at, activated_at, superseded_at
+from wallet_subscriptions where app_id = $1 and uid = $2 order by row_id
+"""
+
+
+async def wallet_orders(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    return [dict(row) for row in await conn.fetch(_WALLET_ORDERS, app_id, uid)]
+
+
+async def wallet_subscriptions(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    return [dict(row) for row in await conn.fetch(_WALLET_SUBSCRIPTIONS, app_id, uid)]

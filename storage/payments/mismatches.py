@@ -1,0 +1,50 @@
+"""The report of mismatches: what no webhook had reported, and what a platform has refused to do."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from storage.postgres import Connection
+
+MismatchKind = Literal["missed_event", "missed_entry", "refund_refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    mismatch_id: int
+    app_id: str
+    platform: str
+    kind: MismatchKind
+    subject: str
+    detail: str
+    found_at: datetime
+
+
+_ADD = """
+insert into payment_mismatches (app_id, platform, kind, subject, detail, found_at) values ($1, $2, $3, $4, $5, $6)
+"""
+
+
+async def add(
+    conn: Connection,
+    app_id: str,
+    *,
+    platform: str,
+    kind: MismatchKind,
+    subject: str,
+    detail: str = "",
+    now: datetime,
+) -> None:
+    await conn.execute(_ADD, app_id, platform, kind, subject, detail, now)
+
+
+_PAGE = """
+select mismatch_id, app_id, platform, kind, subject, detail, found_at from payment_mismatches
+where ($1::text is null or app_id = $1) and ($2::bigint is null or mismatch_id < $2)
+order by mismatch_id desc limit $3
+"""
+
+
+async def page(conn: Connection, *, of_app: str | None, before: int | None, size: int) -> list[Mismatch]:
+    """Return mismatches of an app, or of all apps, the newest first."""
+    return [Mismatch(**row) for row in await conn.fetch(_PAGE, of_app, before, size)]

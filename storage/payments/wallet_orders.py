@@ -1,0 +1,115 @@
+"""Orders of the wallet platform (§2.9): one payment each, for one product."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from storage.postgres import Connection
+from streams.wire.money import Money
+
+NEW = "NEW"
+"""The status of an order whose id at the platform is not known yet. All others are those of the platform."""
+VOIDED = "VOIDED"
+
+
+@dataclass(frozen=True, slots=True)
+class WalletOrder:
+    """An order. The fields are columns."""
+
+    row_id: str
+    """Begins the keys of all calls for the order."""
+    uid: str
+    config: str
+    """Name of the config of kind `walletpay`."""
+    bp_product_id: str
+    product: Mapping[str, Any]
+    """The product as it was when the order was made."""
+    amount: int
+    currency: str
+    return_url: str
+    cancel_url: str
+    created_at: datetime
+    order_id: str | None = None
+    """The platform's id."""
+    status: str = NEW
+    declined: int = 0
+    """How many captures were declined."""
+    check_at: datetime | None = None
+    """When it is read back from the platform. `None`: nothing is expected to change."""
+
+    @property
+    def platform_id(self) -> str:
+        assert self.order_id is not None, "only orders that the platform has created are read"
+        return self.order_id
+
+    @property
+    def price(self) -> Money:
+        return Money(self.amount, self.currency)
+
+    @property
+    def capture_key(self) -> str:
+        """The key of the next capture. A declined one would be repeated by its own key."""
+        return f"{self.row_id}:capture:{self.declined}"
+
+
+_COLUMNS = ", ".join(WalletOrder.__slots__)
+_ADD = f"""
+insert into wallet_orders (app_id, {_COLUMNS})
+values ($1, {", ".join(f"${number}" for number in range(2, 2 + len(WalletOrder.__slots__)))})
+on conflict (row_id) do nothing
+"""  # noqa: S608 - constants
+_BY_ROW = f"select {_COLUMNS} from wallet_orders where app_id = $1 and row_id = $2"  # noqa: S608 - constants
+
+
+async def add(conn: Connection, app_id: str, *, order: WalletOrder) -> WalletOrder:
+    """Store a new order, and return it. If an earlier attempt at the same request has stored one, return that."""
+    await conn.execute(_ADD, app_id, *(getattr(order, name) for name in WalletOrder.__slots__))
+    return WalletOrder(**await conn.fetchrow(_BY_ROW, app_id, order.row_id))
+
+
+async def remove(conn: Connection, app_id: str, *, row_id: str) -> None:
+    """Delete an order that the platform has refused to create."""
+    await conn.execute(
+        "delete from wallet_orders where app_id = $1 and row_id = $2 and order_id is null", app_id, row_id
+    )
+
+
+_FIND = f"select {_COLUMNS} from wallet_orders where app_id = $1 and order_id = $2"  # noqa: S608 - constants
+
+
+async def find(conn: Connection, app_id: str, *, order_id: str) -> WalletOrder | None:
+    """Return the order with a platform's id, of whichever user."""
+    row = await conn.fetchrow(_FIND, app_id, order_id)
+    return None if row is None else WalletOrder(**row)
+
+
+async def lock(conn: Connection, app_id: str, *, row_id: str) -> WalletOrder:
+    """Return an order that exists. It does not change until the transaction of `conn` ends."""
+    return WalletOrder(**await conn.fetchrow(f"{_BY_ROW} for update", app_id, row_id))
+
+
+_UPDATE = """
+update wallet_orders set order_id = coalesce(order_id, $3), status = $4, declined = $5, check_at = $6
+where app_id = $1 and row_id = $2
+"""
+
+
+async def update(conn: Connection, app_id: str, *, order: WalletOrder) -> None:
+    """Store what has been read of an order."""
+    await conn.execute(_UPDATE, app_id, order.row_id, order.order_id, order.status, order.declined, order.check_at)
+
+
+_CLAIM_DUE = f"""
+update wallet_orders set check_at = $3 where row_id in (
+    select row_id from wallet_orders where app_id = $1 and check_at <= $2
+    order by check_at limit $4 for update skip locked)
+returning {_COLUMNS}
+"""  # noqa: S608 - constants
+
+
+async def claim_due(
+    conn: Connection, app_id: str, *, now: datetime, again_at: datetime, limit: int
+) -> list[WalletOrder]:
+    """Return orders that are to be read back, and postpone them to `again_at` for other workers."""
+    return [WalletOrder(**row) for row in await conn.fetch(_CLAIM_DUE, app_id, now, again_at, limit)]

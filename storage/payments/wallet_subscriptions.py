@@ -1,0 +1,130 @@
+"""Subscriptions of the wallet platform (§2.9)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from storage.jobs import Job
+from storage.postgres import Connection
+
+NEW = "NEW"
+"""The status of a subscription whose id at the platform is not known yet. All others are those of the platform."""
+EXPIRED = "EXPIRED"
+
+
+class SettleSubscription(Job):
+    """Cancel a subscription that another one replaces, and refund what is unused. Retried for up to a day."""
+
+    task: ClassVar[str] = "settle_subscription"
+    attempts: ClassVar[int] = 30
+    app_id: str
+    row_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WalletSubscription:
+    """A subscription. The fields are columns."""
+
+    row_id: str
+    """Begins the keys of all calls for the subscription."""
+    uid: str
+    config: str
+    """Name of the config of kind `walletpay`."""
+    bp_product_id: str
+    product: Mapping[str, Any]
+    """The product as it was when it was subscribed to."""
+    plan_id: str
+    """The plan that was subscribed to."""
+    country: str
+    return_url: str
+    cancel_url: str
+    created_at: datetime
+    subscription_id: str | None = None
+    """The platform's id."""
+    status: str = NEW
+    activated_at: datetime | None = None
+    """When it was first read as active."""
+    superseded_at: datetime | None = None
+    """Since when another subscription replaces it. What is unused of its payments then is refunded."""
+    check_at: datetime | None = None
+    """When it is read back from the platform. `None`: nothing is expected to change."""
+
+    @property
+    def platform_id(self) -> str:
+        assert self.subscription_id is not None, "only subscriptions with an id are read"
+        return self.subscription_id
+
+
+_COLUMNS = ", ".join(WalletSubscription.__slots__)
+_ADD = f"""
+insert into wallet_subscriptions (app_id, {_COLUMNS})
+values ($1, {", ".join(f"${number}" for number in range(2, 2 + len(WalletSubscription.__slots__)))})
+on conflict (row_id) do nothing
+"""  # noqa: S608 - constants
+_BY_ROW = f"select {_COLUMNS} from wallet_subscriptions where app_id = $1 and row_id = $2"  # noqa: S608 - constants
+
+
+async def add(conn: Connection, app_id: str, *, subscription: WalletSubscription) -> WalletSubscription:
+    """Store a new subscription, and return it. If an earlier attempt at the same request has one, return that."""
+    await conn.execute(_ADD, app_id, *(getattr(subscription, name) for name in WalletSubscription.__slots__))
+    return await get(conn, app_id, row_id=subscription.row_id)
+
+
+async def get(conn: Connection, app_id: str, *, row_id: str) -> WalletSubscription:
+    """Return a subscription that exists."""
+    return WalletSubscription(**await conn.fetchrow(_BY_ROW, app_id, row_id))
+
+
+_REMOVE = "delete from wallet_subscriptions where app_id = $1 and row_id = $2 and subscription_id is null"
+
+
+async def remove(conn: Connection, app_id: str, *, row_id: str) -> None:
+    """Delete a subscription that the platform has refused to create."""
+    await conn.execute("delete from wallet_upgrades where app_id = $1 and new_row = $2", app_id, row_id)
+    await conn.execute(_REMOVE, app_id, row_id)
+
+
+_FIND = f"select {_COLUMNS} from wallet_subscriptions where app_id = $1 and subscription_id = $2"  # noqa: S608 - constants
+
+
+async def find(conn: Connection, app_id: str, *, subscription_id: str) -> WalletSubscription | None:
+    """Return the subscription with a platform's id, of whichever user."""
+    row = await conn.fetchrow(_FIND, app_id, subscription_id)
+    return None if row is None else WalletSubscription(**row)
+
+
+_UPDATE = """
+update wallet_subscriptions set subscription_id = coalesce(subscription_id, $3), status = $4,
+    activated_at = coalesce(activated_at, $5), superseded_at = coalesce(superseded_at, $6), check_at = $7
+where app_id = $1 and row_id = $2
+"""
+
+
+async def update(conn: Connection, app_id: str, *, subscription: WalletSubscription) -> None:
+    """Store what has been read of a subscription. `conn` is in a transaction that has locked the user."""
+    await conn.execute(
+        _UPDATE,
+        app_id,
+        subscription.row_id,
+        subscription.subscription_id,
+        subscription.status,
+        subscription.activated_at,
+        subscription.superseded_at,
+        subscription.check_at,
+    )
+
+
+_CLAIM_DUE = f"""
+update wallet_subscriptions set check_at = $3 where row_id in (
+    select row_id from wallet_subscriptions where app_id = $1 and check_at <= $2
+    order by check_at limit $4 for update skip locked)
+returning {_COLUMNS}
+"""  # noqa: S608 - constants
+
+
+async def claim_due(
+    conn: Connection, app_id: str, *, now: datetime, again_at: datetime, limit: int
+) -> list[WalletSubscription]:
+    """Return subscriptions that are to be read back, and postpone them to `again_at` for other workers."""
+    return [WalletSubscription(**row) for row in await conn.fetch(_CLAIM_DUE, app_id, now, again_at, limit)]

@@ -1,0 +1,78 @@
+"""Upgrades: a subscription that replaces another one of the same user.
+
+`awaiting_approval → new_active → old_cancelled → refunded → done`, or `abandoned` because the user has not approved
+it. The first of several upgrades of a subscription whose new one is paid replaces it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from storage.postgres import Connection
+
+State = Literal["awaiting_approval", "new_active", "old_cancelled", "refunded", "done", "abandoned"]
+UNDECIDED = frozenset[State]({"awaiting_approval", "abandoned"})
+"""The states in which the old subscription is not replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    upgrade_id: str
+    old_row: str
+    new_row: str
+    bp_product_id: str
+    """The target."""
+    state: State
+
+
+_COLUMNS = "upgrade_id, old_row, new_row, bp_product_id, state"
+_ADD = f"""
+insert into wallet_upgrades (upgrade_id, app_id, old_row, new_row, bp_product_id, state, created_at, changed_at)
+values ($1, $2, $3, $4, $5, 'awaiting_approval', $6, $6) returning {_COLUMNS}
+"""  # noqa: S608 - constants
+
+
+async def add(
+    conn: Connection, app_id: str, *, upgrade_id: str, old_row: str, new_row: str, bp_product_id: str, now: datetime
+) -> Upgrade:
+    """Store an upgrade. `conn` is in a transaction that has locked the user and abandoned any other one."""
+    return Upgrade(**await conn.fetchrow(_ADD, upgrade_id, app_id, old_row, new_row, bp_product_id, now))
+
+
+_OF_OLD = f"""
+select {_COLUMNS} from wallet_upgrades where app_id = $1 and old_row = $2
+order by state = 'abandoned', created_at desc, upgrade_id desc
+"""  # noqa: S608 - constants
+_TO_NEW = f"select {_COLUMNS} from wallet_upgrades where app_id = $1 and new_row = $2"  # noqa: S608 - constants
+
+
+async def of_old(conn: Connection, app_id: str, *, old_row: str) -> list[Upgrade]:
+    """Return the upgrades of a subscription: the one that is not abandoned first, then the newest first."""
+    return [Upgrade(**row) for row in await conn.fetch(_OF_OLD, app_id, old_row)]
+
+
+async def to_new(conn: Connection, app_id: str, *, new_row: str) -> Upgrade | None:
+    """Return the upgrade to a subscription. `None`: it is not the target of one."""
+    row = await conn.fetchrow(_TO_NEW, app_id, new_row)
+    return None if row is None else Upgrade(**row)
+
+
+_MOVE = "update wallet_upgrades set state = $3, changed_at = $4 where app_id = $1 and upgrade_id = $2"
+
+
+async def move(conn: Connection, app_id: str, *, upgrade: Upgrade, to: State, now: datetime) -> None:
+    """Change the state. `conn` is in a transaction that has locked the user."""
+    await conn.execute(_MOVE, app_id, upgrade.upgrade_id, to, now)
+
+
+_IS_UNSETTLED = """
+select exists (select from wallet_refunds where app_id = $1 and subscription_row = $2 and state = 'pending')
+    or exists (select from wallet_upgrades where app_id = $1 and old_row = $2
+        and state in ('new_active', 'old_cancelled', 'refunded'))
+"""
+
+
+async def is_unsettled(conn: Connection, app_id: str, *, old_row: str) -> bool:
+    """Return whether steps of an upgrade, or refunds, of a replaced subscription remain."""
+    unsettled: bool = await conn.fetchval(_IS_UNSETTLED, app_id, old_row)
+    return unsettled
