@@ -11,8 +11,8 @@ _SECOND = timedelta(seconds=1)
 def unused_part(payment: Money, *, start: datetime, end: datetime, at: datetime) -> Money:
     """Return what part of a payment for the time from `start` to `end` is not used at `at`.
 
-    It is in proportion to the seconds that are left, rounded half up to an amount that the platform can pay. A second
-    that has begun is used.
+    It is in proportion to the seconds that are left, and rounded half up to an amount that the platform can pay. A
+    second that has begun is used.
     """
     period_s = (end - start) // _SECOND
     left_s = min(max((end - at) // _SECOND, 0), period_s)

@@ -1,0 +1,102 @@
+"""What all wallet payments share: the client of a config, products, and where users go after an approval."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from actors.paypal_clients import PayPalClient, open_paypal
+from app.services import Services
+from storage.config_rows import ConfigKey
+from storage.kinds.products import PRODUCTS, Product, WalletProduct
+from storage.kinds.sign_in import resolved
+from storage.kinds.walletpay import WALLETPAY, WalletPay
+from streams.wire.errors import ConfigInvalid, InvalidParameter
+from vendors.payments.paypal_errors import PayPalRefused
+
+PLATFORM = "walletpay"
+"""The platform of assets that are bought here."""
+CHECK_AGAIN = timedelta(minutes=1)
+"""How often what may change is read back from the platform."""
+_REFUSED = frozenset({400, 403, 404, 422})
+_URL_CHARACTERS = 2048
+
+Found = TypeVar("Found")
+
+
+def config_of(services: Services, app_id: str, name: str) -> WalletPay:
+    """Return a config of kind `walletpay`. Raises `ConfigInvalid`."""
+    return services.configs.required(WALLETPAY, app_id, name).value
+
+
+def client_of(services: Services, app_id: str, name: str) -> PayPalClient:
+    """Return the client of a config. Raises `ConfigInvalid`."""
+    key = ConfigKey(app_id, WALLETPAY.name, name)
+    config = config_of(services, app_id, name)
+    return open_paypal(services.vendors, config, key=key, sandbox_url=services.settings.sandbox_url)
+
+
+async def found(reading: Callable[[], Awaitable[Found]]) -> Found | None:
+    """Return the result of `reading`, or `None` if the platform has no such object any more."""
+    try:
+        return await reading()
+    except PayPalRefused as error:
+        if error.not_found:
+            return None
+        raise
+
+
+def is_final(error: PayPalRefused) -> bool:
+    """Return whether the platform has done nothing, and never will for the same call."""
+    return error.vendor_status in _REFUSED and not error.retryable
+
+
+def product_for(services: Services, app_id: str, product_id: str) -> tuple[Product, WalletProduct]:
+    """Return a product that can be bought by wallet. Raises `ConfigInvalid`."""
+    product = services.configs.required(PRODUCTS, app_id, product_id).value
+    if product.walletpay is None:
+        raise ConfigInvalid(f"products {product_id}: walletpay is not set")
+    config_of(services, app_id, product.walletpay.config)
+    return product, product.walletpay
+
+
+def return_urls(
+    services: Services, app_id: str, name: str, *, return_url: str | None = None, cancel_url: str | None = None
+) -> tuple[str, str]:
+    """Return where users go after they have approved or cancelled: as a request says, or else the config.
+
+    Raises `InvalidParameter` for a URL that is not allowed, and `ConfigInvalid` if there is none.
+    """
+    config = config_of(services, app_id, name)
+    given = {"return_url": return_url, "cancel_url": cancel_url}
+    urls = []
+    for field, url in given.items():
+        if url is not None:
+            urls.append(_allowed(field, url, config))
+            continue
+        default: str | None = getattr(config, field)
+        default = default and resolved(default, sandbox_url=services.settings.sandbox_url)
+        if not default:
+            raise ConfigInvalid(f"walletpay {name}: {field} is not set")
+        urls.append(default)
+    return urls[0], urls[1]
+
+
+def _allowed(field: str, url: str, config: WalletPay) -> str:
+    """Return a URL of a request if it is one of the app's pages. Anybody may be sent to it."""
+    try:
+        parts = urlsplit(url)
+        is_own = parts.scheme == "https" and (parts.hostname or "") in config.url_hosts
+        is_plain = parts.port in {None, 443} and "@" not in parts.netloc
+    except ValueError:
+        is_own = is_plain = False
+    if not (is_own and is_plain and len(url) <= _URL_CHARACTERS and url.isascii() and url.isprintable()):
+        raise InvalidParameter(f"{field} must begin with https:// and have a host of url_hosts of the config")
+    if " " in url or "\\" in url:
+        raise InvalidParameter(f"{field} must not contain spaces or backslashes")
+    return url
+
+
+def soon(now: datetime) -> datetime:
+    """Return when to read something back that may change at any time."""
+    return now + CHECK_AGAIN

@@ -1,0 +1,147 @@
+"""Orders of the wallet platform: what is read of one, and what follows from it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from app.assets.grants import grant_of
+from app.payments.posting import Posting
+from app.payments.wallet import PLATFORM, client_of, config_of, found, is_final, soon
+from app.services import Services
+from storage.asset_entries import Channel, Entry
+from storage.kinds.products import Product
+from storage.payments import wallet_orders
+from storage.payments.wallet_orders import VOIDED, WalletOrder
+from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal_orders import Capture, Order, create_order, get_order
+
+COMPLETED = "COMPLETED"
+APPROVED = "APPROVED"
+_PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
+"""The states of captures whose money we got."""
+_REFUNDED = "REFUNDED"
+_SETTLED = frozenset({COMPLETED, VOIDED})
+_KEY_KEPT = timedelta(hours=6)
+"""How long the platform remembers the key with which an order is created."""
+
+
+async def create_at_platform(services: Services, app_id: str, order: WalletOrder) -> Order:
+    """Create a stored order at the platform, or return it as an earlier call has created it.
+
+    If the platform refuses it for good, the row is deleted.
+    """
+    brand_name = config_of(services, app_id, order.config).brand_name
+    try:
+        return await client_of(services, app_id, order.config).call(
+            lambda paypal: create_order(
+                paypal,
+                f"{order.row_id}:create",
+                amount=order.price,
+                custom_id=order.uid,
+                description=order.bp_product_id[:127],
+                return_url=order.return_url,
+                cancel_url=order.cancel_url,
+                brand_name=brand_name,
+            )
+        )
+    except PayPalRefused as error:
+        if is_final(error):
+            async with services.database.transaction() as conn:
+                await wallet_orders.remove(conn, app_id, row_id=order.row_id)
+        raise
+
+
+async def read(services: Services, app_id: str, order: WalletOrder) -> Order | None:
+    """Read an order back from the platform. `None`: it has expired there."""
+    order_id = order.platform_id
+    client = client_of(services, app_id, order.config)
+    return await found(lambda: client.call(lambda paypal: get_order(paypal, order_id)))
+
+
+async def sync(
+    services: Services, app_id: str, order: WalletOrder, *, channel: Channel
+) -> tuple[WalletOrder, Order | None]:
+    """Read an order back and apply it. Return its row and what was read."""
+    platform_order = await read(services, app_id, order)
+    async with services.database.transaction() as conn:
+        posting = Posting(services, conn, app_id, order.uid, channel, services.clock.now(app_id))
+        return await apply(posting, order, platform_order), platform_order
+
+
+async def complete_creation(services: Services, app_id: str, order: WalletOrder) -> None:
+    """Create an order whose first call had no known result, while the platform remembers the key of that call."""
+    now = services.clock.now(app_id)
+    is_known = now - order.created_at < _KEY_KEPT
+    platform_order = await create_at_platform(services, app_id, order) if is_known else None
+    async with services.database.transaction() as conn:
+        posting = Posting(services, conn, app_id, order.uid, "reconciliation", now)
+        await apply(posting, order, platform_order)
+
+
+async def apply(posting: Posting, order: WalletOrder, read: Order | None, *, declined: int = 0) -> WalletOrder:
+    """Post what follows from a read order, and store its state.
+
+    `declined`: how many of its captures were declined.
+    """
+    conn, app_id = posting.conn, posting.app_id
+    await posting.begin()
+    order = await wallet_orders.lock(conn, app_id, row_id=order.row_id)
+    for capture in read.captures if read is not None else []:
+        await _post(posting, order, capture)
+    status = status_of(order, read)
+    applied = replace(
+        order,
+        order_id=order.order_id or (None if read is None else read.id),
+        status=status,
+        declined=max(order.declined, declined),
+        check_at=None if status in _SETTLED else soon(posting.now),
+    )
+    await wallet_orders.update(conn, app_id, order=applied)
+    return applied
+
+
+def status_of(order: WalletOrder, read: Order | None) -> str:
+    """Return the state of an order: the platform's, but `COMPLETED` means that we got the money.
+
+    A completed one does not become anything else, even if what was read is older.
+    """
+    if order.status == COMPLETED:
+        return COMPLETED
+    if read is None:
+        return VOIDED
+    if read.status != COMPLETED:
+        return read.status
+    states = {capture.status for capture in read.captures}
+    if states & _PAID:
+        return COMPLETED
+    return VOIDED if states and states <= {"DECLINED", "FAILED"} else APPROVED
+
+
+async def _post(posting: Posting, order: WalletOrder, capture: Capture) -> None:
+    """Post the grant of a capture, and its refund after it."""
+    if capture.status not in _PAID:
+        return
+    grant = _grant(posting, order, capture)
+    await posting.post(grant)
+    if capture.status == _REFUNDED:
+        await posting.post(replace(grant, key=f"refund:{capture.id}", kind="refund"))
+
+
+def _grant(posting: Posting, order: WalletOrder, capture: Capture) -> Entry:
+    product = product_of(order.product)
+    return grant_of(
+        product,
+        order.bp_product_id,
+        key=f"wallet:capture:{capture.id}",
+        receipt_id=order.order_id or "",
+        origin="purchase",
+        channel=posting.channel,
+        start=posting.now,
+        platform=PLATFORM,
+        product_id=product.walletpay.product_id if product.walletpay is not None else "",
+    )
+
+
+def product_of(stored: Mapping[str, object]) -> Product:
+    """Return a product as it was stored with an order."""
+    return Product.model_validate(stored)

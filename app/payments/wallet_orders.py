@@ -1,0 +1,214 @@
+"""The endpoints of one-off orders by wallet (§4.11)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from app.assets.assets import assets_of
+from app.assets.view import AssetView
+from app.http.endpoint import Call
+from app.http.inputs import Body, Path
+from app.http.transactions import Transaction
+from app.payments import wallet_order_reads
+from app.payments.posting import Posting
+from app.payments.wallet import client_of, found, product_for, return_urls, soon
+from app.payments.wallet_order_reads import APPROVED, COMPLETED, apply, create_at_platform, status_of
+from storage.kinds.products import Country
+from storage.payments import wallet_orders
+from storage.payments.wallet_orders import WalletOrder
+from storage.postgres import Connection
+from streams.wire.errors import ConfigInvalid, InvalidOperation, InvalidParameter, ItemNotFound, listed
+from streams.wire.model import Model
+from streams.wire.money import Money
+from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal_fields import rounded
+from vendors.payments.paypal_orders import Order, capture_order, get_order
+
+_CAPTURED = "ORDER_ALREADY_CAPTURED"
+_NOT_APPROVED = "ORDER_NOT_APPROVED"
+_DECLINED = frozenset(
+    {
+        "INSTRUMENT_DECLINED",
+        "PAYER_ACTION_REQUIRED",
+        "TRANSACTION_REFUSED",
+        "PAYER_CANNOT_PAY",
+        "MAX_NUMBER_OF_PAYMENT_ATTEMPTS_EXCEEDED",
+        "COMPLIANCE_VIOLATION",
+    }
+)
+"""Why the payer's money is not taken. The payer may approve the order again."""
+
+
+class OrderNotFound(ItemNotFound):
+    """No order of the user has this id."""
+
+    def __init__(self, order_id: str) -> None:
+        super().__init__(f"order {listed([order_id])} does not exist")
+
+
+class OrderNotApproved(InvalidOperation):
+    """The payer has not approved the order, or it has expired."""
+
+
+class NewOrder(Model):
+    product_id: str = Field(min_length=1, max_length=128)
+    """Name of a config of kind `products`."""
+    country_code: Country | None = None
+    """Where the user is, for products whose price depends on it."""
+
+
+class OrderBody(Model):
+    order_id: str = Field(min_length=1, max_length=128)
+
+
+class OrderPath(Model):
+    order_id: Annotated[str, Field(max_length=1024)]
+    """The platform's id of the order."""
+
+
+class WalletOrderView(Model):
+    id: str
+    status: str
+    """The platform's state. `COMPLETED` means that it is paid."""
+    amount: int
+    """Minor units, such as cents."""
+    currency: str
+    """In lower case."""
+    approve_link_href: str
+    """Where the user approves the payment. Empty once that is done."""
+
+
+class OrderReply(Model):
+    walletpay_order: WalletOrderView
+
+
+class OrderWithAssets(OrderReply):
+    assets: list[AssetView]
+    """All assets of the user."""
+
+
+async def new_order(call: Call, transaction: Transaction, body: Body[NewOrder]) -> OrderReply:
+    """Create an order for a product that is bought once.
+
+    Send the user to `approve_link_href`, then capture the order.
+    """
+    order = await _store(call, transaction, body)
+    platform_order = await create_at_platform(call.services, call.app_id, order)
+    async with transaction.begin() as conn:
+        applied = await apply(_posting(call, conn), order, platform_order)
+        return transaction.answer(OrderReply(walletpay_order=_view(applied, platform_order)))
+
+
+async def capture(call: Call, transaction: Transaction, body: Body[OrderBody]) -> OrderReply:
+    """Take the payment of an order that the user has approved.
+
+    If the payment is declined, the order is not `COMPLETED`, and the user may approve it again with another means
+    of payment. A repeat for a completed order returns it again.
+    """
+    order = await _own(call, body.order_id)
+    platform_order, is_declined = await _capture(call, order)
+    async with transaction.begin() as conn:
+        declined = order.declined + is_declined
+        applied = await apply(_posting(call, conn), order, platform_order, declined=declined)
+        return transaction.answer(OrderReply(walletpay_order=_view(applied, platform_order)))
+
+
+async def sync_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
+    """Read an order back, and grant what it has paid for.
+
+    It is read from the platform, and not captured.
+    """
+    order = await _own(call, path.order_id)
+    applied, platform_order = await wallet_order_reads.sync(call.services, call.app_id, order, channel="client")
+    return await _with_assets(call, _view(applied, platform_order))
+
+
+async def fetch_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
+    """Read an order back from the platform.
+
+    The assets do not change.
+    """
+    order = await _own(call, path.order_id)
+    return await _with_assets(call, _view(order, await wallet_order_reads.read(call.services, call.app_id, order)))
+
+
+async def _store(call: Call, transaction: Transaction, body: NewOrder) -> WalletOrder:
+    """Store an order before the platform is called, so that the key of that call outlives this process."""
+    services, app_id = call.services, call.app_id
+    product, wallet = product_for(services, app_id, body.product_id)
+    if product.type == "subscription":
+        raise InvalidParameter("product_id is a subscription")
+    if product.price is None:
+        raise ConfigInvalid(f"products {body.product_id}: price is not set")
+    price = _payable(body.product_id, product.price.in_country(body.country_code))
+    return_url, cancel_url = return_urls(services, app_id, wallet.config)
+    now = services.clock.now(app_id)
+    order = WalletOrder(
+        transaction.operation_id, call.caller.user, wallet.config, body.product_id,
+        product.model_dump(mode="json"), price.amount, price.currency, return_url, cancel_url, now,
+        check_at=soon(now),
+    )  # fmt: skip
+    async with services.database.transaction() as conn:
+        return await wallet_orders.add(conn, app_id, order=order)
+
+
+def _payable(product_id: str, price: Money) -> Money:
+    if rounded(price) != price:
+        raise ConfigInvalid(f"products {product_id}: price has more decimals than the platform accepts")
+    return price
+
+
+async def _own(call: Call, order_id: str) -> WalletOrder:
+    """Return an order of the user. Those of others and unknown ones get the same error."""
+    async with call.services.database.connection() as conn:
+        order = await wallet_orders.find(conn, call.app_id, order_id=order_id)
+    if order is None or order.uid != call.caller.user:
+        raise OrderNotFound(order_id)
+    return order
+
+
+async def _capture(call: Call, order: WalletOrder) -> tuple[Order | None, bool]:
+    """Return the order after its capture, and whether that was declined."""
+    client, order_id = client_of(call.services, call.app_id, order.config), order.platform_id
+
+    async def read() -> Order | None:
+        return await found(lambda: client.call(lambda paypal: get_order(paypal, order_id)))
+
+    if order.status == COMPLETED:
+        return await read(), False
+    try:
+        return await client.call(lambda paypal: capture_order(paypal, order.capture_key, order_id)), False
+    except PayPalRefused as error:
+        if error.issue == _CAPTURED:
+            return await read(), False
+        if error.issue in _DECLINED:
+            return await read(), True
+        if error.issue == _NOT_APPROVED:
+            raise OrderNotApproved("the payer has not approved the order") from None
+        if error.not_found:
+            raise OrderNotApproved("the order has expired") from None
+        raise
+
+
+def _posting(call: Call, conn: Connection) -> Posting:
+    return Posting(
+        call.services, conn, call.app_id, call.caller.user, "client", call.services.clock.now(call.app_id)
+    )
+
+
+async def _with_assets(call: Call, view: WalletOrderView) -> OrderWithAssets:
+    now = call.services.clock.now(call.app_id)
+    async with call.services.database.connection() as conn:
+        assets = await assets_of(conn, call.app_id, call.caller.user, now=now)
+    return OrderWithAssets(walletpay_order=view, assets=assets)
+
+
+def _view(order: WalletOrder, read: Order | None) -> WalletOrderView:
+    status = status_of(order, read)
+    return WalletOrderView(
+        id=order.platform_id,
+        status=status,
+        amount=order.amount,
+        currency=order.currency.lower(),
+        approve_link_href=read.approve_url if read is not None and status not in {APPROVED, COMPLETED} else "",
+    )

@@ -1,0 +1,198 @@
+"""The paid periods of a wallet subscription: what its payments, its refunds and its state change in the assets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from app.assets.grants import grant_of
+from app.payments.posting import Posting
+from app.payments.proration import refund_due
+from app.payments.wallet import PLATFORM, config_of
+from storage import asset_entries, assets
+from storage.asset_entries import Entry, Origin
+from storage.kinds.products import PRODUCTS, Product
+from storage.payments import wallet_refunds, wallet_upgrades
+from storage.payments.wallet_subscriptions import WalletSubscription
+from streams.wire.errors import ConfigInvalid
+from vendors.payments.paypal_subscriptions import Subscription, Transaction
+
+_REFUNDED = "REFUNDED"
+_SUSPENDED = "SUSPENDED"
+_ENDED = frozenset({"CANCELLED", "EXPIRED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What the last payment of a subscription has granted."""
+
+    entry: Entry
+    ends_at: datetime
+
+
+async def post_payments(
+    posting: Posting, row: WalletSubscription, read: Subscription, payments: Sequence[Transaction]
+) -> None:
+    """Post the grants of all payments, oldest first, and the refund of a payment after its grant."""
+    if not payments:
+        await _post_trial(posting, row, read)
+    is_upgrade = await wallet_upgrades.to_new(posting.conn, posting.app_id, new_row=row.row_id) is not None
+    granted = {entry.key: entry for entry in await _grants(posting, row)}
+    plan_id, before = row.plan_id, None
+    for payment in payments:
+        if before is not None and payment.amount != before.amount:
+            plan_id = read.plan_id or plan_id  # It was changed at the platform.
+        entry = granted.get(_key(payment))
+        if entry is None:
+            first: Origin = "upgrade" if is_upgrade else "purchase"
+            entry = _grant(posting, row, payment, plan_id=plan_id, origin=first if before is None else "renewal")
+            await posting.post(entry)
+        plan_id, before = entry.product_id or plan_id, payment
+        if payment.status == _REFUNDED:
+            await posting.post(replace(entry, key=f"refund:{payment.id}", kind="refund", channel=posting.channel))
+
+
+async def refund_unused(
+    posting: Posting, row: WalletSubscription, payments: Sequence[Transaction], *, at: datetime
+) -> None:
+    """Store a refund of what is unused of each payment at `at`. Payments after it were never used."""
+    granted = {entry.key: entry for entry in await _grants(posting, row)}
+    for payment in payments:
+        entry = granted.get(_key(payment)) or _grant(posting, row, payment, plan_id=row.plan_id, origin="renewal")
+        assert entry.starts_at is not None, "a grant of a subscription has a period"
+        assert entry.ends_at is not None, "a grant of a subscription has a period"
+        amount = payment.amount
+        refunded = await wallet_refunds.refunded(
+            posting.conn, posting.app_id, sale_id=payment.id, currency=amount.currency
+        )
+        due = refund_due(amount, refunded=refunded, start=entry.starts_at, end=entry.ends_at, at=at)
+        if due.amount > 0 and payment.status != _REFUNDED:
+            await wallet_refunds.add(
+                posting.conn, posting.app_id,
+                sale_id=payment.id, subscription_row=row.row_id, amount=due, now=posting.now,
+            )  # fmt: skip
+
+
+async def post_state(posting: Posting, row: WalletSubscription, read: Subscription) -> Paid | None:
+    """Post what the state of a subscription changes in its asset. Return what was paid last."""
+    paid = await last_paid(posting, row)
+    if paid is None:
+        return None
+    if read.status in _ENDED:
+        key = f"wallet:cancel:{row.subscription_id}"
+        await posting.post(_change(posting, paid.entry, key, "cancel"))
+    if read.status == _SUSPENDED:
+        await _post_grace(posting, row, paid)
+    return paid
+
+
+async def last_paid(posting: Posting, row: WalletSubscription) -> Paid | None:
+    grants = await _grants(posting, row)
+    if not grants or grants[-1].ends_at is None:
+        return None
+    return Paid(grants[-1], grants[-1].ends_at)
+
+
+async def post_end(posting: Posting, row: WalletSubscription, *, key: str) -> Entry | None:
+    """End the asset of a subscription now, if it is valid. Return what was granted last."""
+    paid = await last_paid(posting, row)
+    if paid is None:
+        return None
+    asset = await assets.find(
+        posting.conn, posting.app_id, posting.uid, name=paid.entry.name, subscription=paid.entry.subscription
+    )
+    if asset is not None and asset.is_valid(posting.now):
+        await posting.post(_change(posting, paid.entry, key, "end"))
+    return paid.entry
+
+
+async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscription) -> None:
+    """Post the grant of a free trial, which has no payment."""
+    product = _product(posting, row, row.plan_id)[1]
+    if product.trial is None or product.trial.amount:
+        return
+    key = f"wallet:trial:{row.subscription_id}"
+    start = read.start_time or row.activated_at or posting.now
+    await posting.post(_entry(posting, row, key=key, plan_id=row.plan_id, origin="trial", start=start))
+
+
+async def _post_grace(posting: Posting, row: WalletSubscription, paid: Paid) -> None:
+    """Let the asset of a suspended subscription last longer, by the grace of its config."""
+    grace_s = config_of(posting.services, posting.app_id, row.config).grace_s
+    entry, until = paid.entry, paid.ends_at + timedelta(seconds=grace_s)
+    asset = await assets.find(
+        posting.conn, posting.app_id, posting.uid, name=entry.name, subscription=entry.subscription
+    )
+    if not grace_s or asset is None or asset.ended_at is not None:
+        return
+    if asset.custom_ends_at is None or asset.custom_ends_at < until:
+        key = f"wallet:grace:{row.subscription_id}:{int(paid.ends_at.timestamp())}"
+        await posting.post(replace(_change(posting, entry, key, "adjust"), ends_at=until))
+
+
+async def _grants(posting: Posting, row: WalletSubscription) -> list[Entry]:
+    return await asset_entries.grants_of(posting.conn, posting.app_id, posting.uid, subscription=row.platform_id)
+
+
+def _grant(
+    posting: Posting, row: WalletSubscription, payment: Transaction, *, plan_id: str, origin: Origin
+) -> Entry:
+    product = _product(posting, row, plan_id)[1]
+    trial = product.trial
+    if origin != "renewal" and trial is not None and trial.amount and payment.amount.amount == trial.amount:
+        origin = "trial"
+    return _entry(posting, row, key=_key(payment), plan_id=plan_id, origin=origin, start=payment.time)
+
+
+def _entry(
+    posting: Posting, row: WalletSubscription, *, key: str, plan_id: str, origin: Origin, start: datetime
+) -> Entry:
+    bp_product_id, product = _product(posting, row, plan_id)
+    return grant_of(
+        product,
+        bp_product_id,
+        key=key,
+        receipt_id=row.platform_id,
+        origin=origin,
+        channel=posting.channel,
+        start=start,
+        subscription=row.platform_id,
+        platform=PLATFORM,
+        product_id=plan_id,
+        renews=True,
+    )
+
+
+def _product(posting: Posting, row: WalletSubscription, plan_id: str) -> tuple[str, Product]:
+    """Return the product of a plan, with its id: as configured now, or else as it was when it was subscribed to."""
+    configs = posting.services.configs
+    is_changed = plan_id != row.plan_id
+    for name in configs.names(PRODUCTS, posting.app_id) if is_changed else [row.bp_product_id]:
+        try:
+            product = configs.required(PRODUCTS, posting.app_id, name).value
+        except ConfigInvalid:
+            continue
+        wallet = product.walletpay
+        if product.period is None or wallet is None or wallet.config != row.config:
+            continue
+        if plan_id in {wallet.plan_id, *wallet.plans.values()}:
+            return name, product
+    return row.bp_product_id, Product.model_validate(row.product)
+
+
+def _change(posting: Posting, granted: Entry, key: str, kind: asset_entries.EntryKind) -> Entry:
+    """Return an entry that changes the asset of a subscription."""
+    return Entry(
+        key,
+        kind,
+        granted.name,
+        granted.type,
+        granted.subscription,
+        platform=granted.platform,
+        bp_product_id=granted.bp_product_id,
+        receipt_id=granted.receipt_id,
+        channel=posting.channel,
+    )
+
+
+def _key(payment: Transaction) -> str:
+    return f"wallet:sale:{payment.id}"

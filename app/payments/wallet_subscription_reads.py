@@ -1,0 +1,144 @@
+"""Subscriptions of the wallet platform: what is read of one, and what follows from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from app.payments.posting import Posting
+from app.payments.wallet import client_of, config_of, found, is_final, soon
+from app.payments.wallet_periods import Paid, post_payments, post_state, refund_unused
+from app.services import Services
+from storage.payments import wallet_subscriptions, wallet_upgrades
+from storage.payments.wallet_subscriptions import EXPIRED, NEW, WalletSubscription
+from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal_subscriptions import (
+    Subscription,
+    Transaction,
+    create_subscription,
+    get_subscription,
+    list_transactions,
+)
+
+ACTIVE = "ACTIVE"
+PENDING = "APPROVAL_PENDING"
+CANCELLED = "CANCELLED"
+ENDED = frozenset({CANCELLED, EXPIRED})
+UNPAID = frozenset({NEW, PENDING, "APPROVED"})
+"""The states before the first payment."""
+_PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
+"""The states of payments whose money we got."""
+_UNAPPROVED_FOR = timedelta(hours=72)
+"""How long a subscription waits for its approval, and how long the platform remembers the key of its creation."""
+_LAG = timedelta(hours=1)
+"""Payments are listed later than they are made, but not later than this."""
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRead:
+    """What was read of a subscription."""
+
+    subscription: Subscription | None
+    """`None`: the platform does not have it, because it was not approved in time."""
+    transactions: Sequence[Transaction] = ()
+    """All payments, oldest first, whatever has become of them."""
+
+    @property
+    def payments(self) -> list[Transaction]:
+        """The payments whose money we got."""
+        return [each for each in self.transactions if each.status in _PAID and each.amount.amount > 0]
+
+
+async def create_at_platform(services: Services, app_id: str, row: WalletSubscription) -> Subscription:
+    """Create a stored subscription at the platform, or return it as an earlier call has created it.
+
+    If the platform refuses it for good, the row is deleted.
+    """
+    brand_name = config_of(services, app_id, row.config).brand_name
+    try:
+        return await client_of(services, app_id, row.config).call(
+            lambda paypal: create_subscription(
+                paypal,
+                f"{row.row_id}:create",
+                plan_id=row.plan_id,
+                custom_id=row.uid,
+                return_url=row.return_url,
+                cancel_url=row.cancel_url,
+                brand_name=brand_name,
+                country=row.country,
+            )
+        )
+    except PayPalRefused as error:
+        if is_final(error):
+            async with services.database.transaction() as conn:
+                await wallet_subscriptions.remove(conn, app_id, row_id=row.row_id)
+        raise
+
+
+async def read(services: Services, app_id: str, row: WalletSubscription) -> SubscriptionRead:
+    """Read a subscription and its payments back from the platform."""
+    client, subscription_id = client_of(services, app_id, row.config), row.platform_id
+    subscription = await found(lambda: client.call(lambda paypal: get_subscription(paypal, subscription_id)))
+    if subscription is None or subscription.status in UNPAID:
+        return SubscriptionRead(subscription)
+    start, end = row.created_at - _DAY, services.clock.now(app_id) + _DAY
+    transactions = await client.call(
+        lambda paypal: list_transactions(paypal, subscription_id, start=start, end=end)
+    )
+    return SubscriptionRead(subscription, transactions)
+
+
+async def apply(posting: Posting, row: WalletSubscription, read: SubscriptionRead) -> WalletSubscription:
+    """Post what follows from a read subscription, and store its state. The user is locked.
+
+    Payments of one that is replaced by another are not granted any more, but what is unused of them is refunded.
+    """
+    row = await wallet_subscriptions.get(posting.conn, posting.app_id, row_id=row.row_id)
+    subscription = read.subscription
+    applied = replace(
+        row,
+        subscription_id=row.subscription_id or (None if subscription is None else subscription.id),
+        status=status_of(row, read, now=posting.now),
+    )
+    if subscription is not None and subscription.status == ACTIVE:
+        applied = replace(applied, activated_at=row.activated_at or posting.now)
+    paid: Paid | None = None
+    if applied.subscription_id is not None and subscription is not None and applied.status not in UNPAID:
+        if applied.superseded_at is None:
+            await post_payments(posting, applied, subscription, read.payments)
+        else:
+            await refund_unused(posting, applied, read.payments, at=applied.superseded_at)
+        paid = await post_state(posting, applied, subscription)
+    check_at = _check_at(applied, read, paid, now=posting.now)
+    if await wallet_upgrades.is_unsettled(posting.conn, posting.app_id, old_row=row.row_id):
+        check_at = soon(posting.now)
+    applied = replace(applied, check_at=check_at)
+    await wallet_subscriptions.update(posting.conn, posting.app_id, subscription=applied)
+    return applied
+
+
+def status_of(row: WalletSubscription, read: SubscriptionRead, *, now: datetime) -> str:
+    """Return the state: the platform's, but one that is not approved in 72 hours has expired."""
+    if read.subscription is None:
+        return EXPIRED if row.status in UNPAID else row.status
+    status = read.subscription.status
+    return EXPIRED if status == PENDING and now - row.created_at >= _UNAPPROVED_FOR else status
+
+
+def _check_at(
+    row: WalletSubscription, read: SubscriptionRead, paid: Paid | None, *, now: datetime
+) -> datetime | None:
+    """Return when to read a subscription back: at its renewal, and at any time while something is expected."""
+    if row.status in UNPAID:
+        return soon(now)
+    if row.status in ENDED:
+        ended_at = None if read.subscription is None else read.subscription.status_update_time
+        return soon(now) if ended_at is not None and now < ended_at + _LAG else None
+    if paid is None or paid.ends_at <= now:
+        return soon(now)
+    return min(paid.ends_at, now + _DAY)
+
+
+def creation_is_remembered(row: WalletSubscription, *, now: datetime) -> bool:
+    """Return whether the platform still remembers the key with which a subscription is created."""
+    return now - row.created_at < _UNAPPROVED_FOR

@@ -1,0 +1,143 @@
+"""The endpoints of subscriptions by wallet (§4.10), except upgrades."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from app.http.endpoint import Call
+from app.http.inputs import Body, Path
+from app.http.transactions import Transaction
+from app.payments import wallet_upgrades
+from app.payments.posting import Posting
+from app.payments.wallet import product_for, return_urls, soon
+from app.payments.wallet_subscription_reads import SubscriptionRead, apply, create_at_platform, read
+from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
+from storage.kinds.products import Country, Product
+from storage.payments import wallet_subscriptions
+from storage.payments.wallet_subscriptions import WalletSubscription
+from storage.postgres import Connection
+from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, listed
+from streams.wire.model import Model
+
+
+class SubscriptionNotFound(ItemNotFound):
+    """No subscription of the user has this id."""
+
+    def __init__(self, sub_id: str) -> None:
+        super().__init__(f"subscription {listed([sub_id])} does not exist")
+
+
+class NewSubscription(Model):
+    product_id: str = Field(min_length=1, max_length=128)
+    """Name of a config of kind `products`."""
+    country_code: Country | None = None
+    """Where the user is, for products whose plan depends on it."""
+    return_url: str | None = None
+    """Where the user goes after the approval. Default: as in the config."""
+    cancel_url: str | None = None
+    """Where the user goes after cancelling. Default: as in the config."""
+
+
+class SubscriptionPath(Model):
+    sub_id: Annotated[str, Field(max_length=1024)]
+    """The platform's id of the subscription."""
+
+
+async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscription]) -> SubscriptionReply:
+    """Create a subscription.
+
+    Send the user to `approve_link_href`. The platform reports the payment, or `sync` asks for it.
+    """
+    product, plan_id = plan_for(call, body.product_id, country=body.country_code)
+    assert product.walletpay is not None, "it has a plan"
+    urls = return_urls(
+        call.services, call.app_id, product.walletpay.config,
+        return_url=body.return_url, cancel_url=body.cancel_url,
+    )  # fmt: skip
+    new = new_row(
+        call,
+        transaction.operation_id,
+        body.product_id,
+        product,
+        plan_id=plan_id,
+        country=body.country_code,
+        urls=urls,
+    )
+    async with call.services.database.transaction() as conn:
+        row = await wallet_subscriptions.add(conn, call.app_id, subscription=new)
+    found = SubscriptionRead(await create_at_platform(call.services, call.app_id, row))
+    async with transaction.begin() as conn:
+        posting = await begin_posting(call, conn)
+        row = await apply(posting, row, found)
+        return transaction.answer(await reply_of(call, conn, subscription_view(call, row, found)))
+
+
+async def sync(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
+    """Read a subscription back, and grant what it has paid for."""
+    row = await own_row(call, path.sub_id)
+    return await synced_reply(call, row)
+
+
+async def fetch(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
+    """Read a subscription back, with its next payment.
+
+    The assets do not change.
+    """
+    row = await own_row(call, path.sub_id)
+    found = await read(call.services, call.app_id, row)
+    async with call.services.database.connection() as conn:
+        return await reply_of(call, conn, subscription_view(call, row, found, with_next_payment=True))
+
+
+async def synced_reply(call: Call, row: WalletSubscription) -> SubscriptionReply:
+    """Read a subscription back, apply it, and return the response that shows it."""
+    synced = await wallet_upgrades.sync(call.services, call.app_id, row, channel="client")
+    async with call.services.database.connection() as conn:
+        return await reply_of(call, conn, subscription_view(call, synced.row, synced.read))
+
+
+async def own_row(call: Call, sub_id: str) -> WalletSubscription:
+    """Return a subscription of the user. Those of others and unknown ones get the same error."""
+    async with call.services.database.connection() as conn:
+        row = await wallet_subscriptions.find(conn, call.app_id, subscription_id=sub_id)
+    if row is None or row.uid != call.caller.user:
+        raise SubscriptionNotFound(sub_id)
+    return row
+
+
+async def begin_posting(call: Call, conn: Connection) -> Posting:
+    """Return a posting for the user of a call, who is locked. `conn` is in a transaction."""
+    now = call.services.clock.now(call.app_id)
+    posting = Posting(call.services, conn, call.app_id, call.caller.user, "client", now)
+    await posting.begin()
+    return posting
+
+
+def plan_for(call: Call, product_id: str, *, country: str | None, field: str = "product_id") -> tuple[Product, str]:
+    """Return a product that can be subscribed to, and its plan. `field` names it in requests."""
+    product, wallet = product_for(call.services, call.app_id, product_id)
+    if product.type != "subscription":
+        raise InvalidParameter(f"{field} is not a subscription")
+    plan_id = wallet.plan_in_country(country)
+    if plan_id is None:
+        raise ConfigInvalid(f"products {product_id}: walletpay.plan_id is not set")
+    return product, plan_id
+
+
+def new_row(
+    call: Call,
+    row_id: str,
+    product_id: str,
+    product: Product,
+    *,
+    plan_id: str,
+    country: str | None,
+    urls: tuple[str, str],
+) -> WalletSubscription:
+    """Return the row of a new subscription. It is stored before the platform is called."""
+    assert product.walletpay is not None, "it has a plan"
+    now = call.services.clock.now(call.app_id)
+    return WalletSubscription(
+        row_id, call.caller.user, product.walletpay.config, product_id, product.model_dump(mode="json"),
+        plan_id, country or "", *urls, now, check_at=soon(now),
+    )  # fmt: skip

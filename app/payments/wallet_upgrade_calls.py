@@ -1,0 +1,152 @@
+"""The endpoints of upgrades of wallet subscriptions (§4.10)."""
+
+from pydantic import Field
+
+from app.http.endpoint import Call
+from app.http.inputs import Body, Path
+from app.http.transactions import Transaction
+from app.payments import wallet_upgrades as upgrades
+from app.payments.wallet import client_of, return_urls
+from app.payments.wallet_periods import last_paid
+from app.payments.wallet_subscription_reads import ACTIVE, SubscriptionRead, apply, create_at_platform
+from app.payments.wallet_subscriptions import (
+    SubscriptionNotFound,
+    SubscriptionPath,
+    begin_posting,
+    new_row,
+    own_row,
+    plan_for,
+    synced_reply,
+)
+from app.payments.wallet_upgrades import Synced
+from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
+from storage import assets
+from storage.kinds.products import Product
+from storage.payments import wallet_subscriptions, wallet_upgrades
+from storage.payments.wallet_subscriptions import EXPIRED, WalletSubscription
+from streams.wire.errors import InvalidOperation, ServiceError, listed
+from streams.wire.ids import new_id
+from streams.wire.model import Model
+from vendors.payments.paypal_subscriptions import get_plan
+
+
+class UnsupportedUpgrade(ServiceError):
+    """The subscription to upgrade was not bought by wallet."""
+
+    error_type = "subscription_unsupported_upgrade"
+    status = 400
+
+
+class UpgradeRefused(InvalidOperation):
+    """The subscription is not active or its plan is about to change, or the target has a trial or is the same."""
+
+
+class UpgradeBody(Model):
+    new_bp_product_id: str = Field(min_length=1, max_length=128)
+    """Name of a config of kind `products`: the target, which must not have a trial."""
+
+
+async def upgrade(
+    call: Call, transaction: Transaction, path: Path[SubscriptionPath], body: Body[UpgradeBody]
+) -> SubscriptionReply:
+    """Replace an active subscription by one to another product.
+
+    Send the user to `approve_link_href`, then call `sync_upgrade`. Once the new subscription is paid, the asset of
+    the old one ends, the old one is cancelled, and what is unused of its last payment is refunded. Until then the
+    same call returns the same new subscription. Another target replaces it.
+    """
+    old = await _wallet_row(call, path.sub_id)
+    target = plan_for(call, body.new_bp_product_id, country=old.country or None, field="new_bp_product_id")
+    source = await upgrades.sync(call.services, call.app_id, old, channel="client")
+    await _check(call, source, body.new_bp_product_id, target)
+    row = await _store(call, source.row, body.new_bp_product_id, target)
+    if row.subscription_id is None:
+        found = SubscriptionRead(await create_at_platform(call.services, call.app_id, row))
+    else:
+        found = (await upgrades.sync(call.services, call.app_id, row, channel="client")).read
+    async with transaction.begin() as conn:
+        row = await apply(await begin_posting(call, conn), row, found)
+        return transaction.answer(await reply_of(call, conn, subscription_view(call, row, found)))
+
+
+async def sync_upgrade(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
+    """Read the new subscription of an upgrade back.
+
+    What it has paid for is granted. The id may be that of the new or of the old subscription. The response shows
+    the new one.
+    """
+    row = await own_row(call, path.sub_id)
+    async with call.services.database.connection() as conn:
+        for each in await wallet_upgrades.of_old(conn, call.app_id, old_row=row.row_id):
+            new = await wallet_subscriptions.get(conn, call.app_id, row_id=each.new_row)
+            if new.subscription_id is not None:
+                row = new
+                break
+    return await synced_reply(call, row)
+
+
+async def _wallet_row(call: Call, sub_id: str) -> WalletSubscription:
+    """Return the subscription of the user. Raises `UnsupportedUpgrade` for one of another platform."""
+    try:
+        return await own_row(call, sub_id)
+    except SubscriptionNotFound:
+        async with call.services.database.connection() as conn:
+            owned = await assets.of_user(conn, call.app_id, call.caller.user)
+        if any(asset.subscription == sub_id for asset in owned if asset.subscription):
+            raise UnsupportedUpgrade(f"subscription {listed([sub_id])} was not bought by wallet") from None
+        raise
+
+
+async def _check(call: Call, source: Synced, product_id: str, target: tuple[Product, str]) -> None:
+    """Raise `UpgradeRefused` if the rules do not allow to replace `source` by `target`."""
+    row, found, (product, plan_id) = source.row, source.read.subscription, target
+    if row.superseded_at is not None:
+        raise UpgradeRefused("the subscription is replaced by another one")
+    if found is None or row.status != ACTIVE:
+        raise UpgradeRefused(f"the subscription is {row.status}, not {ACTIVE}")
+    async with call.services.database.transaction() as conn:
+        paid = await last_paid(await begin_posting(call, conn), row)
+    current = row.plan_id if paid is None else paid.entry.product_id
+    if found.plan_id and found.plan_id != current:
+        raise UpgradeRefused("the plan of the subscription is about to change")
+    if plan_id == current:
+        raise UpgradeRefused(f"{product_id} is the current product of the subscription")
+    assert product.walletpay is not None, "the target has a plan"
+    plan = await client_of(call.services, call.app_id, product.walletpay.config).call(
+        lambda paypal: get_plan(paypal, plan_id)
+    )
+    if product.trial is not None or plan.has_trial:
+        raise UpgradeRefused(f"{product_id} has a trial period")
+
+
+async def _store(
+    call: Call, source: WalletSubscription, product_id: str, target: tuple[Product, str]
+) -> WalletSubscription:
+    """Return the row of the new subscription: of the upgrade to the same target that waits, or of a new one.
+
+    An upgrade to another target is abandoned.
+    """
+    app_id, (product, plan_id) = call.app_id, target
+    assert product.walletpay is not None, "the target has a plan"
+    urls = return_urls(call.services, app_id, product.walletpay.config)
+    async with call.services.database.transaction() as conn:
+        posting = await begin_posting(call, conn)
+        for each in await wallet_upgrades.of_old(conn, app_id, old_row=source.row_id):
+            if each.state == "abandoned":
+                continue
+            row = await wallet_subscriptions.get(conn, app_id, row_id=each.new_row)
+            if each.state != "awaiting_approval":
+                raise UpgradeRefused("the subscription is replaced by another one")
+            if each.bp_product_id == product_id and row.plan_id == plan_id and row.status != EXPIRED:
+                return row
+            await wallet_upgrades.move(conn, app_id, upgrade=each, to="abandoned", now=posting.now)
+        new = new_row(
+            call, new_id(), product_id, product, plan_id=plan_id, country=source.country or None, urls=urls
+        )
+        row = await wallet_subscriptions.add(conn, app_id, subscription=new)
+        await wallet_upgrades.add(
+            conn, app_id,
+            upgrade_id=new_id(), old_row=source.row_id, new_row=row.row_id, bp_product_id=product_id,
+            now=posting.now,
+        )  # fmt: skip
+        return row
