@@ -8,6 +8,7 @@ from app.admin.configs import CONFIG_ROUTES
 from app.admin.exports import EXPORT_ROUTES
 from app.admin.jobs import JOB_ROUTES
 from app.admin.login_failures import LOGIN_FAILURE_ROUTES
+from app.admin.mismatches import MISMATCH_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
 from app.admin.receipts import RECEIPT_ROUTES
@@ -64,6 +65,7 @@ INTERFACE: list[Endpoint] = [
     *ADMIN_WEBHOOK_ROUTES,
     *LOGIN_FAILURE_ROUTES,
     *ADMIN_ASSET_ROUTES,
+    *MISMATCH_ROUTES,
     *OPERATOR_ROUTES,
     *AUDIT_ROUTES,
     *EXPORT_ROUTES,

@@ -14,6 +14,7 @@ from storage.jobs import (
     RemoveExpiredWebhooks,
     VerifyLedger,
 )
+from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWallets
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,4 +34,6 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("7 * * * *", RemoveExpiredSignIns()),
     Schedule("7 3 * * *", RemoveExpiredAudit()),
     Schedule("7 4 * * *", VerifyLedger()),
+    Schedule("* * * * *", ReconcileWallets()),
+    Schedule("*/10 * * * *", FindMissedWalletEvents()),
 )

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from app.http.webhooks import WebhookSource, webhook_row, worker_of
+from app.payments.wallet_webhooks import WALLET_WEBHOOKS
 
-SOURCES: Sequence[WebhookSource] = ()
+SOURCES: Sequence[WebhookSource] = (WALLET_WEBHOOKS,)
 
 WEBHOOK_ROUTES = [webhook_row(source) for source in SOURCES]
 work_webhook = worker_of(SOURCES)

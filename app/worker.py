@@ -33,6 +33,7 @@ from app.http.server import runner_of
 from app.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
 from app.mail.sending import send_mail
 from app.main import application
+from app.payments.wallet_reconciliation import find_missed_events, reconcile_wallets
 from app.payments.wallet_upgrades import settle
 from app.process.sockets import listening_sockets
 from app.retention import remove_expired_keys, remove_expired_webhooks
@@ -61,6 +62,7 @@ from storage.jobs import (
 )
 from storage.mail import SendMail
 from storage.password_resets import SendReset
+from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWallets
 from storage.payments.wallet_subscriptions import SettleSubscription
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
@@ -112,6 +114,8 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(EraseUser, erase_user),
     JobRow(RevokeToken, revoke_token),
     JobRow(VerifyLedger, verify_ledger),
+    JobRow(ReconcileWallets, reconcile_wallets),
+    JobRow(FindMissedWalletEvents, find_missed_events),
     JobRow(SettleSubscription, settle),
 )
 

@@ -1,0 +1,59 @@
+"""Admin API: the report of mismatches between this server and payment platforms."""
+
+from app.admin.area import FOR_VIEWERS
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Query
+from app.http.paging import Page, PageQuery, page_of
+from storage.payments import mismatches
+from storage.payments.mismatches import Mismatch
+from streams.wire.codec import rfc3339
+from streams.wire.model import Model, QueryInt
+
+
+class MismatchQuery(PageQuery[QueryInt]):
+    app: str | None = None
+    """Only this app. Default: all apps."""
+
+
+class MismatchView(Model):
+    mismatch_id: int
+    app: str
+    platform: str
+    kind: str
+    """`missed_event`: no webhook has delivered an event. `missed_entry`: an entry of the ledger was found by
+    reading back. `refund_refused`: the platform does not make a refund; do it by hand."""
+    subject: str
+    """The event, the key of the entry, or the payment."""
+    detail: str
+    found_at: str
+
+
+class MismatchList(Page[int]):
+    mismatches: list[MismatchView]
+
+
+async def list_mismatches(call: Call, query: Query[MismatchQuery]) -> MismatchList:
+    """List mismatches between this server and payment platforms.
+
+    These are what no platform had reported, which is repaired already, and what one has refused. The newest comes
+    first.
+    """
+    async with call.services.database.connection() as conn:
+        found = await mismatches.page(conn, of_app=query.app, before=query.before, size=query.size + 1)
+    page, further = page_of(found, query.size, lambda each: each.mismatch_id)
+    return MismatchList(next=further, mismatches=[_view(each) for each in page])
+
+
+def _view(found: Mismatch) -> MismatchView:
+    return MismatchView(
+        mismatch_id=found.mismatch_id,
+        app=found.app_id,
+        platform=found.platform,
+        kind=found.kind,
+        subject=found.subject,
+        detail=found.detail,
+        found_at=rfc3339(found.found_at),
+    )
+
+
+MISMATCH_ROUTES = [Endpoint("GET", "/admin/api/payments/mismatches", list_mismatches, FOR_VIEWERS)]

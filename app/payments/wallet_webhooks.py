@@ -1,0 +1,141 @@
+"""Webhooks of the wallet platform (§6.4). Each is a hint: what it names is read back and applied."""
+
+from typing import Any
+
+import structlog
+
+from actors.paypal_clients import verify_webhook
+from app.http.webhooks import (
+    Delivery,
+    InvalidSignature,
+    Verified,
+    WebhookSource,
+    WebhookUnverified,
+    platform_config,
+)
+from app.payments import wallet_order_reads, wallet_upgrades
+from app.payments.wallet import PLATFORM, client_of
+from app.services import Services
+from storage.asset_entries import Channel
+from storage.inbox import Webhook
+from storage.kinds.walletpay import WALLETPAY
+from storage.payments import wallet_orders, wallet_refunds, wallet_subscriptions
+from vendors.errors import Refused, VendorError
+from vendors.payments.paypal_certificates import NotGenuine
+from vendors.payments.paypal_events import WebhookEvent
+from vendors.payments.paypal_orders import get_capture
+from vendors.payments.paypal_refunds import Refund, get_capture_refund, get_sale_refund
+from vendors.payments.paypal_subscriptions import get_sale
+
+log = structlog.get_logger()
+
+MISSED = "missed"
+"""Header of stored events that no webhook has delivered."""
+
+
+async def _verify(services: Services, delivery: Delivery) -> Verified:
+    config = platform_config(services, WALLETPAY, delivery)
+    client = client_of(services, delivery.app_id, delivery.config)
+    try:
+        webhook = await verify_webhook(client, config, delivery.headers, delivery.body)
+    except NotGenuine as error:
+        log.info("wallet.webhook_refused", app_id=delivery.app_id, config=delivery.config, reason=str(error))
+        raise InvalidSignature from None
+    except VendorError as error:
+        raise WebhookUnverified(f"the webhook could not be verified: {error.what}") from None
+    return Verified(event_id=webhook.event.id, delivery_id=webhook.transmission_id)
+
+
+async def _work(services: Services, webhook: Webhook) -> None:
+    """Read back what a stored webhook is about, and apply it."""
+    state = webhook.state
+    channel: Channel = "reconciliation" if MISSED in webhook.headers else "webhook"
+    await apply_event(services, state.app_id, state.config, WebhookEvent.read(webhook.body), channel=channel)
+
+
+async def apply_event(
+    services: Services, app_id: str, config: str, event: WebhookEvent, *, channel: Channel
+) -> None:
+    """Read back what an event is about, and apply it. Objects that are not ours are ignored."""
+    resource = event.resource
+    match event.event_type.split("."):
+        case ["BILLING", "SUBSCRIPTION", *_]:
+            await _sync_subscription(services, app_id, _text(resource, "id"), channel=channel)
+        case ["PAYMENT", "SALE", "REFUNDED"]:
+            await _apply_sale_refund(services, app_id, config, _text(resource, "id"), channel=channel)
+        case ["PAYMENT", "SALE", what]:
+            sale_id = _text(resource, "id") if what == "COMPLETED" else ""
+            subscription_id = _text(resource, "billing_agreement_id")
+            await _sync_subscription(services, app_id, subscription_id, channel=channel, sale_id=sale_id)
+        case ["CHECKOUT", "ORDER", *_]:
+            await _sync_order(services, app_id, _text(resource, "id"), channel=channel)
+        case ["PAYMENT", "CAPTURE", what]:
+            order_id = await _order_of(services, app_id, config, resource, is_refund=what == "REFUNDED")
+            await _sync_order(services, app_id, order_id, channel=channel)
+        case _:
+            return
+
+
+async def _sync_subscription(
+    services: Services, app_id: str, subscription_id: str, *, channel: Channel, sale_id: str = ""
+) -> None:
+    """Apply a subscription. Raises a retryable error if the platform does not list the payment `sale_id` yet."""
+    async with services.database.connection() as conn:
+        row = await wallet_subscriptions.find(conn, app_id, subscription_id=subscription_id)
+    if row is None:
+        return
+    synced = await wallet_upgrades.sync(services, app_id, row, channel=channel)
+    if sale_id and all(payment.id != sale_id for payment in synced.read.transactions):
+        raise Refused(PLATFORM, "does not list a payment yet that it has reported", retryable=True)
+
+
+async def _apply_sale_refund(
+    services: Services, app_id: str, config: str, refund_id: str, *, channel: Channel
+) -> None:
+    """Store a refund as the platform has it, and apply the subscription whose payment it refunds."""
+    client = client_of(services, app_id, config)
+    refund = await client.call(lambda paypal: get_sale_refund(paypal, refund_id))
+    sale = await client.call(lambda paypal: get_sale(paypal, refund.sale_id))
+    async with services.database.transaction() as conn:
+        row = await wallet_subscriptions.find(conn, app_id, subscription_id=sale.billing_agreement_id)
+        if row is None:
+            return
+        if refund.amount is not None and refund.status == "COMPLETED":
+            await wallet_refunds.report(
+                conn, app_id,
+                sale_id=sale.id, subscription_row=row.row_id, refund_id=refund.id, amount=refund.amount,
+                now=services.clock.now(app_id),
+            )  # fmt: skip
+    await wallet_upgrades.sync(services, app_id, row, channel=channel)
+
+
+async def _sync_order(services: Services, app_id: str, order_id: str, *, channel: Channel) -> None:
+    async with services.database.connection() as conn:
+        order = await wallet_orders.find(conn, app_id, order_id=order_id)
+    if order is not None:
+        await wallet_order_reads.sync(services, app_id, order, channel=channel)
+
+
+async def _order_of(services: Services, app_id: str, config: str, resource: Any, *, is_refund: bool) -> str:
+    """Return the order of a capture, or of its refund, as the platform has it."""
+    client, capture_id = client_of(services, app_id, config), _text(resource, "id")
+    if is_refund:
+        refund: Refund = await client.call(lambda paypal: get_capture_refund(paypal, _text(resource, "id")))
+        capture_id = refund.capture_id
+    if not capture_id:
+        return ""
+    return (await client.call(lambda paypal: get_capture(paypal, capture_id))).order_id
+
+
+def _text(resource: Any, field: str) -> str:
+    """Return a text of an event, which may be anything."""
+    value = resource.get(field)
+    return value if isinstance(value, str) else ""
+
+
+WALLET_WEBHOOKS = WebhookSource(
+    PLATFORM,
+    "Receive notifications of the wallet platform.",
+    _verify,
+    _work,
+)
