@@ -20,7 +20,6 @@ from app.http.errors import (
 from app.http.inputs import Source
 from app.http.openapi.document import openapi
 from app.http.row_errors import errors_of
-from app.http.webhooks import InvalidSignature, PlatformNotFound, WebhookUnverified
 from app.routes import ROUTES
 from storage.codes import CodeRefused
 from streams.events import Event
@@ -36,8 +35,6 @@ PUBLIC_URL = "https://parley.example"
 STREAMS = [row for row in ROUTES if row.docs.stream]
 BASES = {CodeRefused, Conflict, InvalidOperation, ItemNotFound, NotFound}
 BEFORE_A_ROW = {HeadTimeout, HttpVersionUnsupported, MethodNotAllowed, TransferCodingUnsupported}
-OF_WEBHOOKS = {InvalidSignature, PlatformNotFound, WebhookUnverified}
-"""Listed by the row of each webhook source, of which there is none yet."""
 OF_JOBS = {RecipientRefused}
 
 
@@ -173,7 +170,7 @@ def test_every_error_of_the_server_is_listed_by_a_row() -> None:
     listed |= {error for row in STREAMS for error in row.docs.stream.errors}
     families = {StoreError, *_subclasses(StoreError), VendorError, *_subclasses(VendorError)}
     unlisted = {*_subclasses(ServiceError)} - listed - families
-    assert unlisted == BASES | BEFORE_A_ROW | OF_WEBHOOKS | OF_JOBS
+    assert unlisted == BASES | BEFORE_A_ROW | OF_JOBS
 
 
 def _subclasses(error: type[ServiceError]) -> Iterator[type[ServiceError]]:
