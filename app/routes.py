@@ -32,6 +32,7 @@ from app.pages.talk import TALK_ROUTES
 from app.payments.wallet_routes import WALLET_ROUTES
 from app.settings import Settings
 from app.webhooks import WEBHOOK_ROUTES
+from app.withdrawals.routes import WITHDRAWAL_ROUTES
 
 OPERATIONS = Area(
     "operations",
@@ -57,6 +58,7 @@ INTERFACE: list[Endpoint] = [
     *ACCOUNT_PAGE_ROUTES,
     *ASSET_ROUTES,
     *WALLET_ROUTES,
+    *WITHDRAWAL_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
     *PLATFORM_ROUTES,

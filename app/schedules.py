@@ -15,11 +15,15 @@ from storage.jobs import (
     VerifyLedger,
 )
 from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWallets
+from storage.withdrawals import CheckPayouts
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A job that is enqueued at the times of `cron`, in UTC: once per time, however many workers run."""
+    """A job that is enqueued at the times of `cron`, in UTC: once per time, however many workers run.
+
+    A sixth field of `cron` are seconds.
+    """
 
     cron: str
     message: Job
@@ -36,4 +40,5 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("7 4 * * *", VerifyLedger()),
     Schedule("* * * * *", ReconcileWallets()),
     Schedule("*/10 * * * *", FindMissedWalletEvents()),
+    Schedule("* * * * * */10", CheckPayouts()),
 )

@@ -42,6 +42,7 @@ from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
 from app.settings import Settings
 from app.webhooks import work_webhook
+from app.withdrawals.payouts import check_payouts, pay_out
 from storage.erasures import EraseUser, RevokeToken
 from storage.freezes import EndFreeze
 from storage.jobs import (
@@ -66,6 +67,7 @@ from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWall
 from storage.payments.wallet_subscriptions import SettleSubscription
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
+from storage.withdrawals import CheckPayouts, PayOut
 from streams.tasks import background, pause, stopping
 from streams.wire.errors import StoreError
 
@@ -117,6 +119,8 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(ReconcileWallets, reconcile_wallets),
     JobRow(FindMissedWalletEvents, find_missed_events),
     JobRow(SettleSubscription, settle),
+    JobRow(PayOut, pay_out),
+    JobRow(CheckPayouts, check_payouts),
 )
 
 

@@ -48,6 +48,9 @@ DELETED: Mapping[str, str] = {
     "login_networks": "delete from login_networks where app_id = $1 and uid = $2",
     "share_members": "delete from share_members where app_id = $1 and uid = $2",
     "share_groups": "delete from share_groups where app_id = $1 and uid = $2",
+    "receivers_of_withdrawals": """
+        update withdrawals set receiver = null, request = '{}'
+        where app_id = $1 and uid = $2 and receiver is not null""",
     "assets": "delete from assets where app_id = $1 and uid = $2",
     "identities": "delete from identities where app_id = $1 and uid = $2",
 }
@@ -64,6 +67,8 @@ KEPT: Mapping[str, str] = {
     "asset_entries": "the purchase history: what was granted and refunded, and when",
     "wallet_orders": "the purchase history: orders by wallet",
     "wallet_subscriptions": "the purchase history: subscriptions by wallet",
+    "withdrawals": "amounts, times and outcomes of payments to the user, without the receiver",
+    "withdrawal_entries": "the same amounts, as they were reserved, paid or void",
     "attempts": "usage and cost of calls to vendors, without content",
     "audit": "changes by operators that name the user id, until PARLEY_AUDIT_DAYS",
     "erasures": "this receipt",

@@ -166,6 +166,17 @@ async def login_networks(conn: Connection, app_id: str, uid: str) -> list[dict[s
     return [dict(row) for row in await conn.fetch(_NETWORKS, app_id, uid)]
 
 
+_WITHDRAWALS = """
+select withdrawal_id, app_withdraw_id, request, platform, amount, currency, receiver, status, reason,
+    created_at, paid_at
+from withdrawals where app_id = $1 and uid = $2 order by created_at
+"""
+
+
+async def withdrawals(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    return [dict(row) for row in await conn.fetch(_WITHDRAWALS, app_id, uid)]
+
+
 _LOGIN_FAILURES = f"""
 select failure_id, operation, platform, social_id, error_type, failed_at from login_failures
 where failure_id in ({OF_USER}) and failure_id > $3 order by failure_id limit $4

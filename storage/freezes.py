@@ -17,7 +17,10 @@ class EndFreeze(Job):
     uid: str
 
 
-RESTRICTIONS: Mapping[str, str] = {}
+RESTRICTIONS: Mapping[str, str] = {
+    "a withdrawal is in progress": """
+        select exists (select from withdrawals where app_id = $1 and uid = $2 and status = 'START')""",
+}
 """Maps each reason to refuse a freeze, as the client gets it, to a query that returns whether it applies.
 
 The parameters of a query are the app and the user, whose row is locked. Code that creates such a reason locks the

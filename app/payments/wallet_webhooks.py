@@ -4,15 +4,8 @@ from typing import Any
 
 import structlog
 
-from actors.paypal_clients import verify_webhook
-from app.http.webhooks import (
-    Delivery,
-    InvalidSignature,
-    Verified,
-    WebhookSource,
-    WebhookUnverified,
-    platform_config,
-)
+from app import paypal_webhooks
+from app.http.webhooks import Delivery, Verified, WebhookSource, platform_config
 from app.payments import wallet_order_reads, wallet_upgrades
 from app.payments.wallet import PLATFORM, client_of
 from app.services import Services
@@ -20,8 +13,7 @@ from storage.asset_entries import Channel
 from storage.inbox import Webhook
 from storage.kinds.walletpay import WALLETPAY
 from storage.payments import wallet_orders, wallet_refunds, wallet_subscriptions
-from vendors.errors import Refused, VendorError
-from vendors.payments.paypal_certificates import NotGenuine
+from vendors.errors import Refused
 from vendors.payments.paypal_events import WebhookEvent
 from vendors.payments.paypal_orders import get_capture
 from vendors.payments.paypal_refunds import Refund, get_capture_refund, get_sale_refund
@@ -36,14 +28,7 @@ MISSED = "missed"
 async def _verify(services: Services, delivery: Delivery) -> Verified:
     config = platform_config(services, WALLETPAY, delivery)
     client = client_of(services, delivery.app_id, delivery.config)
-    try:
-        webhook = await verify_webhook(client, config, delivery.headers, delivery.body)
-    except NotGenuine as error:
-        log.info("wallet.webhook_refused", app_id=delivery.app_id, config=delivery.config, reason=str(error))
-        raise InvalidSignature from None
-    except VendorError as error:
-        raise WebhookUnverified(f"the webhook could not be verified: {error.what}") from None
-    return Verified(event_id=webhook.event.id, delivery_id=webhook.transmission_id)
+    return await paypal_webhooks.verify(client, config, delivery)
 
 
 async def _work(services: Services, webhook: Webhook) -> None:

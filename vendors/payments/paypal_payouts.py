@@ -9,7 +9,7 @@ from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_fields import Amount, payout_body
 
 _PAYOUTS = "/v1/payments/payouts"
-_DUPLICATE = 400
+_BAD_REQUEST = 400
 
 
 class _ItemErrors(Model):
@@ -80,9 +80,18 @@ async def create_payout(
         return await paypal.post(batch_id, _PAYOUTS, {"sender_batch_header": header, "items": [item]}, Payout)
     except PayPalRefused as error:
         first = error.linked_id(_PAYOUTS)
-        if error.vendor_status != _DUPLICATE or first is None:
+        if first is None or not is_duplicate(error):
             raise
-        return await get_payout(paypal, first)
+        try:
+            return await get_payout(paypal, first)
+        except PayPalRefused as unread:
+            raise error from unread  # The caller must know that there is a batch.
+
+
+def is_duplicate(error: PayPalRefused) -> bool:
+    """Return whether a batch with this id exists already, of which the error says nothing else."""
+    repeated = error.linked_id(_PAYOUTS) is not None or "DUPLICATE" in f"{error.issue} {error.name}"
+    return error.vendor_status == _BAD_REQUEST and repeated
 
 
 async def get_payout(paypal: PayPal, payout_id: str) -> Payout:

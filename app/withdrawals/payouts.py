@@ -1,0 +1,173 @@
+"""Payouts: a withdrawal is submitted to its platform once, and read back until it has ended.
+
+The platform knows a withdrawal by our id. A call that repeats the id returns the first payout, so an unknown result
+is never submitted under another id.
+"""
+
+from datetime import datetime, timedelta
+
+import structlog
+from prometheus_client import Counter
+
+from actors.paypal_clients import PayPalClient, open_paypal
+from app.services import Services
+from app.withdrawals.errors import PLATFORM_UNAVAILABLE, reason_of
+from storage import withdrawals
+from storage.config_rows import ConfigKey
+from storage.kinds.payouts import PAYOUTS
+from storage.postgres import Connection
+from storage.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
+from streams.wire.errors import ConfigInvalid
+from vendors.errors import VendorError
+from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal_payouts import Payout, create_payout, get_payout, is_duplicate
+
+log = structlog.get_logger()
+
+CHECK_AGAIN = timedelta(seconds=20)
+"""An open withdrawal is read back at least every 30 s: the rounds are 10 s apart."""
+_CHECK_FIRST = timedelta(seconds=5)
+"""When to read back what was submitted just now."""
+_REMEMBERED = timedelta(days=29)
+"""The platform forgets our id after 30 days. A payout that is not known by then is left to an operator."""
+_ROUND = 500
+_FINAL = frozenset({400, 422})
+"""Statuses of a refusal. Others, such as missing rights of our app, may be mended by an operator."""
+_FAILED_ITEMS = frozenset({"FAILED", "RETURNED", "BLOCKED", "REFUNDED", "REVERSED"})
+_FAILED_BATCHES = frozenset({"DENIED", "CANCELED"})
+
+ENDED = Counter("parley_withdrawals", "Withdrawals that have ended, by outcome", ["outcome"])
+RETURNED = Counter("parley_withdrawals_returned", "Withdrawals that were paid, and returned later")
+
+
+async def check_payouts(services: Services, _: CheckPayouts) -> None:
+    """Store a job for each open withdrawal that is due."""
+    for app_id in services.configs.apps():
+        now = services.clock.now(app_id)
+        async with services.database.transaction() as conn:
+            due = await withdrawals.take_due(conn, app_id, now=now, next_check=now + CHECK_AGAIN, limit=_ROUND)
+            for withdrawal in due:
+                await pay_out_soon(conn, withdrawal)
+
+
+async def pay_out(services: Services, job: PayOut) -> None:
+    """Submit a withdrawal or read it back, and store what has become of it. A failed call is repeated later."""
+    async with services.database.connection() as conn:
+        withdrawal = await withdrawals.find(conn, job.withdrawal_id)
+    assert withdrawal is not None, "withdrawals are not deleted"
+    try:
+        payout = await (_read(services, withdrawal) if withdrawal.payout_id else _submit(services, withdrawal))
+    except (VendorError, ConfigInvalid) as error:
+        await _postpone(services, withdrawal, cause=str(error))
+        return
+    if payout is not None:
+        async with services.database.transaction() as conn:
+            await _apply(conn, services, withdrawal, payout)
+
+
+async def _read(services: Services, withdrawal: Withdrawal) -> Payout:
+    payout_id = withdrawal.payout_id
+    return await client_of(services, withdrawal.app_id, withdrawal.config).call(
+        lambda paypal: get_payout(paypal, payout_id)
+    )
+
+
+async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
+    """Make the payout of a withdrawal, or return the one that the platform has made. None: there will be none."""
+    now, receiver = services.clock.now(withdrawal.app_id), withdrawal.receiver
+    if withdrawal.status != "START":
+        return None
+    if receiver is None or now - (withdrawal.submitted_at or now) > _REMEMBERED:
+        log.error("withdrawal.unknown", app_id=withdrawal.app_id, withdrawal_id=withdrawal.withdrawal_id)
+        return None
+    client, note = client_of(services, withdrawal.app_id, withdrawal.config), withdrawal.request.get("desc", "")
+    async with services.database.connection() as conn:
+        await withdrawals.mark_submitted(conn, withdrawal.withdrawal_id, now=now)
+    try:
+        return await client.call(
+            lambda paypal: create_payout(
+                paypal, withdrawal.withdrawal_id, receiver=receiver, amount=withdrawal.money, note=note
+            )
+        )
+    except PayPalRefused as error:
+        if not _is_final(error):
+            raise
+        async with services.database.transaction() as conn:
+            await _end(conn, services, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None)
+        return None
+
+
+def client_of(services: Services, app_id: str, name: str) -> PayPalClient:
+    """Return the client of a config of kind `payouts`. Raises `ConfigInvalid`."""
+    config = services.configs.required(PAYOUTS, app_id, name).value
+    key = ConfigKey(app_id, PAYOUTS.name, name)
+    return open_paypal(services.vendors, config, key=key, sandbox_url=services.settings.sandbox_url)
+
+
+def _is_final(error: PayPalRefused) -> bool:
+    """Return whether the platform has paid nothing, and never will for this id."""
+    return error.vendor_status in _FINAL and not error.retryable and not is_duplicate(error)
+
+
+async def _postpone(services: Services, withdrawal: Withdrawal, *, cause: str) -> None:
+    now = services.clock.now(withdrawal.app_id)
+    log.warning(
+        "withdrawal.postponed", app_id=withdrawal.app_id, withdrawal_id=withdrawal.withdrawal_id, cause=cause
+    )
+    async with services.database.transaction() as conn:
+        locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
+        if locked.status == "START":
+            await withdrawals.update(
+                conn,
+                locked.withdrawal_id,
+                payout_id=locked.payout_id,
+                reason=PLATFORM_UNAVAILABLE,
+                now=now,
+                check_at=now + CHECK_AGAIN,
+            )
+
+
+async def _apply(conn: Connection, services: Services, withdrawal: Withdrawal, payout: Payout) -> None:
+    """Store what was read of a payout. `conn` is in a transaction."""
+    item, now = payout.item, services.clock.now(withdrawal.app_id)
+    status = "" if item is None else item.transaction_status
+    if item is not None and status == "SUCCESS":
+        await _end(conn, services, withdrawal, payout_id=payout.id, reason="", paid_at=item.time_processed or now)
+    elif status in _FAILED_ITEMS or payout.status in _FAILED_BATCHES:
+        error = (item.error if item is not None else "") or (status if status in _FAILED_ITEMS else payout.status)
+        await _end(conn, services, withdrawal, payout_id=payout.id, reason=reason_of(error), paid_at=None)
+    else:
+        locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
+        if locked.status == "START":
+            check_at = now + (CHECK_AGAIN if locked.payout_id else _CHECK_FIRST)
+            await withdrawals.update(
+                conn, locked.withdrawal_id, payout_id=payout.id, reason="", now=now, check_at=check_at
+            )
+
+
+async def _end(
+    conn: Connection,
+    services: Services,
+    withdrawal: Withdrawal,
+    *,
+    payout_id: str,
+    reason: str,
+    paid_at: datetime | None,
+) -> None:
+    """End a withdrawal unless it has ended. What was paid and is returned stays paid, and an entry says so."""
+    now = services.clock.now(withdrawal.app_id)
+    locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
+    bound = log.bind(app_id=locked.app_id, withdrawal_id=locked.withdrawal_id)
+    if locked.status == "START":
+        await withdrawals.end(
+            conn, locked.withdrawal_id, payout_id=payout_id, reason=reason, paid_at=paid_at, now=now
+        )
+        outcome = "failed" if paid_at is None else "paid"
+        ENDED.labels(outcome).inc()
+        bound.info(f"withdrawal.{outcome}", reason=reason)
+    elif locked.status == "SUCCESS" and paid_at is None:
+        if await withdrawals.enter_return(conn, locked.withdrawal_id, now=now):
+            RETURNED.inc()
+            bound.error("withdrawal.returned", reason=reason)
+    elif locked.status == "FAILED" and paid_at is not None:
+        bound.error("withdrawal.paid_after_failure", payout_id=payout_id)

@@ -1,0 +1,370 @@
+"""Withdrawals are reserved once, submitted once under one id, and read back until the platform has settled them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from app.worker import run_jobs
+from storage import emails
+from storage.audit import COMMAND
+from storage.config_rows import ConfigKey
+from storage.jobs import enqueue
+from storage.withdrawals import CheckPayouts, find_differences, find_of_user, pay_out_soon
+from streams.tasks import background
+from tests.app.callers import ask, token
+from tests.servers import Databases, Server, new_server
+from tests.waiting import until
+from vendors.sandbox.server import listening
+
+ZERO = "0001-01-01T00:00:00Z"
+FIRST = {"cash_num": 12.3, "withdraw_id": "w-1", "start_time": "2026-11-23T10:00:00Z"}
+
+
+class Payer:
+    """A server whose withdrawals are paid by a merchant of the sandbox."""
+
+    def __init__(self, server: Server, sandbox_url: str) -> None:
+        self.server = server
+        self.sandbox_url = sandbox_url
+        self.client_id = uuid4().hex
+
+    async def configure(self, *, secret: str = "any", **more: Any) -> None:
+        config = {
+            "base_url": f"{self.sandbox_url}/paypal",
+            "client_id": self.client_id,
+            "client_secret": secret,
+            "merchant_id": "m-1",
+            **more,
+        }
+        configs = self.server.services.configs
+        await configs.put("default", "payouts", "Default", config, author="test", origin=COMMAND)
+
+    async def user(self, address: str | None = "payee") -> str:
+        """A user whose proven address begins with `address`."""
+        uid, _ = await self.server.login()
+        if address is not None:
+            services = self.server.services
+            async with services.database.transaction() as conn:
+                now = services.clock.now("default")
+                to = f"{address}@{uuid4().hex}.example"
+                await emails.set_current(conn, "default", uid, address=to, old="", now=now)
+        return uid
+
+    async def withdraw(self, uid: str, **body: Any) -> tuple[int, Any]:
+        path = f"/bp/server/user/{uid}/withdraw/"
+        withdraw_id = body.pop("withdraw_id", f"w{uid}")
+        json = {**FIRST, "withdraw_id": withdraw_id, **body}
+        return await ask(self.server, "POST", path, json=json, headers=token(scope="withdrawals"))
+
+    async def read(self, uid: str, withdraw_id: str | None = None) -> tuple[int, Any]:
+        params = {} if withdraw_id is None else {"withdraw_id": withdraw_id}
+        path = f"/bp/server/user/{uid}/withdraw/"
+        return await ask(self.server, "GET", path, params=params, headers=token(scope="withdrawals"))
+
+    async def status(self, uid: str) -> str:
+        code, reply = await self.read(uid)
+        assert code == 200, reply
+        found: str = reply["withdraw"]["status"]
+        return found
+
+    async def check(self) -> None:
+        """Ask the platform about open withdrawals, as if half a minute had passed."""
+        async with self.server.services.database.transaction() as conn:
+            await conn.execute("update withdrawals set check_at = '-infinity' where check_at is not null")
+            await enqueue(conn, CheckPayouts(), key="check")
+
+    async def control(self, action: str, **body: Any) -> None:
+        json = {"client_id": self.client_id, **body}
+        async with self.server.http.post(f"{self.sandbox_url}/paypal/_control/{action}", json=json) as response:
+            assert response.status == 200, await response.text()
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        async with background(run_jobs(self.server.services, schedules=(), poll_s=0.05)):
+            yield
+
+    async def payouts_of(self, uid: str) -> list[str]:
+        """PayPal's ids of the payouts of a user that are known."""
+        async with self.server.services.database.connection() as conn:
+            rows = await conn.fetch("select payout_id from withdrawals where uid = $1 and payout_id <> ''", uid)
+        return [row["payout_id"] for row in rows]
+
+    async def read_back(self, uid: str) -> None:
+        """Read a withdrawal back that has ended, as after a webhook."""
+        async with self.server.services.database.transaction() as conn:
+            withdrawal = await find_of_user(conn, "default", uid, any_id=None)
+            assert withdrawal is not None
+            await pay_out_soon(conn, withdrawal)
+
+    async def entries(self, uid: str) -> list[str]:
+        async with self.server.services.database.connection() as conn:
+            rows = await conn.fetch("select kind from withdrawal_entries where uid = $1 order by entry_id", uid)
+            assert await find_differences(conn, limit=10) == []
+        return [row["kind"] for row in rows]
+
+
+@pytest.fixture(scope="module")
+async def testbed(
+    databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Server, str]]:
+    data_dir = tmp_path_factory.mktemp("data")
+    async with listening() as sandbox, new_server(databases, data_dir, sandbox_url=sandbox.url) as server:
+        yield server, sandbox.url
+
+
+@pytest.fixture
+async def payer(testbed: tuple[Server, str]) -> Payer:
+    made = Payer(*testbed)
+    await made.configure()
+    return made
+
+
+async def test_a_withdrawal_is_paid_to_the_proven_address_of_the_user(payer: Payer) -> None:
+    uid = await payer.user()
+    status, reply = await payer.withdraw(uid)
+    assert status == 200, reply
+    withdraw = reply["withdraw"]
+    assert (withdraw["status"], withdraw["reason"], withdraw["withdraw_time"]) == ("WITHDRAW_START", "", ZERO)
+    assert (withdraw["cash_num"], withdraw["platform"], withdraw["merchant_id"]) == (12.3, "paypal", "m-1")
+    assert (withdraw["user_id"], withdraw["created_time"]) == (uid, withdraw["updated_time"])
+    assert withdraw["withdraw_id"] != f"w{uid}"
+    async with payer.working():
+        await until(lambda: _is(payer, uid, "WITHDRAW_SUCCESS"))
+    for any_id in (withdraw["withdraw_id"], f"w{uid}", None):
+        status, reply = await payer.read(uid, any_id)
+        assert status == 200
+        assert reply["withdraw"]["withdraw_time"] > ZERO
+    assert await payer.entries(uid) == ["reserve", "pay"]
+
+
+async def _is(payer: Payer, uid: str, status: str) -> bool:
+    """Whether the newest withdrawal of a user has a status, after another round of checks."""
+    await payer.check()
+    return await payer.status(uid) == status
+
+
+@pytest.mark.parametrize(
+    ("receiver", "reason"),
+    [
+        ("locked", "withdraw.account_invalid: RECEIVER_ACCOUNT_LOCKED"),
+        ("country", "withdraw.account_invalid: RECEIVER_COUNTRY_NOT_ALLOWED"),
+        ("returned", "withdraw.account_invalid: RECEIVER_UNREGISTERED"),
+        ("nofunds", "withdraw.balance_insufficient: INSUFFICIENT_FUNDS"),
+        ("nomoney", "withdraw.balance_insufficient: INSUFFICIENT_FUNDS"),
+        ("limit", "withdraw.limit_exceeded: TRANSACTION_LIMIT_EXCEEDED"),
+        ("regulatory", "withdraw.user_restricted: REGULATORY_BLOCKED"),
+        ("denied", "withdraw.platform_rejected: DENIED"),
+    ],
+)
+async def test_a_payout_that_fails_says_why_and_frees_what_was_reserved(
+    payer: Payer, receiver: str, reason: str
+) -> None:
+    await payer.configure(limits={"per_day": 1230})
+    uid = await payer.user(receiver)
+    assert (await payer.withdraw(uid))[0] == 200
+    async with payer.working():
+        await until(lambda: _is(payer, uid, "WITHDRAW_FAILED"))
+    _, reply = await payer.read(uid)
+    assert (reply["withdraw"]["reason"], reply["withdraw"]["withdraw_time"]) == (reason, ZERO)
+    assert await payer.entries(uid) == ["reserve", "void"]
+    assert (await payer.withdraw(uid, withdraw_id=f"again{uid}"))[0] == 200
+
+
+async def test_an_unclaimed_payout_stays_in_progress_and_fails_once_it_is_returned(payer: Payer) -> None:
+    uid = await payer.user("unregistered")
+    await payer.withdraw(uid)
+    async with payer.working():
+        await until(lambda: payer.payouts_of(uid))
+        assert await payer.status(uid) == "WITHDRAW_START"
+        [payout_id] = await payer.payouts_of(uid)
+        await payer.control("payout", payout_id=payout_id, status="RETURNED")
+        await until(lambda: _is(payer, uid, "WITHDRAW_FAILED"))
+
+
+async def test_a_payout_that_comes_back_later_stays_paid_and_is_entered(payer: Payer) -> None:
+    uid = await payer.user()
+    await payer.withdraw(uid)
+    async with payer.working():
+        await until(lambda: _is(payer, uid, "WITHDRAW_SUCCESS"))
+        [payout_id] = await payer.payouts_of(uid)
+        await payer.control("payout", payout_id=payout_id, status="REVERSED")
+        for _ in range(2):
+            await payer.read_back(uid)
+        await until(lambda: _has_entries(payer, uid, ["reserve", "pay", "return"]))
+    assert await payer.status(uid) == "WITHDRAW_SUCCESS"
+
+
+async def _has_entries(payer: Payer, uid: str, kinds: list[str]) -> bool:
+    return await payer.entries(uid) == kinds
+
+
+async def test_the_same_id_and_body_return_the_same_withdrawal(payer: Payer) -> None:
+    uid = await payer.user()
+    replies = await asyncio.gather(*(payer.withdraw(uid) for _ in range(10)))
+    assert {status for status, _ in replies} == {200}
+    assert len({reply["withdraw"]["withdraw_id"] for _, reply in replies}) == 1
+    assert await payer.entries(uid) == ["reserve"]
+    status, reply = await payer.withdraw(uid, cash_num=12.31)
+    assert (status, reply["error"]["error_type"]) == (409, "invalid_operation")
+    other = await payer.user()
+    status, reply = await payer.withdraw(other, withdraw_id=f"w{uid}")
+    assert (status, reply["error"]["error_type"]) == (409, "invalid_operation")
+
+
+async def test_concurrent_withdrawals_of_users_with_one_id_make_one(payer: Payer) -> None:
+    users = [await payer.user() for _ in range(8)]
+    shared = f"w{uuid4().hex}"
+    replies = await asyncio.gather(*(payer.withdraw(uid, withdraw_id=shared) for uid in users))
+    assert sorted(status for status, _ in replies) == [200] + [409] * 7
+
+
+async def test_limits_hold_for_concurrent_withdrawals(payer: Payer) -> None:
+    await payer.configure(limits={"per_call": 1230, "per_day": 5000})
+    uid = await payer.user()
+    status, reply = await payer.withdraw(uid, cash_num=12.31)
+    assert (status, reply["error"]["error_type"]) == (400, "withdraw.limit_exceeded")
+    replies = await asyncio.gather(*(payer.withdraw(uid, withdraw_id=f"{n}{uid}") for n in range(8)))
+    assert sorted(status for status, _ in replies) == [200] * 4 + [400] * 4
+    refused = next(reply for status, reply in replies if status == 400)
+    assert refused["error"]["message"] == (
+        "withdraw.limit_exceeded: the user may withdraw 0.80 USD more on this day (UTC)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"cash_num": 0}, "cash_num"),
+        ({"cash_num": -1}, "cash_num"),
+        ({"cash_num": 1.001}, "cash_num"),
+        ({"cash_num": 0.001}, "cash_num"),
+        ({"cash_num": 1e300}, "cash_num"),
+        ({"cash_num": "12"}, "cash_num"),
+        ({"cash_num": True}, "cash_num"),
+        ({"withdraw_id": ""}, "withdraw_id"),
+        ({"withdraw_id": "a" * 65}, "withdraw_id"),
+        ({"start_time": "yesterday"}, "start_time"),
+        ({"timezone": "8"}, "timezone"),
+        ({"desc": "a\0b"}, "U+0000"),
+    ],
+)
+async def test_a_wrong_field_is_named(payer: Payer, change: dict[str, Any], field: str) -> None:
+    uid = await payer.user()
+    status, reply = await payer.withdraw(uid, **change)
+    assert (status, reply["error"]["error_type"]) == (400, "invalid_parameter")
+    assert field in reply["error"]["message"]
+    assert await payer.entries(uid) == []
+
+
+async def test_yen_have_no_decimals(payer: Payer) -> None:
+    await payer.configure(currency="JPY")
+    uid = await payer.user()
+    status, reply = await payer.withdraw(uid, cash_num=12.5)
+    assert (status, reply["error"]["error_type"]) == (400, "invalid_parameter")
+    assert (await payer.withdraw(uid, cash_num=1200))[0] == 200
+    async with payer.working():
+        await until(lambda: _is(payer, uid, "WITHDRAW_SUCCESS"))
+
+
+async def test_a_user_without_a_proven_address_cannot_be_paid(payer: Payer) -> None:
+    uid = await payer.user(None)
+    status, reply = await payer.withdraw(uid)
+    assert (status, reply["error"]["error_type"]) == (400, "withdraw.account_invalid")
+
+
+async def test_there_is_no_withdrawal_of_another_user(payer: Payer) -> None:
+    uid, other = await payer.user(), await payer.user()
+    assert (await payer.withdraw(uid))[0] == 200
+    for any_id in (f"w{uid}", "nope", None):
+        status, reply = await payer.read(other, any_id)
+        assert (status, reply["error"]["error_type"]) == (404, "item_not_found")
+
+
+async def test_a_user_is_not_deactivated_during_a_withdrawal_nor_paid_during_deactivation(payer: Payer) -> None:
+    uid = await payer.user()
+    await payer.withdraw(uid)
+    headers = token(scope="account")
+    status, reply = await ask(payer.server, "POST", f"/bp/server/user/{uid}/deactivate", headers=headers)
+    assert (status, reply["error"]["message"]) == (400, "operation_not_allowed: a withdrawal is in progress")
+    async with payer.working():
+        await until(lambda: _is(payer, uid, "WITHDRAW_SUCCESS"))
+    status, reply = await ask(payer.server, "POST", f"/bp/server/user/{uid}/deactivate", headers=headers)
+    assert status == 200, reply
+    status, reply = await payer.withdraw(uid, withdraw_id=f"later{uid}")
+    assert (status, reply["error"]["error_type"]) == (400, "withdraw.user_restricted")
+    assert (await payer.withdraw(uid))[1]["withdraw"]["status"] == "WITHDRAW_SUCCESS"
+
+
+@pytest.mark.parametrize("fault", ["server_error", "refuse", "rate_limited", "unavailable", "unauthorized"])
+async def test_a_fault_of_the_platform_keeps_the_withdrawal_in_progress_and_pays_once(
+    payer: Payer, fault: str
+) -> None:
+    await payer.configure(secret=f"sandbox,fault={fault}")
+    uid = await payer.user()
+    await payer.withdraw(uid)
+    async with payer.working():
+        await until(lambda: _has_reason(payer, uid, "withdraw.platform_unavailable"))
+        assert await payer.status(uid) == "WITHDRAW_START"
+        await payer.configure()
+        await until(lambda: _is(payer, uid, "WITHDRAW_SUCCESS"))
+    _, reply = await payer.read(uid)
+    assert reply["withdraw"]["reason"] == ""
+    assert await payer.entries(uid) == ["reserve", "pay"]
+
+
+async def _has_reason(payer: Payer, uid: str, reason: str) -> bool:
+    _, reply = await payer.read(uid)
+    return bool(reply["withdraw"]["reason"] == reason)
+
+
+async def test_a_payout_whose_answer_was_lost_is_not_made_again(payer: Payer) -> None:
+    uid = await payer.user()
+    await payer.withdraw(uid)
+    async with payer.working():
+        await until(lambda: _is(payer, uid, "WITHDRAW_SUCCESS"))
+        [first] = await payer.payouts_of(uid)
+        async with payer.server.services.database.transaction() as conn:
+            # As if the process had died between the call and the commit.
+            await conn.execute("alter table withdrawal_entries disable trigger user")
+            await conn.execute("delete from withdrawal_entries where uid = $1 and kind = 'pay'", uid)
+            await conn.execute("alter table withdrawal_entries enable trigger user")
+            await conn.execute(
+                "update withdrawals set status = 'START', payout_id = '', paid_at = null, check_at = now()"
+                " where uid = $1",
+                uid,
+            )
+        await until(lambda: _is(payer, uid, "WITHDRAW_SUCCESS"))
+    assert await payer.payouts_of(uid) == [first]
+
+
+async def test_a_missing_config_is_named(payer: Payer) -> None:
+    key = ConfigKey("default", "payouts", "Default")
+    await payer.server.services.configs.delete(key, author="test", origin=COMMAND)
+    uid = await payer.user()
+    status, reply = await payer.withdraw(uid)
+    assert (status, reply["error"]["error_type"]) == (422, "config_invalid")
+
+
+async def test_a_webhook_settles_a_withdrawal(payer: Payer) -> None:
+    await payer.configure(webhook_id="WH1")
+    url = f"{payer.server.url}/bp/webhook/payouts/default/Default"
+    await payer.control("webhook", id="WH1", url=url)
+    uid = await payer.user("slow")
+    await payer.withdraw(uid)
+    async with payer.working():
+        await until(lambda: payer.payouts_of(uid))
+        [payout_id] = await payer.payouts_of(uid)
+        await payer.control("payout", payout_id=payout_id, status="SUCCESS")
+        await until(lambda: _has_entries(payer, uid, ["reserve", "pay"]))
+
+
+async def test_a_forged_webhook_is_refused(payer: Payer) -> None:
+    await payer.configure(webhook_id="WH1")
+    path = "/bp/webhook/payouts/default/Default"
+    event = {"id": "WH-1", "event_type": "PAYMENT.PAYOUTS-ITEM.SUCCEEDED", "resource": {}}
+    status, reply = await ask(payer.server, "POST", path, json=event)
+    assert (status, reply["error"]["error_type"]) == (400, "invalid_parameter")
