@@ -15,12 +15,13 @@ from vendors.sandbox.deliveries import Deliveries
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import AnswerEnded
 from vendors.sandbox.sockets import ClientLeft
+from vendors.sandbox.webhooks import Webhooks
 
 _KEPT_MAILS = 1000
 
 
 class Sandbox:
-    """The shared state. Protocols create their routes with `get()` and `post()`."""
+    """The shared state. Protocols create their routes with `get()`, `post()` and `delete()`."""
 
     def __init__(self) -> None:
         self.bill = Bill()
@@ -31,6 +32,8 @@ class Sandbox:
         """The emails that its mail server got, the newest first."""
         self.deliveries = Deliveries()
         """The webhooks that its platforms call."""
+        self.webhooks = Webhooks()
+        """Those of its card platform."""
         self.tls_url = ""
         """Its address with TLS, which the authority in `authority.py` certifies."""
         self._calls: Counter[str] = Counter()
@@ -38,6 +41,7 @@ class Sandbox:
     def reset(self) -> None:
         """Forget all calls, faults and emails, and webhooks still to be called. Open calls stay in the old bill."""
         self.bill = Bill()
+        self.webhooks.clear()
         self.switches.clear()
         self.mails.clear()
         self.deliveries.forget()
@@ -48,6 +52,9 @@ class Sandbox:
 
     def post(self, path: str, dialect: Dialect, stage: str, handler: Handler) -> web.RouteDef:
         return web.post(path, self._handler(dialect, stage, handler))
+
+    def delete(self, path: str, dialect: Dialect, stage: str, handler: Handler) -> web.RouteDef:
+        return web.delete(path, self._handler(dialect, stage, handler))
 
     def _handler(
         self, dialect: Dialect, stage: str, handler: Handler

@@ -25,7 +25,7 @@ from vendors.sandbox import (
 from vendors.sandbox.authority import tls_context
 from vendors.sandbox.bill import Bill
 from vendors.sandbox.faults import KeyOptions
-from vendors.sandbox.payments import paypal
+from vendors.sandbox.payments import paypal, stripe
 from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox.signin import (
     alipay,
@@ -78,6 +78,7 @@ PROTOCOLS = (
     openai_transcription,
     paypal,
     sms,
+    stripe,
     choices,
     *SIGN_IN,
 )
@@ -125,6 +126,7 @@ async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[
         stack.push_async_callback(broken_tls.wait_closed)
         stack.callback(broken_tls.close)
         mail_port = await stack.enter_async_context(mail.mail_server(sandbox, host=host))
+        await stack.enter_async_context(background(sandbox.webhooks.run()))
         name = f"[{host}]" if ":" in host else host
         sandbox.tls_url = f"https://{name}:{runner.addresses[1][1]}"
         await stack.enter_async_context(background(sandbox.deliveries.run()))

@@ -1,16 +1,41 @@
-"""Fixtures: a merchant of the sandbox's PayPal."""
+"""The sandbox's platforms, and a client of each."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
+from pydantic import SecretStr
 
 from tests.vendors.payments.paypal_calls import Merchant, merchant
-from vendors.sandbox.server import Running
+from vendors.account import Account
+from vendors.payments.stripe import Stripe
+from vendors.sandbox.server import Running, listening
 from vendors.transport import VendorHttp
 
 
 @pytest.fixture
+async def sandbox() -> AsyncIterator[Running]:
+    """A sandbox whose platforms have no customers yet."""
+    async with listening() as running:
+        yield running
+
+
+@pytest.fixture
 async def shop(http: VendorHttp, sandbox: Running) -> AsyncIterator[Merchant]:
-    """A merchant without faults."""
+    """A merchant of PayPal without faults."""
     async with merchant(http, sandbox) as opened:
         yield opened
+
+
+@pytest.fixture
+def open_stripe(http: VendorHttp, sandbox: Running) -> Callable[..., Stripe]:
+    """Opens our client for the sandbox. The key may name a fault."""
+
+    def open_(key: str = "sandbox") -> Stripe:
+        return Stripe(http, Account("Default", "cardpay", f"{sandbox.url}/stripe", SecretStr(key)), None)
+
+    return open_
+
+
+@pytest.fixture
+def stripe(open_stripe: Callable[..., Stripe]) -> Stripe:
+    return open_stripe()

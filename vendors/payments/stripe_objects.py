@@ -1,0 +1,192 @@
+"""Objects of Stripe's API, with the fields that are read here."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BeforeValidator, Field
+
+from streams.wire.model import Model
+from streams.wire.money import Money
+
+ZERO_DECIMAL = frozenset({"MGA"})
+"""Currencies that have a minor unit in ISO 4217, and none at Stripe."""
+TWO_DECIMAL = frozenset({"ISK", "UGX"})
+"""Currencies that have no minor unit in ISO 4217, and two decimals at Stripe."""
+
+Item = TypeVar("Item", bound=Model)
+
+
+def platform_amount(money: Money) -> int:
+    """Return the amount in Stripe's unit of the currency. Raises `ValueError` if it cannot be expressed."""
+    if money.currency in TWO_DECIMAL:
+        return money.amount * 100
+    if money.currency not in ZERO_DECIMAL:
+        return money.amount
+    whole, rest = divmod(money.amount, 100)
+    if rest:
+        raise ValueError(f"must be a whole number of {money.currency}")
+    return whole
+
+
+def _id_of(value: Any) -> Any:
+    """Return the id of an object, which Stripe sends whole where that was asked for."""
+    return value.get("id") if isinstance(value, Mapping) else value
+
+
+Id = Annotated[str | None, BeforeValidator(_id_of)]
+"""The id of another object, if there is one."""
+
+
+class Page(Model, Generic[Item]):
+    """A page of a list, the newest object first."""
+
+    data: list[Item]
+    has_more: bool = False
+
+
+class InvoiceSettings(Model):
+    default_payment_method: Id = None
+
+
+class Customer(Model):
+    id: str
+    deleted: bool = False
+    default_source: Id = None
+    invoice_settings: InvoiceSettings = InvoiceSettings()
+
+    @property
+    def default_method(self) -> str | None:
+        return self.invoice_settings.default_payment_method or self.default_source
+
+
+class PaymentMethod(Model):
+    id: str
+    customer: Id = None
+    created: int
+
+
+class PaymentIntent(Model):
+    id: str
+    amount: int
+    currency: str
+    status: str
+    client_secret: str | None = None
+    customer: Id = None
+    payment_method: Id = None
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+
+class SetupIntent(Model):
+    id: str
+    status: str
+    client_secret: str | None = None
+    customer: Id = None
+    payment_method: Id = None
+
+
+class Span(Model):
+    """A period, in Unix seconds."""
+
+    start: int
+    end: int
+
+
+class Price(Model):
+    id: str
+
+
+class SubscriptionItem(Model):
+    price: Price | None = None
+    current_period_start: int | None = None
+    current_period_end: int | None = None
+
+
+class Subscription(Model):
+    id: str
+    status: str
+    customer: Id = None
+    items: Page[SubscriptionItem]
+    current_period_end: int | None = None
+    """Of versions before 2025-03-31. Later ones have it in the items."""
+    cancel_at_period_end: bool = False
+    canceled_at: int | None = None
+    latest_invoice: Id = None
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def period_end(self) -> int | None:
+        """The end of the current period, in Unix seconds."""
+        ends = [item.current_period_end for item in self.items.data if item.current_period_end is not None]
+        return max(ends, default=self.current_period_end)
+
+
+class _SubscriptionDetails(Model):
+    subscription: Id = None
+
+
+class _Parent(Model):
+    subscription_details: _SubscriptionDetails | None = None
+
+
+class InvoiceLine(Model):
+    amount: int
+    period: Span
+
+
+class Invoice(Model):
+    id: str
+    status: str | None
+    amount_paid: int
+    billing_reason: str | None = None
+    created: int
+    parent: _Parent | None = None
+    subscription: Id = None
+    """Of versions before 2025-03-31."""
+    lines: Page[InvoiceLine]
+
+    @property
+    def subscription_id(self) -> str | None:
+        details = None if self.parent is None else self.parent.subscription_details
+        return self.subscription if details is None else details.subscription
+
+    @property
+    def period(self) -> Span | None:
+        """The period that was paid: the last one of its lines, because a proration lists the earlier one too."""
+        return max((line.period for line in self.lines.data), key=lambda span: span.end, default=None)
+
+
+class _Payment(Model):
+    payment_intent: Id = None
+
+
+class InvoicePayment(Model):
+    """How an invoice was, or is to be, paid."""
+
+    invoice: Id = None
+    payment: _Payment = _Payment()
+
+
+class Refund(Model):
+    id: str
+    amount: int
+    status: str | None
+    created: int
+    payment_intent: Id = None
+
+
+class Dispute(Model):
+    id: str
+    status: str
+    created: int
+    payment_intent: Id = None
+
+
+class _EventData(Model):
+    object: dict[str, Any]
+
+
+class Event(Model):
+    id: str = Field(min_length=1, max_length=255)
+    type: str
+    created: int
+    data: _EventData

@@ -1,0 +1,225 @@
+"""Prices and subscriptions of the sandbox's Stripe, which renew when its clock moves."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from streams.wire.period import Period
+from vendors.sandbox.calls import Refusal
+from vendors.sandbox.payments import stripe_intents, stripe_invoices
+from vendors.sandbox.payments.stripe_methods import require_owner
+from vendors.sandbox.payments.stripe_store import Object, Store, invalid, missing, number, page_of, truth
+
+PRICES: Mapping[str, Any] = {
+    "price_pro_month": {"currency": "usd", "unit_amount": 999, "interval": "month"},
+    "price_pro_year": {"currency": "usd", "unit_amount": 9900, "interval": "year"},
+}
+"""The prices of the products of development servers."""
+_MONTHS = {"month": 1, "year": 12}
+_EXPIRES_S = 23 * 3600
+"""A subscription whose first payment has not succeeded expires after this time."""
+_BEHAVIORS = {"allow_incomplete", "default_incomplete", "error_if_incomplete", "pending_if_incomplete"}
+_CREATE = frozenset({
+    "cancel_at_period_end", "customer", "default_payment_method", "expand", "items", "metadata", "off_session",
+    "payment_behavior", "payment_settings", "trial_end", "trial_period_days",
+})  # fmt: skip
+
+
+def add_prices(store: Store) -> None:
+    for id_, price in PRICES.items():
+        _price(store, id_=id_, **price)
+
+
+def create_price(store: Store, params: Object) -> Object:
+    recurring = params.get("recurring", {})
+    if "currency" not in params:
+        raise missing("currency")
+    if recurring.get("interval") not in _MONTHS:
+        raise invalid("Invalid recurring[interval].", param="recurring[interval]")
+    amount = number(params.get("unit_amount"), param="unit_amount")
+    return _price(store, currency=params["currency"], unit_amount=amount, interval=recurring["interval"])
+
+
+def _price(store: Store, *, currency: str, unit_amount: int, interval: str, id_: str | None = None) -> Object:
+    recurring = {"interval": interval, "interval_count": 1, "usage_type": "licensed"}
+    return store.new(
+        "price", id_=id_, active=True, currency=currency, unit_amount=unit_amount, type="recurring",
+        recurring=recurring, product="prod_sandbox",
+    )  # fmt: skip
+
+
+def create(store: Store, params: Object) -> Object:
+    unknown = sorted(params.keys() - _CREATE)
+    if unknown:
+        raise invalid(f"Received unknown parameter: {unknown[0]}", code="parameter_unknown", param=unknown[0])
+    for name in ("customer", "items"):
+        if name not in params:
+            raise missing(name)
+    behavior = params.get("payment_behavior", "allow_incomplete")
+    if behavior not in _BEHAVIORS:
+        raise invalid("Invalid payment_behavior.", param="payment_behavior")
+    customer = store.get("customer", params["customer"], param="customer")
+    price = store.get("price", params["items"][0].get("price", ""), param="items[0][price]")
+    method = _method_of(store, params, customer)
+    subscription = _new(store, params, customer, price=price, method=method)
+    store.emit("customer.subscription.created", subscription)
+    _begin(store, subscription, pays=method is not None and behavior != "default_incomplete")
+    if subscription["status"] == "incomplete" and behavior == "error_if_incomplete":
+        raise Refusal(402, {"error": {"type": "card_error", "code": "card_declined", "message": "Declined."}})
+    return subscription
+
+
+def _method_of(store: Store, params: Object, customer: Object) -> str | None:
+    name: str | None = params.get("default_payment_method")
+    if name is None:
+        default: str | None = customer["invoice_settings"]["default_payment_method"]
+        return default
+    method = store.get("payment_method", name, param="default_payment_method")
+    if method["customer"] != customer["id"]:
+        raise invalid("The customer does not have this payment method.", param="default_payment_method")
+    return name
+
+
+def _new(store: Store, params: Object, customer: Object, *, price: Object, method: str | None) -> Object:
+    now = store.now()
+    trial_end = number(params["trial_end"], param="trial_end") if "trial_end" in params else None
+    if "trial_period_days" in params:
+        trial_end = now + 86400 * number(params["trial_period_days"], param="trial_period_days")
+    anchor = trial_end or now
+    end = trial_end or _after(anchor, price, periods=1)
+    item = store.new("subscription_item", price=price, quantity=1, current_period_start=now, current_period_end=end)
+    return store.new(
+        "subscription", customer=customer["id"], status="incomplete", billing_cycle_anchor=anchor,
+        items={"object": "list", "data": [item], "has_more": False}, start_date=now, trial_end=trial_end,
+        cancel_at_period_end=params.get("cancel_at_period_end") == "true", cancel_at=None, canceled_at=None,
+        ended_at=None, default_payment_method=method if "default_payment_method" in params else None,
+        latest_invoice=None, currency=price["currency"], pending_setup_intent=None, periods=0,
+        metadata=params.get("metadata", {}),
+    )  # fmt: skip
+
+
+def _begin(store: Store, subscription: Object, *, pays: bool) -> None:
+    item = subscription["items"]["data"][0]
+    in_trial = subscription["trial_end"] is not None
+    invoice = stripe_invoices.new_invoice(
+        store, subscription, reason="subscription_create", amount=0 if in_trial else item["price"]["unit_amount"],
+        start=item["current_period_start"], end=item["current_period_end"],
+    )  # fmt: skip
+    if in_trial:
+        subscription["status"] = "trialing"
+        stripe_invoices.pay(store, invoice)
+    else:
+        subscription["periods"] = 1
+        _collect(store, subscription, invoice, pays=pays)
+
+
+def _collect(store: Store, subscription: Object, invoice: Object, *, pays: bool = True) -> None:
+    """Make the payment of an invoice, and charge the card if there is one."""
+    intent = stripe_intents.new_payment(
+        store,
+        amount=invoice["amount_due"],
+        currency=invoice["currency"],
+        customer=subscription["customer"],
+    )
+    stripe_invoices.link(store, invoice, intent)
+    customer = store.get("customer", subscription["customer"])
+    default = customer["invoice_settings"]["default_payment_method"]
+    method = subscription["default_payment_method"] or default
+    if method is not None:
+        stripe_intents.choose(store, intent, method)
+    if not pays or method is None:
+        return
+    with suppress(Refusal):
+        stripe_intents.confirm_payment(store, intent["id"], {"off_session": "true"})
+    if intent["status"] != "succeeded":
+        store.emit("invoice.payment_failed", invoice)
+
+
+def update(store: Store, id_: str, params: Object) -> Object:
+    subscription = store.get("subscription", id_)
+    if subscription["status"] in {"canceled", "incomplete_expired"}:
+        raise invalid("A canceled subscription can only update its cancellation_details and metadata.")
+    if "default_payment_method" in params:
+        method = store.get("payment_method", params["default_payment_method"], param="default_payment_method")
+        require_owner(method, subscription["customer"])
+        subscription["default_payment_method"] = method["id"]
+    if "cancel_at_period_end" in params:
+        cancels = truth(params["cancel_at_period_end"], param="cancel_at_period_end")
+        subscription["cancel_at_period_end"] = cancels
+        subscription["canceled_at"] = store.now() if cancels else None
+    subscription["metadata"] |= params.get("metadata", {})
+    store.emit("customer.subscription.updated", subscription)
+    return subscription
+
+
+def cancel(store: Store, id_: str, _: Object) -> Object:
+    subscription = store.get("subscription", id_)
+    if subscription["status"] in {"canceled", "incomplete_expired"}:
+        raise invalid("This subscription is already canceled.", code="resource_missing")
+    return _end(store, subscription, status="canceled")
+
+
+def _end(store: Store, subscription: Object, *, status: str) -> Object:
+    subscription |= {"status": status, "ended_at": store.now()}
+    subscription["canceled_at"] = subscription["canceled_at"] or store.now()
+    store.emit("customer.subscription.deleted", subscription)
+    return subscription
+
+
+def list_subscriptions(store: Store, params: Object) -> Object:
+    where = {"customer": params["customer"]} if "customer" in params else {}
+    found = store.find("subscription", **where)
+    match params.get("status"):
+        case None:
+            found = [each for each in found if each["status"] not in {"canceled", "incomplete_expired"}]
+        case str(status) if status != "all":
+            found = [each for each in found if each["status"] == status]
+    return page_of(found, params, url="/v1/subscriptions")
+
+
+def advance(store: Store, *, by_s: int) -> None:
+    """Move the clock, and do in order what became due meanwhile."""
+    until = store.now() + by_s
+    while due := min(_due(store, until=until), key=lambda each: each[0], default=None):
+        at, subscription = due
+        store.offset_s += max(0, at - store.now())
+        _renew(store, subscription)
+    store.offset_s += until - store.now()
+
+
+def _due(store: Store, *, until: int) -> list[tuple[int, Object]]:
+    found = []
+    for subscription in store.find("subscription"):
+        if subscription["status"] == "incomplete":
+            found.append((subscription["created"] + _EXPIRES_S, subscription))
+        elif subscription["status"] in {"trialing", "active", "past_due"}:
+            found.append((subscription["items"]["data"][0]["current_period_end"], subscription))
+    return [each for each in found if each[0] <= until]
+
+
+def _renew(store: Store, subscription: Object) -> None:
+    if subscription["status"] == "incomplete":
+        _end(store, subscription, status="incomplete_expired")
+        return
+    if subscription["cancel_at_period_end"]:
+        _end(store, subscription, status="canceled")
+        return
+    item = subscription["items"]["data"][0]
+    subscription["periods"] += 1
+    anchor = subscription["billing_cycle_anchor"]
+    start = item["current_period_end"]
+    end = _after(anchor, item["price"], periods=subscription["periods"])
+    item |= {"current_period_start": start, "current_period_end": end}
+    invoice = stripe_invoices.new_invoice(
+        store, subscription, reason="subscription_cycle", amount=item["price"]["unit_amount"], start=start, end=end
+    )
+    subscription["status"] = "past_due"
+    _collect(store, subscription, invoice)
+    store.emit("customer.subscription.updated", subscription)
+
+
+def _after(anchor: int, price: Any, *, periods: int) -> int:
+    """Return the end of a period after `anchor`."""
+    months = _MONTHS[price["recurring"]["interval"]] * periods
+    return int(Period(months, 0).after(datetime.fromtimestamp(anchor, UTC)).timestamp())

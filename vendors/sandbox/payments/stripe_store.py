@@ -1,0 +1,128 @@
+"""The objects of the sandbox's Stripe account, its clock and its events."""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from streams.wire.codec import dumps
+from vendors.sandbox.calls import Refusal
+from vendors.sandbox.webhooks import Webhooks
+
+WEBHOOK_SECRET = "whsec_sandbox"  # noqa: S105 - it protects nothing
+API_VERSION = "2025-03-31.basil"
+
+Object = dict[str, Any]
+_PREFIXES = {
+    "charge": "ch", "customer": "cus", "dispute": "dp", "event": "evt", "invoice": "in", "invoice_payment": "inpay",
+    "payment_intent": "pi", "payment_method": "pm", "price": "price", "refund": "re", "setup_intent": "seti",
+    "subscription": "sub", "subscription_item": "si", "webhook_endpoint": "we",
+}  # fmt: skip
+
+
+def invalid(message: str, *, code: str | None = None, param: str | None = None, **more: Any) -> Refusal:
+    """Return the response to an invalid request."""
+    error = {"type": "invalid_request_error", "message": message, "code": code, "param": param, **more}
+    return Refusal(400, {"error": {name: value for name, value in error.items() if value is not None}})
+
+
+def missing(param: str) -> Refusal:
+    return invalid(f"Missing required param: {param}.", code="parameter_missing", param=param)
+
+
+class Store:
+    def __init__(self, webhooks: Webhooks) -> None:
+        self._webhooks = webhooks
+        self._objects: dict[str, Object] = {}
+        self.offset_s = 0
+        self.answers: dict[str, tuple[str, int, bytes]] = {}
+        """By idempotency key: the request, and the status and body of the response."""
+        self.card_numbers: dict[str, str] = {}
+        """The number of the card of each payment method, which its object does not have."""
+
+    def now(self) -> int:
+        return int(time.time()) + self.offset_s
+
+    def new(self, kind: str, *, id_: str | None = None, **fields: Any) -> Object:
+        """Store a new object."""
+        made: Object = {
+            "id": id_ or f"{_PREFIXES[kind]}_{secrets.token_hex(12)}",
+            "object": kind,
+            "created": self.now(),
+            "livemode": False,
+            "metadata": {},
+            **fields,
+        }
+        self._objects[made["id"]] = made
+        return made
+
+    def get(self, kind: str, id_: str, *, param: str = "id") -> Object:
+        found = self._objects.get(id_)
+        if found is None or found["object"] != kind:
+            name = kind.replace("_", " ")
+            error = {
+                "type": "invalid_request_error", "code": "resource_missing", "param": param,
+                "message": f"No such {name}: '{id_[:64]}'",
+            }  # fmt: skip
+            raise Refusal(404, {"error": error})
+        return found
+
+    def find(self, kind: str, **where: Any) -> list[Object]:
+        """Return the objects of a kind with these fields, the newest first."""
+        return [
+            each
+            for each in reversed(self._objects.values())
+            if each["object"] == kind and all(each.get(name) == value for name, value in where.items())
+        ]
+
+    def emit(self, kind: str, about: Object, *, previous: Mapping[str, Any] | None = None) -> None:
+        """Record an event, and send it to the webhook endpoints."""
+        data: Object = {"object": deepcopy(about)}
+        if previous is not None:
+            data["previous_attributes"] = dict(previous)
+        event = self.new(
+            "event",
+            api_version=API_VERSION,
+            type=kind,
+            data=data,
+            pending_webhooks=0,
+            request={"id": None, "idempotency_key": None},
+        )
+        del event["metadata"]
+        for endpoint in self.find("webhook_endpoint"):
+            if kind in endpoint["enabled_events"] or "*" in endpoint["enabled_events"]:
+                self._webhooks.add(endpoint["url"], dumps(event), _signed)
+
+
+def _signed(body: bytes) -> Mapping[str, str]:
+    t = int(time.time())
+    mac = hmac.new(WEBHOOK_SECRET.encode(), b"%d." % t + body, hashlib.sha256).hexdigest()
+    return {"Content-Type": "application/json; charset=utf-8", "Stripe-Signature": f"t={t},v1={mac}"}
+
+
+def page_of(found: list[Object], params: Mapping[str, Any], *, url: str) -> Object:
+    """Return the page of a list that `limit`, `starting_after` and `ending_before` select."""
+    limit = number(params.get("limit", "10"), param="limit")
+    if not 1 <= limit <= 100:
+        raise invalid("Limit must be from 1 to 100.", code="parameter_invalid_integer", param="limit")
+    ids = [each["id"] for each in found]
+    if (after := params.get("starting_after")) is not None:
+        found = found[ids.index(after) + 1 :] if after in ids else []
+    elif (before := params.get("ending_before")) is not None:
+        found = found[max(0, ids.index(before) - limit) : ids.index(before)] if before in ids else []
+    return {"object": "list", "url": url, "has_more": len(found) > limit, "data": found[:limit]}
+
+
+def number(text: Any, *, param: str) -> int:
+    if not isinstance(text, str) or not (text.isascii() and text.removeprefix("-").isdecimal()):
+        raise invalid(f"Invalid integer: {text}", code="parameter_invalid_integer", param=param)
+    return int(text)
+
+
+def truth(text: Any, *, param: str) -> bool:
+    if text not in {"true", "false"}:
+        raise invalid(f"Invalid boolean: {text}", param=param)
+    return bool(text == "true")
