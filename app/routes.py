@@ -29,6 +29,7 @@ from app.pages.accounts import ACCOUNTS_PAGE_ROUTES
 from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
 from app.pages.talk import TALK_ROUTES
+from app.payments.routes import PAYMENT_ROUTES
 from app.payments.wallet_routes import WALLET_ROUTES
 from app.settings import Settings
 from app.webhooks import WEBHOOK_ROUTES
@@ -59,6 +60,7 @@ INTERFACE: list[Endpoint] = [
     *ASSET_ROUTES,
     *WALLET_ROUTES,
     *WITHDRAWAL_ROUTES,
+    *PAYMENT_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
     *PLATFORM_ROUTES,

@@ -51,6 +51,15 @@ async def add(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: dat
     return await conn.fetchval(_ADD, app_id, uid, now, *astuple(entry)) is not None
 
 
+_FIND = f"select {COLUMNS} from asset_entries where app_id = $1 and key = $2"  # noqa: S608 - constants
+
+
+async def find(conn: Connection, app_id: str, *, key: str) -> Entry | None:
+    """Return the entry of an event."""
+    row = await conn.fetchrow(_FIND, app_id, key)
+    return None if row is None else Entry(**row)
+
+
 _OF_USERS = f"""
 select app_id, uid, entered_at, {COLUMNS} from asset_entries
 where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) order by entry_id

@@ -51,6 +51,8 @@ DELETED: Mapping[str, str] = {
     "receivers_of_withdrawals": """
         update withdrawals set receiver = null, request = '{}'
         where app_id = $1 and uid = $2 and receiver is not null""",
+    "card_payment_details": "delete from card_payment_details where app_id = $1 and uid = $2",
+    "card_customers": "delete from card_customers where app_id = $1 and uid = $2",
     "assets": "delete from assets where app_id = $1 and uid = $2",
     "identities": "delete from identities where app_id = $1 and uid = $2",
 }
@@ -69,6 +71,8 @@ KEPT: Mapping[str, str] = {
     "wallet_subscriptions": "the purchase history: subscriptions by wallet",
     "withdrawals": "amounts, times and outcomes of payments to the user, without the receiver",
     "withdrawal_entries": "the same amounts, as they were reserved, paid or void",
+    "card_payments": "payments with a card: the amount, the product and when, without the card",
+    "card_sales": "which of these payments were refunded",
     "attempts": "usage and cost of calls to vendors, without content",
     "audit": "changes by operators that name the user id, until PARLEY_AUDIT_DAYS",
     "erasures": "this receipt",

@@ -69,12 +69,13 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         orders = await exports.wallet_orders(conn, export.app_id, export.uid)
         subscriptions = await exports.wallet_subscriptions(conn, export.app_id, export.uid)
         withdrawals = await exports.withdrawals(conn, export.app_id, export.uid)
+        payments = await card_payments.exported(conn, export.app_id, export.uid)
     yield b'{"account":%b,"identities":%b' % (dumps(account), dumps(identities))
     yield b',"pending_emails":%b,"earlier_emails":%b' % (dumps(pending), dumps(earlier))
     yield b',"sessions":%b,"login_networks":%b' % (dumps(sessions), dumps(networks))
     yield b',"asset_entries":%b,"share_groups":%b' % (dumps(entries), dumps(groups))
     yield b',"wallet_orders":%b,"wallet_subscriptions":%b' % (dumps(orders), dumps(subscriptions))
-    yield b',"withdrawals":%b' % dumps(withdrawals)
+    yield b',"withdrawals":%b,"card_payments":%b' % (dumps(withdrawals), dumps(payments))
     yield b',"login_failures":['
     async with aclosing(_login_failures(services, export)) as failures:
         async for piece in failures:

@@ -5,6 +5,7 @@ from typing import Any
 from storage.kinds.apps import APPS
 from storage.kinds.auth import AUTH
 from storage.kinds.base import ConfigKind
+from storage.kinds.cardpay import CARDPAY
 from storage.kinds.conversation import CONVERSATION
 from storage.kinds.email import EMAIL
 from storage.kinds.limits import LIMITS
@@ -34,6 +35,7 @@ KINDS: dict[str, ConfigKind[Any]] = {
         PRODUCTS,
         PAYOUTS,
         SHARE_GROUPS,
+        CARDPAY,
         VENDOR_ACCOUNTS,
         RECOGNITION,
         SPEECH,

@@ -77,6 +77,15 @@ class WalletProduct(Model):
         return self.plans.get(country or "", self.plan_id)
 
 
+class CardProduct(Model):
+    """A product at the card platform."""
+
+    config: Annotated[str, Ref("cardpay")] = "Default"
+    """Name of a config of kind `cardpay`."""
+    price_id: PlatformId | None = None
+    """The price of a subscription. Other products need none."""
+
+
 class Product(Model):
     type: AssetType
     """The type of the asset that a purchase grants."""
@@ -94,6 +103,8 @@ class Product(Model):
     """The product at the wallet platform. Without it, it cannot be bought there."""
     share_quota: int | None = Field(default=None, ge=0, le=MAX_SHARE_QUOTA)
     """How many users may share a subscription, in place of `quota` of `share_groups`."""
+    cardpay: CardProduct | None = None
+    """The product at the card platform. Subscriptions need it to be bought with a card."""
     tags: list[Annotated[str, Field(max_length=64)]] = Field(default_factory=list, max_length=50)
     """For apps, which may order their plans by them."""
 

@@ -66,6 +66,8 @@ class KeyOptions(Model, extra="forbid"):
     """The share of calls that have the fault."""
     seed: int = 0
     """The random seed. A key has the same sequence of faults in every sandbox."""
+    skip: int = Field(default=0, ge=0)
+    """The number of calls with the key before the first one that has the fault."""
     times: int | None = Field(default=None, ge=0)
     """The number of calls with the key that have the fault; later calls have none. None: no limit."""
     delay_ms: int = Field(default=0, ge=0)
@@ -92,7 +94,9 @@ class KeyOptions(Model, extra="forbid"):
 
     def has_fault(self, nth_call: int) -> bool:
         """Return whether call number `nth_call` of a key, counted from 0, has the fault."""
-        if self.fault is None or (self.times is not None and nth_call >= self.times):
+        if self.fault is None or nth_call < self.skip:
+            return False
+        if self.times is not None and nth_call >= self.skip + self.times:
             return False
         rng = random.Random(f"{self.seed} {nth_call}")  # noqa: S311 - a repeatable choice, not used for security
         return self.rate >= 1 or rng.random() < self.rate

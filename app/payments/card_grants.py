@@ -1,0 +1,68 @@
+"""What a payment with a card grants, once the platform says that it is paid."""
+
+from datetime import datetime
+
+import structlog
+
+from app.assets.grants import grant_of
+from app.payments.card_platform import CardPlatform
+from storage import card_payments, card_sales, ledger, users
+from storage.asset_entries import Channel, Entry
+from storage.card_payments import CardPayment
+from storage.kinds.cardpay import CARDPAY
+from storage.postgres import Connection
+from vendors.payments.stripe_objects import PaymentIntent, platform_amount
+
+log = structlog.get_logger()
+
+PAYMENT_ID = "payment_id"
+"""The field of an intent's metadata that names our row."""
+
+
+async def apply_intent(
+    conn: Connection, payment: CardPayment, intent: PaymentIntent, *, channel: Channel, now: datetime
+) -> None:
+    """Store what was read of a payment, and grant what it has paid for. `conn` is in a transaction."""
+    await users.lock(conn, payment.app_id, payment.uid)
+    await card_payments.set_intent(conn, payment.payment_id, intent_id=intent.id, status=intent.status, now=now)
+    product = payment.sold
+    if intent.status != "succeeded" or product is None or payment.product_id is None:
+        return
+    if (intent.amount, intent.currency) != (platform_amount(payment.money), payment.currency.lower()):
+        log.error("card_payment.amount_differs", app_id=payment.app_id, payment_id=payment.payment_id)
+        return
+    entry = grant_of(
+        product,
+        payment.product_id,
+        key=card_sales.key_of(intent.id),
+        receipt_id=intent.id,
+        origin="purchase",
+        channel=channel,
+        start=now,
+        platform=CARDPAY.name,
+    )
+    await grant(conn, payment, entry, sale_id=intent.id, intent_id=intent.id, now=now)
+
+
+async def grant(
+    conn: Connection, of: CardPayment, entry: Entry, *, sale_id: str, intent_id: str | None, now: datetime
+) -> None:
+    if await ledger.post(conn, of.app_id, of.uid, entry=entry, now=now):
+        await card_sales.add(conn, of.app_id, of.uid, config=of.config, sale_id=sale_id, intent_id=intent_id)
+
+
+async def sync_intent(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardPayment | None:
+    """Read a payment from the platform and apply it. Return `None` if it is not one of the app's payments."""
+    intent = await platform.call(lambda stripe: stripe.payment_intent(intent_id))
+    app_id, services = platform.app_id, platform.services
+    async with services.database.transaction() as conn:
+        payment = await card_payments.of_intent(
+            conn,
+            app_id,
+            config=platform.name,
+            intent_id=intent.id,
+            payment_id=intent.metadata.get(PAYMENT_ID, ""),
+        )
+        if payment is not None:
+            await apply_intent(conn, payment, intent, channel=channel, now=services.clock.now(app_id))
+    return payment

@@ -1,0 +1,68 @@
+"""JSON representation of payments and setups at the card platform (§2.8)."""
+
+from app.assets.view import AssetView
+from storage.card_payments import CardPayment
+from streams.wire.model import Model
+from vendors.payments.stripe_objects import PaymentIntent, SetupIntent
+
+
+class PaymentIntentView(Model):
+    id: str
+    client_secret: str
+    """With it, the app lets its user pay."""
+    status: str
+    """The platform's status, such as `requires_payment_method` or `succeeded`."""
+    payment_method_id: str
+    """Empty if there is none."""
+    customer_id: str
+    amount: int
+    """In minor units of the currency, such as cents."""
+    currency: str
+    """In lower case."""
+
+
+class SetupIntentView(Model):
+    id: str
+    client_secret: str
+    customer_id: str
+    payment_method_id: str
+    status: str
+
+
+class PaymentIntentReply(Model):
+    cardpay_payment_intent: PaymentIntentView
+
+
+class PaymentIntentWithAssets(PaymentIntentReply):
+    assets: list[AssetView]
+    """All assets of the user."""
+
+
+class SetupIntentReply(Model):
+    cardpay_setup_intent: SetupIntentView
+
+
+def payment_view(intent: PaymentIntent, *, amount: int, currency: str) -> PaymentIntentView:
+    return PaymentIntentView(
+        id=intent.id,
+        client_secret=intent.client_secret or "",
+        status=intent.status,
+        payment_method_id=intent.payment_method or "",
+        customer_id=intent.customer or "",
+        amount=amount,
+        currency=currency.lower(),
+    )
+
+
+def view_of(payment: CardPayment, intent: PaymentIntent) -> PaymentIntentView:
+    return payment_view(intent, amount=payment.amount, currency=payment.currency)
+
+
+def setup_view(intent: SetupIntent) -> SetupIntentView:
+    return SetupIntentView(
+        id=intent.id,
+        client_secret=intent.client_secret or "",
+        customer_id=intent.customer or "",
+        payment_method_id=intent.payment_method or "",
+        status=intent.status,
+    )

@@ -1,0 +1,191 @@
+"""One-off payments with a card, which an app's server creates (§4.9)."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
+
+from app.assets.view import asset_views
+from app.http.endpoint import Call
+from app.http.inputs import Body, Path, Query
+from app.http.transactions import Transaction
+from app.payments.card_grants import PAYMENT_ID, apply_intent
+from app.payments.card_platform import DEFAULT_CONFIG, CardPlatform, card_platform
+from app.payments.card_views import PaymentIntentReply, PaymentIntentWithAssets, view_of
+from storage import assets, card_payments
+from storage.card_payments import CardPayment, CardPaymentNotFound, NewCardPayment
+from storage.errors import ConfigNotFound
+from storage.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
+from streams.wire.codec import dumps
+from streams.wire.errors import InvalidParameter
+from streams.wire.model import Matches, Model
+from streams.wire.money import Money
+from vendors.payments.stripe import Stripe
+from vendors.payments.stripe_objects import PaymentIntent, platform_amount
+
+_DEVICE_INFO_BYTES = 8 * 1024
+
+
+def _upper(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _small(value: dict[str, Any]) -> dict[str, Any]:
+    if len(dumps(value)) > _DEVICE_INFO_BYTES:
+        raise ValueError(f"must have at most {_DEVICE_INFO_BYTES} bytes")
+    return value
+
+
+_EMAIL = Matches(r"^[^\s@]+@[^\s@]+$", "must be an email address")
+ConfigName = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+class NewPaymentIntent(Model):
+    pay_platform_config_name: ConfigName = DEFAULT_CONFIG
+    """Name of a config of kind `cardpay`."""
+    email: Annotated[str, Field(max_length=254), _EMAIL] | None = None
+    """Where the platform sends the receipt."""
+    use_default_payment_method: bool = False
+    """Whether to use the default payment method of the user, so that the app need not ask for a card."""
+    with_customer_payment_method: bool = False
+    """Whether to charge the card that the user has linked last, at once. If that fails, or there is none, the
+    payment can still be made with another card."""
+    amonut: int = Field(ge=1, le=MAX_AMOUNT, validation_alias=AliasChoices("amonut", "amount"))
+    """The price in minor units of the currency, such as cents. The name `amount` is accepted too."""
+    currency: Annotated[Currency, BeforeValidator(_upper)]
+    """The ISO 4217 code, such as usd."""
+    device_info: Annotated[dict[str, Any], AfterValidator(_small)] | None = None
+    """Facts about the device, for reports of purchases. At most 8 KiB."""
+    product_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    """Name of a config of kind `products` whose price this is. It is granted as soon as it is paid."""
+
+
+class PaymentIntentPath(Model):
+    payment_intent_id: str = Field(max_length=255)
+
+
+class PlatformQuery(Model):
+    pay_platform_config_name: ConfigName = DEFAULT_CONFIG
+    """Name of a config of kind `cardpay`."""
+
+
+async def create_payment_intent(
+    call: Call, transaction: Transaction, body: Body[NewPaymentIntent]
+) -> PaymentIntentReply:
+    """Create a payment of a user.
+
+    The app confirms it with the `client_secret` and a card. A declined card is no error: the payment is returned
+    with the status `requires_payment_method`.
+    """
+    services, uid = call.services, call.caller.user
+    platform = card_platform(services, call.app_id, body.pay_platform_config_name)
+    new = _payment(call, body, platform, payment_id=transaction.operation_id)
+    now = services.clock.now(call.app_id)
+    async with services.database.transaction() as conn:
+        payment = await card_payments.begin(conn, new, now=now)
+    if payment.customer_id is None:
+        payment = await _prepare(platform, payment, body, customer=await platform.customer_of(uid))
+    intent = await _create(platform, payment, email=new.email)
+    async with transaction.begin() as conn:
+        await apply_intent(conn, payment, intent, channel="client", now=now)
+        return transaction.answer(PaymentIntentReply(cardpay_payment_intent=view_of(payment, intent)))
+
+
+async def get_payment_intent(
+    call: Call, path: Path[PaymentIntentPath], query: Query[PlatformQuery]
+) -> PaymentIntentWithAssets:
+    """Read a payment of a user from the card platform.
+
+    If it was paid, its product is granted.
+    """
+    services, app_id, uid = call.services, call.app_id, call.caller.user
+    platform = card_platform(services, app_id, query.pay_platform_config_name)
+    async with services.database.connection() as conn:
+        payment = await card_payments.of_user(
+            conn, app_id, uid, config=platform.name, intent_id=path.payment_intent_id
+        )
+    if payment is None:
+        raise CardPaymentNotFound(path.payment_intent_id)
+    intent = await platform.call(lambda stripe: stripe.payment_intent(path.payment_intent_id))
+    now = services.clock.now(app_id)
+    async with services.database.transaction() as conn:
+        await apply_intent(conn, payment, intent, channel="client", now=now)
+        owned = await assets.of_user(conn, app_id, uid)
+    return PaymentIntentWithAssets(
+        cardpay_payment_intent=view_of(payment, intent), assets=asset_views(owned, now=now)
+    )
+
+
+def _payment(call: Call, body: NewPaymentIntent, platform: CardPlatform, *, payment_id: str) -> NewCardPayment:
+    money = Money(body.amonut, body.currency)
+    if platform.config.currencies and money.currency not in platform.config.currencies:
+        raise InvalidParameter(f"currency must be one of {', '.join(platform.config.currencies)}")
+    try:
+        platform_amount(money)
+    except ValueError as error:
+        raise InvalidParameter(f"amonut {error}") from None
+    return NewCardPayment(
+        payment_id=payment_id,
+        app_id=call.app_id,
+        uid=call.caller.user,
+        config=platform.name,
+        money=money,
+        product_id=body.product_id,
+        product=None if body.product_id is None else _product(call, body.product_id, money),
+        email=body.email,
+        device_info=body.device_info,
+    )
+
+
+def _product(call: Call, product_id: str, money: Money) -> Product:
+    """Return a product that can be bought for `money`."""
+    try:
+        product = call.services.configs.get(PRODUCTS, call.app_id, product_id).value
+    except ConfigNotFound:
+        raise InvalidParameter("product_id names no product") from None
+    if product.type == "subscription":
+        raise InvalidParameter("product_id names a subscription, which is not bought by one payment")
+    prices = [] if product.price is None else [product.price, *product.price.countries.values()]
+    if money not in [price.money for price in prices]:
+        raise InvalidParameter(f"amonut is not the price of {product_id} in {money.currency}")
+    return product
+
+
+async def _prepare(
+    platform: CardPlatform, payment: CardPayment, body: NewPaymentIntent, *, customer: str
+) -> CardPayment:
+    """Choose the payment method, and store it before the call that may charge it."""
+    method = await platform.call(lambda stripe: _method(stripe, customer, body))
+    async with platform.services.database.connection() as conn:
+        return await card_payments.prepare(
+            conn,
+            payment.payment_id,
+            customer_id=customer,
+            payment_method=method,
+            confirms=body.with_customer_payment_method and method is not None,
+        )
+
+
+async def _method(stripe: Stripe, customer: str, body: NewPaymentIntent) -> str | None:
+    if body.with_customer_payment_method:
+        cards = await stripe.cards(customer)
+        return cards[0].id if cards else None
+    if body.use_default_payment_method:
+        return (await stripe.customer(customer)).default_method
+    return None
+
+
+async def _create(platform: CardPlatform, payment: CardPayment, *, email: str | None) -> PaymentIntent:
+    customer = payment.customer_id
+    assert customer is not None, "it is prepared"
+    return await platform.call(
+        lambda stripe: stripe.create_payment_intent(
+            f"{payment.payment_id}:create",
+            amount=platform_amount(payment.money),
+            currency=payment.currency,
+            customer=customer,
+            payment_method=payment.payment_method,
+            confirm=payment.confirms,
+            email=email,
+            metadata={"app_id": payment.app_id, "uid": payment.uid, PAYMENT_ID: payment.payment_id},
+        )
+    )
