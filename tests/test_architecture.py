@@ -38,6 +38,7 @@ REAL_TIME = {
     "app/http/server_tokens.py": "server tokens carry the time of the machine that makes them",
     "app/commands/operators.py": "operators belong to no app",
     "app/mail/sending.py": "mails are dated by the time of the machine that sends them",
+    "app/payments/card_webhooks.py": "the platform signs with real time",
     "app/logs.py": "log lines are about the process",
     "app/spans.py": "traces are about the process",
     "app/job_attempts.py": "the wait before a retry is a fact about the job",

@@ -10,7 +10,7 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import exports
+from storage import card_payments, exports
 from storage.batches import delete_in_batches
 from storage.conversations import Record, page
 from storage.exports import Export, object_key

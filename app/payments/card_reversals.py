@@ -1,0 +1,105 @@
+"""Refunds and disputes of payments with a card, which take back what a payment has granted (§2.7)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from app.payments.card_grants import sync_intent
+from app.payments.card_platform import CardPlatform
+from storage import asset_entries, assets, card_sales, ledger, users
+from storage.asset_entries import Channel, Entry
+from storage.card_sales import CardSale
+from storage.postgres import Connection
+from vendors.payments.stripe_objects import Dispute, Refund
+
+_TAKEN = frozenset({"needs_response", "under_review", "lost"})
+"""Statuses of disputes in which the platform has taken the money back."""
+_FAILED = frozenset({"failed", "canceled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reversals:
+    """What was read of the refunds and disputes of a payment of `amount`."""
+
+    amount: int
+    refunds: Sequence[Refund]
+    disputes: Sequence[Dispute]
+
+    @property
+    def taken_by(self) -> str | None:
+        """The dispute that has taken the payment back, or the refund with which nothing is left of it.
+
+        A refund of a part changes nothing: the user keeps what the payment has granted.
+        """
+        if taken := [dispute.id for dispute in self.disputes if dispute.status in _TAKEN]:
+            return min(taken)
+        refunded = 0
+        for refund in sorted(self.refunds, key=lambda refund: (refund.created, refund.id)):
+            refunded += refund.amount if refund.status == "succeeded" else 0
+            if refunded >= self.amount:
+                return refund.id
+        return None
+
+    def gives_back(self, reversed_by: str) -> bool:
+        """Return whether a dispute was won, or a refund has failed in the end."""
+        return any(dispute.id == reversed_by and dispute.status == "won" for dispute in self.disputes) or any(
+            refund.id == reversed_by and refund.status in _FAILED for refund in self.refunds
+        )
+
+
+async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Channel) -> None:
+    """Read the refunds and disputes of a payment from the platform and apply them.
+
+    What the payment has granted is entered first if it is missing.
+    """
+    sale = await _sale_of(platform, intent_id) or await _granted(platform, intent_id, channel=channel)
+    if sale is None:
+        return
+    intent = await platform.call(lambda stripe: stripe.payment_intent(intent_id))
+    refunds = await platform.call(lambda stripe: stripe.refunds(intent_id))
+    disputes = await platform.call(lambda stripe: stripe.disputes(intent_id))
+    read, now = Reversals(intent.amount, refunds, disputes), platform.services.clock.now(platform.app_id)
+    async with platform.services.database.transaction() as conn:
+        await users.lock(conn, platform.app_id, sale.uid)
+        current = await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
+        assert current is not None, "sales are not deleted"
+        await _apply(conn, platform, current, read, channel=channel, now=now)
+
+
+async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
+    async with platform.services.database.connection() as conn:
+        return await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
+
+
+async def _granted(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardSale | None:
+    """Grant what a payment has paid for, and return the sale."""
+    await sync_intent(platform, intent_id, channel=channel)
+    return await _sale_of(platform, intent_id)
+
+
+async def _apply(
+    conn: Connection, platform: CardPlatform, sale: CardSale, read: Reversals, *, channel: Channel, now: datetime
+) -> None:
+    granted = await asset_entries.find(conn, platform.app_id, key=sale.key)
+    assert granted is not None, "a sale has a grant"
+    granted = replace(granted, channel=channel)
+    app_id, config, taken_by = platform.app_id, platform.name, read.taken_by
+    if sale.reversed_by is None and taken_by is not None:
+        entry = replace(granted, key=f"refund:{taken_by}", kind="refund")
+        if await ledger.post(conn, app_id, sale.uid, entry=entry, now=now):
+            await card_sales.set_reversed(conn, app_id, config=config, sale_id=sale.sale_id, reversed_by=taken_by)
+    elif sale.reversed_by is not None and taken_by is None and read.gives_back(sale.reversed_by):
+        restored = await _restored(conn, app_id, sale, granted)
+        if restored is None or await ledger.post(conn, app_id, sale.uid, entry=restored, now=now):
+            await card_sales.set_reversed(conn, app_id, config=config, sale_id=sale.sale_id, reversed_by=None)
+
+
+async def _restored(conn: Connection, app_id: str, sale: CardSale, granted: Entry) -> Entry | None:
+    """Return the entry that gives a grant back. `None`: it was the period of a subscription that has others now."""
+    key = f"restore:{sale.reversed_by}"
+    if granted.type != "subscription":
+        return replace(granted, key=key, origin="restore")
+    asset = await assets.find(conn, app_id, sale.uid, name=granted.name, subscription=granted.subscription)
+    if asset is None or asset.ended_at is None or asset.paid_ends_at != granted.ends_at:
+        return None
+    return replace(granted, key=key, kind="adjust", origin="restore", quantity=0)
