@@ -29,7 +29,7 @@ from app.pages.accounts import ACCOUNTS_PAGE_ROUTES
 from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
 from app.pages.talk import TALK_ROUTES
-from app.payments.routes import PAYMENT_ROUTES
+from app.payments.card_routes import CARD_ROUTES
 from app.payments.wallet_routes import WALLET_ROUTES
 from app.settings import Settings
 from app.webhooks import WEBHOOK_ROUTES
@@ -58,9 +58,9 @@ INTERFACE: list[Endpoint] = [
     *ACCOUNT_ROUTES,
     *ACCOUNT_PAGE_ROUTES,
     *ASSET_ROUTES,
+    *CARD_ROUTES,
     *WALLET_ROUTES,
     *WITHDRAWAL_ROUTES,
-    *PAYMENT_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
     *PLATFORM_ROUTES,

@@ -72,6 +72,7 @@ KEPT: Mapping[str, str] = {
     "withdrawals": "amounts, times and outcomes of payments to the user, without the receiver",
     "withdrawal_entries": "the same amounts, as they were reserved, paid or void",
     "card_payments": "payments with a card: the amount, the product and when, without the card",
+    "card_subscriptions": "subscriptions with a card: the product, and from when to when",
     "card_sales": "which of these payments were refunded",
     "attempts": "usage and cost of calls to vendors, without content",
     "audit": "changes by operators that name the user id, until PARLEY_AUDIT_DAYS",

@@ -10,11 +10,12 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import card_payments, exports
+from storage import exports
 from storage.batches import delete_in_batches
 from storage.conversations import Record, page
 from storage.exports import Export, object_key
 from storage.jobs import ExportUser, RemoveExpiredExports
+from storage.payments import card_payments, card_subscriptions
 from storage.speech_files import days_folder
 from streams.wire.codec import dumps, encoded
 
@@ -70,12 +71,14 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         subscriptions = await exports.wallet_subscriptions(conn, export.app_id, export.uid)
         withdrawals = await exports.withdrawals(conn, export.app_id, export.uid)
         payments = await card_payments.exported(conn, export.app_id, export.uid)
+        card_subs = await card_subscriptions.exported(conn, export.app_id, export.uid)
     yield b'{"account":%b,"identities":%b' % (dumps(account), dumps(identities))
     yield b',"pending_emails":%b,"earlier_emails":%b' % (dumps(pending), dumps(earlier))
     yield b',"sessions":%b,"login_networks":%b' % (dumps(sessions), dumps(networks))
     yield b',"asset_entries":%b,"share_groups":%b' % (dumps(entries), dumps(groups))
     yield b',"wallet_orders":%b,"wallet_subscriptions":%b' % (dumps(orders), dumps(subscriptions))
-    yield b',"withdrawals":%b,"card_payments":%b' % (dumps(withdrawals), dumps(payments))
+    yield b',"card_payments":%b,"card_subscriptions":%b' % (dumps(payments), dumps(card_subs))
+    yield b',"withdrawals":%b' % dumps(withdrawals)
     yield b',"login_failures":['
     async with aclosing(_login_failures(services, export)) as failures:
         async for piece in failures:

@@ -6,10 +6,11 @@ import structlog
 
 from app.assets.grants import grant_of
 from app.payments.card_platform import CardPlatform
-from storage import card_payments, card_sales, ledger, users
+from storage import ledger, users
 from storage.asset_entries import Channel, Entry
-from storage.card_payments import CardPayment
 from storage.kinds.cardpay import CARDPAY
+from storage.payments import card_payments, card_sales
+from storage.payments.card_payments import CardPayment
 from storage.postgres import Connection
 from vendors.payments.stripe_objects import PaymentIntent, platform_amount
 
@@ -41,14 +42,26 @@ async def apply_intent(
         start=now,
         platform=CARDPAY.name,
     )
-    await grant(conn, payment, entry, sale_id=intent.id, intent_id=intent.id, now=now)
+    await grant(
+        conn, payment.app_id, payment.uid,
+        config=payment.config, entry=entry, sale_id=intent.id, intent_id=intent.id, now=now,
+    )  # fmt: skip
 
 
 async def grant(
-    conn: Connection, of: CardPayment, entry: Entry, *, sale_id: str, intent_id: str | None, now: datetime
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    *,
+    config: str,
+    entry: Entry,
+    sale_id: str,
+    intent_id: str | None,
+    now: datetime,
 ) -> None:
-    if await ledger.post(conn, of.app_id, of.uid, entry=entry, now=now):
-        await card_sales.add(conn, of.app_id, of.uid, config=of.config, sale_id=sale_id, intent_id=intent_id)
+    """Enter a grant, once. `sale_id`: the payment or invoice of the platform. `intent_id`: what has paid it."""
+    if await ledger.post(conn, app_id, uid, entry=entry, now=now):
+        await card_sales.add(conn, app_id, uid, config=config, sale_id=sale_id, intent_id=intent_id)
 
 
 async def sync_intent(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardPayment | None:

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from actors.stripe_clients import StripeClient, open_stripe
 from app.services import Services
-from storage import card_customers
 from storage.config_rows import ConfigKey
 from storage.kinds.cardpay import CARDPAY, CardPay
+from storage.payments import card_customers
 from vendors.payments.stripe import Stripe
 
 Result = TypeVar("Result")

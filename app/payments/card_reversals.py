@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.payments.card_grants import sync_intent
+from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform
-from storage import asset_entries, assets, card_sales, ledger, users
+from storage import asset_entries, assets, ledger, users
 from storage.asset_entries import Channel, Entry
-from storage.card_sales import CardSale
+from storage.payments import card_sales
+from storage.payments.card_sales import CardSale
 from storage.postgres import Connection
 from vendors.payments.stripe_objects import Dispute, Refund
 
@@ -73,8 +75,18 @@ async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
 
 async def _granted(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardSale | None:
     """Grant what a payment has paid for, and return the sale."""
-    await sync_intent(platform, intent_id, channel=channel)
+    if await sync_intent(platform, intent_id, channel=channel) is None:
+        for payment in await platform.call(lambda stripe: stripe.invoices_paid_by(intent_id)):
+            await _sync_invoice(platform, payment.invoice, channel=channel)
     return await _sale_of(platform, intent_id)
+
+
+async def _sync_invoice(platform: CardPlatform, invoice_id: str | None, *, channel: Channel) -> None:
+    if invoice_id is None:
+        return
+    invoice = await platform.call(lambda stripe: stripe.invoice(invoice_id))
+    if invoice.subscription_id is not None:
+        await sync_subscription(platform, invoice.subscription_id, channel=channel)
 
 
 async def _apply(

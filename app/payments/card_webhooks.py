@@ -4,9 +4,11 @@ import time
 from typing import Any
 
 import structlog
+from pydantic import ValidationError
 
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
 from app.payments.card_grants import sync_intent
+from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_reversals import sync_reversals
 from app.services import Services
@@ -14,7 +16,7 @@ from storage.asset_entries import Channel
 from storage.inbox import Webhook
 from storage.kinds.cardpay import CARDPAY
 from vendors.errors import Refused
-from vendors.payments.stripe_objects import Event
+from vendors.payments.stripe_objects import Event, Invoice
 from vendors.payments.stripe_signature import is_signed
 
 log = structlog.get_logger()
@@ -52,8 +54,20 @@ async def _sync(platform: CardPlatform, kind: str, about: dict[str, Any], *, cha
     name, intent = about.get("id"), about.get("payment_intent")
     if kind.startswith("payment_intent.") and isinstance(name, str):
         await sync_intent(platform, name, channel=channel)
+    elif kind.startswith("customer.subscription.") and isinstance(name, str):
+        await sync_subscription(platform, name, channel=channel)
+    elif kind.startswith("invoice.") and (subscription := _subscription_of(about)) is not None:
+        await sync_subscription(platform, subscription, channel=channel)
     elif kind.startswith(("refund.", "charge.refund", "charge.dispute.")) and isinstance(intent, str):
         await sync_reversals(platform, intent, channel=channel)
+
+
+def _subscription_of(invoice: dict[str, Any]) -> str | None:
+    """Return the subscription of an invoice. An invoice of something else, or a malformed one, has none."""
+    try:
+        return Invoice.model_validate(invoice).subscription_id
+    except ValidationError:
+        return None
 
 
 CARD_WEBHOOKS = WebhookSource(SOURCE, "Receive events of the card platform, such as payments.", _verify, _work)

@@ -11,10 +11,11 @@ from app.http.transactions import Transaction
 from app.payments.card_grants import PAYMENT_ID, apply_intent
 from app.payments.card_platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.card_views import PaymentIntentReply, PaymentIntentWithAssets, view_of
-from storage import assets, card_payments
-from storage.card_payments import CardPayment, CardPaymentNotFound, NewCardPayment
+from storage import assets
 from storage.errors import ConfigNotFound
 from storage.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
+from storage.payments import card_payments
+from storage.payments.card_payments import CardPayment, CardPaymentNotFound, NewCardPayment
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Matches, Model

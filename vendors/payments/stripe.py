@@ -147,9 +147,10 @@ class Stripe(StripeCalls):
         query: Mapping[str, Value] = {"customer": customer, "status": "all", "limit": _PAGE}
         return (await self.get("subscriptions", query, Page[Subscription])).data
 
-    async def cancel_at_period_end(self, key: str, subscription: str) -> Subscription:
+    async def set_cancel(self, key: str, subscription: str, *, cancels: bool) -> Subscription:
+        """Cancel a subscription at the end of its period, or resume it."""
         path = f"subscriptions/{part(subscription)}"
-        return await self.post(path, key, {"cancel_at_period_end": True}, Subscription)
+        return await self.post(path, key, {"cancel_at_period_end": cancels}, Subscription)
 
     async def cancel_now(self, key: str, subscription: str) -> Subscription:
         return await self.delete(f"subscriptions/{part(subscription)}", key, Subscription)

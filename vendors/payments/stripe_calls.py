@@ -49,7 +49,8 @@ class StripeCalls:
         except Refused as refused:
             if (declined := _declined(refused, model)) is not None:
                 return declined
-            raise meaning_of(refused) from None
+            # A refusal of the card without the intent is a fault of the platform.
+            raise refused if refused.vendor_status == 402 else meaning_of(refused) from None
 
     def _posted(self, path: str, key: str, fields: Mapping[str, Value]) -> MoneyCall:
         return MoneyCall(

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 import stripe as sdk
 
-from tests.vendors.payments.receiver import receiving
+from tests.vendors.payments.cards.receiver import receiving
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 

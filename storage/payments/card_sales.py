@@ -1,5 +1,6 @@
 """Payments and invoices at the card platform that have granted something."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from storage.postgres import Connection
@@ -31,6 +32,14 @@ on conflict (app_id, config, sale_id) do update set intent_id = coalesce(card_sa
 async def add(conn: Connection, app_id: str, uid: str, *, config: str, sale_id: str, intent_id: str | None) -> None:
     """Store a sale. A later call may add the payment of an invoice."""
     await conn.execute(_ADD, app_id, config, sale_id, uid, intent_id)
+
+
+_KNOWN = "select sale_id from card_sales where app_id = $1 and config = $2 and sale_id = any($3)"
+
+
+async def known(conn: Connection, app_id: str, *, config: str, sale_ids: Sequence[str]) -> set[str]:
+    """Return those of `sale_ids` that are stored."""
+    return {row["sale_id"] for row in await conn.fetch(_KNOWN, app_id, config, sale_ids)}
 
 
 _FIND = """

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.vendors.payments.receiver import Receiver, receiving
+from tests.vendors.payments.cards.receiver import Receiver, receiving
 from vendors.sandbox.server import Running
 
 

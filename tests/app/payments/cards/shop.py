@@ -1,10 +1,12 @@
 """A server, the sandbox as its card platform, and users who buy."""
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from storage.audit import COMMAND
 from tests.app.callers import ask, token
@@ -22,6 +24,7 @@ CONFIG: Mapping[str, Any] = {
 class Buyer:
     uid: str
     session: str
+    device: str
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,11 @@ class Shop:
     sandbox: Running
 
     async def buyer(self) -> Buyer:
-        return Buyer(*await self.server.login())
+        return await self.back(uuid4().hex)
+
+    async def back(self, device: str) -> Buyer:
+        """Log in again, because sessions expire when time passes."""
+        return Buyer(*await self.server.login(device), device)
 
     async def configure(self, name: str = "Default", **changes: Any) -> None:
         """Replace fields of a config of kind `cardpay`. `secret_key` may name a fault."""
@@ -101,6 +108,12 @@ class Shop:
             answer: dict[str, Any] = await response.json()
             assert response.status == 200, answer
             return answer
+
+    async def reset_clocks(self) -> None:
+        """Set the times of the platform and of the app to real time."""
+        now: int = (await self.control("clock", by_s=0))["now"]
+        await self.control("clock", by_s=int(time.time()) - now)
+        await self.server.services.clock.move("default", offset_s=0)
 
     async def send_webhooks(self, url: str | None = None) -> None:
         """Let the platform send webhooks to the server from now on."""

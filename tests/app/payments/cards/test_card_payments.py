@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.payments.shop import Buyer, Shop
+from tests.app.payments.cards.shop import Buyer, Shop
 from vendors.sandbox.faults import key_of
 
 FAULTS = [

@@ -1,0 +1,159 @@
+"""What a subscription with a card grants: each paid invoice grants its period, exactly once (§2.7)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from app.assets.grants import grant_of
+from app.payments.card_grants import grant
+from app.payments.card_platform import CardPlatform
+from storage import assets, ledger, users
+from storage.asset_entries import Channel, Entry, EntryKind, Origin
+from storage.kinds.cardpay import CARDPAY
+from storage.payments import card_sales, card_subscriptions
+from storage.payments.card_subscriptions import CardSubscription
+from storage.postgres import Connection
+from vendors.payments.stripe_objects import Invoice, Subscription
+
+ROW_ID = "subscription_row_id"
+"""The field of a subscription's metadata that names our row."""
+_ENDED = frozenset({"canceled", "incomplete_expired"})
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRead:
+    """What was read of a subscription. `number`: which read of the row it was."""
+
+    number: int
+    subscription: Subscription
+    invoices: Sequence[Invoice]
+    """The paid ones, the oldest first."""
+    intents: Mapping[str, str | None]
+    """The payments of those that are not known yet, by invoice."""
+
+    @property
+    def is_canceled(self) -> bool:
+        return self.subscription.cancel_at_period_end or self.subscription.status in _ENDED
+
+
+async def sync_subscription(
+    platform: CardPlatform, subscription_id: str, *, channel: Channel
+) -> SubscriptionRead | None:
+    """Read a subscription from the platform and apply it. Return `None` if it is not one of the app's."""
+    row = await _row_of(platform, subscription_id)
+    if row is None:
+        return None
+    read = await _read(platform, row, subscription_id)
+    now = platform.services.clock.now(platform.app_id)
+    async with platform.services.database.transaction() as conn:
+        await users.lock_all(conn, row.app_id, uids=[row.uid])
+        await _apply(conn, await card_subscriptions.lock(conn, row.row_id), read, channel=channel, now=now)
+    return read
+
+
+async def _row_of(platform: CardPlatform, subscription_id: str) -> CardSubscription | None:
+    """Return the row of a subscription. Its metadata names the row if that has no id yet."""
+    database, app_id, config = platform.services.database, platform.app_id, platform.name
+    async with database.connection() as conn:
+        row = await card_subscriptions.find(conn, app_id, config=config, subscription_id=subscription_id)
+    if row is not None:
+        return row
+    subscription = await platform.call(lambda stripe: stripe.subscription(subscription_id))
+    row_id = subscription.metadata.get(ROW_ID, "")
+    async with database.connection() as conn:
+        return await card_subscriptions.link(
+            conn, app_id, config=config, row_id=row_id, subscription_id=subscription_id
+        )
+
+
+async def _read(platform: CardPlatform, row: CardSubscription, subscription_id: str) -> SubscriptionRead:
+    async with platform.services.database.connection() as conn:
+        number = await card_subscriptions.begin_read(conn, row.row_id)
+    subscription = await platform.call(lambda stripe: stripe.subscription(subscription_id))
+    invoices = (await platform.call(lambda stripe: stripe.paid_invoices(subscription_id)))[::-1]
+    async with platform.services.database.connection() as conn:
+        ids = [invoice.id for invoice in invoices]
+        known = await card_sales.known(conn, row.app_id, config=row.config, sale_ids=ids)
+    intents = {id_: await _intent_of(platform, id_) for id_ in ids if id_ not in known}
+    return SubscriptionRead(number, subscription, invoices, intents)
+
+
+async def _intent_of(platform: CardPlatform, invoice_id: str) -> str | None:
+    payments = await platform.call(lambda stripe: stripe.payments_of_invoice(invoice_id))
+    return next((each.payment.payment_intent for each in payments if each.payment.payment_intent), None)
+
+
+async def _apply(
+    conn: Connection, row: CardSubscription, read: SubscriptionRead, *, channel: Channel, now: datetime
+) -> None:
+    """Grant the periods that are paid, and store the state unless a later read is stored.
+
+    `conn` has locked the row.
+    """
+    for invoice in read.invoices:
+        if invoice.id in read.intents and (entry := _grant(row, invoice, read, channel=channel)) is not None:
+            await grant(
+                conn, row.app_id, row.uid,
+                config=row.config, entry=entry, sale_id=invoice.id, intent_id=read.intents[invoice.id], now=now,
+            )  # fmt: skip
+    if read.number <= row.applied_read:
+        return
+    canceled_at = (row.canceled_at or now) if read.is_canceled else None
+    if (canceled_at is None) is not (row.canceled_at is None):
+        kind: EntryKind = "resume" if canceled_at is None else "cancel"
+        await _post_change(conn, row, kind, read=read, channel=channel, now=now)
+    end = read.subscription.period_end
+    await card_subscriptions.set_read(
+        conn,
+        row.row_id,
+        status=read.subscription.status,
+        period_ends_at=None if end is None else datetime.fromtimestamp(end, UTC),
+        canceled_at=canceled_at,
+        read=read.number,
+        now=now,
+    )
+
+
+def _grant(row: CardSubscription, invoice: Invoice, read: SubscriptionRead, *, channel: Channel) -> Entry | None:
+    product, period = row.sold, invoice.period
+    if period is None:
+        return None
+    start, end = (datetime.fromtimestamp(at, UTC) for at in (period.start, period.end))
+    entry = grant_of(
+        product,
+        row.product_id,
+        key=card_sales.key_of(invoice.id),
+        receipt_id=invoice.id,
+        origin=_origin(row, invoice),
+        channel=channel,
+        start=start,
+        subscription=read.subscription.id,
+        platform=CARDPAY.name,
+        product_id=row.price_id,
+        renews=not read.is_canceled,
+    )
+    return replace(entry, ends_at=end)
+
+
+def _origin(row: CardSubscription, invoice: Invoice) -> Origin:
+    if invoice.billing_reason != "subscription_create":
+        return "renewal"
+    return "trial" if row.trial_ends_at is not None and invoice.amount_paid == 0 else "purchase"
+
+
+async def _post_change(
+    conn: Connection,
+    row: CardSubscription,
+    kind: EntryKind,
+    *,
+    read: SubscriptionRead,
+    channel: Channel,
+    now: datetime,
+) -> None:
+    """Enter that a subscription was canceled or resumed, if it has granted something."""
+    product, name = row.sold, read.subscription.id
+    if await assets.find(conn, row.app_id, row.uid, name=product.asset, subscription=name) is None:
+        return
+    key = f"{kind}:{name}:{read.number}"
+    entry = Entry(key, kind, product.asset, product.type, name, platform=CARDPAY.name, channel=channel)
+    await ledger.post(conn, row.app_id, row.uid, entry=entry, now=now)

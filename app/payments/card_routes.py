@@ -1,0 +1,93 @@
+"""Routes of payments with a card."""
+
+from app.http.area import Area
+from app.http.docs import Docs
+from app.http.endpoint import Endpoint
+from app.http.errors import PathNotFound
+from app.http.limits import Limit
+from app.payments.card_debug import confirm_payment_intent, confirm_setup_intent, set_default_method
+from app.payments.card_setups import create_setup_intent
+from app.payments.card_subscribing import CardSetupNotFound, SetupUnfinished
+from app.payments.card_subscriptions import cancel, get_subscription, subscribe
+from app.payments.cards import create_payment_intent, get_payment_intent
+from storage.payments.card_payments import CardPaymentNotFound
+from storage.payments.card_subscriptions import CardSubscriptionNotFound
+from streams.wire.errors import ConfigInvalid
+from vendors.errors import VendorError
+from vendors.payments.stripe_errors import CardDeclined
+
+CARDS = Area("cards", "Card payments", "Purchases and subscriptions with a card.", scope="payments")
+_PLATFORM_ERRORS = (ConfigInvalid, VendorError)
+_CARD = {"number": "4242424242424242", "exp_month": "12", "exp_year": "2040", "cvc": "123"}
+_CREATE = Docs(
+    bodies={
+        "A product": {"amonut": 199, "currency": "usd", "product_id": "coins_100", "email": "ada@example.com"},
+        "The card that was linked last": {"amonut": 500, "currency": "eur", "with_customer_payment_method": True},
+    }
+)
+_SUBSCRIBE = Docs(
+    bodies={
+        "A card that was set up": {"product_id": "pro_month", "setup_intent_id": "seti_1NxRt"},
+        "A card": {"product_id": "pro_month", "payment_method_id": "pm_1NxRt"},
+    }
+)
+_CONFIRM_SETUP = Docs(bodies={"A test card": {"setup_intent_id": "seti_1NxRt", "card": _CARD}})
+_CONFIRM_PAYMENT = Docs(bodies={"A test card": {"payment_intent_id": "pi_3NxRt", "card": _CARD}})
+_SET_METHOD = Docs(bodies={"A test card": {"payment_method_name": "pm_card_visa", "config_name": "Default"}})
+_INTENTS = "/bp/server/user/{user_id}/asset/cardpay_payment_intent"
+_SUBSCRIPTION = "/bp/asset/cardpay_sub/{sub_id}"
+_DEBUG = "/bp/asset/debug"
+
+CARD_ROUTES = [
+    Endpoint("POST", _INTENTS, create_payment_intent, CARDS, errors=_PLATFORM_ERRORS, docs=_CREATE),
+    Endpoint(
+        "GET",
+        f"{_INTENTS}/{{payment_intent_id}}",
+        get_payment_intent,
+        CARDS,
+        errors=(CardPaymentNotFound, *_PLATFORM_ERRORS),
+    ),
+    Endpoint(
+        "POST",
+        "/bp/asset/cardpay_setup_intent",
+        create_setup_intent,
+        CARDS,
+        limit=Limit("cards"),
+        errors=_PLATFORM_ERRORS,
+    ),
+    Endpoint(
+        "POST",
+        "/bp/asset/cardpay_sub",
+        subscribe,
+        CARDS,
+        limit=Limit("cards"),
+        errors=(CardSetupNotFound, SetupUnfinished, CardDeclined, *_PLATFORM_ERRORS),
+        docs=_SUBSCRIBE,
+    ),
+    Endpoint("GET", _SUBSCRIPTION, get_subscription, CARDS, errors=(CardSubscriptionNotFound, *_PLATFORM_ERRORS)),
+    Endpoint("DELETE", _SUBSCRIPTION, cancel, CARDS, errors=(CardSubscriptionNotFound, *_PLATFORM_ERRORS)),
+    Endpoint(
+        "POST",
+        f"{_DEBUG}/cardpay_setup_intent/confirm",
+        confirm_setup_intent,
+        CARDS,
+        errors=(PathNotFound, CardSetupNotFound, *_PLATFORM_ERRORS),
+        docs=_CONFIRM_SETUP,
+    ),
+    Endpoint(
+        "POST",
+        f"{_DEBUG}/cardpay_payment_intent/confirm",
+        confirm_payment_intent,
+        CARDS,
+        errors=(PathNotFound, CardPaymentNotFound, *_PLATFORM_ERRORS),
+        docs=_CONFIRM_PAYMENT,
+    ),
+    Endpoint(
+        "POST",
+        f"{_DEBUG}/cardpay_sub/{{sub_id}}/default_payment_method",
+        set_default_method,
+        CARDS,
+        errors=(PathNotFound, CardSubscriptionNotFound, CardSetupNotFound, CardDeclined, VendorError),
+        docs=_SET_METHOD,
+    ),
+]

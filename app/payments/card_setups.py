@@ -1,0 +1,48 @@
+"""Setup intents, by which users link a card for later payments (§4.9)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from app.http.transactions import Transaction
+from app.payments.card_platform import DEFAULT_CONFIG, card_platform
+from app.payments.card_views import SetupIntentReply, setup_view
+from app.payments.cards import ConfigName
+from storage.kinds.products import PRODUCTS
+from streams.wire.model import Model
+
+ProductId = Annotated[str, Field(min_length=1, max_length=128)]
+"""Name of a config of kind `products`."""
+PlatformId = Annotated[str, Field(min_length=1, max_length=255)]
+"""An id at the card platform."""
+
+
+class NewSetupIntent(Model):
+    product_id: ProductId | None = None
+    """The product that the card is for. Its config of kind `cardpay` is used."""
+    pay_platform_config_name: ConfigName | None = None
+    """Name of a config of kind `cardpay`."""
+
+
+async def create_setup_intent(call: Call, transaction: Transaction, body: Body[NewSetupIntent]) -> SetupIntentReply:
+    """Begin to link a card to the user, for a subscription.
+
+    The app confirms it with the `client_secret` and a card.
+    """
+    name = body.pay_platform_config_name or config_of(call, body.product_id)
+    platform = card_platform(call.services, call.app_id, name)
+    customer = await platform.customer_of(call.caller.user)
+    key = f"{transaction.operation_id}:create"
+    intent = await platform.call(lambda stripe: stripe.create_setup_intent(key, customer=customer))
+    async with transaction.begin():
+        return transaction.answer(SetupIntentReply(cardpay_setup_intent=setup_view(intent)))
+
+
+def config_of(call: Call, product_id: str | None) -> str:
+    """Return the name of the config of kind `cardpay` of a product. Raises `ConfigInvalid` if it is unknown."""
+    if product_id is None:
+        return DEFAULT_CONFIG
+    product = call.services.configs.required(PRODUCTS, call.app_id, product_id).value
+    return DEFAULT_CONFIG if product.cardpay is None else product.cardpay.config

@@ -1,0 +1,120 @@
+"""The creation of a subscription at the card platform, with the card that the user has chosen."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from app.payments.card_periods import ROW_ID
+from app.payments.card_platform import CardPlatform
+from storage.payments import card_subscriptions
+from storage.payments.card_subscriptions import CardSubscription
+from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, listed
+from vendors.errors import Refused, VendorError
+from vendors.payments.stripe import Stripe
+
+T = TypeVar("T")
+
+_UNKNOWN = frozenset({408, 409, 429})
+"""Client errors after which the same call may succeed."""
+
+
+class CardSetupNotFound(ItemNotFound):
+    """The user has no such setup intent or payment method at the card platform."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{listed([name])} does not exist")
+
+
+class SetupUnfinished(InvalidOperation):
+    """The setup intent was not confirmed with a card."""
+
+    def __init__(self) -> None:
+        super().__init__("the setup intent was not confirmed with a card")
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """With what a user pays: a card, a setup intent that was confirmed with one, or nothing yet."""
+
+    payment_method_id: str | None
+    setup_intent_id: str | None
+
+
+async def create_subscription(platform: CardPlatform, row: CardSubscription, payer: Payer) -> str:
+    """Create a subscription at the platform and return its id. If that is refused, the row is closed."""
+    database = platform.services.database
+    try:
+        if row.customer_id is None:
+            customer = await platform.customer_of(row.uid)
+            method = await platform.call(lambda stripe: _method(stripe, customer, payer, row_id=row.row_id))
+            async with database.connection() as conn:
+                row = await card_subscriptions.prepare(
+                    conn, row.row_id, customer_id=customer, payment_method=method
+                )
+        created = await platform.call(_creation(row))
+    except ServiceError as error:
+        if _is_refusal(error):
+            async with database.connection() as conn:
+                await card_subscriptions.close(conn, row.row_id, status="refused")
+        raise
+    async with database.connection() as conn:
+        await card_subscriptions.link(
+            conn, row.app_id, config=row.config, row_id=row.row_id, subscription_id=created
+        )
+    return created
+
+
+def _creation(row: CardSubscription) -> Callable[[Stripe], Awaitable[str]]:
+    async def create(stripe: Stripe) -> str:
+        customer, method = row.customer_id, row.payment_method
+        assert customer is not None, "it is prepared"
+        if method is not None:
+            await stripe.set_default_method(f"{row.row_id}:default", customer, payment_method=method)
+        made = await stripe.create_subscription(
+            f"{row.row_id}:create",
+            customer=customer,
+            price=row.price_id,
+            payment_method=method,
+            trial_end=None if row.trial_ends_at is None else int(row.trial_ends_at.timestamp()),
+            metadata={"app_id": row.app_id, "uid": row.uid, ROW_ID: row.row_id},
+        )
+        return made.id
+
+    return create
+
+
+async def _method(stripe: Stripe, customer: str, payer: Payer, *, row_id: str) -> str | None:
+    """Return the card of the user that the request names, attached to the customer."""
+    if (setup := payer.setup_intent_id) is not None:
+        intent = await found(stripe.setup_intent(setup), setup)
+        if intent.customer != customer:
+            raise CardSetupNotFound(setup)
+        if intent.status != "succeeded" or intent.payment_method is None:
+            raise SetupUnfinished
+        return intent.payment_method
+    if (name := payer.payment_method_id) is None:
+        return None
+    method = await found(stripe.payment_method(name), name)
+    if method.customer is None:
+        method = await stripe.attach(f"{row_id}:attach", method.id, customer=customer)
+    if method.customer != customer:
+        raise CardSetupNotFound(name)
+    return method.id
+
+
+async def found(reading: Awaitable[T], name: str) -> T:
+    """Return what is read. Raises `CardSetupNotFound` if the platform does not have it."""
+    try:
+        return await reading
+    except Refused as refused:
+        if refused.vendor_status == 404:
+            raise CardSetupNotFound(name) from None
+        raise
+
+
+def _is_refusal(error: ServiceError) -> bool:
+    """Return whether the platform has certainly not done what was asked."""
+    if not isinstance(error, VendorError):
+        return True
+    status = error.vendor_status or 0
+    return isinstance(error, Refused) and 400 <= status < 500 and status not in _UNKNOWN

@@ -1,0 +1,185 @@
+"""Subscriptions with a card, which users buy in the app (§4.9)."""
+
+from pydantic import Field
+
+from app.assets.view import AssetView, asset_views
+from app.http.endpoint import Call
+from app.http.inputs import Body, Path
+from app.http.transactions import Transaction
+from app.payments.card_periods import SubscriptionRead, sync_subscription
+from app.payments.card_platform import CardPlatform, card_platform
+from app.payments.card_setups import PlatformId, ProductId
+from app.payments.card_subscribing import Payer, create_subscription
+from app.payments.card_views import PaymentIntentView, payment_view
+from app.services import Services
+from storage import assets
+from storage.kinds.products import PRODUCTS, CardProduct, Product
+from storage.payments import card_subscriptions
+from storage.payments.card_subscriptions import (
+    CardSubscription,
+    CardSubscriptionNotFound,
+    NewCardSubscription,
+)
+from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.model import Model
+from streams.wire.period import Period
+
+
+class NewSubscription(Model):
+    product_id: ProductId
+    payment_method_id: PlatformId | None = None
+    """A card of the user at the platform."""
+    setup_intent_id: PlatformId | None = None
+    """A setup intent that was confirmed with the card."""
+
+
+class SubscriptionPath(Model):
+    sub_id: str = Field(max_length=255)
+
+
+class CardSubscriptionView(Model):
+    id: str
+    status: str
+    """The platform's status: `incomplete` until the first payment has succeeded, then `trialing`, `active`,
+    `past_due` or `canceled`."""
+    product_id: str
+    """The platform's id of the price."""
+    bp_product_id: str
+    customer_id: str
+    latest_payment_intent: PaymentIntentView | None = None
+    """The payment that the app has to confirm. Missing if there is none."""
+    current_period_end_ts: int
+    """Unix seconds."""
+    canceled_ts: int
+    """When it was canceled; 0 if it was not. It lasts until the end of the period."""
+
+
+class SubscriptionReply(Model):
+    cardpay_sub: CardSubscriptionView
+    assets: list[AssetView]
+    """All assets of the user."""
+
+
+async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscription]) -> SubscriptionReply:
+    """Subscribe the user to a product.
+
+    Without a card, or if the card is declined, the subscription is `incomplete` until the app has confirmed
+    `latest_payment_intent`. A user has one subscription to a product: it is returned again while it lasts, and
+    resumed if it was canceled.
+    """
+    services, app_id, uid = call.services, call.app_id, call.caller.user
+    if body.payment_method_id is not None and body.setup_intent_id is not None:
+        raise InvalidParameter("only one of payment_method_id and setup_intent_id is accepted")
+    product, offer, price_id = _offer(call, body.product_id)
+    platform, now = card_platform(services, app_id, offer.config), services.clock.now(app_id)
+    trial_ends_at = None if product.trial is None else Period.parse(product.trial.period).after(now)
+    new = NewCardSubscription(
+        transaction.operation_id, offer.config, body.product_id, product, price_id, trial_ends_at
+    )
+    async with services.database.transaction() as conn:
+        row = await card_subscriptions.begin(conn, app_id, uid, new=new, now=now)
+    if row.subscription_id is None:
+        payer = Payer(body.payment_method_id, body.setup_intent_id)
+        subscription_id = await create_subscription(platform, row, payer)
+    else:
+        subscription_id = await _resume(platform, row, key=f"{transaction.operation_id}:resume")
+    return await _reply(platform, row, subscription_id, transaction)
+
+
+async def get_subscription(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
+    """Read a subscription of the user from the card platform, and grant what was paid."""
+    row, platform = await _row(call, path.sub_id)
+    return await _reply(platform, row, path.sub_id)
+
+
+async def cancel(call: Call, transaction: Transaction, path: Path[SubscriptionPath]) -> SubscriptionReply:
+    """Cancel a subscription at the end of its period.
+
+    An `incomplete` one ends at once.
+    """
+    row, platform = await _row(call, path.sub_id)
+    key = f"{transaction.operation_id}:cancel"
+    current = await platform.call(lambda stripe: stripe.subscription(path.sub_id))
+    if current.status == "incomplete":
+        await platform.call(lambda stripe: stripe.cancel_now(key, path.sub_id))
+    elif current.status not in {"canceled", "incomplete_expired"} and not current.cancel_at_period_end:
+        await platform.call(lambda stripe: stripe.set_cancel(key, path.sub_id, cancels=True))
+    return await _reply(platform, row, path.sub_id, transaction)
+
+
+def _offer(call: Call, product_id: str) -> tuple[Product, CardProduct, str]:
+    """Return a product, how it is offered for cards, and the platform's price."""
+    product = call.services.configs.required(PRODUCTS, call.app_id, product_id).value
+    if product.type != "subscription":
+        raise InvalidParameter("product_id is not a subscription")
+    if product.cardpay is None or product.cardpay.price_id is None:
+        raise ConfigInvalid(f"products {product_id}: cardpay.price_id is not set")
+    if product.trial is not None and product.trial.amount:
+        raise ConfigInvalid(f"products {product_id}: trial.amount must be 0 for card payments")
+    return product, product.cardpay, product.cardpay.price_id
+
+
+async def _resume(platform: CardPlatform, row: CardSubscription, *, key: str) -> str:
+    name = row.subscription_id
+    assert name is not None, "the caller has checked this"
+    current = await platform.call(lambda stripe: stripe.subscription(name))
+    if current.cancel_at_period_end and current.status in {"trialing", "active", "past_due"}:
+        await platform.call(lambda stripe: stripe.set_cancel(key, name, cancels=False))
+    return name
+
+
+async def _row(call: Call, subscription_id: str) -> tuple[CardSubscription, CardPlatform]:
+    async with call.services.database.connection() as conn:
+        row = await card_subscriptions.of_user(conn, call.app_id, call.caller.user, subscription_id=subscription_id)
+    if row is None:
+        raise CardSubscriptionNotFound(subscription_id)
+    return row, card_platform(call.services, call.app_id, row.config)
+
+
+async def _reply(
+    platform: CardPlatform, row: CardSubscription, subscription_id: str, transaction: Transaction | None = None
+) -> SubscriptionReply:
+    """Read a subscription from the platform, apply it, and return the reply."""
+    read = await sync_subscription(platform, subscription_id, channel="client")
+    assert read is not None, "its row exists"
+    payment, services = await _pending_payment(platform, read), platform.services
+    if transaction is None:
+        async with services.database.connection() as conn:
+            return _view(services, row, read, payment, await assets.of_user(conn, row.app_id, row.uid))
+    async with transaction.begin() as conn:
+        owned = await assets.of_user(conn, row.app_id, row.uid)
+        return transaction.answer(_view(services, row, read, payment, owned))
+
+
+async def _pending_payment(platform: CardPlatform, read: SubscriptionRead) -> PaymentIntentView | None:
+    """Return the payment of the last invoice, if it is not paid."""
+    invoice = read.subscription.latest_invoice
+    if invoice is None or read.subscription.status not in {"incomplete", "past_due", "unpaid"}:
+        return None
+    payments = await platform.call(lambda stripe: stripe.payments_of_invoice(invoice))
+    names = [each.payment.payment_intent for each in payments if each.payment.payment_intent is not None]
+    if not names:
+        return None
+    intent = await platform.call(lambda stripe: stripe.payment_intent(names[0]))
+    return payment_view(intent, amount=intent.amount, currency=intent.currency)
+
+
+def _view(
+    services: Services,
+    row: CardSubscription,
+    read: SubscriptionRead,
+    payment: PaymentIntentView | None,
+    owned: list[assets.Asset],
+) -> SubscriptionReply:
+    subscription = read.subscription
+    view = CardSubscriptionView(
+        id=subscription.id,
+        status=subscription.status,
+        product_id=row.price_id,
+        bp_product_id=row.product_id,
+        customer_id=subscription.customer or "",
+        latest_payment_intent=payment,
+        current_period_end_ts=subscription.period_end or 0,
+        canceled_ts=subscription.canceled_at or 0,
+    )
+    return SubscriptionReply(cardpay_sub=view, assets=asset_views(owned, now=services.clock.now(row.app_id)))

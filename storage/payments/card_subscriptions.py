@@ -1,0 +1,204 @@
+"""Subscriptions that users have bought with a card."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from storage import users
+from storage.kinds.products import Product
+from storage.postgres import Connection
+from streams.wire.errors import ItemNotFound, listed
+
+_ENDED = "('refused', 'abandoned', 'canceled', 'incomplete_expired')"
+RENEWING = """
+select exists (
+    select from card_subscriptions where app_id = $1 and uid = $2 and canceled_at is null
+    and status in ('new', 'trialing', 'active', 'past_due', 'unpaid'))
+"""
+"""Whether a user has subscriptions that renew. The account cannot be deactivated until they are canceled."""
+
+
+class CardSubscriptionNotFound(ItemNotFound):
+    """No subscription of the user has this `sub_id`."""
+
+    def __init__(self, subscription_id: str) -> None:
+        super().__init__(f"subscription {listed([subscription_id])} does not exist")
+
+
+@dataclass(frozen=True, slots=True)
+class CardSubscription:
+    """A subscription. The fields are columns."""
+
+    row_id: str
+    """Part of the keys of calls, and known to the platform."""
+    app_id: str
+    uid: str
+    config: str
+    product_id: str
+    product: dict[str, Any]
+    price_id: str
+    customer_id: str | None
+    payment_method: str | None
+    trial_ends_at: datetime | None
+    subscription_id: str | None
+    status: str
+    period_ends_at: datetime | None
+    canceled_at: datetime | None
+    applied_read: int
+    created_at: datetime
+
+    @property
+    def sold(self) -> Product:
+        """The product as it was when it was bought."""
+        return Product.model_validate(self.product)
+
+
+_COLUMNS = ", ".join(CardSubscription.__slots__)
+_LIVE = f"""
+select {_COLUMNS} from card_subscriptions
+where app_id = $1 and uid = $2 and product_id = $3 and status not in {_ENDED} order by row_id limit 1
+"""  # noqa: S608 - constants
+_ADD = f"""
+insert into card_subscriptions (
+    row_id, app_id, uid, config, product_id, product, price_id, trial_ends_at, created_at, checked_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+on conflict (row_id) do update set status = 'new' returning {_COLUMNS}
+"""  # noqa: S608 - constants
+_HAD = """
+select exists (
+    select from card_subscriptions
+    where app_id = $1 and uid = $2 and product_id = $3 and subscription_id is not null)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCardSubscription:
+    row_id: str
+    config: str
+    product_id: str
+    product: Product
+    price_id: str
+    trial_ends_at: datetime | None
+    """The end of the trial, unless the user has had the subscription before."""
+
+
+async def begin(
+    conn: Connection, app_id: str, uid: str, *, new: NewCardSubscription, now: datetime
+) -> CardSubscription:
+    """Store a subscription, or return the live one to the same product. `conn` is in a transaction.
+
+    The row of the user is locked, so there is one live subscription to a product.
+    """
+    await users.lock(conn, app_id, uid)
+    live = await conn.fetchrow(_LIVE, app_id, uid, new.product_id)
+    if live is not None:
+        return CardSubscription(**live)
+    had_before = await conn.fetchval(_HAD, app_id, uid, new.product_id)
+    return CardSubscription(
+        **await conn.fetchrow(
+            _ADD, new.row_id, app_id, uid, new.config, new.product_id,
+            new.product.model_dump(mode="json", exclude_none=True), new.price_id,
+            None if had_before else new.trial_ends_at, now,
+        )
+    )  # fmt: skip
+
+
+_PREPARE = f"""
+update card_subscriptions set customer_id = $2, payment_method = $3 where row_id = $1 returning {_COLUMNS}
+"""  # noqa: S608 - constants
+
+
+async def prepare(
+    conn: Connection, row_id: str, *, customer_id: str, payment_method: str | None
+) -> CardSubscription:
+    """Store with what the platform is going to be called."""
+    return CardSubscription(**await conn.fetchrow(_PREPARE, row_id, customer_id, payment_method))
+
+
+_CLOSE = "update card_subscriptions set status = $2 where row_id = $1 and subscription_id is null"
+
+
+async def close(conn: Connection, row_id: str, *, status: str) -> None:
+    """Store that the platform has no such subscription: `refused` or `abandoned`."""
+    await conn.execute(_CLOSE, row_id, status)
+
+
+_LINK = f"""
+update card_subscriptions set subscription_id = $4
+where app_id = $1 and config = $2 and row_id = $3 and (subscription_id is null or subscription_id = $4)
+returning {_COLUMNS}
+"""  # noqa: S608 - constants
+
+
+async def link(
+    conn: Connection, app_id: str, *, config: str, row_id: str, subscription_id: str
+) -> CardSubscription | None:
+    """Store the platform's id of a subscription. Return `None` if the app has no such row."""
+    row = await conn.fetchrow(_LINK, app_id, config, row_id, subscription_id)
+    return None if row is None else CardSubscription(**row)
+
+
+_FIND = f"""
+select {_COLUMNS} from card_subscriptions where app_id = $1 and config = $2 and subscription_id = $3
+"""  # noqa: S608 - constants
+_OF_USER = f"""
+select {_COLUMNS} from card_subscriptions where app_id = $1 and uid = $2 and subscription_id = $3
+"""  # noqa: S608 - constants
+
+
+async def find(conn: Connection, app_id: str, *, config: str, subscription_id: str) -> CardSubscription | None:
+    row = await conn.fetchrow(_FIND, app_id, config, subscription_id)
+    return None if row is None else CardSubscription(**row)
+
+
+async def of_user(conn: Connection, app_id: str, uid: str, *, subscription_id: str) -> CardSubscription | None:
+    row = await conn.fetchrow(_OF_USER, app_id, uid, subscription_id)
+    return None if row is None else CardSubscription(**row)
+
+
+_BEGIN_READ = "update card_subscriptions set reads = reads + 1 where row_id = $1 returning reads"
+
+
+async def begin_read(conn: Connection, row_id: str) -> int:
+    """Return the number of a read of the platform that begins now."""
+    number: int = await conn.fetchval(_BEGIN_READ, row_id)
+    return number
+
+
+_LOCK = f"select {_COLUMNS} from card_subscriptions where row_id = $1 for update"  # noqa: S608 - constants
+
+
+async def lock(conn: Connection, row_id: str) -> CardSubscription:
+    return CardSubscription(**await conn.fetchrow(_LOCK, row_id))
+
+
+_SET = """
+update card_subscriptions
+set status = $2, period_ends_at = $3, canceled_at = $4, applied_read = $5, checked_at = $6 where row_id = $1
+"""
+
+
+async def set_read(
+    conn: Connection,
+    row_id: str,
+    *,
+    status: str,
+    period_ends_at: datetime | None,
+    canceled_at: datetime | None,
+    read: int,
+    now: datetime,
+) -> None:
+    """Store what was read of a subscription. `read` is the number of the read."""
+    await conn.execute(_SET, row_id, status, period_ends_at, canceled_at, read, now)
+
+
+_OF_EXPORT = """
+select config, product_id, subscription_id, status, period_ends_at, canceled_at, created_at
+from card_subscriptions where app_id = $1 and uid = $2 order by row_id
+"""
+
+
+async def exported(conn: Connection, app_id: str, uid: str) -> Sequence[dict[str, Any]]:
+    """Return the subscriptions of a user, for the user's export."""
+    return [dict(row) for row in await conn.fetch(_OF_EXPORT, app_id, uid)]

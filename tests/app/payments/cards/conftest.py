@@ -1,0 +1,28 @@
+"""A shop of the module."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.app.payments.cards.shop import Buyer, Shop, open_shop
+from tests.servers import Databases
+
+
+@pytest.fixture(scope="module")
+async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shop]:
+    async with open_shop(databases, tmp_path_factory.mktemp("data")) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def shop(testbed: Shop) -> AsyncIterator[Shop]:
+    """The shop of the module, with the configs of development servers."""
+    yield testbed
+    await testbed.configure()
+    await testbed.sandbox.reset()
+    await testbed.reset_clocks()
+
+
+@pytest.fixture
+async def buyer(shop: Shop) -> Buyer:
+    return await shop.buyer()

@@ -1,0 +1,331 @@
+"""Subscriptions with a card: created, renewed, cancelled, refunded."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from streams.wire.codec import rfc3339
+from tests.app.callers import working
+from tests.app.payments.cards.shop import CARD, Buyer, Shop
+from tests.app.payments.cards.subscribers import cancelled, read, setup, subscribe, subscribed
+from tests.waiting import until
+from vendors.sandbox.faults import key_of
+
+FAULTS = ["refuse", "unauthorized", "rate_limited", "server_error", "unavailable", "redirect", "malformed_frame"]
+
+
+@pytest.fixture
+async def selling(shop: Shop) -> AsyncIterator[Shop]:
+    """A shop that gets webhooks and works on them."""
+    await shop.send_webhooks()
+    async with working(shop.server.services):
+        yield shop
+        await shop.send_webhooks("http://127.0.0.1:1/")
+
+
+@pytest.fixture
+async def trial(shop: Shop) -> str:
+    """A product with a free trial."""
+    value = {
+        "type": "subscription", "asset": "plus", "period": "P1M", "quantity": 30, "trial": {"period": "P7D"},
+        "cardpay": {"price_id": "price_pro_month"},
+    }  # fmt: skip
+    await shop.put("products", "plus", value)
+    return "plus"
+
+
+async def origins(shop: Shop, buyer: Buyer) -> list[str]:
+    async with shop.server.services.database.connection() as conn:
+        rows = await conn.fetch(
+            "select case kind when 'grant' then origin else kind end as what from asset_entries"
+            " where uid = $1 order by entry_id",
+            buyer.uid,
+        )
+    return [row["what"] for row in rows]
+
+
+async def later(shop: Shop, buyer: Buyer, *, days: int) -> Buyer:
+    """Let time pass for the platform and for the app, and let the user log in again."""
+    await shop.control("clock", by_s=days * 86400)
+    clock = shop.server.services.clock
+    at = datetime.now(UTC) + timedelta(seconds=clock.offset_s("default"), days=days)
+    async with shop.server.http.post(
+        f"{shop.server.url}/dev/clock", json={"app": "default", "at": rfc3339(at)}
+    ) as response:
+        assert response.status == 200
+    return await shop.back(buyer.device)
+
+
+async def test_a_subscription_grants_the_period_that_is_paid(shop: Shop, buyer: Buyer) -> None:
+    answer = await subscribed(shop, buyer)
+    subscription, [pro] = answer["cardpay_sub"], answer["assets"]
+    expected = {"status": "active", "product_id": "price_pro_month", "bp_product_id": "pro_month", "canceled_ts": 0}
+    assert {name: subscription[name] for name in expected} == expected
+    assert subscription["id"].startswith("sub_")
+    assert "latest_payment_intent" not in subscription
+    end = int(datetime.fromisoformat(pro["expire_time"]).timestamp())
+    assert end == subscription["current_period_end_ts"]
+    expected = {"platform": "cardpay", "product_id": "price_pro_month", "bp_product_id": "pro_month"}
+    assert {name: pro[name] for name in expected} == expected
+    assert (pro["origin"], pro["is_auto_renewable"], pro["valid_seconds"] > 27 * 86400) == ("purchase", True, True)
+    assert await read(shop, buyer, subscription["id"]) == {
+        "cardpay_sub": subscription,
+        "assets": [{**pro, "valid_seconds": pytest.approx(pro["valid_seconds"], abs=60)}],
+    }
+
+
+async def test_a_card_of_the_user_pays_without_a_setup_intent(shop: Shop, buyer: Buyer) -> None:
+    method = await shop.platform("payment_methods", **{
+        "type": "card", "card[number]": CARD["number"], "card[exp_month]": "12", "card[exp_year]": "2040",
+    })  # fmt: skip
+    answer = await subscribed(shop, buyer, payment_method_id=method["id"])
+    assert answer["cardpay_sub"]["status"] == "active"
+    intent = await shop.created(buyer, use_default_payment_method=True)
+    assert (intent["status"], intent["payment_method_id"]) == ("requires_confirmation", method["id"])
+
+
+async def test_a_subscription_without_a_card_waits_for_its_payment(shop: Shop, buyer: Buyer) -> None:
+    status, answer = await subscribe(shop, buyer)
+    assert (status, answer["cardpay_sub"]["status"], answer["assets"]) == (200, "incomplete", [])
+    intent = answer["cardpay_sub"]["latest_payment_intent"]
+    assert (intent["status"], intent["amount"], intent["currency"]) == ("requires_payment_method", 999, "usd")
+    await shop.pay(intent["id"])
+    answer = await read(shop, buyer, answer["cardpay_sub"]["id"])
+    assert (answer["cardpay_sub"]["status"], len(answer["assets"])) == ("active", 1)
+
+
+async def test_a_declined_card_leaves_a_subscription_that_can_be_paid(shop: Shop, buyer: Buyer) -> None:
+    answer = await subscribed(shop, buyer, setup_intent_id=await setup(shop, buyer, number="4000000000000341"))
+    assert (answer["cardpay_sub"]["status"], answer["assets"]) == ("incomplete", [])
+    _, again = await subscribe(shop, buyer)
+    assert again["cardpay_sub"]["id"] == answer["cardpay_sub"]["id"]
+    await shop.pay(again["cardpay_sub"]["latest_payment_intent"]["id"])
+    assert (await read(shop, buyer, again["cardpay_sub"]["id"]))["cardpay_sub"]["status"] == "active"
+
+
+async def test_a_card_that_cannot_be_linked_is_declined(shop: Shop, buyer: Buyer) -> None:
+    method = await shop.platform("payment_methods", **{
+        "type": "card", "card[number]": "4000000000009995", "card[exp_month]": "12", "card[exp_year]": "2040",
+    })  # fmt: skip
+    status, answer = await subscribe(shop, buyer, payment_method_id=method["id"])
+    assert (status, answer["error"]["error_type"]) == (400, "invalid_operation")
+    assert answer["error"]["extra"] == {"code": "insufficient_funds"}
+    assert (await subscribed(shop, buyer))["cardpay_sub"]["status"] == "active"
+
+
+async def test_subscribing_twice_gives_the_same_subscription(shop: Shop, buyer: Buyer) -> None:
+    name = await setup(shop, buyer)
+    answers = await asyncio.gather(*(subscribe(shop, buyer, setup_intent_id=name) for _ in range(3)))
+    assert {status for status, _ in answers} == {200}
+    assert len({answer["cardpay_sub"]["id"] for _, answer in answers}) == 1
+    assert await origins(shop, buyer) == ["purchase"]
+
+
+async def test_a_subscription_renews_and_ends_by_webhooks_alone(selling: Shop, buyer: Buyer) -> None:
+    subscription = (await subscribed(selling, buyer))["cardpay_sub"]
+    buyer = await later(selling, buyer, days=32)
+
+    async def renewed() -> bool:
+        return await origins(selling, buyer) == ["purchase", "renewal"]
+
+    await until(renewed)
+    pro = (await selling.assets(buyer))["pro"]
+    assert (pro["origin"], pro["valid_seconds"] > 20 * 86400) == ("renewal", True)
+    cancel = (await cancelled(selling, buyer, subscription["id"]))["cardpay_sub"]
+    assert (cancel["status"], cancel["canceled_ts"] > 0) == ("active", True)
+    pro = (await selling.assets(buyer))["pro"]
+    assert (pro["sub_canceled"], pro["is_auto_renewable"], pro["valid_seconds"] > 0) == (True, False, True)
+    buyer = await later(selling, buyer, days=32)
+
+    async def ended() -> bool:
+        return (await read(selling, buyer, subscription["id"]))["cardpay_sub"]["status"] == "canceled"
+
+    await until(ended)
+    assert (await selling.assets(buyer))["pro"]["valid_seconds"] == 0
+    assert await origins(selling, buyer) == ["purchase", "renewal", "cancel"]
+
+
+async def test_a_year_of_renewals_is_granted_by_one_read(shop: Shop, buyer: Buyer) -> None:
+    subscription = (await subscribed(shop, buyer))["cardpay_sub"]
+    buyer = await later(shop, buyer, days=366)
+    await read(shop, buyer, subscription["id"])
+    assert await origins(shop, buyer) == ["purchase", *["renewal"] * 12]
+    assert (await shop.assets(buyer))["pro"]["valid_seconds"] > 0
+
+
+async def test_cancelling_twice_and_subscribing_again_resumes(shop: Shop, buyer: Buyer) -> None:
+    subscription = (await subscribed(shop, buyer))["cardpay_sub"]
+    for _ in range(2):
+        await cancelled(shop, buyer, subscription["id"])
+    resumed = (await subscribed(shop, buyer))["cardpay_sub"]
+    assert (resumed["id"], resumed["canceled_ts"]) == (subscription["id"], 0)
+    pro = (await shop.assets(buyer))["pro"]
+    assert (pro["sub_canceled"], pro["is_auto_renewable"]) == (False, True)
+    assert await origins(shop, buyer) == ["purchase", "cancel", "resume"]
+
+
+async def test_an_incomplete_subscription_is_cancelled_at_once(shop: Shop, buyer: Buyer) -> None:
+    _, answer = await subscribe(shop, buyer)
+    subscription = answer["cardpay_sub"]
+    assert (await cancelled(shop, buyer, subscription["id"]))["cardpay_sub"]["status"] == "canceled"
+    assert await shop.assets(buyer) == {}
+    assert (await subscribed(shop, buyer))["cardpay_sub"]["id"] != subscription["id"]
+
+
+async def test_a_trial_is_free_and_once(shop: Shop, buyer: Buyer, trial: str) -> None:
+    answer = await subscribed(shop, buyer, product_id=trial)
+    subscription, [plus] = answer["cardpay_sub"], answer["assets"]
+    assert (subscription["status"], plus["is_trial_period"], plus["origin"]) == ("trialing", True, "trial")
+    assert 6 * 86400 < plus["valid_seconds"] <= 7 * 86400
+    buyer = await later(shop, buyer, days=8)
+    [plus] = (await read(shop, buyer, subscription["id"]))["assets"]
+    assert (plus["is_trial_period"], plus["origin"], plus["quantity"]) == (False, "renewal", 30)
+    await cancelled(shop, buyer, subscription["id"])
+    buyer = await later(shop, buyer, days=40)
+    await read(shop, buyer, subscription["id"])
+    again = (await subscribed(shop, buyer, product_id=trial))["cardpay_sub"]
+    assert (again["status"], again["id"] != subscription["id"]) == ("active", True)
+
+
+async def test_a_refund_of_the_last_payment_ends_the_subscription(selling: Shop, buyer: Buyer) -> None:
+    subscription = (await subscribed(selling, buyer))["cardpay_sub"]
+    [invoice] = await selling.listed("invoices", subscription=subscription["id"])
+    [payment] = await selling.listed("invoice_payments", invoice=invoice["id"])
+    await selling.platform("refunds", payment_intent=payment["payment"]["payment_intent"])
+
+    async def refunded() -> bool:
+        return bool((await selling.assets(buyer))["pro"]["is_refund"])
+
+    await until(refunded)
+    assert (await selling.assets(buyer))["pro"]["valid_seconds"] == 0
+
+
+async def test_a_refund_before_anything_is_known_grants_first(shop: Shop, buyer: Buyer) -> None:
+    _, answer = await subscribe(shop, buyer)
+    intent = answer["cardpay_sub"]["latest_payment_intent"]["id"]
+    await shop.pay(intent)
+    await shop.send_webhooks()
+    await shop.platform("refunds", payment_intent=intent)
+    async with working(shop.server.services):
+
+        async def refunded() -> bool:
+            return await origins(shop, buyer) == ["purchase", "refund"]
+
+        await until(refunded)
+        await shop.send_webhooks("http://127.0.0.1:1/")
+
+
+async def test_a_renewal_that_is_declined_ends_the_asset_with_its_period(shop: Shop, buyer: Buyer) -> None:
+    subscription = (await subscribed(shop, buyer))["cardpay_sub"]
+    failing = {"payment_method_name": "pm_card_chargeCustomerFail", "config_name": "Default"}
+    path = f"/bp/asset/debug/cardpay_sub/{subscription['id']}/default_payment_method"
+    assert await shop.client_call(buyer, "POST", path, json=failing) == (200, {})
+    buyer = await later(shop, buyer, days=32)
+    answer = await read(shop, buyer, subscription["id"])
+    assert (answer["cardpay_sub"]["status"], answer["assets"][0]["valid_seconds"]) == ("past_due", 0)
+    intent = answer["cardpay_sub"]["latest_payment_intent"]
+    await shop.pay(intent["id"])
+    answer = await read(shop, buyer, subscription["id"])
+    assert (answer["cardpay_sub"]["status"], answer["assets"][0]["valid_seconds"] > 0) == ("active", True)
+
+
+async def test_a_lost_response_does_not_subscribe_twice(shop: Shop, buyer: Buyer) -> None:
+    name = await setup(shop, buyer)
+    # The setup intent is read, the default is set, and then the subscription is created.
+    await shop.configure(secret_key=key_of(name=buyer.uid, fault="cut_mid_stream", position=0, skip=2))
+    status, answer = await subscribe(shop, buyer, setup_intent_id=name)
+    assert (status, answer["error"]["error_type"]) == (400, "backend unavailable")
+    await shop.configure()
+    subscription = (await subscribed(shop, buyer, setup_intent_id=name))["cardpay_sub"]
+    assert subscription["status"] == "active"
+    customer = subscription["customer_id"]
+    assert len(await shop.listed("subscriptions", customer=customer, status="all")) == 1
+    assert await origins(shop, buyer) == ["purchase"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"product_id": None}, 400, "invalid_parameter: product_id must be a string"),
+        ({"product_id": "coins_100"}, 400, "invalid_parameter: product_id is not a subscription"),
+        ({"product_id": "unknown"}, 422, "config_invalid: products unknown does not exist"),
+        ({"product_id": "unpriced"}, 422, "config_invalid: products unpriced: cardpay.price_id is not set"),
+        ({"product_id": "paid"}, 422, "config_invalid: products paid: trial.amount must be 0 for card payments"),
+        ({"product_id": "elsewhere"}, 422, "config_invalid: cardpay Elsewhere does not exist"),
+        ({"setup_intent_id": "seti_unknown"}, 404, "item_not_found: seti_unknown does not exist"),
+        ({"payment_method_id": "pm_unknown"}, 404, "item_not_found: pm_unknown does not exist"),
+        (
+            {"payment_method_id": "pm_1", "setup_intent_id": "seti_1"},
+            400,
+            "invalid_parameter: only one of payment_method_id and setup_intent_id is accepted",
+        ),
+    ],
+)
+async def test_what_cannot_be_subscribed_to_is_named(
+    shop: Shop, buyer: Buyer, body: dict[str, Any], status: int, message: str
+) -> None:
+    product: dict[str, Any] = {"type": "subscription", "asset": "x", "period": "P1M"}
+    await shop.put("products", "unpriced", product)
+    paid = {"trial": {"period": "P7D", "amount": 1}, "cardpay": {"price_id": "price_pro_month"}}
+    await shop.put("products", "paid", product | paid)
+    elsewhere = {"cardpay": {"config": "Elsewhere", "price_id": "price_pro_month"}}
+    await shop.put("products", "elsewhere", product | elsewhere)
+    found, answer = await subscribe(shop, buyer, **body)
+    assert (found, answer["error"]["message"]) == (status, message)
+
+
+async def test_cards_of_others_cannot_be_used(shop: Shop, buyer: Buyer) -> None:
+    other = await shop.buyer()
+    name = await setup(shop, other)
+    method = (await shop.listed("payment_methods", customer=(await shop.created(other))["customer_id"]))[0]["id"]
+    for body in ({"setup_intent_id": name}, {"payment_method_id": method}):
+        status, answer = await subscribe(shop, buyer, **body)
+        assert (status, answer["error"]["error_type"]) == (404, "item_not_found")
+
+
+async def test_a_setup_intent_must_be_confirmed(shop: Shop, buyer: Buyer) -> None:
+    _, answer = await shop.client_call(buyer, "POST", "/bp/asset/cardpay_setup_intent", json={})
+    status, refused = await subscribe(shop, buyer, setup_intent_id=answer["cardpay_setup_intent"]["id"])
+    assert (status, refused["error"]["error_type"]) == (400, "invalid_operation")
+
+
+async def test_subscriptions_of_others_do_not_exist(shop: Shop, buyer: Buyer) -> None:
+    name, other = (await subscribed(shop, buyer))["cardpay_sub"]["id"], await shop.buyer()
+    for method in ("GET", "DELETE"):
+        for user, path in ((other, name), (buyer, "sub_unknown")):
+            status, answer = await shop.client_call(user, method, f"/bp/asset/cardpay_sub/{path}")
+            assert (status, answer["error"]["error_type"]) == (404, "item_not_found")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_every_fault_of_the_platform_is_backend_unavailable(shop: Shop, buyer: Buyer, fault: str) -> None:
+    name, card = (await subscribed(shop, buyer))["cardpay_sub"]["id"], await setup(shop, buyer)
+    await shop.configure(secret_key=key_of(name=buyer.uid, fault=fault, retry_after_s=0.01, position=0))
+    attempts = [
+        await shop.client_call(buyer, "POST", "/bp/asset/cardpay_setup_intent", json={}),
+        await subscribe(shop, buyer),
+        await subscribe(shop, buyer, product_id="pro_year", setup_intent_id=card),
+        await shop.client_call(buyer, "GET", f"/bp/asset/cardpay_sub/{name}"),
+        await shop.client_call(buyer, "DELETE", f"/bp/asset/cardpay_sub/{name}"),
+    ]
+    assert {(status, answer["error"]["error_type"]) for status, answer in attempts} == {
+        (400, "backend unavailable")
+    }
+
+
+async def test_an_account_is_deactivated_once_its_subscription_does_not_renew(shop: Shop, buyer: Buyer) -> None:
+    name = (await subscribed(shop, buyer))["cardpay_sub"]["id"]
+    status, answer = await shop.client_call(buyer, "POST", "/bp/user/me/deactivate")
+    message = "operation_not_allowed: a subscription with a card renews: cancel it first"
+    assert (status, answer["error"]["message"]) == (400, message)
+    await cancelled(shop, buyer, name)
+    assert (await shop.client_call(buyer, "POST", "/bp/user/me/deactivate"))[0] == 200
+
+
+async def test_a_missing_config_is_named_before_a_card_is_linked(shop: Shop, buyer: Buyer) -> None:
+    for body in ({"pay_platform_config_name": "Other"}, {"product_id": "unknown"}):
+        status, answer = await shop.client_call(buyer, "POST", "/bp/asset/cardpay_setup_intent", json=body)
+        assert (status, answer["error"]["error_type"]) == (422, "config_invalid")
