@@ -12,8 +12,10 @@ from storage.kinds.apps import App
 from storage.kinds.auth import SIGN_KEY_BYTES, Auth
 from storage.kinds.email import Email, Template
 from storage.kinds.limits import RATES, Limits
+from storage.kinds.products import Product
 from storage.kinds.server_keys import InvalidKey, key_material
 from storage.kinds.sign_in import SignIn
+from storage.kinds.walletpay import PayPalApp
 from streams.wire.model import Model
 from streams.wire.money import exponent_of
 from streams.wire.template import render
@@ -43,11 +45,21 @@ def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Check
             return Checked(value, warnings=list(_unknown_rates(value)))
         case Email():
             return Checked(value, warnings=[*_incomplete_templates(value), *_email_warnings(value)])
+    return _check_platforms(key, value, named, unknown)
+
+
+def _check_platforms(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Checked:
+    """Check a value against the clients of platforms, which are slow to import. Few commands write configs."""
+    match value:
         case SignIn():
-            from app import sign_in_checks  # noqa: PLC0415 - slow to import, and few commands write configs
+            from app import sign_in_checks  # noqa: PLC0415
 
             return sign_in_checks.check(key.name, value)
-    from app import vendor_checks  # noqa: PLC0415 - slow to import, and few commands write configs
+        case PayPalApp() | Product():
+            from app import paypal_checks  # noqa: PLC0415
+
+            return paypal_checks.check(value)
+    from app import vendor_checks  # noqa: PLC0415
 
     return vendor_checks.check(value, named, unknown)
 

@@ -11,7 +11,7 @@ from streams.wire.model import Model
 
 
 class PayoutLimits(Model):
-    """Amounts in minor units of the currency. `null`: no limit."""
+    """In minor units of the currency. `null`: no limit."""
 
     per_call: int | None = Field(default=None, ge=1, le=MAX_AMOUNT)
     """The largest amount of one withdrawal."""
@@ -29,6 +29,7 @@ class Payouts(PayPalApp):
     receiver: Literal["email"] = "email"
     """Who is paid. `email`: the proven email address of the user."""
     limits: PayoutLimits = PayoutLimits()
+    """How much users may withdraw."""
 
 
 PAYOUTS = ConfigKind("payouts", "Payouts", Payouts)

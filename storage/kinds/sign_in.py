@@ -52,7 +52,7 @@ BaseUrl = Annotated[
     Matches(rf"{_BEGIN}(/[^\s?#]*)?$", f"{_URL}, without spaces, a query or a fragment"),
 ]
 """A URL to which paths are appended."""
-Host = Annotated[
+_Host = Annotated[
     str,
     Field(max_length=253),
     Matches(r"^[a-z0-9.-]+$", "must be a host name in lower case, without a port"),
@@ -93,7 +93,7 @@ class SignIn(CallLimits):
     """The bundle ids of our apps, for `ios_games_service`."""
     skip_signature_verify: bool = False
     """Whether `ios_games_service` trusts the player id that the client names, without a signature."""
-    key_hosts: list[Host] = Field(default_factory=list, max_length=20)
+    key_hosts: list[_Host] = Field(default_factory=list, max_length=20)
     """The hosts from which keys of `ios_games_service` are fetched. Default: the platform's own."""
     key_roots: list[Pem] = Field(default_factory=list, max_length=20)
     """Root certificates in PEM format that replace the bundled ones, for `ios_games_service`."""

@@ -5,11 +5,16 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 
 from storage.kinds.base import DAY_S, ConfigKind
-from storage.kinds.sign_in import BaseUrl, Host, Pem, SandboxUrl
+from storage.kinds.sign_in import BaseUrl, Pem, SandboxUrl
 from storage.kinds.vendor_accounts import CallLimits
 from streams.wire.model import Matches
 
 _Id = Annotated[str, Matches(r"^[!-~]{1,255}$", "must be 1 to 255 printable ASCII characters without spaces")]
+_Host = Annotated[
+    str,
+    Field(max_length=260),
+    Matches(r"^[a-z0-9.-]+(:[0-9]{1,5})?$", "must be a host name in lower case, with or without a port"),
+]
 
 
 class PayPalApp(CallLimits):
@@ -24,7 +29,7 @@ class PayPalApp(CallLimits):
     """The secret of the app."""
     webhook_id: str = Field(default="", max_length=50)
     """PayPal's id of the app's webhook, which binds events to it. Without it, events cannot be verified."""
-    certificate_hosts: list[Host] = Field(default_factory=list, max_length=20)
+    certificate_hosts: list[_Host] = Field(default_factory=list, max_length=20)
     """The hosts from which the certificates of webhooks are fetched, such as `api.paypal.com`. Without one, PayPal
     is asked whether a webhook is genuine."""
     certificate_ca: Pem = ""
@@ -37,8 +42,8 @@ class WalletPay(PayPalApp):
     """Where users go after they have approved a payment, unless a request names another URL."""
     cancel_url: SandboxUrl | None = None
     """Where users go after they have cancelled a payment, unless a request names another URL."""
-    url_hosts: list[Host] = Field(default_factory=list, max_length=100)
-    """The hosts that such URLs in requests may have."""
+    url_hosts: list[_Host] = Field(default_factory=list, max_length=100)
+    """The hosts that such URLs in requests may have. A host without a port stands for all its ports."""
     brand_name: str = Field(default="", max_length=127)
     """Replaces the name of the business on PayPal's pages."""
     grace_s: int = Field(default=0, ge=0, le=366 * DAY_S)

@@ -87,14 +87,15 @@ WEBHOOK_CERTIFICATES = WebhookCertificates()
 def check_url(url: str, *, hosts: Sequence[str], own_authorities: bool) -> None:
     """Raise `NotGenuine` unless `url` is one from which a certificate may be fetched.
 
-    The form is compared with the whole text, because parsers differ in what they take for the host. Ports and IP
-    addresses are only for development, which has authorities of its own.
+    The form is compared with the whole text, because parsers differ in what they take for the host. IP addresses,
+    and ports that `hosts` do not name, are only for development, which has authorities of its own.
     """
     found = _URL.fullmatch(url)
-    if found is None or found[1] not in hosts:
+    host, port = (found[1], found[2] or "") if found else ("", "")
+    if not (host + port in hosts or (own_authorities and host in hosts)):
         raise NotGenuine(f"the certificate's URL {listed([url])} does not name one of certificate_hosts")
-    if not own_authorities and (found[2] or _ADDRESS.fullmatch(found[1])):
-        raise NotGenuine(f"the certificate's URL {listed([url])} names a port or an IP address")
+    if not own_authorities and _ADDRESS.fullmatch(host):
+        raise NotGenuine(f"the certificate's URL {listed([url])} names an IP address")
 
 
 async def _certificates(http: VendorHttp, vendor: str, url: str, *, authorities: str) -> Sequence[Certificate]:

@@ -235,11 +235,19 @@ def test_paypals_own_address_is_accepted():
     check_url(URL, hosts=["api.paypal.com"], own_authorities=False)
 
 
+def test_a_port_may_be_named_by_the_config():
+    url = URL.replace("api.paypal.com", "certs.example.test:8443")
+
+    check_url(url, hosts=["certs.example.test:8443"], own_authorities=False)
+    with pytest.raises(NotGenuine):
+        check_url(url, hosts=["certs.example.test"], own_authorities=False)
+
+
 def test_addresses_of_machines_are_only_for_development():
     url = "https://127.0.0.1/certs/CERT-1"
 
     check_url(url, hosts=["127.0.0.1"], own_authorities=True)
-    with pytest.raises(NotGenuine, match="port or an IP address"):
+    with pytest.raises(NotGenuine, match="names an IP address"):
         check_url(url, hosts=["127.0.0.1"], own_authorities=False)
 
 
