@@ -28,6 +28,7 @@ from deploy.running import Failed, running, until_ready, while_running
 from deploy.sandbox import sandbox
 from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
+from deploy.webhooks import register_webhooks
 from deploy.welcome import OPERATOR_FILE, SERVER_KEY_FILE, welcome
 from storage.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError
@@ -76,7 +77,7 @@ async def _run(env: dict[str, str]) -> None:
         engines = await stack.enter_async_context(local_engines(settings.data_dir / "engines.log"))
         platforms = await stack.enter_async_context(sandbox(settings.data_dir / "sandbox.log"))
         await migrate(settings.database_url)
-        await _seed(settings, env)
+        await _seed(settings, env, sandbox_url=platforms.url)
         env |= {
             "DATABASE_URL": stores.database_url,
             "REDIS_URL": stores.redis_url,
@@ -158,9 +159,11 @@ async def _stores(env: Mapping[str, str], data_dir: Path) -> AsyncIterator[Store
         yield stores
 
 
-async def _seed(settings: Settings, env: Mapping[str, str]) -> None:
+async def _seed(settings: Settings, env: Mapping[str, str], *, sandbox_url: str) -> None:
     async with open_stores(settings) as stores:
         await seed(stores.configs, env)
+        server_url = own_url(settings.host, settings.port)
+        await register_webhooks(stores.configs, sandbox_url=sandbox_url, server_url=server_url)
 
 
 async def _ready(url: str) -> None:

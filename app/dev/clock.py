@@ -1,18 +1,31 @@
 """The clock of an app, which development servers read and move."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
+from actors.paypal_clients import sandbox_apps
 from app.dev.area import DEVELOPMENT, require_app
+from app.dev.sandbox import ask_sandbox
 from app.http.docs import Docs
 from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.inputs import Body, Query
 from app.schedules import SCHEDULES
+from app.services import Services
 from storage.jobs import enqueue
 from streams.wire.codec import from_rfc3339, rfc3339
-from streams.wire.errors import AppNotFound, DatabaseError, DatabaseUnavailable, InvalidParameter
+from streams.wire.errors import (
+    AppNotFound,
+    BackendUnavailable,
+    DatabaseError,
+    DatabaseUnavailable,
+    InvalidParameter,
+)
 from streams.wire.model import Model
+from vendors.catalog import Capability
+from vendors.sandbox_clock import SandboxClock
 
 _MAX_OFFSET = timedelta(days=36_600)
+_CLOCK = Capability[None, SandboxClock]("sandbox_clock").by(SandboxClock)
 
 
 class ClockQuery(Model):
@@ -44,15 +57,26 @@ async def move_clock(call: Call, body: Body[ClockBody]) -> ClockReply:
     """Move an app's clock.
 
     Sessions, retention and jobs follow it in all processes within a second. Jobs that run at fixed times run once.
+    The app's accounts at the sandbox's payment platforms follow it too, so that their subscriptions are renewed.
     Signatures, server tokens, signed links and rate limits do not follow it. Only development servers have this
     endpoint.
     """
     services, app_id = call.services, require_app(call.services, body.app)
-    await services.clock.move(app_id, offset_s=0 if body.at is None else _offset_s(body.at))
+    offset_s = 0 if body.at is None else _offset_s(body.at)
+    await services.clock.move(app_id, offset_s=offset_s)
+    await _move_platforms(services, app_id, offset_s)
     async with services.database.transaction() as conn:
         for schedule in SCHEDULES:
             await enqueue(conn, schedule.message, key=schedule.message.task)
     return _reply(call, app_id)
+
+
+async def _move_platforms(services: Services, app_id: str, offset_s: float) -> None:
+    """Move the clocks of the app's accounts at the sandbox, if it runs."""
+    if services.settings.sandbox_url is None:
+        return
+    for account_id in {config.client_id for _, config in sandbox_apps(services.configs, app_id)}:
+        await ask_sandbox(services, _CLOCK, partial(SandboxClock.move, account_id=account_id, offset_s=offset_s))
 
 
 def _offset_s(at: str) -> float:
@@ -84,7 +108,7 @@ CLOCK_ROUTES = [
         "/dev/clock",
         move_clock,
         DEVELOPMENT,
-        errors=(AppNotFound, DatabaseError, DatabaseUnavailable),
+        errors=(AppNotFound, BackendUnavailable, DatabaseError, DatabaseUnavailable),
         docs=_MOVE,
     ),
 ]

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from datetime import timedelta
 from typing import Any
 
 from aiohttp import web
@@ -36,6 +37,8 @@ class Sandbox:
         """Those of its card platform."""
         self.tls_url = ""
         """Its address with TLS, which the authority in `authority.py` certifies."""
+        self.clocks: list[Callable[[str, timedelta], None]] = []
+        """What moves the clock of an account, one function for each platform that has clocks."""
         self._calls: Counter[str] = Counter()
 
     def reset(self) -> None:

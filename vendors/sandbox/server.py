@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from aiohttp import web
 
 from streams.tasks import background
 from streams.wire.codec import dumps, loads_request
 from streams.wire.errors import InvalidParameter
+from streams.wire.model import Model
 from vendors.sandbox import (
     anthropic,
     azure,
@@ -158,9 +160,17 @@ def _app(sandbox: Sandbox) -> web.Application:
             web.get("/_sandbox/faults", control.faults),
             web.post("/_sandbox/faults", control.switch),
             web.delete("/_sandbox/faults", control.clear),
+            web.post("/_sandbox/clock", control.move_clock),
         ]
     )
     return app
+
+
+class _Clock(Model):
+    account: str
+    """The id of an account, such as PayPal's client id."""
+    offset_s: float
+    """How far its clock is ahead of real time."""
 
 
 class _ControlApi:
@@ -198,6 +208,13 @@ class _ControlApi:
             raise InvalidParameter("fault is required")
         self._sandbox.switches[vendor] = key_options
         return _json({"vendor": vendor, **key_options.model_dump(exclude_unset=True)})
+
+    async def move_clock(self, request: web.Request) -> web.Response:
+        """Move the clock of an account at all platforms that know it. What is due by then happens at once."""
+        clock = _Clock.of(loads_request(await request.read()))
+        for move in self._sandbox.clocks:
+            move(clock.account, timedelta(seconds=clock.offset_s))
+        return _json({})
 
     async def clear(self, request: web.Request) -> web.Response:
         """Switch off the fault of the `vendor` in the query, or all faults."""

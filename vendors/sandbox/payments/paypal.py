@@ -7,6 +7,7 @@ describes what can be done to a merchant from outside.
 import time
 from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
+from datetime import timedelta
 from functools import partial
 from secrets import token_hex
 from typing import Any
@@ -144,6 +145,13 @@ class _PayPal:
             call.fault = Fault.HANG_BEFORE_OUTPUT
         await call.answer(b"" if value is None else value, empty={}, status=row.status)
 
+    def move_clock(self, client_id: str, offset: timedelta) -> None:
+        """Move a merchant's clock, and do what is due by then."""
+        merchant = self.merchants.of(client_id)
+        merchant.offset = offset
+        _advance(merchant)
+        send(self._sandbox, merchant)
+
     async def _asked(self, call: Call) -> Asked:
         request = call.request
         client_id, _ = _login_of_token(request)
@@ -162,6 +170,7 @@ class _PayPal:
 
 def routes(sandbox: Sandbox) -> list[web.RouteDef]:
     paypal = _PayPal(sandbox)
+    sandbox.clocks.append(paypal.move_clock)
     add = {"GET": sandbox.get, "POST": sandbox.post}
     return [
         sandbox.post("/paypal/v1/oauth2/token", _LOGIN, "token", paypal.issue_token),

@@ -94,14 +94,15 @@ class Merchants:
         self._make = make
         self._merchants: OrderedDict[str, Merchant] = OrderedDict()
 
-    def of(self, client_id: str, origin: str) -> Merchant:
+    def of(self, client_id: str, origin: str = "") -> Merchant:
+        """Return a merchant, which is made if it is new. `origin` is the address at which it calls PayPal."""
         merchant = self._merchants.get(client_id)
         if merchant is None:
             merchant = self._merchants[client_id] = self._make(client_id, origin)
             while len(self._merchants) > _MAX_MERCHANTS:
                 self._merchants.popitem(last=False)
         self._merchants.move_to_end(client_id)
-        merchant.origin = origin
+        merchant.origin = origin or merchant.origin
         return merchant
 
     def all(self) -> Iterable[Merchant]:

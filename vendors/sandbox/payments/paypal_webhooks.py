@@ -28,7 +28,7 @@ FAULTS: tuple[DeliveryFault, ...] = get_args(DeliveryFault)
 CERTIFICATES = "/paypal/v1/notifications/certs"
 CERTIFICATE = "CERT-360caa42-fca2a594-1d93a270"
 OWNER = "messageverificationcerts.paypal.com"
-_DELAY_S = 3.0
+_DELAY_S = 1.0
 _TWIN_S = 0.07
 _ALGORITHM = "SHA256withRSA"
 

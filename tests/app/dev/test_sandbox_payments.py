@@ -1,0 +1,75 @@
+"""The sandbox's payment platforms follow the clock of an app, and call the webhooks of a development server."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.webhooks import register_webhooks
+from storage.audit import COMMAND
+from tests.servers import Databases, Server, new_server
+from vendors.sandbox.server import Running, listening
+
+DAY = timedelta(days=1)
+OTHER = {"base_url": "{sandbox}/paypal", "client_id": "other-shop", "client_secret": "s", "webhook_id": "WH-OTHER"}
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Running]:
+    async with listening() as running:
+        yield running
+
+
+@pytest.fixture
+async def server(databases: Databases, tmp_path: Path, sandbox: Running) -> AsyncIterator[Server]:
+    async with new_server(databases, tmp_path, sandbox_url=sandbox.url) as running:
+        yield running
+
+
+async def merchant(server: Server, sandbox: Running, client_id: str) -> dict[str, Any]:
+    """Return what the sandbox says of a merchant."""
+    body = {"client_id": client_id, "rates": {}}
+    async with server.http.post(f"{sandbox.url}/paypal/_control/deliveries", json=body) as response:
+        answer: dict[str, Any] = await response.json()
+        return answer
+
+
+async def ahead(server: Server, sandbox: Running, client_id: str) -> timedelta:
+    return datetime.fromisoformat((await merchant(server, sandbox, client_id))["now"]) - datetime.now(UTC)
+
+
+async def move(server: Server, to: datetime | None) -> int:
+    body = {"app": "default", "at": None if to is None else to.isoformat()}
+    async with server.http.post(f"{server.url}/dev/clock", json=body) as response:
+        return response.status
+
+
+async def test_the_apps_merchants_follow_its_clock(server: Server, sandbox: Running):
+    await server.services.configs.put("other", "apps", "default", {}, author="test", origin=COMMAND)
+    await server.services.configs.put("other", "walletpay", "Default", OTHER, author="test", origin=COMMAND)
+
+    assert await move(server, datetime.now(UTC) + 40 * DAY) == 200
+    moved = await ahead(server, sandbox, "sandbox-app")
+    assert await move(server, None) == 200
+
+    assert 39 * DAY < moved < 41 * DAY
+    assert abs(await ahead(server, sandbox, "sandbox-app")) < DAY
+    assert abs(await ahead(server, sandbox, "other-shop")) < DAY
+
+
+async def test_webhooks_of_configs_at_the_sandbox_are_registered(server: Server, sandbox: Running):
+    configs = server.services.configs
+    await configs.put("default", "walletpay", "Second", {**OTHER, "webhook_id": ""}, author="test", origin=COMMAND)
+    real = {**OTHER, "base_url": None, "client_id": "real"}
+    await configs.put("default", "walletpay", "Real", real, author="test", origin=COMMAND)
+
+    await register_webhooks(configs, sandbox_url=sandbox.url, server_url=server.url)
+
+    assert set((await merchant(server, sandbox, "sandbox-app"))["webhooks"].values()) == {
+        f"{server.url}/bp/webhook/walletpay/default/Default",
+        f"{server.url}/bp/webhook/payouts/default/Default",
+    }
+    assert (await merchant(server, sandbox, "other-shop"))["webhooks"] == {}
+    assert (await merchant(server, sandbox, "real"))["webhooks"] == {}
