@@ -177,4 +177,4 @@ async def test_the_page_escapes_what_the_merchant_has_written(shop: Merchant):
     assert "<script>" not in page
     assert '"><b>' not in page
     assert "1.00 USD" in page
-    assert "Time out after the charge" in page
+    assert "Time out after charge" in page

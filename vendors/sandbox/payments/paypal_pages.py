@@ -52,14 +52,14 @@ summary { color: var(--soft); cursor: pointer }
 _Labels = Sequence[tuple[str, str]]
 """Faults of an approval, and what their buttons say."""
 _FAULTS_OF_BOTH: _Labels = (
-    ("lost", "Lose the webhooks"),
-    ("duplicate", "Send them twice"),
-    ("delayed", "Delay them"),
-    ("reordered", "Reverse their order"),
-    ("decline", "Decline the payment"),
+    ("lost", "Lose webhooks"),
+    ("duplicate", "Repeat webhooks"),
+    ("delayed", "Delay webhooks"),
+    ("reordered", "Reverse webhooks"),
+    ("decline", "Decline payment"),
 )
 _CAPTURES: dict[str, CaptureAs] = {"decline": "instrument_declined", "pending": "pending"}
-_FAULTS_OF_ORDERS: _Labels = (("timeout", "Time out after the charge"), ("pending", "Hold the payment"))
+_FAULTS_OF_ORDERS: _Labels = (("timeout", "Time out after charge"), ("pending", "Hold payment"))
 _FAULTS_OF_SUBSCRIPTIONS: _Labels = (("later", "Activate later"),)
 
 
@@ -101,7 +101,7 @@ class Pages:
     async def _show(self, request: web.Request) -> web.Response:
         approval = self._find(request)
         if not approval.waits:
-            return _page("Nothing to approve", "<p>This payment is approved or has ended already.</p>")
+            return _message("Nothing to approve", "This payment is approved or has ended already.")
         return _page("Approve a payment", _form(approval))
 
     async def _decide(self, request: web.Request) -> web.Response:
@@ -177,20 +177,24 @@ def _regular(plan: dict[str, Any]) -> tuple[str, str]:
 
 def _redirect(url: str, query: dict[str, str]) -> web.Response:
     if urlsplit(url).scheme not in {"http", "https"}:
-        return _page("Done", "<p>The app names no page to return to.</p>")
+        return _message("Done", "The app names no page to return to.")
     address = f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(query)}"
     return web.Response(status=303, headers={"Location": address})
 
 
 async def _returned(request: web.Request) -> web.Response:
     text = "The payment is cancelled." if "cancelled" in request.query else "The payment is approved."
-    return _page(text, "<p>You can close this page and return to the app.</p>")
+    return _message(text, "You can close this page and return to the app.")
+
+
+def _message(title: str, text: str) -> web.Response:
+    return _page(title, f"<h1>{escape(title)}</h1><p>{escape(text)}</p>")
 
 
 def _page(title: str, content: str) -> web.Response:
     html = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>{escape(title)} - wallet sandbox</title><style>{_STYLE}</style>"
         f"<main><p>Wallet sandbox: no money moves</p>{content}</main>"
     )

@@ -1,0 +1,95 @@
+"""The pages of the sandbox's PayPal, on which a payer approves or cancels."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from streams.wire.ids import new_id
+from streams.wire.money import Money
+from tests.browser.accessibility import check_accessibility
+from tests.browser.conftest import SCREENSHOTS
+from tests.browser.page_faults import PageFaults
+from tests.vendors.payments.paypal_calls import Merchant, merchant
+from vendors.http_client import open_vendor_http
+from vendors.payments.paypal_orders import capture_order, create_order
+from vendors.payments.paypal_subscriptions import create_subscription, get_subscription
+from vendors.sandbox.payments.paypal_plans import TRIAL
+from vendors.sandbox.server import listening
+
+PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
+DESK: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+
+
+@dataclass(frozen=True)
+class Payer:
+    """A person with a browser, and the merchant whose payments are approved."""
+
+    page: Page
+    shop: Merchant
+
+    @property
+    def urls(self) -> dict[str, str]:
+        returned = f"{self.shop.sandbox.url}/paypal/returned"
+        return {"return_url": returned, "cancel_url": f"{returned}?cancelled"}
+
+
+@pytest.fixture(params=[DESK, PHONE], ids=["desk", "phone"])
+def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return dict(request.param)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def payer(
+    request: pytest.FixtureRequest, chromium: Browser, screen: dict[str, Any], page_faults: PageFaults
+) -> AsyncIterator[Payer]:
+    async with listening() as sandbox, open_vendor_http() as http, merchant(http, sandbox) as shop:
+        context = await chromium.new_context(**screen)
+        page_faults.watch(context, urlsplit(sandbox.url).netloc)
+        page = await context.new_page()
+        yield Payer(page, shop)
+        await page.screenshot(path=SCREENSHOTS / f"{request.node.name.removeprefix('test_')}.png", full_page=True)
+        await context.close()
+
+
+async def test_an_order_is_approved_with_a_fault(payer: Payer) -> None:
+    page, paypal = payer.page, payer.shop.paypal
+    order = await create_order(
+        paypal, new_id(), amount=Money(199, "USD"), custom_id="u", description="100 coins", **payer.urls
+    )
+    await page.goto(order.approve_url)
+    await expect(page.get_by_role("heading")).to_have_text("100 coins")
+    await expect(page.get_by_text("1.99 USD")).to_be_visible()
+    await page.get_by_text("let something go wrong").click()
+    await check_accessibility(page)
+
+    await page.get_by_role("button", name="Hold payment").click()
+
+    await expect(page.get_by_role("heading")).to_have_text("The payment is approved.")
+    await check_accessibility(page)
+    captured = await capture_order(paypal, new_id(), order.id)
+    assert [capture.status for capture in captured.captures] == ["PENDING"]
+
+
+async def test_a_subscription_is_cancelled_and_then_approved(payer: Payer) -> None:
+    page, paypal = payer.page, payer.shop.paypal
+    made = await create_subscription(
+        paypal, new_id(), plan_id=TRIAL, custom_id="u", brand_name="Parley", **payer.urls
+    )
+    await page.goto(made.approve_url)
+    await expect(page.get_by_text("every month, after a trial, to Parley")).to_be_visible()
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(page.get_by_role("heading")).to_have_text("The payment is cancelled.")
+    assert (await get_subscription(paypal, made.id)).status == "APPROVAL_PENDING"
+
+    await page.goto(made.approve_url)
+    await page.get_by_role("button", name="Approve", exact=True).click()
+
+    await expect(page.get_by_role("heading")).to_have_text("The payment is approved.")
+    assert (await get_subscription(paypal, made.id)).status == "ACTIVE"
+    await page.goto(made.approve_url)
+    await expect(page.get_by_role("heading")).to_have_text("Nothing to approve")
