@@ -1,6 +1,6 @@
 """What the sandbox's PayPal knows: its merchants, each with a clock of its own, and the events of what they do."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -10,6 +10,7 @@ from vendors.sandbox.payments.paypal_records import Order, Payment, Payout, Refu
 from vendors.sandbox.payments.paypal_wire import new_id, time_text
 
 _MAX_MERCHANTS = 10_000
+_MAX_EVENTS = 10_000
 _VERSIONS = {"subscription": "2.0", "capture": "2.0", "refund": "2.0", "checkout-order": "2.0"}
 
 
@@ -51,7 +52,7 @@ class Merchant:
     payouts: dict[str, Payout] = field(default_factory=dict)
     hooks: dict[str, str] = field(default_factory=dict)
     """The URLs of its webhooks, by id."""
-    events: list[Event] = field(default_factory=list)
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=_MAX_EVENTS))
     unsent: list[Event] = field(default_factory=list)
     """The events of the action under way, which are sent at its end."""
     rates: dict[str, float] = field(default_factory=dict)
