@@ -1,0 +1,249 @@
+"""In whatever order things happen, and whatever is lost or repeated, every payment is granted exactly once."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storage.ledger import find_differences
+from tests.app.callers import working
+from tests.app.payments.wallets import WEBHOOK, Wallet, wallet_at
+from tests.servers import Server
+from tests.waiting import until
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running
+
+LOST = key_of(fault="cut_mid_stream", position="before")
+"""The platform does what it is asked, and its answer is lost."""
+DELIVERIES = st.sampled_from(["", "lost", "duplicate", "reordered"])
+WHICH = st.integers(0, 2)
+STEPS = st.one_of(
+    st.tuples(st.just("buy"), st.sampled_from(["", "lost", "duplicate", "decline", "pending"])),
+    st.tuples(st.just("subscribe"), DELIVERIES),
+    st.tuples(st.sampled_from(["capture", "sync_order", "sync_sub", "renew", "refund", "cancel"]), WHICH),
+    st.tuples(st.sampled_from(["capture_without_answer", "settle_pending", "reupgrade"]), WHICH),
+    st.tuples(st.just("upgrade"), DELIVERIES),
+    st.tuples(st.sampled_from(["work", "reconcile", "find_missed", "fail_for_a_while"]), WHICH),
+)
+PAID = {"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"}
+
+
+class Schedule:
+    """Runs the steps of an example for one user."""
+
+    def __init__(self, wallet: Wallet) -> None:
+        self.wallet = wallet
+        self.orders: list[str] = []
+        self.subs: list[str] = []
+        self.upgrades: list[dict[str, Any]] = []
+
+    async def run(self, step: tuple[str, Any]) -> None:
+        what, given_ = step
+        await getattr(self, what)(given_)
+
+    async def buy(self, fault: str) -> None:
+        order = await self.wallet.order()
+        self.orders.append(order["id"])
+        await self.wallet.approve(order["approve_link_href"], fault=fault)
+
+    async def subscribe(self, fault: str) -> None:
+        sub = await self.wallet.subscribe()
+        self.subs.append(sub["id"])
+        await self.wallet.approve(sub["approve_link_href"], fault=fault)
+
+    async def capture(self, which: int) -> None:
+        if order := one_of(self.orders, which):
+            await self.wallet.capture(order)
+
+    async def capture_without_answer(self, which: int) -> None:
+        await self.wallet.configure(client_secret=LOST)
+        await self.capture(which)
+        await self.wallet.configure(client_secret="sandbox")
+
+    async def sync_order(self, which: int) -> None:
+        if order := one_of(self.orders, which):
+            assert (await self.wallet.get(f"walletpay/sync/{order}"))[0] == 200
+
+    async def sync_sub(self, which: int) -> None:
+        if sub := one_of(self.subs, which):
+            assert (await self.wallet.get(f"walletpay_sub/{sub}/sync_upgrade"))[0] == 200
+
+    async def renew(self, which: int) -> None:
+        sub = one_of(self.subs, which)
+        if sub and (await self.sub(sub))["status"] == "ACTIVE":
+            await self.wallet.renew(sub)
+
+    async def refund(self, which: int) -> None:
+        sub = one_of(self.subs, which)
+        if sub and (payments := await self.payments(sub)) and payments[-1]["status"] == "COMPLETED":
+            await self.wallet.control("refund", payment_id=payments[-1]["id"])
+
+    async def cancel(self, which: int) -> None:
+        sub = one_of(self.subs, which)
+        if sub and (await self.sub(sub))["status"] == "ACTIVE":
+            path = f"/v1/billing/subscriptions/{sub}/cancel"
+            await self.wallet.platform("POST", path, {"reason": "enough"})
+
+    async def settle_pending(self, which: int) -> None:
+        if (order := one_of(self.orders, which)) is None:
+            return
+        for capture in await self.captures(order):
+            if capture["status"] == "PENDING":
+                await self.wallet.control("settle", capture_id=capture["id"], state="completed")
+
+    async def upgrade(self, fault: str) -> None:
+        if self.subs and (new := await self._upgraded(self.subs[-1])):
+            await self.wallet.approve(new["approve_link_href"], fault=fault)
+
+    async def reupgrade(self, which: int) -> None:
+        """Begin an upgrade, and approve one that was begun before."""
+        if sub := one_of(self.subs, which):
+            await self._upgraded(sub)
+        for each in self.upgrades[: which + 1]:
+            await self.wallet.approve(each["approve_link_href"])
+
+    async def _upgraded(self, sub: str) -> dict[str, Any] | None:
+        product = "month" if (await self.sub(sub))["plan_id"].startswith("P-2") else "year"
+        status, answer = await self.wallet.upgrade(sub, product)
+        if status != 200 or not answer["walletpay_sub"]["approve_link_href"]:
+            return None
+        new: dict[str, Any] = answer["walletpay_sub"]
+        if new["id"] not in self.subs:
+            self.subs.append(new["id"])
+            self.upgrades.append(new)
+        return new
+
+    async def fail_for_a_while(self, which: int) -> None:
+        fault = key_of(fault="unavailable", retry_after_s=0.01, rate=0.5, seed=which)
+        await self.wallet.configure(client_secret=fault)
+        await self.reconcile(which)
+        await self.wallet.configure(client_secret="sandbox")
+
+    async def work(self, _: int) -> None:
+        """Run the jobs that wait."""
+
+        async def idle() -> bool:
+            statement = """
+                select 1 from procrastinate_jobs
+                where status = 'doing' or (status = 'todo' and coalesce(scheduled_at, now()) <= now())
+            """
+            return await self.wallet.rows(statement) == []
+
+        async with working(self.wallet.server.services):
+            await until(idle)
+
+    async def reconcile(self, _: int) -> None:
+        now = self.wallet.server.services.clock.now("default")
+        await self.wallet.travel(now + timedelta(minutes=3))
+        await self.wallet.reconcile()
+
+    async def find_missed(self, _: int) -> None:
+        await self.wallet.find_missed_events()
+
+    async def finish(self) -> None:
+        """Let the jobs at fixed times do their part, with a platform that works."""
+        for _ in range(2):
+            await self.work(0)
+            await self.wallet.rows("update procrastinate_jobs set scheduled_at = null where status = 'todo'")
+            now = self.wallet.server.services.clock.now("default")
+            await self.wallet.travel(now + timedelta(days=1, hours=1))
+            await self.wallet.reconcile()
+            await self.wallet.find_missed_events()
+        await self.work(0)
+
+    async def sub(self, sub_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = await self.wallet.platform("GET", f"/v1/billing/subscriptions/{sub_id}")
+        return found
+
+    async def payments(self, sub_id: str) -> list[dict[str, Any]]:
+        query = "start_time=2020-01-01T00:00:00Z&end_time=2099-01-01T00:00:00Z"
+        path = f"/v1/billing/subscriptions/{sub_id}/transactions?{query}"
+        found = (await self.wallet.platform("GET", path))["transactions"]
+        return sorted((each for each in found if each["status"] in PAID), key=lambda each: each["time"])
+
+    async def captures(self, order_id: str) -> list[dict[str, Any]]:
+        order = await self.wallet.platform("GET", f"/v2/checkout/orders/{order_id}")
+        found: list[dict[str, Any]] = order["purchase_units"][0].get("payments", {}).get("captures", [])
+        return found
+
+
+def one_of(ids: Sequence[str], which: int) -> str | None:
+    return ids[which % len(ids)] if ids else None
+
+
+async def run_examples(server: Server, sandbox: Running, *, count: int) -> None:
+    """Run schedules that hypothesis generates, each for a new user. Hypothesis blocks a thread of its own."""
+    loop = asyncio.get_running_loop()
+
+    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(STEPS, min_size=3, max_size=10))
+    def each(steps: list[tuple[str, Any]]) -> None:
+        asyncio.run_coroutine_threadsafe(example(server, sandbox, steps), loop).result()
+
+    await asyncio.to_thread(each)
+
+
+async def example(server: Server, sandbox: Running, steps: list[tuple[str, Any]]) -> None:
+    async with wallet_at(server, sandbox) as wallet:
+        url = f"{server.url}/bp/webhook/walletpay/default/Default"
+        await wallet.control("webhook", id=WEBHOOK, url=url)
+        schedule = Schedule(wallet)
+        for step in steps:
+            await schedule.run(step)
+        await schedule.finish()
+        await check(schedule)
+
+
+async def test_every_payment_is_granted_once_whatever_happens(shared_server: Server, platform: Running) -> None:
+    await run_examples(shared_server, platform, count=4)
+
+
+@pytest.mark.soak
+async def test_every_payment_is_granted_once_in_many_schedules(shared_server: Server, platform: Running) -> None:
+    await run_examples(shared_server, platform, count=300)
+
+
+async def check(schedule: Schedule) -> None:
+    wallet = schedule.wallet
+    entries = await wallet.entries()
+    assert not [key for key, count in Counter(key for key, _ in entries).items() if count > 1]
+    keys = {key for key, _ in entries}
+    for order in schedule.orders:
+        for capture in await schedule.captures(order):
+            assert (f"wallet:capture:{capture['id']}" in keys) is (capture["status"] in PAID)
+    replaced = await wallet.rows(
+        "select subscription_id, superseded_at from wallet_subscriptions where uid = $1", wallet.uid
+    )
+    for sub_id, superseded_at in replaced:
+        await check_subscription(schedule, sub_id, keys, is_replaced=superseded_at is not None)
+    assert {sub_id for sub_id, _ in replaced} == set(schedule.subs)
+    statement = "select state from wallet_upgrades join wallet_subscriptions on row_id = new_row where uid = $1"
+    assert {state for (state,) in await wallet.rows(statement, wallet.uid)} <= {
+        "done",
+        "abandoned",
+        "awaiting_approval",
+    }
+    pending = """
+        select 1 from wallet_refunds join wallet_subscriptions s on s.row_id = subscription_row
+        where state = 'pending' and uid = $1
+    """
+    assert await wallet.rows(pending, wallet.uid) == []
+    assert [each async for each in find_differences(wallet.server.services.database)] == []
+
+
+async def check_subscription(schedule: Schedule, sub_id: str, keys: set[str], *, is_replaced: bool) -> None:
+    """A payment is granted, or the subscription is replaced and the payment refunded."""
+    payments = await schedule.payments(sub_id)
+    for payment in payments:
+        is_granted = f"wallet:sale:{payment['id']}" in keys
+        assert is_granted or (is_replaced and payment["status"] != "COMPLETED")
+        if not is_replaced:
+            assert (f"refund:{payment['id']}" in keys) is (payment["status"] == "REFUNDED")
+    if is_replaced:
+        assert (await schedule.sub(sub_id))["status"] in {"CANCELLED", "EXPIRED"}
+        assert payments[-1]["status"] in {"PARTIALLY_REFUNDED", "REFUNDED"}
