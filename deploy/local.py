@@ -37,6 +37,11 @@ _READY_S = 60
 _DRAIN_S = "3"
 _STOP_S = 30
 """How long the server may take to end after its drain: to store remaining records and logs, and to close."""
+_SECRET_FILES = {
+    "PARLEY_MASTER_KEY": "master-key",
+    "PARLEY_ADMIN_TOKEN": OPERATOR_FILE,
+    "PARLEY_SERVER_KEY": SERVER_KEY_FILE,
+}
 
 
 def main() -> int:
@@ -47,6 +52,9 @@ def main() -> int:
     logs.configure(level="warning")
     try:
         asyncio.run(_run_until_signal(dict(os.environ)))  # noqa: TID251 - a process entry point
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        return 2
     except (Failed, MigrationRefused, ServiceError) as error:
         print(f"parley: {error}", file=sys.stderr)
         return 1
@@ -106,23 +114,27 @@ async def _run(env: dict[str, str]) -> None:
 def development(env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a development server: `env` with defaults for variables that it does not set.
 
-    Generated secrets are kept in files in the data folder.
+    Generated secrets are kept in files in the data folder. Raises `SettingsError` if it cannot be written.
     """
     data_dir = Path(env.get("PARLEY_DATA_DIR") or ".parley").absolute()
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    filled = {
+    return {
         "PARLEY_ENV": "development",
         "PARLEY_DRAIN_TIMEOUT_S": _DRAIN_S,
+        **_kept_secrets(data_dir),
         **{name: value for name, value in env.items() if value},
         "PARLEY_DATA_DIR": str(data_dir),
     }
-    for name, file in (
-        ("PARLEY_MASTER_KEY", "master-key"),
-        ("PARLEY_ADMIN_TOKEN", OPERATOR_FILE),
-        ("PARLEY_SERVER_KEY", SERVER_KEY_FILE),
-    ):
-        filled.setdefault(name, kept_secret(data_dir / file))
-    return filled
+
+
+def _kept_secrets(data_dir: Path) -> dict[str, str]:
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return {name: kept_secret(data_dir / file) for name, file in _SECRET_FILES.items()}
+    except FileExistsError:
+        raise SettingsError(f"parley: PARLEY_DATA_DIR: {data_dir} is not a folder") from None
+    except OSError as error:
+        cause = (error.strerror or "unknown error").lower()
+        raise SettingsError(f"parley: PARLEY_DATA_DIR: cannot write to {data_dir}: {cause}") from None
 
 
 @contextmanager

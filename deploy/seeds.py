@@ -7,10 +7,12 @@ from typing import Any
 from pydantic import SecretStr
 
 from app.commands.config_files import import_folder
+from app.settings import SettingsError
 from storage.audit import COMMAND
 from storage.config_edits import Change
 from storage.config_rows import ConfigKey
 from storage.configs import ConfigStore
+from streams.wire.errors import InvalidParameter
 
 AUTHOR = "seed"
 _FOLDER = Path(__file__).parent / "seed"
@@ -28,7 +30,10 @@ async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
 
 
 async def _seed_openai(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
-    """Write a strategy `openai` if `PARLEY_OPENAI_BASE_URL` names a server with that protocol."""
+    """Write a strategy `openai` if `PARLEY_OPENAI_BASE_URL` names a server with that protocol.
+
+    Raises `SettingsError` if it is no URL.
+    """
     base_url, key = env.get("PARLEY_OPENAI_BASE_URL"), env.get("PARLEY_OPENAI_API_KEY")
     if not base_url:
         return []
@@ -40,8 +45,11 @@ async def _seed_openai(configs: ConfigStore, env: Mapping[str, str]) -> list[Cha
         "recognition": "local",
         "speech": "local",
     }
-    async with configs.editing(author=AUTHOR, origin=COMMAND) as edit:
-        return [
-            await edit.converge(ConfigKey("default", kind, "openai"), value, keep_edited_by_others=True)
-            for kind, value in (("vendor_accounts", account), ("conversation", conversation))
-        ]
+    try:
+        async with configs.editing(author=AUTHOR, origin=COMMAND) as edit:
+            return [
+                await edit.converge(ConfigKey("default", kind, "openai"), value, keep_edited_by_others=True)
+                for kind, value in (("vendor_accounts", account), ("conversation", conversation))
+            ]
+    except InvalidParameter as error:
+        raise SettingsError(f"parley: {error.what.replace('base_url', 'PARLEY_OPENAI_BASE_URL')}") from None

@@ -153,13 +153,29 @@ async def test_used_port_is_reported_in_one_line(tmp_path: Path):
     env = _environment(tmp_path)
     with closing(socket.create_server(("127.0.0.1", int(env["PORT"])), reuse_port=True)):
         async with command("deploy.local", **env) as local:
-            assert await local.end() == 1
+            assert await local.end() == 2
     line = (
         f"parley: cannot listen on 127.0.0.1 port {env['PORT']}: Address already in use by another program,"
         " or by a server that has not stopped yet (set PORT to change this)"
     )
     assert local.lines == [line]
     assert not (tmp_path / "data" / "postgres").exists()
+
+
+async def test_invalid_variable_is_named_in_one_line(tmp_path: Path):
+    file = tmp_path / "file"
+    file.touch()
+    faults = {
+        f"{file} is not a folder": {"PARLEY_DATA_DIR": str(file)},
+        f"cannot write to {file}/data: not a directory": {"PARLEY_DATA_DIR": f"{file}/data"},
+        "cannot write to /proc: no such file or directory": {"PARLEY_DATA_DIR": "/proc"},
+        "must be one of debug, info, warning, error": {"PARLEY_LOG_LEVEL": "loud"},
+        "must be a URL that begins with http:// or https://, without spaces": {"PARLEY_OPENAI_BASE_URL": "foo"},
+    }
+    for fault, given in faults.items():
+        async with command("deploy.local", **_environment(tmp_path, **given)) as local:
+            assert await local.end() == 2, local.lines
+        assert local.lines == [f"parley: {next(iter(given))}{' ' if fault.startswith('must') else ': '}{fault}"]
 
 
 async def test_secrets_are_stored_in_a_file_that_only_the_owner_reads(tmp_path: Path):

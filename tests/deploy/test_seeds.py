@@ -1,6 +1,9 @@
 """The configs that a new development server starts with."""
 
+import pytest
+
 from app.services import Services
+from app.settings import SettingsError
 from deploy.seeds import seed
 from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
@@ -59,3 +62,8 @@ async def test_real_model_is_a_strategy_once_the_environment_names_one(services:
     assert services.configs.get(CONVERSATION, "default", "openai").value.chat.model == "gpt-4o-mini"
     await seed(services.configs, _ENV | _OPENAI | {"PARLEY_OPENAI_MODEL": "another"})
     assert services.configs.get(CONVERSATION, "default", "openai").value.chat.model == "another"
+
+
+async def test_an_invalid_url_of_the_real_model_is_refused_by_the_name_of_its_variable(services: Services):
+    with pytest.raises(SettingsError, match=r"^parley: PARLEY_OPENAI_BASE_URL must be a URL that begins with http"):
+        await seed(services.configs, _ENV | _OPENAI | {"PARLEY_OPENAI_BASE_URL": "foo"})
