@@ -1,6 +1,7 @@
 """Settings from environment variables, which are read once. No other module of the server reads the environment."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
@@ -16,6 +17,7 @@ _DIGITS = 9
 _COLLECTOR = "http://127.0.0.1:4318"
 _TRACES = "/v1/traces"
 _STORE_PORTS = {"postgresql": 5432, "redis": 6379}
+_REDIS_DATABASE = re.compile(r"(/[0-9]{0,9})?")
 _MAX_CONNECTIONS = 1_000_000
 _MAX_KEEP_ALIVE_S = 3_600
 LOG_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -173,7 +175,8 @@ class _Reader:
         if value.partition("://")[0] not in schemes:
             raise SettingsError(f"parley: {name} must be a URL that begins with {schemes[0]}://")
         try:
-            hosts = urlsplit(value).netloc.rpartition("@")[2].split(",")
+            parts = urlsplit(value)
+            hosts = parts.netloc.rpartition("@")[2].split(",")
             valid = all(urlsplit(f"//{host}").port != 0 for host in hosts)
         except ValueError:
             valid = False
@@ -181,6 +184,11 @@ class _Reader:
             example = f"{schemes[0]}://user:password@host:{_STORE_PORTS[schemes[0]]}"
             raise SettingsError(
                 f"parley: {name} must be a URL such as {example}; write special characters of the password as %XX"
+            )
+        # redis-py ignores a path that is no number, and uses the database 0.
+        if parts.scheme in {"redis", "rediss"} and not _REDIS_DATABASE.fullmatch(parts.path):
+            raise SettingsError(
+                f"parley: {name} must end with the number of a database, such as /0, or without a path"
             )
         return value
 

@@ -79,6 +79,20 @@ def test_invalid_environment_variables_are_named_with_their_requirements(name, v
     assert str(refused.value) == f"parley: {name} must be {what}"
 
 
+@pytest.mark.parametrize("path", ["", "/", "/0", "/15", "/2?db=3"])
+def test_redis_url_may_name_a_database_by_its_number(path: str):
+    assert Settings.from_env(ENVIRONMENT | {"REDIS_URL": f"rediss://x{path}"}).redis_url == f"rediss://x{path}"
+
+
+@pytest.mark.parametrize("path", ["/two", "/2/3", "/-1", "/2x", "//"])
+def test_redis_url_with_a_path_that_is_no_database_is_refused(path: str):
+    for scheme in ("redis", "rediss"):
+        with pytest.raises(
+            SettingsError, match="REDIS_URL must end with a host and port or the number of a database"
+        ):
+            Settings.from_env(ENVIRONMENT | {"REDIS_URL": f"{scheme}://x{path}"})
+
+
 def test_the_public_url_is_that_of_the_environment_and_no_wildcard():
     read = Settings.from_env(ENVIRONMENT | {"HOST": "0.0.0.0", "PORT": "8081"})  # noqa: S104 - not bound
     assert (read.public_url, read.has_public_url) == ("http://127.0.0.1:8081", False)
