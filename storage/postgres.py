@@ -19,6 +19,7 @@ from storage.postgres_causes import (
     forbids_writing,
     is_outage,
     store_error,
+    wrong_option,
 )
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import DatabaseUnavailable
@@ -216,9 +217,9 @@ def first_connection(dsn: str) -> Iterator[None]:
     """
     try:
         yield
-    except asyncpg.ClientConfigurationError as error:
-        raise DatabaseUnavailable(f"DATABASE_URL cannot be used: {error}") from error
     except Exception as error:
+        if (wrong := wrong_option(error)) is not None:
+            raise DatabaseUnavailable(f"DATABASE_URL cannot be used: {wrong}") from error
         if (converted := store_error(error)) is None:
             raise
         said = f": {error}" if getattr(error, "sqlstate", None) == _USER_REFUSED else ""
@@ -260,5 +261,5 @@ async def open_database(
             async with asyncio.timeout(_CLOSE_S):
                 await connections.close()
                 await pool.close()
-        except (*UNAVAILABLE, asyncpg.PostgresError):
+        except (*UNAVAILABLE, asyncpg.InterfaceError, asyncpg.PostgresError):
             pool.terminate()

@@ -1,6 +1,7 @@
 """Converts errors of PostgreSQL: a cause that clients may read, and whether the database is unavailable."""
 
 import asyncpg
+from asyncpg.connect_utils import SessionAttribute
 
 from storage.pool import AllInUse
 from streams.wire.errors import DatabaseError, DatabaseUnavailable, StoreError
@@ -9,7 +10,6 @@ from streams.wire.network import network_cause
 UNAVAILABLE = (
     OSError,
     TimeoutError,
-    asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # Raised if the server has just closed the connection.
     asyncpg.PostgresConnectionError,
     asyncpg.InsufficientResourcesError,
@@ -20,7 +20,10 @@ UNAVAILABLE = (
     asyncpg.ReadOnlySQLTransactionError,  # Raised by a primary that is being demoted.
     asyncpg.TransactionRollbackError,
 )
-"""Errors that are not due to the statement, which may succeed later."""
+"""Errors that are not due to the statement, which may succeed later. So are some of `asyncpg.InterfaceError`."""
+_LOST = ("closed", "closing", "released back to the pool")
+"""What asyncpg says of a lost connection in an `InterfaceError`. Others are due to the caller, such as a wrong
+number of arguments."""
 
 _CAUSES = {
     "25006": "the database is read-only",
@@ -39,6 +42,13 @@ _CAUSES = {
     "58030": "the database cannot read or write its disk",
 }
 """By SQLSTATE."""
+_WRONG_OPTIONS = (
+    ValueError,
+    asyncpg.InterfaceError,
+    asyncpg.UndefinedObjectError,
+    asyncpg.InvalidParameterValueError,
+    asyncpg.CantChangeRuntimeParamError,
+)
 _NOT_REACHABLE = "the database is not reachable"
 _IN_PLACE_OF_TLS = {
     "rejected SSL upgrade": "the server at its address is not PostgreSQL, or refuses TLS",
@@ -75,23 +85,25 @@ def store_error(error: Exception) -> StoreError | None:
         return DuplicateRow(error.constraint_name or "")
     if isinstance(error, asyncpg.TransactionRollbackError):
         return TransactionConflict()
-    if isinstance(error, UNAVAILABLE):
+    if _is_unavailable(error):
         return DatabaseUnavailable(_cause(error))
     if isinstance(error, asyncpg.LockNotAvailableError):
         return Locked("another transaction holds the lock of a row")
-    if not isinstance(error, asyncpg.PostgresError):
+    if not isinstance(error, (asyncpg.PostgresError, asyncpg.InterfaceError)):
         return None
     message = "the database refused a statement"
     if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
         message = "the database is not up to date: run `python -m app migrate`"
     elif isinstance(error, asyncpg.InsufficientPrivilegeError):
         message = "the database user lacks a permission"
+    elif isinstance(error, asyncpg.InterfaceError):
+        message = "a statement could not be sent to the database"
     return DatabaseError(message)
 
 
 def is_outage(error: Exception) -> bool:
     """Return whether `error` concerns the database as a whole and not a single statement."""
-    return isinstance(error, UNAVAILABLE) and getattr(error, "sqlstate", None) not in _SINGLE_STATEMENT
+    return _is_unavailable(error) and getattr(error, "sqlstate", None) not in _SINGLE_STATEMENT
 
 
 def forbids_writing(error: Exception) -> bool:
@@ -99,11 +111,32 @@ def forbids_writing(error: Exception) -> bool:
     return getattr(error, "sqlstate", None) in _WRITE_FAILURES
 
 
+def wrong_option(error: Exception) -> str | None:
+    """Return what is wrong with the options of a connection if `error`, raised while it is opened, is due to them.
+
+    PostgreSQL gets the options that asyncpg does not know.
+    """
+    if not isinstance(error, _WRONG_OPTIONS) or _is_unavailable(error):
+        return None
+    if isinstance(error, asyncpg.ClientConfigurationError) and "target_session_attrs" in str(error):
+        # asyncpg's message has the representation of a method in place of the values.
+        return f"target_session_attrs must be one of {', '.join(one.value for one in SessionAttribute)}"
+    return str(error)
+
+
+def _is_unavailable(error: Exception) -> bool:
+    if isinstance(error, asyncpg.InterfaceError):
+        return any(part in str(error) for part in _LOST)
+    return isinstance(error, UNAVAILABLE)
+
+
 def _cause(error: Exception) -> str:
     if isinstance(error, AllInUse):
         return "all of this process's connections to the database are in use"
     if isinstance(error, asyncpg.PostgresError) and (known := _CAUSES.get(error.sqlstate or "")):
         return known
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return "no host of the database has the role that `target_session_attrs` requires"
     if isinstance(error, (asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresConnectionError)):
         return f"{_NOT_REACHABLE}: the connection was lost"
     cause = _in_place_of_tls(error) or network_cause(error)

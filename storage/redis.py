@@ -1,5 +1,6 @@
 """Valkey or Redis: the client, key names, and the conversion of its errors to `StoreError`."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
@@ -25,6 +26,8 @@ _ACQUIRE_S = 5.0
 _BLOCKING_CONNECTIONS = 1024
 _BLOCKING_ANSWER_S = 10.0
 
+_UNKNOWN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
+"""What Python says of an option of the URL that redis-py passes to its connections."""
 _LUA = Path(__file__).parent / "lua"
 
 
@@ -121,6 +124,13 @@ def location(url: str) -> str:
     return place + (f", database {number}" if number else "") + (f", user {user}" if user else "")
 
 
+def _wrong_option(error: Exception) -> str:
+    if isinstance(error, ValueError):
+        return str(error)
+    unknown = _UNKNOWN_OPTION.search(str(error))
+    return f"unknown option {unknown[1]}" if unknown else "an option has a wrong value"
+
+
 def _pool(url: str, *, answer_s: float, connections: int) -> BlockingConnectionPool:
     """Return a pool in which commands wait for a connection: if it refused them, Valkey would seem unavailable."""
     return BlockingConnectionPool.from_url(
@@ -141,8 +151,13 @@ async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Val
         pool = _pool(url, answer_s=_ANSWER_S, connections=_CONNECTIONS)
         blocking_pool = _pool(url, answer_s=_BLOCKING_ANSWER_S, connections=_BLOCKING_CONNECTIONS)
         connection = pool.make_connection()  # type: ignore[no-untyped-call]
-    except (ValueError, TypeError) as error:  # An option of the URL is unknown or has a wrong value.
-        raise ValkeyUnavailable(f"REDIS_URL cannot be used: {error} (REDIS_URL: {location(url)})") from error
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+    ) as error:  # An option of the URL is unknown or has a wrong value.
+        cause = f"{_wrong_option(error)} (REDIS_URL: {location(url)})"
+        raise ValkeyUnavailable(f"REDIS_URL cannot be used: {cause}") from error
     async with Redis.from_pool(pool) as client, Redis.from_pool(blocking_pool) as blocking:
         availability = Availability("valkey", location=location(url))
         pipeline = CommandPipeline(connection, answer_s=_ANSWER_S, availability=availability)

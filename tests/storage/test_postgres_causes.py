@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from structlog.testing import capture_logs
 
-from storage.postgres import open_database
-from streams.wire.errors import DatabaseUnavailable
+from storage.postgres import map_errors, open_database
+from streams.wire.errors import DatabaseError, DatabaseUnavailable
 from tests.servers import Stores
 from tests.storage.wrong_servers import UNKNOWN_HOST, wrong_servers
 
@@ -54,6 +54,52 @@ async def test_what_the_server_does_not_have_is_named(stores: Stores, wrong: dic
             pass
     location = f"{options['host']}:5432, database {options['dbname']}, user {options['user']}"
     assert raised.value.what == f"{cause} (DATABASE_URL: {location})"
+
+
+OPTIONS = {
+    "foo=bar": 'unrecognized configuration parameter "foo"',
+    "connect_timeout=5": 'unrecognized configuration parameter "connect_timeout"',
+    "server_settings=x": 'unrecognized configuration parameter "server_settings"',
+    "statement_timeout=abc": 'invalid value for parameter "statement_timeout": "abc"',
+    "max_connections=5": 'parameter "max_connections" cannot be changed without restarting the server',
+    "sslmode=off": "`sslmode` parameter must be one of: disable, allow, prefer, require, verify-ca, verify-full",
+    "port=x": "invalid literal for int() with base 10: 'x'",
+    "target_session_attrs=foo": (
+        "target_session_attrs must be one of any, primary, standby, prefer-standby, read-write, read-only"
+    ),
+}
+"""An option of the URL, and what is wrong with it."""
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+async def test_a_wrong_option_of_the_url_is_named(stores: Stores, option: str) -> None:
+    with pytest.raises(DatabaseUnavailable) as raised:
+        async with open_database(f"{stores.database_url}&{option}"):
+            pass
+    assert raised.value.what == f"DATABASE_URL cannot be used: {OPTIONS[option]}"
+
+
+async def test_a_required_role_that_no_host_has_is_named(stores: Stores) -> None:
+    with pytest.raises(DatabaseUnavailable) as raised:
+        async with open_database(f"{stores.database_url}&target_session_attrs=standby"):
+            pass
+    cause = "no host of the database has the role that `target_session_attrs` requires"
+    assert raised.value.what.startswith(f"{cause} (DATABASE_URL: ")
+
+
+async def test_a_statement_on_a_lost_connection_is_an_outage(database_url: str) -> None:
+    async with open_database(database_url, max_size=1) as database, database.connection() as conn:
+        conn.terminate()
+        with pytest.raises(DatabaseUnavailable, match="the connection was lost"), map_errors():
+            await conn.fetchval("select 1")
+
+
+async def test_a_wrong_number_of_arguments_is_no_outage(database_url: str) -> None:
+    async with open_database(database_url, max_size=1) as database:
+        with capture_logs() as lines, pytest.raises(DatabaseError, match="a statement could not be sent"):
+            async with database.connection() as conn:
+                await conn.fetchval("select 1", 2)
+    assert lines == []
 
 
 async def test_the_log_line_of_an_outage_has_the_location(database_url: str) -> None:

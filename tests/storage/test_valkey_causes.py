@@ -115,11 +115,18 @@ async def test_the_server_that_cannot_be_used_is_logged_with_the_cause_and_witho
     assert "secret" not in str(line)
 
 
-async def test_a_url_that_cannot_be_used_is_named_without_the_password() -> None:
+OPTIONS = {
+    "socket_timeout=soon": "Invalid value for 'socket_timeout' in connection URL.",
+    "foo=abc": "unknown option foo",
+    "retry=5": "an option has a wrong value",
+}
+"""An option of the URL, and what is wrong with it."""
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+async def test_a_url_that_cannot_be_used_is_named_without_the_password(option: str) -> None:
     with pytest.raises(StoreUnavailable) as raised:
-        async with open_valkey("redis://ada:secret@127.0.0.1/2?socket_timeout=soon"):
+        async with open_valkey(f"redis://ada:secret@127.0.0.1/2?{option}"):
             pass
-    assert raised.value.what == (
-        "REDIS_URL cannot be used: Invalid value for 'socket_timeout' in connection URL."
-        " (REDIS_URL: 127.0.0.1:6379, database 2, user ada)"
-    )
+    location = "(REDIS_URL: 127.0.0.1:6379, database 2, user ada)"
+    assert raised.value.what == f"REDIS_URL cannot be used: {OPTIONS[option]} {location}"
