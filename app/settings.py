@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from app.trace_settings import invalid_variable
+
 _DNS_PORT = 53
 _LAST_PORT = 65_535
 _DIGITS = 9
@@ -18,6 +20,7 @@ _COLLECTOR = "http://127.0.0.1:4318"
 _TRACES = "/v1/traces"
 _STORE_PORTS = {"postgresql": 5432, "redis": 6379}
 _REDIS_DATABASE = re.compile(r"(/[0-9]{0,9})?")
+_BUCKET = re.compile(r"[A-Za-z0-9._-]{3,255}|arn:[\x21-\x7e]+")
 _MAX_CONNECTIONS = 1_000_000
 _MAX_KEEP_ALIVE_S = 3_600
 LOG_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -138,7 +141,7 @@ class Settings:
             inbox_url=read.inbox_url(development=mode == "development"),
             drain_timeout_s=read.number("PARLEY_DRAIN_TIMEOUT_S", 60),
             log_level=read.log_level(),
-            s3_bucket=read.text("S3_BUCKET", "") or None,
+            s3_bucket=read.bucket(),
             s3_endpoint_url=read.s3_endpoint_url(),
             traces_url=read.traces_url(),
             trusted_proxies=read.networks("PARLEY_TRUSTED_PROXIES"),
@@ -187,9 +190,7 @@ class _Reader:
             )
         # redis-py ignores a path that is no number, and uses the database 0.
         if parts.scheme in {"redis", "rediss"} and not _REDIS_DATABASE.fullmatch(parts.path):
-            raise SettingsError(
-                f"parley: {name} must end with the number of a database, such as /0, or without a path"
-            )
+            raise SettingsError(f"parley: {name} must have no path, or the number of a database, such as /0")
         return value
 
     def http_url(self, name: str, *, example: str = "https://parley.example") -> str | None:
@@ -205,6 +206,13 @@ class _Reader:
         if not valid:
             raise SettingsError(f"parley: {name} must be a URL such as {example}")
         return value
+
+    def bucket(self) -> str | None:
+        """Return the name of the bucket, or the ARN of an access point to it."""
+        name = self.text("S3_BUCKET", "")
+        if name and not _BUCKET.fullmatch(name):
+            raise SettingsError("parley: S3_BUCKET must be the name of a bucket: letters, digits, dots and hyphens")
+        return name or None
 
     def s3_endpoint_url(self) -> str | None:
         names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -291,10 +299,12 @@ class _Reader:
         if self.text("OTEL_SDK_DISABLED", "").lower() == "true":
             return None
         url = self.http_url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", example=f"{_COLLECTOR}{_TRACES}")
-        if url is not None:
-            return url
         base = self.http_url("OTEL_EXPORTER_OTLP_ENDPOINT", example=_COLLECTOR)
-        return None if base is None else f"{base.rstrip('/')}{_TRACES}"
+        if url is None and base is None:
+            return None
+        if (invalid := invalid_variable(self._env)) is not None:
+            raise SettingsError(f"parley: {invalid}")
+        return url or f"{(base or '').rstrip('/')}{_TRACES}"
 
     def networks(self, name: str) -> tuple[str, ...]:
         values = tuple(part.strip() for part in self.text(name, "").split(",") if part.strip())

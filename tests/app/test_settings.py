@@ -70,6 +70,8 @@ def test_client_for_vendors_is_chosen_by_the_environment():
         ("PARLEY_PUBLIC_URL", "https://parley .example", "a URL such as https://parley.example"),
         ("PARLEY_LOCAL_URL", "http://[", "a URL such as http://127.0.0.1:8090/v1"),
         ("AWS_ENDPOINT_URL_S3", "127.0.0.1:9000", "a URL such as http://127.0.0.1:9000"),
+        ("S3_BUCKET", "Foo Bar", "the name of a bucket: letters, digits, dots and hyphens"),
+        ("S3_BUCKET", "a/b", "the name of a bucket: letters, digits, dots and hyphens"),
         ("PARLEY_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
     ],
 )
@@ -77,6 +79,11 @@ def test_invalid_environment_variables_are_named_with_their_requirements(name, v
     with pytest.raises(SettingsError) as refused:
         Settings.from_env(ENVIRONMENT | {name: value})
     assert str(refused.value) == f"parley: {name} must be {what}"
+
+
+def test_a_bucket_is_named_by_itself_or_by_an_access_point():
+    for bucket in ("files", "files.of-parley_1", "arn:aws:s3:eu-west-1:123456789012:accesspoint/files"):
+        assert Settings.from_env(ENVIRONMENT | {"S3_BUCKET": bucket}).s3_bucket == bucket
 
 
 @pytest.mark.parametrize("path", ["", "/", "/0", "/15", "/2?db=3"])
@@ -87,9 +94,7 @@ def test_redis_url_may_name_a_database_by_its_number(path: str):
 @pytest.mark.parametrize("path", ["/two", "/2/3", "/-1", "/2x", "//"])
 def test_redis_url_with_a_path_that_is_no_database_is_refused(path: str):
     for scheme in ("redis", "rediss"):
-        with pytest.raises(
-            SettingsError, match="REDIS_URL must end with a host and port or the number of a database"
-        ):
+        with pytest.raises(SettingsError, match="REDIS_URL must have no path, or the number"):
             Settings.from_env(ENVIRONMENT | {"REDIS_URL": f"{scheme}://x{path}"})
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
@@ -276,3 +277,43 @@ def test_an_invalid_collector_url_is_refused_at_the_start(name: str, example: st
     with pytest.raises(SettingsError) as refused:
         Settings.from_env({**ENV, name: url})
     assert str(refused.value) == f"parley: {name} must be a URL such as {example}"
+
+
+INVALID = {
+    "OTEL_EXPORTER_OTLP_CERTIFICATE=/nope": "must be a file that can be read: no such file or directory",
+    "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY=/": "must be a file that can be read: is a directory",
+    "OTEL_EXPORTER_OTLP_TIMEOUT=soon": "must be a number of seconds",
+    "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=nan": "must be a number of seconds",
+    "OTEL_EXPORTER_OTLP_COMPRESSION=zip": "must be one of none, gzip, deflate",
+    "OTEL_TRACES_SAMPLER=foo": (
+        "must be one of always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off, "
+        "parentbased_traceidratio"
+    ),
+    "OTEL_TRACES_SAMPLER_ARG=1.5": "must be a number from 0 to 1",
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=foo": "must be a whole number",
+}
+
+
+@pytest.mark.parametrize("variable", INVALID)
+def test_an_invalid_variable_of_opentelemetry_is_refused_if_traces_are_on(variable: str) -> None:
+    name, _, value = variable.partition("=")
+    assert Settings.from_env({**ENV, name: value}).traces_url is None
+    with pytest.raises(SettingsError) as refused:
+        Settings.from_env({**ENV, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", name: value})
+    assert str(refused.value) == f"parley: {name} {INVALID[variable]}"
+
+
+def test_valid_variables_of_opentelemetry_are_accepted(tmp_path: Path) -> None:
+    certificate = tmp_path / "collector.pem"
+    certificate.touch()
+    given = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c",
+        "OTEL_EXPORTER_OTLP_CERTIFICATE": str(certificate),
+        "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "2.5",
+        "OTEL_EXPORTER_OTLP_COMPRESSION": "GZIP",
+        "OTEL_TRACES_SAMPLER": "traceidratio",
+        "OTEL_TRACES_SAMPLER_ARG": "0.25",
+        "OTEL_ATTRIBUTE_COUNT_LIMIT": "",
+        "OTEL_SPAN_LINK_COUNT_LIMIT": "0",
+    }
+    assert Settings.from_env({**ENV, **given}).traces_url == "http://c/v1/traces"
