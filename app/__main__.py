@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # By default SIGHUP ends the process, and an operator may reload a server that is still starting.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # These are slow to import, and SIGHUP must be ignored before that.
+    from app.commands.exit_codes import REFUSED, exit_code  # noqa: PLC0415
     from app.settings import SettingsError  # noqa: PLC0415
     from streams.wire.errors import ServiceError  # noqa: PLC0415
 
@@ -44,14 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
-        return 2
+        return REFUSED
     except OSError as error:
         cause = error.strerror.lower() if error.strerror else str(error)
         sys.stderr.write(f"parley: {f'{error.filename}: {cause}' if error.filename else cause}\n")
-        return 2
+        return REFUSED
     except ServiceError as error:
         sys.stderr.write(f"parley: {error}\n")
-        return 2
+        return exit_code(error)
     return code
 
 

@@ -19,6 +19,7 @@ from shlex import quote
 from tempfile import NamedTemporaryFile
 
 from app import logs
+from app.commands.exit_codes import FAILED, REFUSED
 from app.process.children import end_with_parent
 from app.process.sockets import check_port
 from app.settings import Settings, SettingsError, own_url
@@ -54,10 +55,10 @@ def main() -> int:
         asyncio.run(_run_until_signal(dict(os.environ)))  # noqa: TID251 - a process entry point
     except SettingsError as error:
         print(error, file=sys.stderr)
-        return 2
+        return REFUSED
     except (Failed, MigrationRefused, ServiceError) as error:
         print(f"parley: {error}", file=sys.stderr)
-        return 1
+        return FAILED
     return 0
 
 

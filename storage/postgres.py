@@ -22,7 +22,7 @@ from storage.postgres_causes import (
     wrong_option,
 )
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import DatabaseUnavailable
+from streams.wire.errors import DatabaseError, DatabaseUnavailable
 
 __all__ = [
     "Connection",
@@ -213,13 +213,14 @@ async def _no_reset(_conn: Connection) -> None:
 def first_connection(dsn: str) -> Iterator[None]:
     """Convert errors of the first connection of a process to `DatabaseUnavailable`.
 
-    The process has not started yet. Its operator reads the message and no client does, so it names the host.
+    If an option of the URL is wrong, the error is `DatabaseError`. The process has not started yet: its operator
+    reads the message and no client does, so it names the host.
     """
     try:
         yield
     except Exception as error:
         if (wrong := wrong_option(error)) is not None:
-            raise DatabaseUnavailable(f"DATABASE_URL cannot be used: {wrong}") from error
+            raise DatabaseError(f"DATABASE_URL cannot be used: {wrong}") from error
         if (converted := store_error(error)) is None:
             raise
         said = f": {error}" if getattr(error, "sqlstate", None) == _USER_REFUSED else ""

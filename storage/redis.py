@@ -157,7 +157,7 @@ async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Val
         AttributeError,
     ) as error:  # An option of the URL is unknown or has a wrong value.
         cause = f"{_wrong_option(error)} (REDIS_URL: {location(url)})"
-        raise ValkeyUnavailable(f"REDIS_URL cannot be used: {cause}") from error
+        raise ValkeyError(f"REDIS_URL cannot be used: {cause}") from error
     async with Redis.from_pool(pool) as client, Redis.from_pool(blocking_pool) as blocking:
         availability = Availability("valkey", location=location(url))
         pipeline = CommandPipeline(connection, answer_s=_ANSWER_S, availability=availability)

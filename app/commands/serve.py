@@ -8,6 +8,7 @@ from typing import Any
 
 import uvloop
 
+from app.commands.exit_codes import REFUSED, exit_code
 from app.process.control import Inherited
 from app.process.parent import supervise
 from app.settings import Settings, SettingsError
@@ -39,7 +40,7 @@ def run_migrate(args: argparse.Namespace) -> int:
         applied = asyncio.run(migrate(settings.database_url))
     except MigrationRefused as error:
         sys.stderr.write(f"parley: {error}\n")
-        return 2
+        return REFUSED
     sys.stdout.write("".join(f"applied {name}\n" for name in applied) or "nothing to apply\n")
     return 0
 
@@ -56,5 +57,5 @@ def _serve(settings: Settings, inherited: Inherited | None = None) -> int:
         if inherited is None:
             raise
         inherited.report_failure(str(error).removeprefix("parley: "))
-        return 1
+        return exit_code(error)
     return 0

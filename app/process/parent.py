@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
 
@@ -73,6 +74,13 @@ class _Slot:
     def metrics_port(self) -> int:
         port: int = self.metrics[0].getsockname()[1]
         return port
+
+
+class _NotStarted(NamedTuple):
+    """Why a child was not ready, and the exit code that the parent ends with if none ever was in its slot."""
+
+    reason: str
+    code: int = 1
 
 
 @contextmanager
@@ -157,20 +165,20 @@ class _Parent:
             )
 
     async def _fill(self, slot: _Slot) -> None:
-        child, fault = await self._start_child(slot)
-        if child is not None:
-            self._take_over(slot, child)
+        started = await self._start_child(slot)
+        if isinstance(started, Child):
+            self._take_over(slot, started)
         elif self._stopping.is_set():
             return
         elif slot.was_ready:
-            log.error("process.not_started", number=slot.number, reason=fault)
+            log.error("process.not_started", number=slot.number, reason=started.reason)
         else:
-            sys.stderr.write(f"parley: {fault}\n")
-            self._code = 2
+            sys.stderr.write(f"parley: {started.reason}\n")
+            self._code = started.code
             self._stop()
 
-    async def _start_child(self, slot: _Slot) -> tuple[Child | None, str]:
-        """Start a child and wait until it is ready. Return it, or `None` and the reason of the failure."""
+    async def _start_child(self, slot: _Slot) -> Child | _NotStarted:
+        """Start a child and wait until it is ready."""
         try:
             child = await start_child(
                 slot.name,
@@ -178,7 +186,7 @@ class _Parent:
                 environment=os.environ,  # noqa: TID251 - passed on unchanged
             )
         except OSError as error:
-            return None, f"cannot start a process: {error.strerror}"
+            return _NotStarted(f"cannot start a process: {error.strerror}")
         log.info("process.started", number=slot.number, pid=child.process.pid, metrics_port=slot.metrics_port)
         self._children.add(child)
         self._tasks.create_task(self._follow(slot, child))
@@ -190,12 +198,14 @@ class _Parent:
                 await child.changed.wait()
         except TimeoutError:
             child.send(signal.SIGKILL)
-            return None, f"process {child.process.pid} was not ready within {_READY_S} s"
+            return _NotStarted(f"process {child.process.pid} was not ready within {_READY_S} s")
         if (code := child.process.returncode) is None:
             log.info("process.ready", number=slot.number, pid=child.process.pid)
-            return child, ""
+            return child
+        if child.fault:
+            return _NotStarted(child.fault, code)
         manner = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
-        return None, child.fault or f"process {child.process.pid} ended {manner} before it was ready"
+        return _NotStarted(f"process {child.process.pid} ended {manner} before it was ready")
 
     async def _follow(self, slot: _Slot, child: Child) -> None:
         """Process the child's messages until it has ended."""
@@ -262,11 +272,11 @@ class _Parent:
             if slot.child is None:
                 return True  # _keep_filled starts a new child anyway.
             began = asyncio.get_running_loop().time()
-            new, fault = await self._start_child(slot)
-            if new is None:
+            started = await self._start_child(slot)
+            if isinstance(started, _NotStarted):
                 if not self._stopping.is_set():
-                    log.error("process.not_replaced", number=slot.number, reason=fault)
+                    log.error("process.not_replaced", number=slot.number, reason=started.reason)
                 return False
             slot.began = began
-            self._take_over(slot, new)
+            self._take_over(slot, started)
             return True

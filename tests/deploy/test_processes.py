@@ -187,7 +187,7 @@ async def test_process_that_hangs_while_it_is_replaced_is_killed(settings: Setti
 
 async def test_error_that_all_processes_have_ends_the_parent_with_one_line(settings: Settings):
     async with serving(settings, DATABASE_URL="postgresql:///none?host=/nowhere") as parent:
-        assert await parent.end() == 2
+        assert await parent.end() == 1
     [line] = _printed(parent)
     assert line == (
         "parley: database: the database is not reachable: its socket file does not exist"

@@ -73,7 +73,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("option", OPTIONS)
 async def test_a_wrong_option_of_the_url_is_named(stores: Stores, option: str) -> None:
-    with pytest.raises(DatabaseUnavailable) as raised:
+    with pytest.raises(DatabaseError) as raised:
         async with open_database(f"{stores.database_url}&{option}"):
             pass
     assert raised.value.what == f"DATABASE_URL cannot be used: {OPTIONS[option]}"

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from storage.redis import map_errors, open_valkey
-from streams.wire.errors import StoreError, StoreUnavailable
+from streams.wire.errors import StoreError, StoreUnavailable, ValkeyError
 from tests.servers import Stores
 from tests.storage.wrong_servers import UNKNOWN_HOST, wrong_servers
 
@@ -125,7 +125,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("option", OPTIONS)
 async def test_a_url_that_cannot_be_used_is_named_without_the_password(option: str) -> None:
-    with pytest.raises(StoreUnavailable) as raised:
+    with pytest.raises(ValkeyError) as raised:
         async with open_valkey(f"redis://ada:secret@127.0.0.1/2?{option}"):
             pass
     location = "(REDIS_URL: 127.0.0.1:6379, database 2, user ada)"

@@ -1,0 +1,13 @@
+"""The exit codes of commands that fail. systemd restarts a server or a worker after the first one only."""
+
+from streams.wire.errors import StoreUnavailable
+
+FAILED = 1
+"""The same command may succeed later, because a store is unavailable for example."""
+REFUSED = 2
+"""A setting or an argument must be changed first."""
+
+
+def exit_code(error: BaseException) -> int:
+    """Return the exit code of a command that ends with `error`."""
+    return FAILED if isinstance(error, StoreUnavailable) else REFUSED

@@ -1,0 +1,16 @@
+"""systemd does not restart a process that ended because of its settings."""
+
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+_FOLDER = Path(__file__).parents[2] / "deploy"
+
+
+@pytest.mark.parametrize("name", ["parley.service", "parley-worker.service"])
+def test_a_unit_restarts_after_a_failure_but_not_after_a_wrong_setting(name: str) -> None:
+    unit = ConfigParser(strict=False, interpolation=None)
+    unit.read(_FOLDER / name)
+    assert unit["Service"]["Restart"] in {"on-failure", "always"}
+    assert unit["Service"]["RestartPreventExitStatus"] == "2"
