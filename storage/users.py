@@ -42,6 +42,15 @@ async def find(conn: Connection, app_id: str, uid: str) -> User | None:
     return None if row is None else User(**row)
 
 
+_FIND_ANY = f"select {COLUMNS} from users where app_id = $1 and uid = $2"  # noqa: S608 - constants
+
+
+async def find_any(conn: Connection, app_id: str, uid: str) -> User | None:
+    """Return the user, who may be deactivated."""
+    row = await conn.fetchrow(_FIND_ANY, app_id, uid)
+    return None if row is None else User(**row)
+
+
 # This lock permits new rows that refer to the user, such as those of conversations.
 _LOCK = f"{_FIND} for no key update"
 

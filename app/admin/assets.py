@@ -1,22 +1,25 @@
 """Admin API of assets: what a user owns, the ledger behind it, and changes by operators."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pydantic import Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
+from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.assets.assets import AssetList, assets_of
 from app.assets.grants import grant_of
 from app.http.endpoint import Call, Endpoint
-from app.http.errors import UserNotFound
 from app.http.inputs import Body, Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from app.http.transactions import Transaction
 from storage import asset_entries, assets, audit, ledger, users
 from storage.asset_entries import Entry, StoredEntry
+from storage.assets import Asset, apply
 from storage.audit import Subject
-from storage.kinds.products import MAX_QUANTITY, PRODUCTS
+from storage.kinds.products import MAX_QUANTITY, PRODUCTS, Product
 from storage.postgres import Connection
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, listed
@@ -28,13 +31,6 @@ class AssetNotFound(ItemNotFound):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"asset {listed([name])} does not exist")
-
-
-class UserPath(Model):
-    app: str
-    """An app of this server."""
-    user_id: str
-    """A user of the app."""
 
 
 class AssetGrant(Model):
@@ -79,8 +75,7 @@ class EntryList(Page[int]):
 async def read_assets(call: Call, path: Path[UserPath]) -> AssetList:
     """List the assets of a user."""
     async with call.services.database.connection() as conn:
-        if await users.find(conn, path.app, path.user_id) is None:
-            raise UserNotFound(_unknown(path))
+        await user_of(call, conn, path)
         now = call.services.clock.now(path.app)
         return AssetList(assets=await assets_of(conn, path.app, path.user_id, now=now))
 
@@ -91,6 +86,7 @@ async def list_entries(call: Call, path: Path[UserPath], query: Query[PageQuery[
     The newest comes first.
     """
     async with call.services.database.connection() as conn:
+        await user_of(call, conn, path, find=users.find_any)
         found = await asset_entries.page(conn, path.app, path.user_id, before=query.before, size=query.size + 1)
     page, further = page_of(found, query.size, lambda stored: stored.entry_id)
     return EntryList(next=further, entries=[_entry_view(stored) for stored in page])
@@ -101,16 +97,12 @@ async def grant(call: Call, transaction: Transaction, path: Path[UserPath], body
 
     A subscription gets one period from now and does not renew. The header `X-Parley-Reason` is required.
     """
-    product = call.services.configs.required(PRODUCTS, path.app, body.product).value
     now = call.services.clock.now(path.app)
     async with transaction.begin() as conn:
-        await _lock(conn, path)
-        key = await _record(call, conn, path, action="asset.grant", after={"product": body.product})
-        entry = grant_of(
-            product, body.product, key=key, receipt_id=key, origin="admin", channel="operator", start=now,
-            subscription=key,
-        )  # fmt: skip
-        await ledger.post(conn, path.app, path.user_id, entry=entry, now=now)
+        await user_of(call, conn, path, find=users.lock)
+        product = call.services.configs.required(PRODUCTS, path.app, body.product).value
+        entry = partial(_granted, product, body.product, now)
+        await _enter(call, conn, path, action="asset.grant", change=body, entry=entry, now=now)
         return transaction.answer(AssetList(assets=await assets_of(conn, path.app, path.user_id, now=now)))
 
 
@@ -123,7 +115,7 @@ async def adjust(
     """
     now = call.services.clock.now(path.app)
     async with transaction.begin() as conn:
-        await _lock(conn, path)
+        await user_of(call, conn, path, find=users.lock)
         asset = await assets.find(conn, path.app, path.user_id, name=body.name, subscription=body.subscription)
         if asset is None:
             raise AssetNotFound(body.name)
@@ -133,31 +125,44 @@ async def adjust(
             raise InvalidParameter("ends_at is only for subscriptions")
         if body.quantity and asset.type == "nonconsumable":
             raise InvalidParameter("quantity is not for nonconsumables")
-        after = body.model_dump(mode="json", exclude_none=True)
-        key = await _record(call, conn, path, action="asset.adjust", after=after)
-        entry = Entry(
-            key, "adjust", asset.name, asset.type, asset.subscription,
+        entry = partial(
+            Entry, kind="adjust", name=asset.name, type=asset.type, subscription=asset.subscription,
             quantity=body.quantity, ends_at=body.ends_at, origin="admin", channel="operator",
         )  # fmt: skip
-        await ledger.post(conn, path.app, path.user_id, entry=entry, now=now)
+        await _enter(call, conn, path, action="asset.adjust", change=body, entry=entry, now=now)
         return transaction.answer(AssetList(assets=await assets_of(conn, path.app, path.user_id, now=now)))
 
 
-async def _lock(conn: Connection, path: UserPath) -> None:
-    if await users.lock(conn, path.app, path.user_id) is None:
-        raise UserNotFound(_unknown(path))
+def _granted(product: Product, name: str, now: datetime, key: str) -> Entry:
+    return grant_of(
+        product, name, key=key, receipt_id=key, subscription=key, origin="admin", channel="operator", start=now
+    )
 
 
-async def _record(call: Call, conn: Connection, path: UserPath, *, action: str, after: Mapping[str, Any]) -> str:
-    """Record a change of assets, which needs a reason, and return the key of its entry."""
+async def _enter(
+    call: Call,
+    conn: Connection,
+    path: UserPath,
+    *,
+    action: str,
+    change: Model,
+    entry: Callable[[str], Entry],
+    now: datetime,
+) -> None:
+    """Record a change of an asset, which needs a reason, and post its entry, whose key is the id of the record."""
     origin, subject = call.origin, Subject(path.app, "user", path.user_id)
     if not origin.reason:
         raise InvalidParameter("X-Parley-Reason is required")
-    return f"admin:{await audit.record(conn, origin, action=action, subject=subject, after=after)}"
+    expected = entry(_KEY)
+    asset = await assets.find(conn, path.app, path.user_id, name=expected.name, subscription=expected.subscription)
+    before = None if asset is None else _audited(asset)
+    after = _audited(apply(asset, expected, at=now)) | {"change": change.model_dump(mode="json", exclude_none=True)}
+    audit_id = await audit.record(conn, origin, action=action, subject=subject, before=before, after=after)
+    await ledger.post(conn, path.app, path.user_id, entry=entry(f"{_KEY}{audit_id}"), now=now)
 
 
-def _unknown(path: UserPath) -> str:
-    return f"user {listed([path.user_id])} does not exist"
+def _audited(asset: Asset) -> dict[str, Any]:
+    return {"asset": asset.name, "quantity": asset.quantity, "ends_at": asset.ends_at and rfc3339(asset.ends_at)}
 
 
 def _entry_view(stored: StoredEntry) -> EntryView:
@@ -179,11 +184,13 @@ def _entry_view(stored: StoredEntry) -> EntryView:
     )
 
 
+_KEY = "admin:"
+"""The beginning of the keys of entries by operators."""
 _PATH = "/admin/api/users/{app}/{user_id}/assets"
 
 ADMIN_ASSET_ROUTES = [
-    Endpoint("GET", _PATH, read_assets, FOR_VIEWERS, errors=(UserNotFound,)),
-    Endpoint("GET", f"{_PATH}/entries", list_entries, FOR_VIEWERS),
-    Endpoint("POST", _PATH, grant, FOR_EDITORS, errors=(UserNotFound, ConfigInvalid)),
-    Endpoint("PATCH", _PATH, adjust, FOR_EDITORS, errors=(UserNotFound, AssetNotFound)),
+    Endpoint("GET", _PATH, read_assets, FOR_VIEWERS, errors=USER_ERRORS),
+    Endpoint("GET", f"{_PATH}/entries", list_entries, FOR_VIEWERS, errors=USER_ERRORS),
+    Endpoint("POST", _PATH, grant, FOR_EDITORS, errors=(*USER_ERRORS, ConfigInvalid)),
+    Endpoint("PATCH", _PATH, adjust, FOR_EDITORS, errors=(*USER_ERRORS, AssetNotFound)),
 ]

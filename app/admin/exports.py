@@ -4,10 +4,11 @@ from datetime import timedelta
 from typing import Literal
 
 from app.admin.area import FOR_EDITORS
+from app.admin.users import USER_ERRORS, UserPath, require_app, user_of
 from app.http.endpoint import Call, Endpoint
-from app.http.errors import UserNotFound
 from app.http.inputs import Path
 from storage import exports, users
+from storage.errors import UnknownApp
 from storage.exports import Export
 from storage.kinds.limits import LIMITS
 from streams.wire.codec import rfc3339
@@ -22,13 +23,6 @@ class ExportNotFound(ItemNotFound):
         super().__init__(f"user {listed([user_id])} has no export")
 
 
-class ExportPath(Model):
-    app: str
-    """An app of this server."""
-    user_id: str
-    """A user of the app."""
-
-
 class ExportReply(Model):
     status: Literal["running", "finished", "failed"]
     requested_at: str
@@ -40,7 +34,7 @@ class ExportReply(Model):
     """When the file is deleted: `export_days` of the app's limits after it was finished."""
 
 
-async def request_export(call: Call, path: Path[ExportPath]) -> ExportReply:
+async def request_export(call: Call, path: Path[UserPath]) -> ExportReply:
     """Export a user's data.
 
     A worker writes a JSON file with the account, its identities, its conversations with all records, and the names
@@ -49,14 +43,14 @@ async def request_export(call: Call, path: Path[ExportPath]) -> ExportReply:
     """
     now = call.services.clock.now(path.app)
     async with call.services.database.transaction() as conn:
-        if await users.lock(conn, path.app, path.user_id) is None:
-            raise UserNotFound(f"user {listed([path.user_id])} does not exist")
+        await user_of(call, conn, path, find=users.lock)
         export = await exports.request(conn, path.app, path.user_id, now=now, origin=call.origin)
     return _reply(call, export)
 
 
-async def read_export(call: Call, path: Path[ExportPath]) -> ExportReply:
+async def read_export(call: Call, path: Path[UserPath]) -> ExportReply:
     """Read the state of a user's export, and the link to its file."""
+    require_app(call, path)
     async with call.services.database.connection() as conn:
         export = await exports.find(conn, path.app, path.user_id)
     if export is None:
@@ -83,6 +77,6 @@ _FAILED = "the job that writes the file has failed in all attempts, or was delet
 _PATH = "/admin/api/users/{app}/{user_id}/export"
 
 EXPORT_ROUTES = [
-    Endpoint("POST", _PATH, request_export, FOR_EDITORS, errors=(UserNotFound,)),
-    Endpoint("GET", _PATH, read_export, FOR_EDITORS, errors=(ExportNotFound,)),
+    Endpoint("POST", _PATH, request_export, FOR_EDITORS, errors=USER_ERRORS),
+    Endpoint("GET", _PATH, read_export, FOR_EDITORS, errors=(UnknownApp, ExportNotFound)),
 ]

@@ -1,11 +1,12 @@
 """Admin API of receipts: what was deleted when a user was deactivated."""
 
 from app.admin.area import FOR_EDITORS
+from app.admin.users import UserPath, require_app
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
 from app.receipts import ReceiptReply, find_receipt
+from storage.errors import UnknownApp
 from streams.wire.errors import ItemNotFound, listed
-from streams.wire.model import Model
 
 
 class ReceiptNotFound(ItemNotFound):
@@ -15,9 +16,7 @@ class ReceiptNotFound(ItemNotFound):
         super().__init__(f"user {listed([user_id])} is not a deactivated user of the app")
 
 
-class ReceiptPath(Model):
-    app: str
-    """An app of this server."""
+class ReceiptPath(UserPath):
     user_id: str
     """A deactivated user of the app."""
 
@@ -27,6 +26,7 @@ async def read_receipt(call: Call, path: Path[ReceiptPath]) -> ReceiptReply:
 
     It says what was deleted, what is kept, and whether the tokens of sign-in platforms are revoked. It is signed.
     """
+    require_app(call, path)
     receipt = await find_receipt(call.services, path.app, path.user_id)
     if receipt is None:
         raise ReceiptNotFound(path.user_id)
@@ -39,6 +39,6 @@ RECEIPT_ROUTES = [
         "/admin/api/users/{app}/{user_id}/erasure_receipt",
         read_receipt,
         FOR_EDITORS,
-        errors=(ReceiptNotFound,),
+        errors=(UnknownApp, ReceiptNotFound),
     ),
 ]

@@ -146,12 +146,18 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
         ),
         (
             *("POST", f"/admin/api/users/default/{uid}/assets", {"product": "coins"}),
-            *("asset.grant", ("default", "user", uid), None, {"product": "coins"}),
+            *("asset.grant", ("default", "user", uid), None),
+            {"asset": "coins", "quantity": 100, "ends_at": None, "change": {"product": "coins"}},
         ),
         (
             *("PATCH", f"/admin/api/users/default/{uid}/assets", {"name": "coins", "quantity": -1}),
-            *("asset.adjust", ("default", "user", uid), None),
-            {"name": "coins", "subscription": "", "quantity": -1},
+            *("asset.adjust", ("default", "user", uid), {"asset": "coins", "quantity": 100, "ends_at": None}),
+            {
+                "asset": "coins",
+                "quantity": 99,
+                "ends_at": None,
+                "change": {"name": "coins", "subscription": "", "quantity": -1},
+            },
         ),
         ("DELETE", f"/admin/api/jobs/held/{second}", None, "job.drop", (None, "job", second), held(), None),
         (

@@ -152,6 +152,47 @@ async def test_the_ledger_lists_what_has_happened(server: Server) -> None:
     ]
 
 
+async def test_the_audit_log_has_an_asset_before_and_after_each_change(server: Server) -> None:
+    uid, _ = await server.login()
+    (pro,) = await grant(server, uid, "pro")
+    ends = {"subscription": pro["receipt_id"], "ends_at": "2030-01-01T00:00:00Z"}
+    assert (await adjust(server, uid, name="pro", **ends))[0] == 200
+    _, answer = await call(server, "GET", f"/admin/api/audit?kind=user&name={uid}")
+    adjusted, granted = answer["changes"]
+    paid = {"asset": "pro", "quantity": 30, "ends_at": pro["expire_time"]}
+    assert (granted.get("before"), granted["after"]) == (None, {**paid, "change": {"product": "pro"}})
+    after = {"asset": "pro", "quantity": 30, "ends_at": ends["ends_at"]}
+    assert adjusted["before"] == paid
+    assert adjusted["after"] == {**after, "change": {"name": "pro", "quantity": 0, **ends}}
+
+
+@pytest.mark.parametrize(
+    ("method", "rest", "body"),
+    [
+        ("GET", "assets", None),
+        ("POST", "assets", {"product": "coins"}),
+        ("PATCH", "assets", {"name": "coins", "quantity": 1}),
+        ("GET", "assets/entries", None),
+        ("POST", "export", None),
+    ],
+)
+async def test_the_app_that_does_not_exist_is_named_before_the_user(
+    server: Server, method: str, rest: str, body: Any
+) -> None:
+    uid, _ = await server.login()
+    for app, user, missing in (("nope", uid, "app nope"), ("default", "nobody", "user nobody")):
+        status, answer = await call(server, method, f"/admin/api/users/{app}/{user}/{rest}", body, reason="support")
+        error = (404, f"item_not_found: {missing} does not exist")
+        assert (status, answer["error"]["message"]) == error
+
+
+@pytest.mark.parametrize("rest", ["export", "erasure_receipt"])
+async def test_an_export_or_receipt_of_an_app_that_does_not_exist_names_the_app(server: Server, rest: str) -> None:
+    uid, _ = await server.login()
+    status, answer = await call(server, "GET", f"/admin/api/users/nope/{uid}/{rest}")
+    assert (status, answer["error"]["message"]) == (404, "item_not_found: app nope does not exist")
+
+
 async def test_a_change_by_an_operator_needs_a_reason(server: Server) -> None:
     uid, session = await server.login()
     path = f"/admin/api/users/default/{uid}/assets"

@@ -1,0 +1,47 @@
+"""The user whom a path of the admin API names."""
+
+from collections.abc import Awaitable, Callable
+
+from app.http.endpoint import Call
+from app.http.errors import UserNotFound
+from storage import users
+from storage.errors import UnknownApp
+from storage.kinds.apps import APPS
+from storage.postgres import Connection
+from storage.users import User
+from streams.wire.errors import listed
+from streams.wire.model import Model
+
+
+class UserPath(Model):
+    app: str
+    """An app of this server."""
+    user_id: str
+    """A user of the app."""
+
+
+USER_ERRORS = (UnknownApp, UserNotFound)
+"""The errors of `user_of`."""
+
+
+def require_app(call: Call, path: UserPath) -> None:
+    """Raise `UnknownApp` if the app of a path does not exist."""
+    if not call.services.configs.exists(APPS, path.app):
+        raise UnknownApp(path.app)
+
+
+async def user_of(
+    call: Call,
+    conn: Connection,
+    path: UserPath,
+    *,
+    find: Callable[[Connection, str, str], Awaitable[User | None]] = users.find,
+) -> User:
+    """Return what `find` returns for the user of a path.
+
+    By default, a deactivated user does not exist. Raises `UnknownApp` or `UserNotFound`.
+    """
+    require_app(call, path)
+    if (user := await find(conn, path.app, path.user_id)) is None:
+        raise UserNotFound(f"user {listed([path.user_id])} does not exist")
+    return user
