@@ -1,5 +1,7 @@
 """The admin API for configs."""
 
+from typing import Any
+
 import pytest
 
 from storage.kinds import KINDS
@@ -58,16 +60,34 @@ async def test_every_kind_is_listed_with_the_schema_of_its_value(operator):
 
 async def test_every_field_of_every_kind_has_a_description(operator):
     answer = await operator("GET", "kinds")
-    models = {kind["kind"]: kind["schema"] for kind in answer.body["kinds"]}
-    for schema in list(models.values()):
+    fields = _descriptions({kind["kind"]: kind["schema"] for kind in answer.body["kinds"]})
+    assert len(fields) > 80
+    assert [field for field, description in fields.items() if not description] == []
+
+
+async def test_every_option_of_every_platform_has_a_description(operator):
+    answer = await operator("GET", "platforms")
+    fields = _descriptions(
+        {
+            f"{row['platform']} {capability}": schema
+            for row in answer.body["platforms"]
+            for capability, schema in row["options"].items()
+        }
+    )
+    assert len(fields) > 30
+    assert [field for field, description in fields.items() if not description] == []
+
+
+def _descriptions(schemas: dict[str, Any]) -> dict[tuple[str, str], str | None]:
+    """Return the description of each field of models, by the name of the model and of the field."""
+    models = schemas.copy()
+    for schema in schemas.values():
         models |= schema.get("$defs", {})
-    fields = [
-        (name, field, described.get("description"))
+    return {
+        (name, field): described.get("description")
         for name, schema in models.items()
         for field, described in schema.get("properties", {}).items()
-    ]
-    assert len(fields) > 80
-    assert [(name, field) for name, field, description in fields if not description] == []
+    }
 
 
 async def test_a_written_config_is_read_unchanged_and_used_immediately(operator):

@@ -26,6 +26,7 @@ class Options(Model):
     """The vendor-specific settings of a strategy."""
 
     token_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"  # noqa: S105 - a field's name
+    """The request field for `max_tokens`. Older and some self-hosted servers only know `max_tokens`."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Additional request fields, such as `top_p` or `reasoning_effort`."""
 

@@ -27,6 +27,7 @@ _PCM = AudioFormat("audio/pcm", 16_000)
 
 class AssessmentOptions(Model):
     phoneme_alphabet: Literal["SAPI", "IPA"] = "SAPI"
+    """How phonemes are written in the result, for languages of which the vendor names them."""
 
 
 class AzureAssessment:

@@ -23,6 +23,7 @@ _MAX_OGG_S = 60
 
 class RecognitionOptions(Model):
     profanity: Literal["masked", "removed", "raw"] = "raw"
+    """How profanity is transcribed."""
     phrases: list[str] = Field(default_factory=list, max_length=500)
     """Names and terms that are likely to occur."""
 

@@ -44,8 +44,11 @@ class SpeechOptions(Model):
     style: str | None = None
     """Such as `cheerful`. The default is the strategy's `prompt` if it is a single word."""
     style_degree: float | None = Field(default=None, ge=0.01, le=2)
+    """The intensity of the style. The vendor's default is 1."""
     role: str | None = None
+    """The role that the voice plays, such as `YoungAdultFemale`, if the voice has roles."""
     sample_rate: Literal[16_000, 24_000, 48_000] = 24_000
+    """Of the audio, in Hz."""
 
 
 class AzureSpeech:

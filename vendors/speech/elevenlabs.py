@@ -37,9 +37,13 @@ class Options(Model):
     output_format: _OutputFormat | None = None
     """The vendor's name of the format. The default is `mp3_44100_128`, or `pcm_24000` for WAV."""
     stability: float | None = Field(default=None, ge=0, le=1)
+    """Lower values allow more emotion, higher ones are more even. By default that of the voice."""
     similarity_boost: float | None = Field(default=None, ge=0, le=1)
+    """How closely the audio follows the original voice."""
     style: float | None = Field(default=None, ge=0, le=1)
+    """How much the style of the original voice is exaggerated. Values above 0 increase the latency."""
     use_speaker_boost: bool | None = None
+    """Whether the similarity to the original speaker is increased, which increases the latency."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Additional request fields, such as `seed` or `apply_text_normalization`."""
 

@@ -41,8 +41,11 @@ class Options(Model):
     """The vendor-specific settings of a strategy."""
 
     sample_rate: int = Field(default=24_000, ge=8_000, le=48_000)
+    """Of the audio, in Hz."""
     pitch: float | None = Field(default=None, ge=-20, le=20)
+    """Semitones above the normal pitch of the voice, or below it if negative."""
     volume_gain_db: float | None = Field(default=None, ge=-96, le=16)
+    """Volume in dB relative to the normal volume of the voice."""
     effects: list[str] = Field(default_factory=list, max_length=100)
     """Device profiles, such as `handset-class-device`."""
 
