@@ -89,6 +89,54 @@ TIMED_WAITS = {
     "tests/deploy/test_replacement.py": "the longest time that a replacement may take",
 }
 """Tests that use `asyncio.wait` with a timeout, and why."""
+TIMED_SLEEPS = {
+    "the pace of a client, a reader or a vendor": (
+        "tests/app/ai/test_closed_vendor_calls.py",
+        "tests/app/ai/test_large_responses.py",
+        "tests/app/ai/test_pronunciation_accounts.py",
+        "tests/app/ai/test_recognition.py",
+        "tests/app/ai/test_remote_readers.py",
+        "tests/app/ai/test_turns.py",
+        "tests/app/test_connections.py",
+        "tests/deploy/test_drain.py",
+        "tests/deploy/test_nginx.py",
+        "tests/deploy/test_replacement.py",
+        "tests/streams/test_body.py",
+        "tests/streams/test_sse.py",
+        "tests/streams/test_sse_readers.py",
+        "tests/vendor.py",
+        "tests/vendors/local/test_pronunciation.py",
+        "tests/vendors/scripted_attempts.py",
+        "tests/vendors/test_guarded_voices.py",
+        "tests/vendors/upstream.py",
+    ),
+    "the pace of calls or measurements that go on until something happens": (
+        "tests/app/ai/test_many_streams.py",
+        "tests/app/ai/test_tiny_chunks.py",
+        "tests/deploy/test_killed_processes.py",
+        "tests/deploy/test_paused_process.py",
+        "tests/deploy/test_processes.py",
+        "tests/waiting.py",
+    ),
+    "a part of a timeout passes, or all of it, before the step that is tested": (
+        "tests/app/ai/test_ended_sessions.py",
+        "tests/app/ai/test_ended_streams.py",
+        "tests/app/test_ingress.py",
+        "tests/app/test_limits.py",
+        "tests/storage/test_turns.py",
+        "tests/streams/test_log.py",
+        "tests/vendors/test_hedging.py",
+        "tests/vendors/test_timeouts.py",
+    ),
+    "the time itself is measured": (
+        "tests/actors/test_receipt.py",
+        "tests/app/test_jobs.py",
+        "tests/app/test_operators.py",
+        "tests/deploy/test_reader_memory.py",
+        "tests/libraries/test_uvloop.py",
+    ),
+}
+"""Tests that sleep for a time, by the reason. None sleeps to see that something has happened meanwhile."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -171,25 +219,35 @@ def test_tests_import_nothing_from_test_modules():
     assert [name(path) for path in tests if imported.search(path.read_text())] == []
 
 
+def calls_of(path: Path, function: str) -> list[ast.Call]:
+    """Return the calls of a function by its dotted name."""
+    if (
+        f"{function}(" not in path.read_text()
+    ):  # Most tests need not be parsed, which takes seconds for all of them.
+        return []
+    calls = [node for node in nodes(path) if isinstance(node, ast.Call)]
+    return [call for call in calls if ast.unparse(call.func) == function]
+
+
 def waits_for_a_time(path: Path) -> bool:
     """Return whether a file uses `asyncio.wait` with a timeout, which looks like a wait for an event."""
-    if (
-        "asyncio.wait(" not in path.read_text()
-    ):  # Most tests need not be parsed, which takes seconds for all of them.
-        return False
-    return any(
-        isinstance(node, ast.Call)
-        and ast.unparse(node.func) == "asyncio.wait"
-        and any(keyword.arg == "timeout" for keyword in node.keywords)
-        for node in nodes(path)
-    )
+    calls = calls_of(path, "asyncio.wait")
+    return any(keyword.arg == "timeout" for call in calls for keyword in call.keywords)
+
+
+def sleeps_for_a_time(path: Path) -> bool:
+    """Return whether a file sleeps for longer than one pass of the event loop."""
+    calls = [call for function in ("asyncio.sleep", "time.sleep") for call in calls_of(path, function)]
+    return any(ast.unparse(call.args[0]) != "0" for call in calls)
 
 
 def test_tests_wait_for_events_and_not_for_a_time():
     """What a test expects within a fixed time fails on a busy machine, or is not tested there."""
     tests = [path for path in OTHER_FILES if path.is_relative_to(ROOT / "tests")]
+    sleeping = {path for paths in TIMED_SLEEPS.values() for path in paths}
 
     assert {name(path) for path in tests if waits_for_a_time(path)} == TIMED_WAITS.keys()
+    assert {name(path) for path in tests if sleeps_for_a_time(path)} == sleeping, "wait for a state, or say why not"
 
 
 def test_only_the_wire_package_encodes_json():

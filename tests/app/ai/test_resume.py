@@ -17,6 +17,7 @@ from tests.app.ai.two_servers import at
 from tests.servers import Server
 from tests.sse_client import SeenEvent, all_events, events, named
 from tests.vendor import Vendor
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -187,8 +188,10 @@ async def test_streams_without_a_reader_are_cancelled_unless_they_are_resumed(
     reader = at(other, talk) if elsewhere else talk
     stream_id = response.headers["X-Service-Stream-Id"]
     again = await resume(reader, stream_id, 4)
-    await asyncio.sleep(0.8)  # Longer than `resume_grace_s`.
-    assert server.services.supervisor.live()
+    abandoned = Talk(server, *(await server.login()))
+    (await abandoned.say("hi", "one")).close()  # Without a reader for `resume_grace_s`, from now on.
+    await until(lambda: len(server.services.supervisor.live()) == 1)
+    assert server.services.supervisor.live()[0].ctx.owner.user_id == talk.uid
     again.close()
     await asyncio.wait_for(server.services.supervisor.idle(), 25)
     record = (await talk.history())["conversation_records"][0]
