@@ -97,8 +97,22 @@ async def test_job_of_an_app_runs_when_the_clock_reaches_its_time(server: Server
     async with background(run_jobs(services, jobs=[JobRow(Reminder, remind)], schedules=(), poll_s=0.05)):
         await move(server, now() + 2 * DAY)
         await until(lambda: ran == ["default"])
+        await move(server, now() + 2.5 * DAY)
+        await enqueue_now(services, "other")
+        await until(lambda: ran[1:])
+        assert ran == ["default", "other"], "the second job is due on the third day"
+        await move(server, None)
+        await move(server, now() + 2 * DAY)
+        await enqueue_now(services, "other")
+        await until(lambda: ran[2:])
+        assert ran == ["default", "other", "other"], "the clock was moved back in between"
         await move(server, now() + 4 * DAY)
-        await until(lambda: ran == ["default", "default"])
+        await until(lambda: ran == ["default", "other", "other", "default"])
+
+
+async def enqueue_now(services: Services, app_id: str) -> None:
+    async with services.database.transaction() as conn:
+        await enqueue(conn, Reminder(app_id=app_id))
 
 
 @pytest.mark.parametrize(
