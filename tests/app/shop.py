@@ -7,7 +7,7 @@ from typing import Any
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.http.area import Area
 from app.http.caller import Access
-from app.http.endpoint import Call, Endpoint
+from app.http.endpoint import Call, Endpoint, alias
 from app.http.inputs import Body, Path, Query
 from app.http.limits import Limit
 from app.http.replies import Json
@@ -89,9 +89,11 @@ class Shop:
 
     @property
     def rows(self) -> list[Endpoint]:
+        order = Endpoint("POST", "/bp/order", self.order, ORDERS, limit=Limit("server"), errors=(ItemNotFound,))
         return [
             *ACCOUNT_ROUTES,
-            Endpoint("POST", "/bp/order", self.order, ORDERS, limit=Limit("server"), errors=(ItemNotFound,)),
+            order,
+            alias(order, "/bp/old_order"),
             Endpoint("DELETE", "/bp/order", self.order_nothing, ORDERS),
             Endpoint("POST", "/bp/order/{shop}", self.order_there, replace(ORDERS, access=Access.SIGNED)),
             Endpoint("POST", "/bp/begin_nothing", self.begin_nothing, ORDERS),

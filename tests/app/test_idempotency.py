@@ -124,6 +124,13 @@ async def test_repeat_has_no_effect_and_gets_the_stored_response(services: Servi
     assert await items(services) == ["tea"]
 
 
+async def test_an_alias_shares_the_keys_of_its_endpoint(services: Services, buyer: Buyer) -> None:
+    first = await buyer.ask()
+    again = await buyer.ask("/bp/old_order")
+    assert (again.status, again.body, again.is_replay) == (200, first.body, True)
+    assert await items(services) == ["tea"]
+
+
 async def test_empty_answer_is_replayed_and_an_anonymous_caller_is_its_address(
     services: Services, small: Server
 ) -> None:

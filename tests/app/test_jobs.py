@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -101,6 +102,46 @@ async def test_failed_job_is_retried_then_held_until_the_operator_retries_or_dro
     for path in (f"/jobs/held/{second}", "/jobs/held/0", "/jobs/held/x", f"/jobs/held/{'9' * 30}"):
         status, answer = await admin(server, "DELETE", path)
         assert (status, answer["error"]["error_type"]) == (404, "item_not_found"), path
+
+
+class Errand(Job):
+    task: ClassVar[str] = "errand"
+    attempts: ClassVar[int] = 8
+    retry_after_s: ClassVar[float] = 100
+
+
+async def test_the_wait_doubles_with_each_failed_attempt_up_to_an_hour(services: Services) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError
+
+    async def wait_after(attempts: int) -> float | None:
+        """Return the seconds until the next attempt, and make it due now. `None` while an attempt is to come."""
+        async with services.database.connection() as conn:
+            wait_s: float | None = await conn.fetchval(
+                "select extract(epoch from scheduled_at - now())::float8 from procrastinate_jobs"
+                " where task_name = 'errand' and status = 'todo' and attempts = $1",
+                attempts,
+            )
+            if wait_s is not None:
+                await conn.execute("update procrastinate_jobs set scheduled_at = now() where task_name = 'errand'")
+            return wait_s
+
+    async with services.database.transaction() as conn:
+        await enqueue(conn, Errand())
+    waits = []
+    async with background(run_jobs(services, jobs=[JobRow(Errand, fail)], schedules=(), poll_s=0.05)):
+        for attempts in range(1, 8):
+            await until(lambda attempts=attempts: _collected(waits, wait_after, attempts))
+    assert waits == [pytest.approx(min(100 * 2**number, 3600), abs=60) for number in range(7)]
+
+
+async def _collected(
+    waits: list[float], wait_after: Callable[[int], Awaitable[float | None]], attempts: int
+) -> bool:
+    if (wait_s := await wait_after(attempts)) is None:
+        return False
+    waits.append(wait_s)
+    return True
 
 
 async def test_job_whose_handler_cancels_itself_is_held_after_its_last_attempt(

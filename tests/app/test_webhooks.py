@@ -13,7 +13,7 @@ import pytest
 
 from app.admin.webhooks import ADMIN_WEBHOOK_ROUTES
 from app.http.openapi.document import openapi
-from app.http.webhooks import webhook_row, worker_of
+from app.http.webhooks import Verified, webhook_row, worker_of
 from app.services import Services
 from app.worker import JOBS, JobRow, run_jobs
 from storage.audit import COMMAND
@@ -34,11 +34,15 @@ class WebhookRecorder:
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.failures = 0
+        self.error: Exception = Unavailable("the platform does not answer")
+        self.hangs = False
 
     async def work(self, services: Services, webhook: Webhook) -> None:
+        if self.hangs:
+            await asyncio.Event().wait()
         if self.failures:
             self.failures -= 1
-            raise Unavailable("the platform does not answer")
+            raise self.error
         self.bodies.append(webhook.body)
 
 
@@ -176,6 +180,46 @@ async def test_unverified_webhooks_are_not_stored(small: Server) -> None:
     assert too_large == (413, "invalid_parameter: body exceeds 262144 bytes")
     assert await listed(small) == []
     assert await deliver(small.http, small.url, {"id": "1", "data": "x" * 262_000}) == STORED
+
+
+async def test_verification_that_takes_too_long_is_refused_as_retryable(
+    services: Services, listener: socket.socket, recorder: WebhookRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(*_: object) -> Verified:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr("app.http.webhooks._VERIFY_S", 0.3)
+    async with running_server(
+        services, listener, [webhook_row(replace(source(recorder.work), verify=hang))]
+    ) as small:
+        url = "http://{}:{}".format(*listener.getsockname())
+        status, message = await deliver(small.http, url, {"id": "1"})
+    assert status == 503
+    assert message is not None
+
+
+async def test_work_that_takes_too_long_is_stored_as_a_failure(
+    small: Server, services: Services, recorder: WebhookRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.http.webhooks._WORK_S", 0.3)
+    recorder.hangs = True
+    await deliver(small.http, small.url, {"id": "1"})
+    async with working(services, recorder):
+        await until(lambda: all_are(small, "failed"))
+    assert [row["error"] for row in await listed(small)] == ["unfinished after 0.3 s"]
+
+
+async def test_stored_error_is_bounded_and_has_no_nul(
+    small: Server, services: Services, recorder: WebhookRecorder
+) -> None:
+    recorder.failures, recorder.error = 1, Unavailable("a\0b" + "x" * 5_000)
+    await deliver(small.http, small.url, {"id": "1"})
+    async with working(services, recorder):
+        await until(lambda: all_are(small, "failed"))
+    [row] = await listed(small)
+    assert row["error"].startswith("backend unavailable: a bxx")
+    assert len(row["error"]) == 1_000
 
 
 async def test_failed_work_is_retried_and_a_replay_repeats_it_immediately(
