@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from storage.postgres import Connection
 from streams.wire.codec import dumps
@@ -12,6 +12,24 @@ ROOT = "root"
 """The actor of changes with the root token."""
 OPERATOR = "operator"
 """The kind of subjects of changes of operators and their tokens."""
+SUBJECTS = frozenset({OPERATOR, "job", "user", "webhook"})
+"""The kinds of subjects that are no configs."""
+Action = Literal[
+    "asset.adjust",
+    "asset.grant",
+    "config.delete",
+    "config.put",
+    "config.rollback",
+    "job.drop",
+    "job.retry",
+    "operator.add",
+    "operator.change",
+    "operator.remove",
+    "operator.rotate",
+    "user.export",
+    "users.make",
+    "webhook.replay",
+]
 _FIELD_BYTES = 16 * 1024
 """Maximum size of a field of `before` or `after`."""
 
@@ -104,7 +122,7 @@ async def record(
     conn: Connection,
     origin: Origin,
     *,
-    action: str,
+    action: Action,
     subject: Subject,
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,

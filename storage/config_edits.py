@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from storage import config_rows as rows
-from storage.audit import Origin, Subject, record
+from storage.audit import Action, Origin, Subject, record
 from storage.config_differences import differences
 from storage.config_rows import ConfigKey, Revision
 from storage.config_rules import DEFAULT, Accepted, Fault, Rules, Unknown
@@ -139,14 +139,14 @@ class Edit:
         return None if revision is None else decrypt_secrets(self._rules.keyring, revision)[0]
 
     async def _write(
-        self, action: str, key: ConfigKey, newest: Revision | None, value: Any, *, comment: str = ""
+        self, action: Action, key: ConfigKey, newest: Revision | None, value: Any, *, comment: str = ""
     ) -> int:
         masked_value, encrypted = encrypt_secrets(self._rules.keyring, key, value)
         return await self._append(action, key, newest, value=masked_value, secrets=encrypted, comment=comment)
 
     async def _append(
         self,
-        action: str,
+        action: Action,
         key: ConfigKey,
         newest: Revision | None,
         *,

@@ -38,6 +38,11 @@ class Job(Model):
     """The time limit of one attempt."""
 
 
+def tasks() -> frozenset[str]:
+    """Return the names of all kinds of jobs."""
+    return frozenset(kind.task for kind in Job.__subclasses__())
+
+
 class RemoveExpiredSpeech(Job):
     """Delete the audio of text-to-speech streams that is older than `limits.speech_days` of its app."""
 

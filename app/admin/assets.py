@@ -18,7 +18,7 @@ from app.http.transactions import Transaction
 from storage import asset_entries, assets, audit, ledger, users
 from storage.asset_entries import Entry, StoredEntry
 from storage.assets import Asset, apply
-from storage.audit import Subject
+from storage.audit import Action, Subject
 from storage.kinds.products import MAX_QUANTITY, PRODUCTS, Product
 from storage.postgres import Connection
 from streams.wire.codec import rfc3339
@@ -144,7 +144,7 @@ async def _enter(
     conn: Connection,
     path: UserPath,
     *,
-    action: str,
+    action: Action,
     change: Model,
     entry: Callable[[str], Entry],
     now: datetime,

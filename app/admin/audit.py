@@ -12,16 +12,19 @@ from app.http.inputs import Query
 from app.http.paging import Page, PageQuery, page_of
 from app.services import Services
 from storage import audit
-from storage.audit import Entry, Filters
+from storage.audit import SUBJECTS, Action, Entry, Filters
 from storage.batches import delete_in_batches
 from storage.jobs import RemoveExpiredAudit
+from storage.kinds import KINDS
 from storage.operators import Role
 from streams.wire.codec import rfc3339
+from streams.wire.errors import InvalidParameter, listed
 from streams.wire.model import Model, Moment, QueryInt
 
 log = structlog.get_logger()
 
 _BATCH_SIZE = 1000
+_SUBJECTS = f"one of {', '.join(sorted(SUBJECTS))}"
 
 
 class AuditQuery(PageQuery[QueryInt]):
@@ -29,8 +32,8 @@ class AuditQuery(PageQuery[QueryInt]):
     """List only changes of this app."""
     actor: str | None = None
     """List only changes by this actor: `root`, `command`, or the name or the id of an operator."""
-    action: str | None = None
-    """List only changes of this kind, such as `config.put`."""
+    action: Action | None = None
+    """List only these changes."""
     kind: str | None = None
     """List only changes of subjects of this kind: a config kind, `job`, `operator`, `user` or
     `webhook`."""
@@ -79,6 +82,8 @@ async def list_audit(call: Call, query: Query[AuditQuery]) -> AuditReply:
 
     The newest comes first. Changes of operators and their tokens are listed for the role `admin` only.
     """
+    if query.kind is not None and query.kind not in {*KINDS, *SUBJECTS}:
+        raise InvalidParameter(f"kind {listed([query.kind])} is neither a config kind nor {_SUBJECTS}")
     operator = call.caller.operator
     is_admin = operator is None or operator.role.includes(Role.ADMIN)
     filters = Filters(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.reference import DIFF, EDIT
@@ -31,7 +31,8 @@ from streams.wire.model import Model
 
 AUTHOR_CHARACTERS = 64
 RevisionNumber = Annotated[int, Field(strict=False, ge=1, lt=2**31)]
-QueryFlag = Annotated[bool, Field(strict=False)]
+QueryFlag = Annotated[bool, Field(strict=False), BeforeValidator(lambda value: value == "" or value)]
+"""A parameter that is also true without a value: `?strict`."""
 
 
 class ConfigPath(Model):

@@ -25,6 +25,13 @@ class JobNotHeld(ItemNotFound):
         super().__init__(f"job {listed([job_id])} does not exist, or is not held")
 
 
+class JobUnknown(ItemNotFound):
+    """There is no such kind of job."""
+
+    def __init__(self, job: str) -> None:
+        super().__init__(f"job {listed([job])} does not exist")
+
+
 def _held_id(text: Any) -> Any:
     if isinstance(text, str) and not (text.isascii() and text.isdecimal() and len(text) <= _ID_DIGITS):
         raise JobNotHeld(text)
@@ -85,6 +92,8 @@ async def list_held(call: Call, query: Query[HeldQuery]) -> HeldReply:
     """
     async with call.services.database.connection() as conn:
         found = await jobs.held_jobs(conn, task=query.job, before_id=query.before, size=query.size + 1)
+    if not found and query.job is not None and query.job not in jobs.tasks():
+        raise JobUnknown(query.job)
     held, further = page_of(found, query.size, lambda one: one.job_id)
     return HeldReply(
         next=further,
@@ -122,7 +131,7 @@ async def drop_job(call: Call, path: Path[JobPath]) -> Empty:
 
 JOB_ROUTES = [
     Endpoint("GET", "/admin/api/jobs", count_jobs, FOR_VIEWERS),
-    Endpoint("GET", "/admin/api/jobs/held", list_held, FOR_VIEWERS),
+    Endpoint("GET", "/admin/api/jobs/held", list_held, FOR_VIEWERS, errors=(JobUnknown,)),
     Endpoint("POST", "/admin/api/jobs/held/{job_id}/retry", retry_job, FOR_EDITORS, errors=(JobNotHeld,)),
     Endpoint("DELETE", "/admin/api/jobs/held/{job_id}", drop_job, FOR_EDITORS, errors=(JobNotHeld,)),
 ]

@@ -180,6 +180,7 @@ async def test_strict_mode_refuses_warnings(operator: Operator):
     message = "chat.account names vendor_accounts llm, which does not exist"
     assert refused.error == (400, f"invalid_parameter: {message}")
     assert (await operator("GET", TALK)).status == 404
+    assert (await operator.put(f"{TALK}?strict", CHAT)).error == refused.error
     validated = (await operator("POST", f"{TALK}/validate?strict=true", {"value": CHAT})).body
     assert (validated["valid"], len(validated["errors"]), validated["warnings"]) == (False, 1, [])
     status, message = (await operator.put(f"{TALK}?strict=perhaps", CHAT)).error

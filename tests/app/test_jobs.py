@@ -84,7 +84,9 @@ async def test_failed_job_is_retried_then_held_until_the_operator_retries_or_dro
         _, found = await admin(server, "GET", "/jobs/held?job=note")
         job = found["jobs"][0]
         assert (job["job"], job["message"], job["attempts"]) == ("note", {"text": "one"}, 3)
-        assert (await admin(server, "GET", "/jobs/held?job=other"))[1] == {"jobs": []}
+        assert (await admin(server, "GET", "/jobs/held?job=export_user"))[1] == {"jobs": []}
+        status, answer = await admin(server, "GET", "/jobs/held?job=nope")
+        assert (status, answer["error"]["message"]) == (404, "item_not_found: job nope does not exist")
         _, counts = await admin(server, "GET", "/jobs")
         assert [(row["job"], row["status"], row["count"]) for row in counts["jobs"]] == [("note", "failed", 1)]
 

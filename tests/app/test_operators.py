@@ -235,3 +235,16 @@ async def test_guesses_from_an_address_over_its_limit_cost_no_query_each(server:
             )  # At most one call per second reads the digests, and waits here.
         await guessing
     assert refusals == [LIMITED] * 30
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("action=nope", "action must be one of "),
+        ("kind=nope", "kind nope is neither a config kind nor one of job, operator, user, webhook"),
+    ],
+)
+async def test_filter_that_can_match_nothing_is_refused(server: Server, query: str, message: str) -> None:
+    status, answer = await call(server, "GET", f"/admin/api/audit?{query}")
+    assert status == 400
+    assert answer["error"]["message"].startswith(f"invalid_parameter: {message}")
