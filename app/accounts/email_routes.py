@@ -6,7 +6,7 @@ from app.accounts.area import ACCOUNT, BEFORE_LOGIN_BY_CODE, EMAIL_FLOW
 from app.accounts.email_login import detect, send_email_verify_code
 from app.accounts.email_me import bind_email, change_email, send_own_verify_code, unbind_email
 from app.accounts.email_reset import forgot_password, reset_password
-from app.accounts.email_verify import verify, verify_head, verify_result
+from app.accounts.email_verify import preview_link, verify, verify_result
 from app.accounts.errors import (
     CodeNotSent,
     EmailAlreadyBound,
@@ -92,7 +92,7 @@ EMAIL_ROUTES = [
         errors=(RateLimited, ConfigInvalid, *_CODES, *_STORES),
         docs=_VERIFY,
     ),
-    Endpoint("HEAD", "/bp/user/email/verify", verify_head, _LINK, docs=_HEAD),
+    Endpoint("HEAD", "/bp/user/email/verify", preview_link, _LINK, docs=_HEAD),
     Endpoint(
         "POST",
         "/bp/user/email/forgot_password",

@@ -68,7 +68,7 @@ async def verify_page(call: Call, query: Query[VerifyQuery]) -> web.Response:
     return message_page(call, code.app_id, "verified")
 
 
-async def verify_head(call: Call) -> None:
+async def preview_link(call: Call) -> None:
     """Check that the server answers.
 
     Programs that check the links of an email send such requests. They verify nothing.
