@@ -14,7 +14,7 @@ from streams.wire.codec import loads
 from vendors.errors import Garbled
 from vendors.signin.alipay_keys import private_key, public_key, signature, signed_object
 from vendors.signin.apps import check_code_app
-from vendors.signin.calls import Answer, ErrorCodes, post, sendable
+from vendors.signin.calls import ErrorCodes, PlatformResponse, post, sendable
 from vendors.signin.fields import expiration, gender, identifier, nested, optional_token, text, token, web_url
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
@@ -87,7 +87,7 @@ class Alipay:
         signed = self._signed(answer, f"{method.replace('.', '_')}_response", value.get("sign"))
         return answer.check(signed, _CODES, proof=proof)
 
-    def _signed(self, answer: Answer, name: str, sign: Any) -> dict[str, Any]:
+    def _signed(self, answer: PlatformResponse, name: str, sign: Any) -> dict[str, Any]:
         """Return the object `name`, parsed from exactly the bytes that the signature covers."""
         covered = signed_object(answer.body, name)
         if not covered or not isinstance(sign, str):

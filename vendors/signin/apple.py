@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from vendors.outgoing import Repeat
 from vendors.signin.apps import invalid
-from vendors.signin.calls import Answer, ErrorCodes, post, sendable
+from vendors.signin.calls import ErrorCodes, PlatformResponse, post, sendable
 from vendors.signin.fields import expiration, optional_token, token
 from vendors.signin.google import verified_email
 from vendors.signin.id_token import Claims, IdTokens, audience_of, subject
@@ -96,7 +96,7 @@ class Apple:
         form: dict[str, str],
         *,
         repeat: Repeat,
-    ) -> Answer:
+    ) -> PlatformResponse:
         now = int(time.time())
         secret = jwt.encode(
             {"iss": self._app.team_id, "iat": now, "exp": now + _SECRET_S, "aud": ISSUER, "sub": client_id},

@@ -1,8 +1,8 @@
 """Calls to sign-in providers: queries and forms out, small JSON objects in.
 
 Providers report refused proofs and their own failures in the same places: in responses with a 4xx status, or as
-error codes inside 200 responses. `Answer.check` distinguishes them. Errors contain the provider's error codes, but
-not its messages, because these may repeat a secret of the call.
+error codes inside 200 responses. `PlatformResponse.check` distinguishes them. Errors contain the provider's error
+codes, but not its messages, because these may repeat a secret of the call.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class ErrorCodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PlatformResponse:
     """A response with a 2xx or 4xx status. Its body may contain tokens."""
 
     platform: str
@@ -112,7 +112,7 @@ async def get(
     *,
     bearer: str = "",
     repeat: Repeat = Repeat.SAFE,
-) -> Answer:
+) -> PlatformResponse:
     """Send a query, with `bearer` as an access token. A query that redeems a code must not be repeated."""
     address = f"{url}?{urlencode(query)}" if query else url
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
@@ -122,7 +122,7 @@ async def get(
 
 async def post(
     http: VendorHttp, app: SignInApp, url: str, form: Mapping[str, str], *, repeat: Repeat = Repeat.NEVER
-) -> Answer:
+) -> PlatformResponse:
     """Send a form."""
     headers = {"Content-Type": _FORM}
     call = Outgoing(app.platform, url, headers=headers, body=urlencode(form).encode(), repeat=repeat)
@@ -136,16 +136,16 @@ def sendable(app: SignInApp, name: Literal["code", "access_token"], value: str) 
     return value
 
 
-async def _answer(http: VendorHttp, call: Outgoing, sent: tuple[str, ...]) -> Answer:
+async def _answer(http: VendorHttp, call: Outgoing, sent: tuple[str, ...]) -> PlatformResponse:
     try:
         async with asyncio.timeout(CALL_S), http.stream(call) as response:
-            return Answer(call.vendor, 200, await _body(response), sent)
+            return PlatformResponse(call.vendor, 200, await _body(response), sent)
     except TimeoutError:
         raise TimedOut(call.vendor, f"did not answer within {CALL_S} s", retryable=True) from None
     except Refused as refused:
         status = refused.vendor_status or 0
         if 400 <= status < 500 and status not in _NOT_JUDGED:
-            return Answer(call.vendor, status, refused.body, sent)
+            return PlatformResponse(call.vendor, status, refused.body, sent)
         raise Refused(
             call.vendor,
             f"answered {status}",

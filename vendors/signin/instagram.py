@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from vendors.signin.apps import check_code_app
-from vendors.signin.calls import Answer, ErrorCodes, get, post, sendable
+from vendors.signin.calls import ErrorCodes, PlatformResponse, get, post, sendable
 from vendors.signin.fields import expiration, identifier, nested, text, token, web_url
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
@@ -48,7 +48,7 @@ class Instagram:
         return Profile(user_name=text(value, "username", "name"), avatar=web_url(value, "profile_picture_url"))
 
 
-def _require_success(answer: Answer, *, proof: bool = True) -> dict[str, Any]:
+def _require_success(answer: PlatformResponse, *, proof: bool = True) -> dict[str, Any]:
     """Check the errors of both APIs: that of the Graph API is an object, that of the token endpoint is flat."""
     value = answer.value()
     answer.check(nested(value, "error") or value, _CODES, proof=proof)

@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from typing import ClassVar
 
-from vendors.signin.calls import Answer, ErrorCodes, get, sendable
+from vendors.signin.calls import ErrorCodes, PlatformResponse, get, sendable
 from vendors.signin.fields import identifier, text
 from vendors.signin.id_token import TENANT, Claims, IdTokens, is_jwt, refused, subject, unverified_claims
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
@@ -82,7 +82,7 @@ class Microsoft:
         return f"{personal[1]}{personal[2]}" if personal else oid
 
 
-def _require_success(answer: Answer, *, proof: bool = True) -> dict[str, object]:
+def _require_success(answer: PlatformResponse, *, proof: bool = True) -> dict[str, object]:
     value = answer.value()
     error = value.get("error")
     answer.check(error if isinstance(error, dict) else {}, _CODES, proof=proof)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from vendors.signin.apps import check_audiences, check_issued_to_us
-from vendors.signin.calls import Answer, ErrorCodes, get, sendable
+from vendors.signin.calls import ErrorCodes, PlatformResponse, get, sendable
 from vendors.signin.fields import gender, identifier, text, web_url
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
 from vendors.transport import VendorHttp
@@ -63,7 +63,7 @@ class QQ:
         return _unwrapped(answer).require_success(_CODES, proof=proof)
 
 
-def _unwrapped(answer: Answer) -> Answer:
+def _unwrapped(answer: PlatformResponse) -> PlatformResponse:
     """Return the answer without `callback( … );`, which QQ puts around some JSON even if `fmt` asks for none."""
     found = _CALLBACK.fullmatch(answer.body)
     return replace(answer, body=found[1]) if found else answer
