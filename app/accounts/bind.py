@@ -13,7 +13,7 @@ from app.accounts.login_methods import unlink
 from app.accounts.platforms import PLATFORMS, PlatformBody, platform_of
 from app.accounts.proofs import Proven
 from app.accounts.sign_in import third_party
-from app.accounts.trace import Trace
+from app.accounts.trace import LoginTrace
 from app.accounts.views import BpAuthView, SocialAccount, bp_auth_view, social_account
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
@@ -55,7 +55,8 @@ async def bind(call: Call, body: Body[PlatformBody]) -> BindReply:
     platform, info = platform_of(body)
     if not PLATFORMS[platform].third_party:
         raise InvalidParameter(f"{platform} cannot be bound")
-    async with Trace(call, "bind", platform, claimed=partial(PLATFORMS[platform].claimed, call, info)) as trace:
+    claimed = partial(PLATFORMS[platform].claimed, call, info)
+    async with LoginTrace(call, "bind", platform, claimed=claimed) as trace:
         proven = await PLATFORMS[platform].prove(call, info)
         trace.identify(proven.identity)
         link, made = await _link(call, proven)
@@ -119,7 +120,7 @@ async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[Reauthori
     async with call.services.database.connection() as conn:
         if await identities.find(conn, identity, uid=uid) is None:
             raise _not_found(path)
-    async with Trace(call, "reauthorize", path.platform) as trace:
+    async with LoginTrace(call, "reauthorize", path.platform) as trace:
         trace.identify(identity)
         proven = await third_party(_REAUTHORIZED)(call, body.social_network_a)
         if proven.identity != identity:

@@ -4,7 +4,7 @@ from functools import partial
 
 from app.accounts.entry import enter
 from app.accounts.platforms import PLATFORMS, PlatformBody, platform_of
-from app.accounts.trace import Trace
+from app.accounts.trace import LoginTrace
 from app.accounts.views import LoginReply, bp_auth_view, user_view
 from app.http.endpoint import Call
 from app.http.inputs import Body
@@ -20,7 +20,8 @@ async def login(call: Call, body: Body[PlatformBody]) -> LoginReply:
     platform, info = platform_of(body)
     if body.device and body.login_device_id not in {None, body.device.id}:
         raise InvalidParameter("login_device_id must equal device.id")
-    async with Trace(call, "login", platform, claimed=partial(PLATFORMS[platform].claimed, call, info)) as trace:
+    claimed = partial(PLATFORMS[platform].claimed, call, info)
+    async with LoginTrace(call, "login", platform, claimed=claimed) as trace:
         proven = await PLATFORMS[platform].prove(call, info)
         trace.identify(proven.identity)
         entry = await enter(call, proven, body)

@@ -17,7 +17,7 @@ from app.accounts.name_password import PLATFORM, NamePassword, check_name, folde
 from app.accounts.passwords import check_new
 from app.accounts.platforms import PLATFORMS
 from app.accounts.proofs import Proven
-from app.accounts.trace import Trace
+from app.accounts.trace import LoginTrace
 from app.accounts.views import UserReply, user_view
 from app.http.endpoint import Call
 from app.http.inputs import Body
@@ -87,7 +87,8 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
     The body names exactly one identity with a password. Its user is created and logged in.
     """
     platform, info = _given(body)
-    async with Trace(call, "signup", platform, claimed=partial(PLATFORMS[platform].claimed, call, info)) as trace:
+    claimed = partial(PLATFORMS[platform].claimed, call, info)
+    async with LoginTrace(call, "signup", platform, claimed=claimed) as trace:
         new = await SIGN_UPS[platform](call, info)
         trace.identify(new.identity)
         check_new(call, new.password, field=f"{platform}.password")

@@ -28,7 +28,7 @@ _UNTRACED = (StoreError, Unavailable)
 """Errors that say nothing about the caller."""
 
 
-class Trace:
+class LoginTrace:
     """The steps of one login or bind. If its block fails, they are stored.
 
     Only `social_id` and the id of a user who is logged in say whose failure it is, because the erasure of a user
@@ -112,7 +112,7 @@ class Trace:
         return count.wait_s <= 0
 
 
-_TRACE: web.RequestKey[Trace] = web.RequestKey("login_trace", Trace)
+_TRACE: web.RequestKey[LoginTrace] = web.RequestKey("login_trace", LoginTrace)
 
 
 def step(call: Call, name: str, *, seen: object = None, allowed: object = None) -> None:
