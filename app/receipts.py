@@ -33,7 +33,7 @@ class PlatformReceipt(Model):
     """When this state was reached. Missing if it is `pending` or `failed`."""
 
 
-class Receipt(Model):
+class ErasureReceipt(Model):
     app_id: str
     user_id: str
     cause: Cause
@@ -52,7 +52,7 @@ class Receipt(Model):
 
 
 class ReceiptReply(Model):
-    receipt: Receipt
+    receipt: ErasureReceipt
     signed: str
     """The receipt as a JWS. Its payload also has `iss` and `iat`. `/.well-known/jwks.json` has the key."""
 
@@ -99,8 +99,8 @@ def _public(key: Ed25519PrivateKey) -> PublicKey:
     return PublicKey(kid=kid, x=urlsafe_b64encode(raw).rstrip(b"=").decode())
 
 
-def _receipt(erasure: Erasure) -> Receipt:
-    return Receipt(
+def _receipt(erasure: Erasure) -> ErasureReceipt:
+    return ErasureReceipt(
         app_id=erasure.app_id,
         user_id=erasure.uid,
         cause=erasure.cause,
