@@ -67,7 +67,7 @@ class Subject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """A stored row."""
 
     audit_id: int
@@ -147,7 +147,7 @@ async def record(
     return audit_id
 
 
-async def entries(conn: Connection, filters: Filters, *, before_id: int | None, limit: int) -> list[Entry]:
+async def entries(conn: Connection, filters: Filters, *, before_id: int | None, limit: int) -> list[AuditEntry]:
     """Return the rows that match `filters`, the newest first; with `before_id`, those with a smaller id."""
     conditions = (
         filters.app_id,
@@ -178,8 +178,8 @@ def _bounded(fields: Mapping[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _entry(row: Any) -> Entry:
-    return Entry(
+def _entry(row: Any) -> AuditEntry:
+    return AuditEntry(
         audit_id=row["audit_id"],
         changed_at=row["changed_at"],
         origin=Origin(row["actor"], row["operator_id"], row["request_id"], row["address"], row["reason"]),

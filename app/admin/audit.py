@@ -12,7 +12,7 @@ from app.http.inputs import Query
 from app.http.paging import Page, PageQuery, page_of
 from app.services import Services
 from storage import audit
-from storage.audit import SUBJECTS, Action, Entry, Filters
+from storage.audit import SUBJECTS, Action, AuditEntry, Filters
 from storage.batches import delete_in_batches
 from storage.jobs import RemoveExpiredAudit
 from storage.kinds import KINDS
@@ -110,7 +110,7 @@ async def remove_expired_audit(services: Services, _: RemoveExpiredAudit) -> Non
         log.info("audit.expired", removed=removed)
 
 
-def _row(entry: Entry) -> AuditRow:
+def _row(entry: AuditEntry) -> AuditRow:
     origin, subject = entry.origin, entry.subject
     return AuditRow(
         audit_id=entry.audit_id,
