@@ -9,7 +9,7 @@ from storage.kinds.products import AssetType
 from storage.postgres import Connection
 
 EntryKind = Literal["grant", "refund", "end", "cancel", "resume", "adjust"]
-Origin = Literal["purchase", "renewal", "upgrade", "trial", "share", "reward", "admin", "restore"]
+AssetOrigin = Literal["purchase", "renewal", "upgrade", "trial", "share", "reward", "admin", "restore"]
 Channel = Literal["webhook", "client", "reconciliation", "operator", "server"]
 
 
@@ -32,7 +32,7 @@ class Entry:
     product_id: str = ""
     bp_product_id: str = ""
     receipt_id: str = ""
-    origin: Origin = "purchase"
+    origin: AssetOrigin = "purchase"
     channel: Channel = "server"
     is_trial: bool = False
     renews: bool = False

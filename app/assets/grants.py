@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from storage.asset_entries import Channel, Entry, Origin
+from storage.asset_entries import AssetOrigin, Channel, Entry
 from storage.kinds.products import Product
 from streams.wire.period import Period
 
@@ -13,7 +13,7 @@ def grant_of(
     *,
     key: str,
     receipt_id: str,
-    origin: Origin,
+    origin: AssetOrigin,
     channel: Channel,
     start: datetime,
     subscription: str = "",
