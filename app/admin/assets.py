@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from app.admin.area import FOR_EDITORS, FOR_VIEWERS
+from app.admin.area import FOR_EDITORS
 from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.assets.assets import AssetList, assets_of
 from app.assets.grants import grant_of
@@ -189,8 +189,8 @@ _KEY = "admin:"
 _PATH = "/admin/api/users/{app}/{user_id}/assets"
 
 ADMIN_ASSET_ROUTES = [
-    Endpoint("GET", _PATH, read_assets, FOR_VIEWERS, errors=USER_ERRORS),
-    Endpoint("GET", f"{_PATH}/entries", list_entries, FOR_VIEWERS, errors=USER_ERRORS),
+    Endpoint("GET", _PATH, read_assets, FOR_EDITORS, errors=USER_ERRORS),
+    Endpoint("GET", f"{_PATH}/entries", list_entries, FOR_EDITORS, errors=USER_ERRORS),
     Endpoint("POST", _PATH, grant, FOR_EDITORS, errors=(*USER_ERRORS, ConfigInvalid)),
     Endpoint("PATCH", _PATH, adjust, FOR_EDITORS, errors=(*USER_ERRORS, AssetNotFound)),
 ]
