@@ -8,7 +8,7 @@ from app.assets.grants import grant_of
 from app.payments.card_grants import grant
 from app.payments.card_platform import CardPlatform
 from storage import assets, ledger, users
-from storage.asset_entries import Channel, Entry, EntryKind, Origin
+from storage.asset_entries import AssetOrigin, Channel, Entry, EntryKind
 from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_sales, card_subscriptions
 from storage.payments.card_subscriptions import CardSubscription
@@ -135,7 +135,7 @@ def _grant(row: CardSubscription, invoice: Invoice, read: SubscriptionRead, *, c
     return replace(entry, ends_at=end)
 
 
-def _origin(row: CardSubscription, invoice: Invoice) -> Origin:
+def _origin(row: CardSubscription, invoice: Invoice) -> AssetOrigin:
     if invoice.billing_reason != "subscription_create":
         return "renewal"
     return "trial" if row.trial_ends_at is not None and invoice.amount_paid == 0 else "purchase"

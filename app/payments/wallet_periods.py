@@ -9,7 +9,7 @@ from app.payments.posting import Posting
 from app.payments.proration import refund_due
 from app.payments.wallet import PLATFORM, config_of
 from storage import asset_entries, assets
-from storage.asset_entries import Entry, Origin
+from storage.asset_entries import AssetOrigin, Entry
 from storage.kinds.products import PRODUCTS, Product
 from storage.payments import wallet_refunds, wallet_upgrades
 from storage.payments.wallet_subscriptions import WalletSubscription
@@ -43,7 +43,7 @@ async def post_payments(
             plan_id = read.plan_id or plan_id  # It was changed at the platform.
         entry = granted.get(_key(payment))
         if entry is None:
-            first: Origin = "upgrade" if is_upgrade else "purchase"
+            first: AssetOrigin = "upgrade" if is_upgrade else "purchase"
             entry = _grant(posting, row, payment, plan_id=plan_id, origin=first if before is None else "renewal")
             await posting.post(entry)
         plan_id, before = entry.product_id or plan_id, payment
@@ -134,7 +134,7 @@ async def _grants(posting: Posting, row: WalletSubscription) -> list[Entry]:
 
 
 def _grant(
-    posting: Posting, row: WalletSubscription, payment: Transaction, *, plan_id: str, origin: Origin
+    posting: Posting, row: WalletSubscription, payment: Transaction, *, plan_id: str, origin: AssetOrigin
 ) -> Entry:
     product = _product(posting, row, plan_id)[1]
     trial = product.trial
@@ -144,7 +144,7 @@ def _grant(
 
 
 def _entry(
-    posting: Posting, row: WalletSubscription, *, key: str, plan_id: str, origin: Origin, start: datetime
+    posting: Posting, row: WalletSubscription, *, key: str, plan_id: str, origin: AssetOrigin, start: datetime
 ) -> Entry:
     bp_product_id, product = _product(posting, row, plan_id)
     return grant_of(
