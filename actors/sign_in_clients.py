@@ -118,7 +118,6 @@ def _app(platform: str, config: kind.SignIn, *, sandbox_url: str | None) -> Sign
         public_key=config.public_key,
         require_nonce=config.require_nonce,
         prefer_unionid=config.prefer_unionid,
-        fetch_profile=config.fetch_profile,
     )
 
 

@@ -1,6 +1,6 @@
 """Third-party identities: checks their proofs, and converts what a platform reports to what is stored."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -29,12 +29,12 @@ def third_party(platform: str) -> Prove:
 
     async def prove(call: Call, info: Model) -> Proven:
         client = call.services.sign_in.open(call.app_id, platform)
-        verified = await verify(call, client, platform, info)
+        verified, keeps_profiles = await verify(call, client, platform, info), client.config.fetch_profile
         return Proven(
             Identity(call.app_id, platform, verified.social_id),
-            verified=verified,
+            verified=verified if keeps_profiles else replace(verified, profile=None),
             trusted=verified.trusted,
-            fetch_profile=client.config.fetch_profile and verified.profile is None,
+            fetch_profile=keeps_profiles and verified.profile is None,
         )
 
     return prove

@@ -105,7 +105,7 @@ class SignIn(CallLimits):
     prefer_unionid: bool = False
     """WeChat: whether identities are those of your open platform account, if it has one, and not of one app."""
     fetch_profile: bool = True
-    """Whether the profile is fetched after a login or a bind."""
+    """Whether profiles are stored at a login or a bind: those in the proof, or else fetched from the platform."""
 
 
 PLATFORMS = (

@@ -46,7 +46,6 @@ class SignInApp:
     require_nonce: bool = False
     prefer_unionid: bool = False
     """WeChat: identities are those of the operator's open platform account, if it has one, and not of one app."""
-    fetch_profile: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,11 @@ async def with_sandbox(databases: Databases, data_dir: Path) -> AsyncIterator[Se
         yield running
 
 
-async def proof(server: Server, platform: str, subject: str | None = None, **issue: Any) -> dict[str, Any]:
+async def proof(
+    server: Server, platform: str, subject: str | None = None, *, provider: str | None = None, **issue: Any
+) -> dict[str, Any]:
     """Let a person, by default a new one, sign in at a platform. Return the body of a login."""
-    url = f"{server.services.settings.sandbox_url}/{PROVIDERS[platform]}/_issue"
+    url = f"{server.services.settings.sandbox_url}/{provider or PROVIDERS[platform]}/_issue"
     body = {"subject": subject or f"s{uuid4().hex}", **issue}
     async with server.http.post(url, data=dumps(body)) as response:
         fields = await response.json()
