@@ -11,7 +11,7 @@ from app.accounts.email_mails import send_notice, sends_mails
 from app.accounts.email_reset import find_reset, set_password
 from app.accounts.email_texts import language_of
 from app.accounts.email_verify import verify_page
-from app.accounts.hosted import broken_page, message_page, page, texts
+from app.accounts.hosted import error_page, message_page, page, texts
 from app.accounts.not_me import NotMe, changes_of, read_token, refuse_changes
 from app.accounts.password_rules import MAX_CHARACTERS
 from app.http.area import Area
@@ -22,10 +22,9 @@ from app.http.inputs import Query, RawBody
 from app.password_hashing import PasswordsBusy
 from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
 from storage.kinds.auth import AUTH
-from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable, InvalidParameter
+from streams.wire.errors import DatabaseError, DatabaseUnavailable, InvalidParameter, RateLimited
 from streams.wire.model import Model
 
-_LINK_ERRORS = (CodeEmpty, CodeInvalid, CodeOutOfDate, ConfigInvalid)
 _TOKEN_CHARACTERS = 2048
 
 
@@ -50,11 +49,9 @@ async def reset_by_page(call: Call, body: RawBody) -> web.Response:
     try:
         right = await _find_reset(call, code)
         await set_password(call, right, SecretStr(password))
-    except _LINK_ERRORS:
-        return broken_page(call)
     except InvalidParameter:  # Its text is in English and names the field.
         return await _reset_form(call, code, refused=True)
-    return message_page(call, right.app_id, "reset_done")
+    return message_page(call.request, right.app_id, "reset_done")
 
 
 async def _find_reset(call: Call, code: str) -> RightCode:
@@ -65,11 +62,7 @@ async def _find_reset(call: Call, code: str) -> RightCode:
 
 
 async def _reset_form(call: Call, code: str, *, refused: bool = False) -> web.Response:
-    try:
-        right = await _find_reset(call, code)
-    except _LINK_ERRORS:
-        return broken_page(call)
-    labels = texts(call)
+    right, labels = await _find_reset(call, code), texts(call.request)
     min_characters = call.services.configs.singleton(AUTH, right.app_id).password.min_characters
     invalid, error = "", ""
     if refused:
@@ -85,7 +78,7 @@ async def _reset_form(call: Call, code: str, *, refused: bool = False) -> web.Re
         f'maxlength="{MAX_CHARACTERS}" autocomplete="new-password"{invalid}></label>{error}</div>'
         f"<button>{escape(labels['reset_button'])}</button></form>"
     )
-    return page(call, right.app_id, labels["reset"], form, status=400 if refused else 200)
+    return page(call.request, right.app_id, labels["reset"], form, status=400 if refused else 200)
 
 
 async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
@@ -93,15 +86,12 @@ async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
 
     Opening it changes nothing, because programs that scan emails also open their links.
     """
-    try:
-        named = read_token(call.services, query.token)
-    except InvalidParameter:
-        return broken_page(call)
+    named = read_token(call.services, query.token)
     async with call.services.database.connection() as conn:
         changes = await changes_of(call.services, conn, named)
     if not changes:
-        return message_page(call, named.app_id, "not_me_gone")
-    labels, key = texts(call), "not_me_frees" if named.frees else "not_me_secures"
+        return message_page(call.request, named.app_id, "not_me_gone")
+    labels, key = texts(call.request), "not_me_frees" if named.frees else "not_me_secures"
     listed = "".join(f"<li>{_text(labels[f'change_{change}'], named)}</li>" for change in changes)
     form = (
         f"<p>{_text(labels[f'{key}_more'], named)}</p><ul>{listed}</ul>"
@@ -109,7 +99,7 @@ async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
         f'<input type="hidden" name="token" value="{escape(query.token)}">'
         f"<button>{escape(labels[f'{key}_button'])}</button></form>"
     )
-    return page(call, named.app_id, labels[key], form)
+    return page(call.request, named.app_id, labels[key], form)
 
 
 def _text(label: str, named: NotMe) -> str:
@@ -121,10 +111,7 @@ async def not_me(call: Call, body: RawBody) -> web.Response:
 
     A verified email address that was changed or removed is restored.
     """
-    try:
-        named = read_token(call.services, _form(body, "token"))
-    except InvalidParameter:
-        return broken_page(call)
+    named = read_token(call.services, _form(body, "token"))
     async with call.services.database.transaction() as conn:
         refusal = await refuse_changes(call.services, conn, named)
         if refusal.replaced and sends_mails(call.services, named.app_id):
@@ -135,10 +122,10 @@ async def not_me(call: Call, body: RawBody) -> web.Response:
                 named.uid,
                 "address_restored",
                 to=refusal.replaced,
-                language=language_of(call),
+                language=language_of(call.request),
                 with_link=False,
             )
-    return message_page(call, named.app_id, f"not_me_{refusal.outcome}", email=named.address)
+    return message_page(call.request, named.app_id, f"not_me_{refusal.outcome}", email=named.address)
 
 
 def _form(body: bytes, name: str) -> str:
@@ -151,16 +138,29 @@ def _form(body: bytes, name: str) -> str:
 
 
 ACCOUNT_PAGES = Area(
-    "account_pages", "Account pages", "The pages to which the links of emails lead.", access=Access.PUBLIC
+    "account_pages",
+    "Account pages",
+    "The pages to which the links of emails lead. Browsers get pages for errors too.",
+    access=Access.PUBLIC,
+    error_page=error_page,
 )
 _STORES = (DatabaseError, DatabaseUnavailable)
-_PAGE = "An HTML page. Its status is 400 if the link or the password is rejected."
-_DOCS = Docs(answers={200: OtherResponse(_PAGE, "text/html")})
+_CODES = (CodeEmpty, CodeOutOfDate, CodeInvalid)
+_DOCS = Docs(answers={200: OtherResponse("An HTML page.", "text/html")})
 
 ACCOUNT_PAGE_ROUTES = [
-    Endpoint("GET", "/account/verify", verify_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
-    Endpoint("GET", "/account/reset", reset_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
-    Endpoint("POST", "/account/reset", reset_by_page, ACCOUNT_PAGES, errors=(*_STORES, PasswordsBusy), docs=_DOCS),
+    Endpoint(
+        "GET", "/account/verify", verify_page, ACCOUNT_PAGES, errors=(*_CODES, *_STORES, RateLimited), docs=_DOCS
+    ),
+    Endpoint("GET", "/account/reset", reset_page, ACCOUNT_PAGES, errors=(*_CODES, *_STORES), docs=_DOCS),
+    Endpoint(
+        "POST",
+        "/account/reset",
+        reset_by_page,
+        ACCOUNT_PAGES,
+        errors=(*_CODES, *_STORES, PasswordsBusy),
+        docs=_DOCS,
+    ),
     Endpoint("GET", "/account/not-me", not_me_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
     Endpoint("POST", "/account/not-me", not_me, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),
 ]

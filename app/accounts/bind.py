@@ -73,7 +73,7 @@ async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
         await lock_caller(call, conn)
         link = await identities.link(conn, proven.identity, uid=call.caller.user, now=now, proven=proven.trusted)
         if link == "linked":
-            language = language_of(call)
+            language = language_of(call.request)
             await notify(call.services, conn, call.app_id, call.caller.user, "identity_linked", language=language)
             await store_verified(call, conn, proven)
         return link, await issue_bp_auth(call, conn, proven, now=now)
@@ -104,7 +104,7 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
             conn, call.app_id, call.caller.user, cache=call.services.sessions, now=now, identity=identity
         )
         await bp_auth.revoke_for(conn, identity)
-        language = language_of(call)
+        language = language_of(call.request)
         await notify(call.services, conn, call.app_id, call.caller.user, "identity_unlinked", language=language)
 
 

@@ -36,7 +36,7 @@ async def deactivate(call: Call) -> None:
             return
         if reason := await freezes.find_restriction(conn, app_id, uid):
             raise DeactivationRefused(reason)
-        await notify(services, conn, app_id, uid, "account_frozen", language=language_of(call))
+        await notify(services, conn, app_id, uid, "account_frozen", language=language_of(call.request))
         for_s = services.configs.singleton(AUTH, app_id).deactivation.freeze_s
         await freezes.freeze(conn, app_id, uid, now=now, for_s=for_s)
         await codes.revoke(conn, app_id, uid, now=now)

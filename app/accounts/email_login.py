@@ -103,7 +103,7 @@ async def send_email_verify_code(call: Call, body: Body[EmailCodeRequest]) -> No
             body.type,
             uid=None,
             to=address,
-            language=language_of(call),
+            language=language_of(call.request),
             values={"Code": code, "CustomVariables": body.custom_variables},
             expires_s=now.timestamp() + config.code_s,
         )
@@ -212,7 +212,7 @@ async def send_link(
         "verify",
         uid=uid,
         to=address,
-        language=language_of(call),
+        language=language_of(call.request),
         values={**links, **(values or {})},
         expires_s=now.timestamp() + link_s,
     )

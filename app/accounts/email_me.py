@@ -146,7 +146,7 @@ async def change_email(call: Call, body: Body[NewAddress]) -> None:
             raise InvalidParameter("email is the user's address already")
         await _store_pending(call, conn, address)
         if old := addresses.current:
-            uid, language = call.caller.user, language_of(call)
+            uid, language = call.caller.user, language_of(call.request)
             await send_notice(call.services, conn, call.app_id, uid, "address_changing", to=old, language=language)
 
     await store_code(call, VERIFY_LINK, address, store=store, notified=notified)
@@ -177,7 +177,7 @@ async def unbind_email(call: Call) -> None:
         identity = identity_of(app_id, addresses.current)
         kept = await earlier_emails.keep(conn, app_id, uid, now=now)
         event = "address_removed" if kept else "address_removed_finally"
-        await notify(services, conn, app_id, uid, event, language=language_of(call), with_link=kept)
+        await notify(services, conn, app_id, uid, event, language=language_of(call.request), with_link=kept)
         await unlink(services, conn, identity, uid=uid)
         await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
         await bp_auth.revoke_for(conn, identity)

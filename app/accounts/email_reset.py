@@ -57,7 +57,9 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
     services, now = call.services, call.services.clock.now(call.app_id)
     reset_page(services, call.app_id)  # The job that sends the email could not report a fault of the config.
     address = address_in(call, body.email, field="email")
-    request = ResetRequest(address=address, language=language_of(call), custom_variables=body.custom_variables)
+    request = ResetRequest(
+        address=address, language=language_of(call.request), custom_variables=body.custom_variables
+    )
     expires_s = now.timestamp() + sending_config(services, call.app_id).reset_s
 
     async def store(conn: Connection) -> None:
@@ -132,7 +134,7 @@ async def set_password(call: Call, right: RightCode, password: SecretStr) -> Non
     The caller's network replaces those from which the user, or somebody else, has logged in before.
     """
     services, app_id, text = call.services, right.app_id, password.get_secret_value()
-    now, language = services.clock.now(app_id), language_of(call)
+    now, language = services.clock.now(app_id), language_of(call.request)
     check_password(text, services.configs.singleton(AUTH, app_id), field="password")
     new_hash = await services.passwords.hash(text)
     async with services.database.transaction() as conn:

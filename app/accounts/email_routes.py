@@ -17,6 +17,7 @@ from app.accounts.errors import (
     LastLoginMethod,
     TooManyCodes,
 )
+from app.accounts.hosted import error_page
 from app.http.caller import Access
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Endpoint
@@ -35,7 +36,7 @@ _EMAIL = "ada@example.com"
 _CODES = (CodeEmpty, CodeOutOfDate, CodeInvalid)
 _SENDING = (TooManyCodes, CodeNotSent)
 _STORES = (DatabaseError, DatabaseUnavailable)
-_LINK = replace(EMAIL_FLOW, access=Access.PUBLIC)
+_LINK = replace(EMAIL_FLOW, access=Access.PUBLIC, error_page=error_page)
 
 _SEND_CODE = Docs(
     bodies={

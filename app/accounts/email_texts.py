@@ -5,7 +5,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-from app.http.endpoint import Call
+from aiohttp import web
+
 from storage.kinds.email import DEFAULT, Template
 from streams.wire.codec import loads
 
@@ -18,9 +19,9 @@ _TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").re
 _MAX_TAGS = 10
 
 
-def language_of(call: Call) -> str:
-    """Return the header `Accept-Language` of a call."""
-    return call.request.headers.get("Accept-Language", "")
+def language_of(request: web.Request) -> str:
+    """Return the header `Accept-Language` of a request."""
+    return request.headers.get("Accept-Language", "")
 
 
 def preferred(accepted: str, available: Mapping[str, object]) -> str | None:

@@ -6,7 +6,7 @@ from pydantic import Field
 from app.accounts.email_addresses import MAX_CHARACTERS, email_config, normalized
 from app.accounts.email_mails import send_notice, sends_mails, with_query
 from app.accounts.email_texts import language_of
-from app.accounts.hosted import broken_page, message_page
+from app.accounts.hosted import message_page
 from app.http.endpoint import Call
 from app.http.html import wants_html
 from app.http.inputs import Query
@@ -14,7 +14,7 @@ from app.http.limits import check_address
 from app.http.replies import Empty
 from app.services import Services
 from storage import bp_auth, emails
-from storage.codes import VERIFY_LINK, CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
+from storage.codes import VERIFY_LINK, CodeInvalid, RightCode
 from storage.emails import identity_of
 from storage.kinds.limits import LIMITS
 from streams.wire.codec import ZERO_TIME, rfc3339
@@ -46,26 +46,18 @@ async def verify(call: Call, query: Query[VerifyQuery]) -> Empty | web.Response:
 
     The link can be opened again until it expires. Browsers get a page, unless the app's config has a redirect.
     """
-    try:
-        code = await _verified(call, query)
-    except (CodeEmpty, CodeOutOfDate, CodeInvalid):
-        if wants_html(call.request):
-            return broken_page(call)
-        raise
+    code = await _verified(call, query)
     if target := email_config(call.services, code.app_id).verify_redirect_url:
         return web.Response(status=301, headers={"Location": with_query(target, verified="true")})
     if wants_html(call.request):
-        return message_page(call, code.app_id, "verified")
+        return message_page(call.request, code.app_id, "verified")
     return Empty()
 
 
 async def verify_page(call: Call, query: Query[VerifyQuery]) -> web.Response:
     """Open the page that verifies an email address."""
-    try:
-        code = await _verified(call, query)
-    except (CodeEmpty, CodeOutOfDate, CodeInvalid):
-        return broken_page(call)
-    return message_page(call, code.app_id, "verified")
+    code = await _verified(call, query)
+    return message_page(call.request, code.app_id, "verified")
 
 
 async def preview_link(call: Call) -> None:
@@ -77,7 +69,7 @@ async def preview_link(call: Call) -> None:
 
 async def _verified(call: Call, query: VerifyQuery) -> RightCode:
     try:
-        return await verify_address(call.services, query, language=language_of(call))
+        return await verify_address(call.services, query, language=language_of(call.request))
     except CodeInvalid:
         # Only wrong codes are counted, so that no limit can keep anybody from opening a valid link.
         limits = call.services.configs.singleton(LIMITS, call.app_id)  # A link names no app, so `call` has none.

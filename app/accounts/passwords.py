@@ -114,4 +114,4 @@ async def change_password(call: Call, body: Body[PasswordChange]) -> None:
         if not await passwords.change(conn, app_id, uid, old_hash=old_hash, new_hash=new_hash, now=now):
             raise AccountAuthFailed("origin_password is wrong")
         await revoke_access(call.services, conn, app_id, uid, now=now, keep=call.caller.session_id)
-        await notify(call.services, conn, app_id, uid, "password_changed", language=language_of(call))
+        await notify(call.services, conn, app_id, uid, "password_changed", language=language_of(call.request))

@@ -1,6 +1,9 @@
 """What the endpoints of one area share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from aiohttp import web
 
 from app.http.caller import Access
 from app.http.errors import Statuses, UserNotFound
@@ -40,3 +43,5 @@ class Area:
     """Whether a server token must have a `jti`."""
     access_log: bool = True
     """Whether each call writes an access log line."""
+    error_page: Callable[[web.Request, int], web.Response] | None = None
+    """Makes the page that browsers get in place of the error envelope, with this HTTP status."""

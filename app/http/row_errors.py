@@ -10,6 +10,7 @@ from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import REQUEST_CONTEXT, Endpoint
 from app.http.errors import DeactivationPending, InvalidApiVersion, error_response, status_of
+from app.http.html import wants_html
 from app.http.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.paths import USER_ID, is_server_path, names_in
 from storage.operators import Role
@@ -107,7 +108,10 @@ def _of_server(area: Area, path: str) -> Iterator[ErrorType]:
 
 
 def response_to(request: web.Request, error: ServiceError) -> web.Response:
-    """Return the response to an error of an endpoint. An error that the row does not list is logged and counted."""
+    """Return the response to an error of an endpoint: the envelope, or a page for browsers if its area has one.
+
+    An error that the row does not list is logged and counted.
+    """
     row = request[REQUEST_CONTEXT].endpoint
     if row is None:
         return error_response(error, {})
@@ -117,7 +121,13 @@ def response_to(request: web.Request, error: ServiceError) -> web.Response:
     status = status_of(type(error), statuses)
     if all(status_of(each, statuses) != status for each in _listings(error, errors_of(row, path))):
         _report(row, error)
-    return error_response(error, statuses)
+    response = error_response(error, statuses)
+    if row.area.error_page is None or not wants_html(request):
+        return response
+    page = row.area.error_page(request, status)
+    if retry_after := response.headers.get("Retry-After"):
+        page.headers["Retry-After"] = retry_after
+    return page
 
 
 def check_event(row: Endpoint, error: ServiceError) -> None:

@@ -42,7 +42,8 @@ def error_responses(row: Endpoint, schemas: Schemas, path: str) -> dict[str, Any
     by_status: dict[int, list[ErrorType]] = {}
     for error in dict.fromkeys(errors_of(row, path)):
         by_status.setdefault(status_of(error, row.area.statuses), []).append(error)
-    return {str(status): _response(by_status[status], schemas) for status in sorted(by_status)}
+    pages: dict[str, Any] = {} if row.area.error_page is None else {"text/html": {}}
+    return {str(status): _response(by_status[status], schemas, pages) for status in sorted(by_status)}
 
 
 def described(errors: Iterable[ErrorType], *, written: Callable[[str], str] = str) -> str:
@@ -60,11 +61,11 @@ def _meaning(error: ErrorType) -> str:
     return " ".join((error.__doc__ or "").split())
 
 
-def _response(errors: Sequence[ErrorType], schemas: Schemas) -> dict[str, Any]:
+def _response(errors: Sequence[ErrorType], schemas: Schemas, pages: dict[str, Any]) -> dict[str, Any]:
     types = [error.error_type for error in errors]
     response: dict[str, Any] = {
         "description": described(errors),
-        "content": {"application/json": {"schema": narrowed(schemas.response(ErrorReply), types)}},
+        "content": {"application/json": {"schema": narrowed(schemas.response(ErrorReply), types)}, **pages},
     }
     if any(error.retry_after_s is not None for error in errors):
         response["headers"] = {"Retry-After": _RETRY_AFTER}

@@ -243,10 +243,11 @@ async def test_the_page_for_a_new_password_needs_email_addresses(box: Mailbox):
     fields = {"random_code": await box.reset_code(address, nth=2), "password": NEW_PASSWORD}
     url = f"{box.server.url}/account/reset"
     await box.configure(enabled=False)
-    async with box.server.http.get(url, params={"random_code": fields["random_code"]}) as response:
-        assert (response.status, "does not work" in await response.text()) == (400, True)
-    async with box.server.http.post(url, data=fields) as response:
-        assert response.status == 400
+    browser = {"headers": {"Accept": "text/html"}}
+    async with box.server.http.get(url, params={"random_code": fields["random_code"]}, **browser) as response:
+        assert (response.status, "does not work" in await response.text()) == (422, True)
+    async with box.server.http.post(url, data=fields, **browser) as response:
+        assert (response.status, response.content_type) == (422, "text/html")
     await box.configure(code_login=True)
     assert (await box.login(address))[0] == 200
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from app.accounts.account_pages import ACCOUNT_PAGE_ROUTES
 from app.accounts.routes import ACCOUNT_ROUTES
 from tests.app.accounts.mailbox import Mailbox, open_mailbox
 from tests.app.callers import ask, token
@@ -16,8 +17,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module i
 
 
 def operations() -> list[tuple[str, str]]:
-    """The methods and the paths of the account endpoints, with those for an app's server."""
-    return sorted({(row.method, template(path)) for row in ACCOUNT_ROUTES for path in row.paths})
+    """The methods and the paths of the account endpoints, with those for an app's server, and of the pages."""
+    rows = [*ACCOUNT_ROUTES, *ACCOUNT_PAGE_ROUTES]
+    return sorted({(row.method, template(path)) for row in rows for path in row.paths})
 
 
 async def check(box: Mailbox, *, examples: int) -> None:

@@ -183,7 +183,7 @@ async def test_the_link_expires_after_a_week(box: Mailbox):
     await change_address(box, session, new_address())
     link = link_in(await box.mail(address, nth=3))
     await box.later(7 * 86_400)
-    async with box.server.http.get(link) as response:
+    async with box.server.http.get(link, headers={"Accept": "text/html"}) as response:
         assert (response.status, "does not work" in await response.text()) == (400, True)
 
 
