@@ -90,7 +90,7 @@ async def test_calls_with_a_key_that_alipay_does_not_know_are_a_fault_of_the_con
         await client.verify(await ROW.proof(sandbox), now=NOW)
 
 
-def test_keys_must_be_rsa_keys_in_pem_format(http: VendorHttp, sandbox: Running):
+async def test_keys_must_be_rsa_keys_in_pem_format(http: VendorHttp, sandbox: Running):
     curve = ec.generate_private_key(ec.SECP256R1())
     public = curve.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
     for private_key in ("", "MIIEvQ", pem(curve)):

@@ -202,7 +202,7 @@ REDIRECTED = {"amazon", "instagram", "taobao"}
 
 
 @every_provider
-def test_an_insufficient_config_is_refused_and_names_its_field(row: Row, http: VendorHttp, sandbox: Running):
+async def test_an_insufficient_config_is_refused_and_names_its_field(row: Row, http: VendorHttp, sandbox: Running):
     for fields, named, needed_by in CONFIGS:
         needed = {
             "all": True,
