@@ -19,6 +19,7 @@ class PublicSocialProfile(Model):
     avatar: str = ""
     """A URL."""
     email: str = ""
+    """An address that the platform reports as verified. Others, which may be anybody's, are left out."""
     region: str = ""
     province: str = ""
     city: str = ""

@@ -51,4 +51,4 @@ class Amazon:
         url = f"{self._base}/user/profile"
         answer = await get(self._http, self._app, url, {}, bearer=identity.access_token)
         value = answer.require_success(_CODES, proof=False)
-        return Profile(user_name=text(value, "name"), email=text(value, "email"))
+        return Profile(user_name=text(value, "name"))

@@ -16,7 +16,7 @@ from vendors.transport import VendorHttp
 _GRAPH, _LIMITED = "https://graph.facebook.com", "https://limited.facebook.com"
 _VERSION = "v22.0"
 _ISSUERS = ("https://www.facebook.com", "https://facebook.com")
-_FIELDS = "id,name,email,picture.type(large)"
+_FIELDS = "id,name,picture.type(large)"
 _BUSY = frozenset({"1", "2", "4", "17", "32", "341", "613"})
 _CODES = ErrorCodes(("code",), busy=_BUSY, config=frozenset({"101"}))
 _CHECK_CODES = replace(_CODES, config=frozenset({"101", "190"}))
@@ -66,12 +66,11 @@ class Facebook:
         return Profile(
             user_name=text(value, "name"),
             avatar="" if picture.get("is_silhouette") is True else web_url(picture, "url"),
-            email=text(value, "email"),
         )
 
     async def _verify_limited(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
         claims = await self._id_tokens.verify(proof.access_token, proof, now=now)
-        profile = Profile(text(claims, "name"), web_url(claims, "picture"), text(claims, "email"))
+        profile = Profile(text(claims, "name"), web_url(claims, "picture"))
         return VerifiedIdentity(social_id=claims["sub"], profile=profile)
 
     def _authorization(self, access_token: str) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Kakao (`chat_network`): checks an access token."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from vendors.signin.apps import check_audiences, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, sendable
@@ -41,6 +42,12 @@ class Kakao:
         return Profile(
             user_name=text(shown, "nickname"),
             avatar=web_url(shown, "profile_image_url"),
-            email=text(account, "email"),
+            email=_verified_email(account),
             gender=gender(account, "gender"),
         )
+
+
+def _verified_email(account: Mapping[str, Any]) -> str:
+    """Return the email address of an account if it is verified, and no other account has taken it since."""
+    verified = account.get("is_email_valid") is True and account.get("is_email_verified") is True
+    return text(account, "email") if verified else ""

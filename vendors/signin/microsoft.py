@@ -46,12 +46,11 @@ class Microsoft:
             return identity.profile
         answer = await get(self._http, self._app, self._me, {}, bearer=identity.access_token)
         value = _require_success(answer, proof=False)
-        return Profile(user_name=text(value, "displayName"), email=text(value, "mail"))
+        return Profile(user_name=text(value, "displayName"))
 
     async def _verify_id_token(self, token: str, proof: Proof, *, now: datetime) -> VerifiedIdentity:
         claims = await self._id_tokens.verify(token, proof, now=now)
-        profile = Profile(user_name=text(claims, "name"), email=text(claims, "email"))
-        return VerifiedIdentity(social_id=self._account(claims), profile=profile)
+        return VerifiedIdentity(self._account(claims), profile=Profile(user_name=text(claims, "name")))
 
     async def _verify_access_token(self, access_token: str, claims: Claims) -> VerifiedIdentity:
         """Let Graph check the signature, which only Graph can. It covers the claims that were read."""

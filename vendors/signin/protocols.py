@@ -75,6 +75,7 @@ class Profile:
     user_name: str = ""
     avatar: str = ""
     email: str = ""
+    """Only if the provider itself reports that it is verified. Otherwise it may be that of anybody."""
     region: str = ""
     province: str = ""
     city: str = ""

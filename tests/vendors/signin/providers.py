@@ -81,7 +81,7 @@ def _profile(**fields: Any) -> Profile:
 
 ROWS = (
     Row("alipay", "payment_wallet_a", _profile(**PLACE, gender=2), ("token",), refresh_token=True),
-    Row("amazon", "retail_platform", Profile(NAME, email=EMAIL), ("token", "check"), refresh_token=True),
+    Row("amazon", "retail_platform", Profile(NAME), ("token", "check"), refresh_token=True),
     Row("instagram", "photo_network", _profile(), ("token",), lifetime_s=0),
     Row("jd", "retail_platform", _profile(gender=2), ("token",), xid="o*9007199254740993", refresh_token=True),
     Row("kakao", "chat_network", _profile(email=EMAIL, gender=2), ("check",), app="314159"),

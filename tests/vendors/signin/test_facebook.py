@@ -15,7 +15,7 @@ from vendors.signin.facebook import Facebook
 from vendors.signin.protocols import Profile, Proof, ProofRefused
 from vendors.transport import VendorHttp
 
-PROFILE = Profile("Mei Lin", "https://pictures.test/mei.png", "mei@example.test")
+PROFILE = Profile("Mei Lin", "https://pictures.test/mei.png")
 
 
 def facebook(http: VendorHttp, sandbox: Running, **config: Any) -> Facebook:

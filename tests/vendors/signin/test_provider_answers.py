@@ -236,6 +236,39 @@ async def test_texts_of_profiles_are_one_line_and_pictures_are_web_addresses(
     assert (found.user_name, found.avatar, found.gender, found.email) == ("Mei <b>Lin</b>", "", 0, "")
 
 
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [
+        ({"is_email_valid": True, "is_email_verified": True}, "mei@example.test"),
+        ({"is_email_valid": False, "is_email_verified": True}, ""),
+        ({"is_email_valid": True, "is_email_verified": False}, ""),
+        ({"is_email_valid": 1, "is_email_verified": "true"}, ""),
+        ({}, ""),
+    ],
+)
+async def test_kakao_shows_an_address_only_if_it_is_verified(
+    http: VendorHttp, upstream: Upstream, flags: dict[str, Any], shown: str
+):
+    upstream.respond_with(*answers({"kakao_account": {"email": "mei@example.test", **flags}}))
+
+    found = await client(http, upstream, "kakao").profile(VerifiedIdentity("7", access_token="t"))
+
+    assert found is not None
+    assert found.email == shown
+
+
+@pytest.mark.parametrize("name", ["amazon", "instagram", "line", "wechat", "weibo"])
+async def test_addresses_that_no_provider_vouches_for_are_not_shown(
+    http: VendorHttp, upstream: Upstream, name: str
+):
+    upstream.respond_with(*answers({"email": "victim@example.test", "email_verified": True, "ret": 0}))
+
+    found = await client(http, upstream, name).profile(VerifiedIdentity("7", openid="7", access_token="t"))
+
+    assert found is not None
+    assert found.email == ""
+
+
 async def test_long_texts_of_profiles_are_cut(http: VendorHttp, upstream: Upstream):
     upstream.respond_with(
         *answers({"username": "n" * 10_000, "profile_picture_url": "https://a.test/" + "x" * 9_000})
