@@ -103,7 +103,8 @@ class SignIn(CallLimits):
     """Whether id tokens must contain the `nonce` that is sent with them. If so, access tokens of Microsoft are
     refused, because they contain none."""
     prefer_unionid: bool = False
-    """WeChat: whether identities are those of your open platform account, if it has one, and not of one app."""
+    """WeChat: whether identities are those of your open platform account, if it has one, and not of one app. Choose
+    before users log in: they have other ids with it, so those who have logged in before get new accounts."""
     fetch_profile: bool = True
     """Whether profiles are stored at a login or a bind: those in the proof, or else fetched from the platform."""
 
