@@ -166,7 +166,7 @@ async def test_the_provider_is_that_of_the_config(server: Server) -> None:
         "base_url": "{sandbox}/taobao",
         "audiences": ["our-shop"],
         "client_id": "our-shop",
-        "client_secret": "any",
+        "client_secret": "sandbox-secret",
         "redirect_uri": "https://app.test/callback",
     }
     app_id = await own_app(server, "retail_platform", value)

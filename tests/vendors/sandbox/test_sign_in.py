@@ -1,13 +1,27 @@
 """The sandbox's sign-in providers: how proofs are issued, and the peculiarities of each protocol."""
 
+import hashlib
+import hmac
+import time
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import aiohttp
+import jwt
 import pytest
+from pydantic import SecretStr
 
 from streams.wire.codec import dumps, loads
 from vendors.sandbox.server import SIGN_IN, Running
+from vendors.sandbox.signin.alipay_keys import APP_PRIVATE_KEY
+from vendors.sandbox.signin.apple import APP_PRIVATE_KEY as APPLE_KEY
+from vendors.sandbox.signin.apple import KEY_ID, TEAM_ID
+from vendors.sandbox.signin.grants import REDIRECT_URI, SECRET
+from vendors.signin import alipay_keys, jd
+from vendors.signin.protocols import SignInApp
+
+BEIJING = timezone(timedelta(hours=8))
 
 
 @pytest.fixture
@@ -71,7 +85,7 @@ async def test_qq_wraps_its_answers_unless_asked_for_json(session: aiohttp.Clien
 
 
 async def test_wechat_answers_in_plain_text(session: aiohttp.ClientSession):
-    query = {"appid": "sandbox-app", "secret": "s", "grant_type": "authorization_code"}
+    query = {"appid": "sandbox-app", "secret": SECRET, "grant_type": "authorization_code"}
     query["code"] = (await issued(session, "wechat"))["code"]
 
     status, kind, body = await asked(session, "/wechat/sns/oauth2/access_token", query)
@@ -89,7 +103,7 @@ async def test_some_errors_of_weibo_have_the_status_200(session: aiohttp.ClientS
 
 
 async def test_calls_to_jd_are_signed_with_the_secret_of_the_app(session: aiohttp.ClientSession):
-    form = {"app_key": "sandbox-app", "app_secret": "s", "grant_type": "authorization_code"}
+    form = {"app_key": "sandbox-app", "app_secret": SECRET, "grant_type": "authorization_code"}
     form["code"] = (await issued(session, "jd"))["code"]
     token = loads((await asked(session, "/jd/oauth2/access_token", {}, form))[2])["access_token"]
 
@@ -111,3 +125,117 @@ async def test_calls_to_alipay_are_signed(session: aiohttp.ClientSession):
 
     assert (status, loads(body)["error_response"]["sub_code"]) == (200, "isv.invalid-signature")
     assert loads(body)["sign"]
+
+
+def written(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def times() -> list[tuple[str, bool]]:
+    """Times of calls, and whether they are accepted."""
+    now = datetime.now(BEIJING)
+    wrong = [written(datetime.now(UTC)), written(now - timedelta(minutes=11)), written(now + timedelta(minutes=11))]
+    return [
+        (written(now), True),
+        (written(now - timedelta(minutes=9)), True),
+        *((at, False) for at in [*wrong, ""]),
+    ]
+
+
+async def test_jd_checks_the_method_the_version_and_the_time_of_a_call(session: aiohttp.ClientSession):
+    form = {"app_key": "sandbox-app", "app_secret": SECRET, "grant_type": "authorization_code"}
+    form["code"] = (await issued(session, "jd"))["code"]
+    token = loads((await asked(session, "/jd/oauth2/access_token", {}, form))[2])["access_token"]
+
+    async def accepted(**fields: str) -> bool:
+        query = {
+            "method": "jingdong.user.getUserInfoByOpenId",
+            "app_key": "sandbox-app",
+            "access_token": token,
+            "timestamp": written(datetime.now(BEIJING)),
+            "v": "2.0",
+            "360buy_param_json": '{"openId":"17"}',
+            **fields,
+        }
+        query["sign"] = jd.signature(SECRET, query)
+        return "error_response" not in loads((await asked(session, "/jd/routerjson", query, {}))[2])
+
+    assert [await accepted(timestamp=at) for at, _ in times()] == [good for _, good in times()]
+    assert not await accepted(method="jingdong.user.getEverything")
+    assert not await accepted(v="9")
+
+
+async def test_alipay_checks_the_version_and_the_time_of_a_call(session: aiohttp.ClientSession):
+    key = alipay_keys.private_key(SignInApp("payment_wallet_a", private_key=SecretStr(APP_PRIVATE_KEY)))
+
+    async def accepted(**fields: str) -> bool:
+        form = {
+            "app_id": "sandbox-app",
+            "method": "alipay.system.oauth.token",
+            "format": "JSON",
+            "charset": "utf-8",
+            "sign_type": "RSA2",
+            "timestamp": written(datetime.now(BEIJING)),
+            "version": "1.0",
+            "grant_type": "authorization_code",
+            "code": (await issued(session, "alipay"))["code"],
+            **fields,
+        }
+        form["sign"] = alipay_keys.signature(key, form)
+        return "error_response" not in loads((await asked(session, "/alipay/gateway.do", {}, form))[2])
+
+    assert [await accepted(timestamp=at) for at, _ in times()] == [good for _, good in times()]
+    assert not await accepted(version="7")
+
+
+@pytest.mark.parametrize(
+    ("provider", "path"),
+    [
+        ("instagram", "/instagram/oauth/access_token"),
+        ("taobao", "/taobao/token"),
+        ("amazon", "/amazon/auth/o2/token"),
+    ],
+)
+@pytest.mark.parametrize(
+    "wrong", [{}, {"client_secret": "sandbox-app"}, {"client_secret": ""}, {"redirect_uri": "x"}], ids=str
+)
+async def test_codes_are_redeemed_with_the_secret_and_the_address_of_the_app(
+    session: aiohttp.ClientSession, provider: str, path: str, wrong: dict[str, str]
+):
+    form = {
+        "client_id": "sandbox-app",
+        "client_secret": SECRET,
+        "redirect_uri": REDIRECT_URI,
+        "grant_type": "authorization_code",
+        "code": (await issued(session, provider))["code"],
+        **wrong,
+    }
+
+    status, _, body = await asked(session, path, {}, form)
+
+    assert ("access_token" in loads(body)) is (not wrong)
+    assert (status == 200) is (not wrong)
+
+
+async def test_facebook_and_wechat_report_what_they_are_asked_for(session: aiohttp.ClientSession):
+    token = (await issued(session, "facebook"))["access_token"]
+    proof = hmac.new(SECRET.encode(), token.encode(), hashlib.sha256).hexdigest()
+    query = {"access_token": token, "appsecret_proof": proof}
+    for fields, names in (({}, {"id", "name"}), ({"fields": "id,picture.type(large)"}, {"id", "picture"})):
+        assert loads((await asked(session, "/facebook/v22.0/me", {**query, **fields}))[2]).keys() == names
+
+    query = {"appid": "sandbox-app", "secret": SECRET, "grant_type": "authorization_code"}
+    query["code"] = (await issued(session, "wechat"))["code"]
+    token = loads((await asked(session, "/wechat/sns/oauth2/access_token", query))[2])["access_token"]
+    query = {"access_token": token, "openid": "17"}
+    for language, city in (({}, ""), ({"lang": "zh_CN"}, "朝阳区")):
+        assert loads((await asked(session, "/wechat/sns/userinfo", {**query, **language}))[2])["city"] == city
+
+
+async def test_apple_knows_two_kinds_of_tokens_to_revoke(session: aiohttp.ClientSession):
+    now = int(time.time())
+    claims = {"iss": TEAM_ID, "iat": now, "exp": now + 600, "aud": "https://appleid.apple.com", "sub": "app"}
+    secret = jwt.encode(claims, APPLE_KEY, "ES256", headers={"kid": KEY_ID})
+    for hint, status in (("refresh_token", 200), ("access_token", 200), ("nonsense", 400)):
+        form = {"client_id": "app", "client_secret": secret, "token": "t", "token_type_hint": hint}
+        assert (await asked(session, "/apple/auth/revoke", {}, form))[0] == status

@@ -10,12 +10,12 @@ from pydantic import SecretStr
 from streams.wire.codec import dumps, loads
 from vendors.sandbox.server import Running
 from vendors.sandbox.signin.alipay_keys import APP_PRIVATE_KEY, PUBLIC_KEY
+from vendors.sandbox.signin.grants import REDIRECT_URI, SECRET
 from vendors.signin.catalog import PROVIDERS
 from vendors.signin.protocols import Profile, Proof, SignIn, SignInApp
 from vendors.transport import VendorHttp
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
-SECRET = "our-secret-5fb1c0de"
 NAME, AVATAR, EMAIL = "Mei Lin", "https://pictures.test/mei.png", "mei@example.test"
 PLACE = {"province": "北京", "city": "朝阳区"}
 
@@ -51,7 +51,7 @@ class Row:
             base_url=base_url,
             client_id=self.app,
             client_secret=SecretStr(SECRET),
-            redirect_uri="https://app.test/callback",
+            redirect_uri=REDIRECT_URI,
             private_key=SecretStr(APP_PRIVATE_KEY),
             public_key=PUBLIC_KEY,
         )

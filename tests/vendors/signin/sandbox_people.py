@@ -11,11 +11,12 @@ from streams.wire.codec import dumps, loads
 from vendors.sandbox.server import Running
 from vendors.sandbox.signin.apple import APP_PRIVATE_KEY, KEY_ID, TEAM_ID
 from vendors.sandbox.signin.game_center_keys import ROOT
+from vendors.sandbox.signin.grants import SECRET
 from vendors.signin.catalog import PROVIDERS
 from vendors.signin.protocols import Proof, SignIn, SignInApp
 from vendors.transport import VendorHttp
 
-APP, SECRET = "sandbox-app", "our-secret-5fb1c0de"
+APP = "sandbox-app"
 FIELDS = {"identity_token": "id_token"}
 """Fields of the interface with other names in `Proof`."""
 

@@ -1,6 +1,5 @@
 """The sandbox's Alipay: one gateway for all methods, signed calls, and signed answers with escaped slashes."""
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from functools import partial
@@ -15,11 +14,11 @@ from streams.wire.codec import dumps
 from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox.signin.alipay_keys import APP_KEY, PLATFORM_KEY
-from vendors.sandbox.signin.grants import Grants, Reason, dialect, form
+from vendors.sandbox.signin.grants import Grants, Reason, dialect, form, is_beijing_time
 
 _TOKEN_METHOD = "alipay.system.oauth.token"  # noqa: S105 - the name of a method
 _PROFILE_METHOD = "alipay.user.info.share"
-_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+_FIXED = {"sign_type": "RSA2", "version": "1.0", "format": "JSON", "charset": "utf-8"}
 
 
 def _signed(name: str, value: Mapping[str, Any]) -> bytes:
@@ -79,17 +78,17 @@ def _check(fields: Mapping[str, str]) -> None:
         APP_KEY.verify(b64decode(fields.get("sign", "")), covered.encode(), PKCS1v15(), SHA256())
     except (InvalidSignature, ValueError):
         raise _error("40002", "isv.invalid-signature") from None
-    if fields.get("sign_type") != "RSA2" or _TIME.fullmatch(fields.get("timestamp", "")) is None:
+    for name, value in _FIXED.items():
+        if fields.get(name) != value:
+            raise _error("40002", f"isv.invalid-{name.replace('_', '-')}")
+    if not is_beijing_time(fields.get("timestamp", "")):
         raise _error("40002", "isv.invalid-timestamp")
 
 
 async def _token(grants: Grants, call: Call, fields: Mapping[str, str]) -> dict[str, Any]:
     if fields.get("grant_type") != "authorization_code":
         raise _error("40002", "isv.grant-type-invalid")
-    # The signature takes the place of a secret.
-    grant, token = await grants.redeem(
-        call, fields.get("code", ""), app=fields.get("app_id", ""), secret=fields["sign"]
-    )
+    grant, token = await grants.redeem(call, fields.get("code", ""), app=fields.get("app_id", ""))
     return {
         "user_id": grant.issue.subject,
         "access_token": token,

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from vendors.sandbox.calls import Call
 from vendors.sandbox.sandbox import Sandbox
-from vendors.sandbox.signin.grants import Grants, bearer, form
+from vendors.sandbox.signin.grants import REDIRECT_URI, Grants, bearer, form
 from vendors.sandbox.signin.oauth import oauth_dialect, oauth_error, oauth_refusal
 
 _DIALECT = oauth_dialect("amazon")
@@ -25,7 +25,7 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
 
 async def _token(grants: Grants, call: Call) -> None:
     fields = await form(call)
-    if fields.get("grant_type") != "authorization_code" or not fields.get("redirect_uri"):
+    if fields.get("grant_type") != "authorization_code" or fields.get("redirect_uri") != REDIRECT_URI:
         raise oauth_error(400, "invalid_request")
     app, secret = fields.get("client_id", ""), fields.get("client_secret", "")
     grant, access_token = await grants.redeem(call, fields.get("code", ""), app=app, secret=secret)

@@ -65,7 +65,7 @@ async def _token(tokens: IdTokenIssuer, grants: Grants, call: Call) -> None:
         raise oauth_error(400, "unsupported_grant_type")
     app = _require_app(fields.get("client_id", ""), fields.get("client_secret", ""))
     call.record(client_id=app, redirect_uri=fields.get("redirect_uri"))
-    grant, access_token = await grants.redeem(call, fields.get("code", ""), app=app, secret=app)
+    grant, access_token = await grants.redeem(call, fields.get("code", ""), app=app)
     assert isinstance(grant.issue, IdTokenIssue), "issued above"
     value = {
         "access_token": access_token,
@@ -80,6 +80,8 @@ async def _token(tokens: IdTokenIssuer, grants: Grants, call: Call) -> None:
 async def _revoke(call: Call) -> None:
     fields = await form(call)
     app = _require_app(fields.get("client_id", ""), fields.get("client_secret", ""))
+    if fields.get("token_type_hint", "") not in {"", "access_token", "refresh_token"}:
+        raise oauth_error(400, "invalid_request")
     call.record(client_id=app, token=fields.get("token"))
     await call.answer(b"", empty=b"")
 

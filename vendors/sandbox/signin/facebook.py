@@ -11,7 +11,7 @@ from aiohttp import web
 from streams.wire.codec import dumps, loads_request
 from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.sandbox import Sandbox
-from vendors.sandbox.signin.grants import Grants, Reason, dialect
+from vendors.sandbox.signin.grants import SECRET, Grants, Reason, dialect
 from vendors.sandbox.signin.id_tokens import IdTokenIssue, IdTokenIssuer
 
 _ISSUER = "https://www.facebook.com"
@@ -71,13 +71,12 @@ async def _issue(tokens: IdTokenIssuer, grants: Grants, request: web.Request) ->
 async def _debug_token(grants: Grants, call: Call) -> None:
     query = call.request.query
     app, _, secret = query.get("access_token", "").partition("|")
-    if secret in {"", "wrong"}:
+    if secret != SECRET:
         raise _APP_REFUSED
     try:
         grant = await grants.holder(call, query.get("input_token", ""))
     except Refusal as refusal:
         raise (_invalid("unknown") if refusal.body == _refusal("unknown").body else refusal) from None
-    grant.secret = secret
     call.record(app=app)
     expires = int(grant.issued_at) + grant.issue.expires_in
     data: dict[str, Any] = {
@@ -97,10 +96,11 @@ async def _me(grants: Grants, call: Call) -> None:
     query = call.request.query
     access_token = query.get("access_token", "")
     grant = await grants.holder(call, access_token)
-    proof = hmac.new(grant.secret.encode(), access_token.encode(), hashlib.sha256).hexdigest()
+    proof = hmac.new(SECRET.encode(), access_token.encode(), hashlib.sha256).hexdigest()
     if query.get("appsecret_proof") != proof:
         raise _NOT_PROVEN
     person = grant.issue.profile
     picture = {"url": person.avatar, "is_silhouette": not person.avatar, "height": 200, "width": 200}
     value = {"id": grant.issue.subject, "name": person.name, "email": person.email, "picture": {"data": picture}}
-    await call.answer(value, empty={})
+    asked = {field.partition(".")[0] for field in query.get("fields", "id,name").split(",")}
+    await call.answer({name: value[name] for name in value if name in asked}, empty={})

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from secrets import token_hex
 from typing import Any, Literal
 
@@ -21,6 +22,9 @@ from vendors.sandbox.calls import Call, Dialect, Refusal
 from vendors.sandbox.faults import Fault, KeyOptions
 
 APP = "sandbox-app"
+SECRET = "sandbox-secret"  # noqa: S105 - public, and only the sandbox accepts it
+REDIRECT_URI = "https://app.test/callback"
+"""What is registered for all apps: a call with another secret or another address is refused."""
 CODE_S = 300
 _MAX_GRANTS = 100_000
 
@@ -65,8 +69,6 @@ class Grant:
 
     issue: Issue
     issued_at: float
-    secret: str = ""
-    """The app's secret with which its code was redeemed."""
     used: bool = False
     calls: int = 0
 
@@ -107,11 +109,14 @@ class Grants:
             self._grants.popitem(last=False)
         return credential
 
-    async def redeem(self, call: Call, code: str, *, app: str, secret: str) -> tuple[Grant, str]:
-        """Return the grant of a code and a new access token. Raise `Refusal` if the code is not accepted."""
+    async def redeem(self, call: Call, code: str, *, app: str, secret: str = SECRET) -> tuple[Grant, str]:
+        """Return the grant of a code and a new access token. Raise `Refusal` if the code is not accepted.
+
+        Providers whose apps sign something instead of sending a secret check that before.
+        """
         grant = self._grants.get(code)
         await self._apply_fault(call, grant)
-        if secret in {"", "wrong"}:
+        if secret != SECRET:
             raise self._refusal("secret")
         if grant is None:
             raise self._refusal("unknown")
@@ -122,7 +127,7 @@ class Grants:
         if time.time() - grant.issued_at > CODE_S:
             raise self._refusal("expired")
         grant.used = True
-        redeemed = Grant(grant.issue, time.time(), secret)
+        redeemed = Grant(grant.issue, time.time())
         return redeemed, self._store(redeemed)
 
     async def holder(self, call: Call, access_token: str) -> Grant:
@@ -172,6 +177,15 @@ async def form(call: Call) -> Mapping[str, str]:
     if call.request.content_type != "application/x-www-form-urlencoded":
         raise Refusal(415, {"error": "unsupported_media_type"})
     return {name: value for name, value in (await call.request.post()).items() if isinstance(value, str)}
+
+
+def is_beijing_time(text: str) -> bool:
+    """Return whether a time without a zone is the current one in Beijing. Providers allow for ten minutes."""
+    try:
+        at = datetime.strptime(f"{text}+0800", "%Y-%m-%d %H:%M:%S%z")
+    except ValueError:
+        return False
+    return abs(datetime.now(UTC) - at) <= timedelta(minutes=10)
 
 
 def bearer(call: Call) -> str:

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.sandbox import Sandbox
-from vendors.sandbox.signin.grants import Grants, Reason, dialect, form, number
+from vendors.sandbox.signin.grants import REDIRECT_URI, Grants, Reason, dialect, form, number
 
 
 def _error(message: str) -> Refusal:
@@ -43,7 +43,7 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
 
 async def _token(grants: Grants, call: Call) -> None:
     fields = await form(call)
-    if fields.get("grant_type") != "authorization_code" or not fields.get("redirect_uri"):
+    if fields.get("grant_type") != "authorization_code" or fields.get("redirect_uri") != REDIRECT_URI:
         raise _error("Invalid platform app")
     app, secret = fields.get("client_id", ""), fields.get("client_secret", "")
     grant, access_token = await grants.redeem(call, fields.get("code", ""), app=app, secret=secret)

@@ -10,7 +10,7 @@ from aiohttp import web
 from streams.wire.codec import loads, now_ms
 from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.sandbox import Sandbox
-from vendors.sandbox.signin.grants import Grants, Reason, dialect, form
+from vendors.sandbox.signin.grants import SECRET, Grants, Reason, dialect, form, is_beijing_time
 
 
 def _error(code: int, message: str) -> Refusal:
@@ -21,6 +21,7 @@ def _api_error(code: str, message: str) -> Refusal:
     return Refusal(200, {"error_response": {"code": code, "zh_desc": message, "en_desc": message}})
 
 
+_METHOD = "jingdong.user.getUserInfoByOpenId"
 _DIALECT = dialect(
     "jd",
     busy=_error(65, "platform service unavailable"),
@@ -75,8 +76,12 @@ async def _token(grants: Grants, call: Call) -> None:
 async def _router(grants: Grants, call: Call) -> None:
     query = call.request.query
     grant = await grants.holder(call, query.get("access_token", ""))
-    if query.get("sign") != _signature(grant.secret, query):
+    if query.get("sign") != _signature(SECRET, query):
         raise _api_error("12", "Invalid Signature")
+    if query.get("method") != _METHOD or query.get("v") != "2.0":
+        raise _api_error("22", "Invalid method or version")
+    if not is_beijing_time(query.get("timestamp", "")):
+        raise _api_error("14", "Invalid timestamp")
     asked = loads(query.get("360buy_param_json", "{}"))
     if query.get("app_key") != grant.issue.app or asked.get("openId") != grant.issue.subject:
         raise _api_error("21", "Invalid openId")
