@@ -58,6 +58,8 @@ class EmulatedPlatform(Model):
     provider: str = ""
     faults: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """The fields of `_issue` that make a sign-in fail, by the name of the fault."""
+    verifies_email: bool = False
+    """Whether the provider reports an email address of the person, and whether that is verified."""
     problem: str = ""
     """Why nobody can sign in. Empty if somebody can."""
 
@@ -92,7 +94,7 @@ def _emulated(services: Services, app_id: str, platform: str, choices: SandboxCh
     found = choices.providers.get(provider)
     if found is None:
         return EmulatedPlatform(problem=f"the sandbox does not emulate {provider}")
-    return EmulatedPlatform(title=found.title, provider=provider, faults=found.faults)
+    return EmulatedPlatform(provider=provider, **found.model_dump())
 
 
 async def issue(

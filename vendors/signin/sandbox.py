@@ -24,6 +24,8 @@ class SandboxProvider(Model):
     """The provider's name."""
     faults: dict[str, dict[str, Any]]
     """The fields of `_issue` that make a sign-in fail, by the name of the fault."""
+    verifies_email: bool
+    """Whether the provider reports an email address of the person, and whether that is verified."""
 
 
 class SandboxChoices(Model):

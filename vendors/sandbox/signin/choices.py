@@ -5,7 +5,7 @@ together are a body of `_issue`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from aiohttp import web
@@ -27,6 +27,8 @@ class Choices:
 
     title: str
     faults: Faults
+    verifies_email: bool = False
+    """Whether it reports an email address of the person, and whether that is verified."""
 
 
 _ANY: Faults = {"expired": {"age_s": _DAY_S}, "other_app": {"app": "app-of-others"}}
@@ -41,13 +43,13 @@ _SIGNED: Faults = {"refused": {"token_fault": "forged"}, **_ANY, "unsigned": {"t
 PROVIDERS: Mapping[str, Choices] = {
     "alipay": Choices("Alipay", _CALLED),
     "amazon": Choices("Amazon", _CALLED),
-    "apple": Choices("Apple", {**_SIGNED, **_TIMEOUT, **_CALLS}),
+    "apple": Choices("Apple", {**_SIGNED, **_TIMEOUT, **_CALLS}, verifies_email=True),
     "facebook": Choices("Facebook", _CALLED),
     "game_center": Choices("Game Center", {"refused": {"key": "self-signed"}, **_ANY}),
-    "google": Choices("Google", _SIGNED),
+    "google": Choices("Google", _SIGNED, verifies_email=True),
     "instagram": Choices("Instagram", _CALLED),
     "jd": Choices("JD.com", _CALLED),
-    "kakao": Choices("Kakao", _CALLED),
+    "kakao": Choices("Kakao", _CALLED, verifies_email=True),
     "line": Choices("LINE", _CALLED),
     "microsoft": Choices("Microsoft", _SIGNED),
     "qq": Choices("QQ", _CALLED),
@@ -112,7 +114,7 @@ async def _choices(request: web.Request) -> web.Response:
     for each in PEOPLE:
         avatar = f"{origin}/_sandbox/portraits/{each.subject}.svg"
         people.append({"subject": each.subject, "profile": {**each.person.model_dump(), "avatar": avatar}})
-    providers = {name: {"title": each.title, "faults": each.faults} for name, each in PROVIDERS.items()}
+    providers = {name: asdict(each) for name, each in PROVIDERS.items()}
     value = {"people": people, "providers": providers}
     return web.Response(body=dumps(value), content_type="application/json")
 

@@ -32,7 +32,7 @@ export function Provider({ accounts, platform }) {
   const linked = accounts.user?.social_accounts.find((one) => one.platform === platform);
   return html`
     <form onSubmit=${(event) => event.preventDefault()} aria-label=${`Sign in with ${title}`}>
-      <${People} accounts=${accounts} title=${title} chosen=${person.subject} />
+      <${People} accounts=${accounts} emulated=${emulated} chosen=${person.subject} />
       <label class="field">
         <span>What happens</span>
         <select name="fault" value=${fault} onChange=${(event) => accounts.set("fault", event.currentTarget.value)}>
@@ -66,7 +66,7 @@ export function Provider({ accounts, platform }) {
   `;
 }
 
-function People({ accounts, title, chosen }) {
+function People({ accounts, emulated: { title, verifies_email }, chosen }) {
   const { people, values } = accounts;
   const isElse = values.person === SOMEBODY_ELSE;
   return html`<fieldset class="people">
@@ -82,7 +82,7 @@ function People({ accounts, title, chosen }) {
         />
         <img src=${profile.avatar} alt="" width="36" height="36" />
         <span><strong>${profile.name}</strong> <small>${subject}</small></span>
-        <${Email} profile=${profile} />
+        ${verifies_email && html`<${Email} profile=${profile} />`}
       </label>`,
     )}
     <label class="person">
@@ -94,9 +94,9 @@ function People({ accounts, title, chosen }) {
         onChange=${() => accounts.set("person", SOMEBODY_ELSE)}
       />
       <span class="nobody" aria-hidden="true">+</span>
-      <span><strong>Somebody else</strong> <small>An id, a name and an address of your choice</small></span>
+      <span><strong>Somebody else</strong> <small>An id${verifies_email ? ", a name and an address" : " and a name"} of your choice</small></span>
     </label>
-    ${isElse && html`<${SomebodyElse} accounts=${accounts} />`}
+    ${isElse && html`<${SomebodyElse} accounts=${accounts} hasEmail=${verifies_email} />`}
   </fieldset>`;
 }
 
@@ -106,7 +106,7 @@ function Email({ profile: { email, email_verified } }) {
   </span>`;
 }
 
-function SomebodyElse({ accounts }) {
+function SomebodyElse({ accounts, hasEmail }) {
   const { people, values } = accounts;
   return html`<div class="else">
     <div class="id">
@@ -114,7 +114,7 @@ function SomebodyElse({ accounts }) {
       <button type="button" class="secondary outline" onClick=${() => accounts.set("subject", newSubject())}>New id</button>
     </div>
     <${Field} accounts=${accounts} name="person_name" label="Name" />
-    <${Field} accounts=${accounts} name="person_email" label="Email address" type="email" />
+    ${hasEmail && html`<${Field} accounts=${accounts} name="person_email" label="Email address" type="email" />`}
     <label class="field">
       <span>Picture</span>
       <select value=${values.person_picture} onChange=${(event) => accounts.set("person_picture", event.currentTarget.value)}>
@@ -122,14 +122,15 @@ function SomebodyElse({ accounts }) {
         ${people.map(({ profile }) => html`<option key=${profile.avatar} value=${profile.avatar}>${profile.name}'s picture</option>`)}
       </select>
     </label>
-    <label class="check">
+    ${hasEmail &&
+    html`<label class="check">
       <input
         type="checkbox"
         checked=${values.person_verified}
         onChange=${(event) => accounts.set("person_verified", event.currentTarget.checked)}
       />
       <span>The address is verified</span>
-    </label>
+    </label>`}
   </div>`;
 }
 
