@@ -221,6 +221,20 @@ async def test_narrow_screens_have_a_select_for_the_flows(chromium: Browser, san
             assert wider <= 0, flow
 
 
+async def test_no_fault_is_cut_on_narrow_screens(chromium: Browser, sandbox_server: Server) -> None:
+    async with accounts_page(chromium, sandbox_server, viewport={"width": 390, "height": 844}) as accounts:
+        await accounts.open("photo_network")
+        room, widest = await accounts.flow.get_by_role("combobox", name="What happens").evaluate(
+            """(select) => {
+              const style = getComputedStyle(select), pen = document.createElement("canvas").getContext("2d");
+              pen.font = style.font;
+              const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+              return [room, Math.max(...Array.from(select.options, ({ text }) => pen.measureText(text).width))];
+            }"""
+        )
+        assert widest < room
+
+
 async def test_a_login_works_with_the_keyboard(accounts: AccountsPage) -> None:
     await accounts.open_third_party("microblog")
     keyboard, focused = accounts.page.keyboard, accounts.button("Log in")

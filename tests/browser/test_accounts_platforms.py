@@ -170,6 +170,23 @@ async def test_a_fault_shows_what_clients_get(accounts: AccountsPage) -> None:
     await accounts.press("Log in", "user")
 
 
+async def test_a_chosen_fault_does_not_survive_a_reload(accounts: AccountsPage) -> None:
+    await accounts.open_third_party("microblog")
+    await accounts.fail_by("timeout")
+    await accounts.page.reload()
+    await accounts.ready()
+    await expect(accounts.flow.get_by_role("combobox", name="What happens")).to_have_value("")
+    await expect(accounts.flow.get_by_role("radio", name="Amara Okafor")).to_be_checked()
+
+
+async def test_addresses_are_shown_where_the_platform_reports_them(accounts: AccountsPage) -> None:
+    await accounts.open("search_vendor_id")
+    await expect(accounts.flow.get_by_text("not verified")).to_have_count(1)
+    await accounts.open("microblog")
+    await expect(accounts.flow.locator(".person")).to_have_count(4)
+    await expect(accounts.flow.get_by_text("verified")).to_have_count(0)
+
+
 async def test_the_token_of_an_identity_is_renewed(accounts: AccountsPage) -> None:
     await accounts.open_third_party("social_network_a")
     await accounts.press("Log in", "user")

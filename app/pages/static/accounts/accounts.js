@@ -161,7 +161,8 @@ export class Accounts {
   }
 
   #keep() {
-    this.#entry.write({ token: this.token, values: this.values });
+    // A fault that was chosen earlier would surprise whoever comes back to the page.
+    this.#entry.write({ token: this.token, values: { ...this.values, fault: "" } });
   }
 }
 
