@@ -26,7 +26,10 @@ async def read_sms(call: Call, query: Query[SmsQuery]) -> SmsList:
 
     `at` is in Unix milliseconds. Only development servers have this endpoint.
     """
-    messages = await ask_sandbox(call.services, _INBOX, lambda inbox: inbox.messages(query.to or None))
+    to = query.to or None
+    if to is not None and to.startswith(" "):  # A + that is typed into an address bar arrives as a space.
+        to = f"+{to[1:]}"
+    messages = await ask_sandbox(call.services, _INBOX, lambda inbox: inbox.messages(to))
     return SmsList(messages=messages)
 
 

@@ -122,6 +122,7 @@ async def test_a_phone_number_is_a_login_method_while_the_app_sends_messages(box
         return (await box.get("/dev/sms", params={"to": number}))[1]["messages"]
 
     await until(messages)
+    assert (await box.get(f"/dev/sms?to={number}"))[1]["messages"] == await messages()
     code = re.search(r"\d{6}", (await messages())[0]["text"])[0]
     session = session_of(await box.post("login", {"phone": {"phone_number": number, "verify_code": code}}))
     path, configs = await with_player(box, session), box.server.services.configs
