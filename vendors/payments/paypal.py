@@ -19,6 +19,7 @@ from vendors.account import Account
 from vendors.errors import Refused
 from vendors.outgoing import MoneyCall, ReadCall, RepeatWithKey
 from vendors.payments.paypal_errors import refused
+from vendors.payments.paypal_fields import PayPalObject
 from vendors.transport import VendorHttp
 
 BASE_URL = "https://api-m.paypal.com"
@@ -45,7 +46,7 @@ class _Reply(Protocol):
     async def value(self, model: type[M]) -> M: ...
 
 
-class _TokenReply(Model):
+class _TokenReply(PayPalObject):
     access_token: str = Field(min_length=1)
     expires_in: int
 

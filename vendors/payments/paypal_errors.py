@@ -5,22 +5,21 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError
 
 from streams.wire.codec import loads
-from streams.wire.model import Model
 from vendors.errors import Refused
-from vendors.payments.paypal_fields import Link
+from vendors.payments.paypal_fields import Link, PayPalObject
 
 _IN_PROGRESS = frozenset({"PREVIOUS_REQUEST_IN_PROGRESS", "RESOURCE_CONFLICT", "ORDER_COMPLETION_IN_PROGRESS"})
 """The same call may succeed later, with the same key."""
 
 
-class _Detail(Model):
+class _Detail(PayPalObject):
     issue: str = ""
     description: str = ""
     link: list[Link] = Field(default_factory=list)
     """Older interfaces have links here."""
 
 
-class _Body(Model):
+class _Body(PayPalObject):
     name: str = ""
     message: str = ""
     debug_id: str = ""

@@ -8,15 +8,15 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import Field
 
 from streams.wire.codec import rfc3339
-from streams.wire.model import Model, Moment
+from streams.wire.model import Moment
 from vendors.payments.paypal import PayPal
-from vendors.payments.paypal_fields import Link, linked
+from vendors.payments.paypal_fields import Link, PayPalObject, linked
 
 _EVENTS = "/v1/notifications/webhooks-events"
 _PAGE = 100
 
 
-class WebhookEvent(Model):
+class WebhookEvent(PayPalObject):
     """An event, as in the body of a webhook. It may be old: read the object that it names."""
 
     id: str = Field(min_length=1, max_length=255)
@@ -26,7 +26,7 @@ class WebhookEvent(Model):
     resource: Mapping[str, Any] = Field(default_factory=dict)
 
 
-class EventPage(Model):
+class EventPage(PayPalObject):
     events: list[WebhookEvent] = Field(default_factory=list)
     links: list[Link] = Field(default_factory=list)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, InstanceOf
+from pydantic import BeforeValidator, InstanceOf, model_validator
 
 from streams.wire.model import Model
 from streams.wire.money import Money, exponent_of
@@ -72,7 +72,18 @@ Amount = Annotated[InstanceOf[Money], BeforeValidator(_money)]
 """An amount in any of the forms in which PayPal sends it."""
 
 
-class Link(Model):
+class PayPalObject(Model):
+    """A part of PayPal's responses and events. A field that is `null` counts as missing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: field for name, field in value.items() if field is not None}
+        return value
+
+
+class Link(PayPalObject):
     href: str
     rel: str
 

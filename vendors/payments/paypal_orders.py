@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import Field
 
-from streams.wire.model import Model, Moment
+from streams.wire.model import Moment
 from streams.wire.money import Money
 from vendors.payments.paypal import PayPal, path_of
-from vendors.payments.paypal_fields import Amount, Link, amount_body, linked
+from vendors.payments.paypal_fields import Amount, Link, PayPalObject, amount_body, linked
 from vendors.payments.paypal_refunds import Refund
 
 _ORDERS = "/v2/checkout/orders"
@@ -15,19 +15,19 @@ _CAPTURES = "/v2/payments/captures"
 _UNAPPROVED = frozenset({"CREATED", "SAVED", "PAYER_ACTION_REQUIRED"})
 
 
-class _Reason(Model):
+class _Reason(PayPalObject):
     reason: str = ""
 
 
-class _Related(Model):
+class _Related(PayPalObject):
     order_id: str = ""
 
 
-class _Supplementary(Model):
+class _Supplementary(PayPalObject):
     related_ids: _Related = _Related()
 
 
-class Capture(Model):
+class Capture(PayPalObject):
     """The payment of an order."""
 
     id: str
@@ -46,18 +46,18 @@ class Capture(Model):
         return self.supplementary_data.related_ids.order_id
 
 
-class _Payments(Model):
+class _Payments(PayPalObject):
     captures: list[Capture] = Field(default_factory=list)
     refunds: list[Refund] = Field(default_factory=list)
 
 
-class _PurchaseUnit(Model):
+class _PurchaseUnit(PayPalObject):
     custom_id: str = ""
     amount: Amount | None = None
     payments: _Payments = _Payments()
 
 
-class Order(Model):
+class Order(PayPalObject):
     id: str
     status: str
     """`CREATED`, `SAVED`, `APPROVED`, `VOIDED`, `COMPLETED` or `PAYER_ACTION_REQUIRED`. The capture of a completed

@@ -2,21 +2,21 @@
 
 from pydantic import Field
 
-from streams.wire.model import Model, Moment
+from streams.wire.model import Moment
 from streams.wire.money import Money
 from vendors.payments.paypal import PayPal, path_of
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_fields import Amount, payout_body
+from vendors.payments.paypal_fields import Amount, PayPalObject, payout_body
 
 _PAYOUTS = "/v1/payments/payouts"
 _BAD_REQUEST = 400
 
 
-class _ItemErrors(Model):
+class _ItemErrors(PayPalObject):
     name: str = ""
 
 
-class PayoutItem(Model):
+class PayoutItem(PayPalObject):
     """A payment to a receiver."""
 
     payout_item_id: str
@@ -33,14 +33,14 @@ class PayoutItem(Model):
         return self.errors.name
 
 
-class _BatchHeader(Model):
+class _BatchHeader(PayPalObject):
     payout_batch_id: str
     batch_status: str
     time_created: Moment | None = None
     time_completed: Moment | None = None
 
 
-class Payout(Model):
+class Payout(PayPalObject):
     batch_header: _BatchHeader
     items: list[PayoutItem] = Field(default_factory=list)
     """Empty in the answer to the call that makes the batch."""

@@ -4,10 +4,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from streams.wire.model import Model, Moment
+from streams.wire.model import Moment
 from streams.wire.money import Money
 from vendors.payments.paypal import PayPal, path_of
-from vendors.payments.paypal_fields import Amount, Link, amount_body, linked, total_body
+from vendors.payments.paypal_fields import Amount, Link, PayPalObject, amount_body, linked, total_body
 
 _CAPTURES = "/v2/payments/captures"
 _CAPTURE_REFUNDS = "/v2/payments/refunds"
@@ -15,7 +15,7 @@ _SALES = "/v1/payments/sale"
 _SALE_REFUNDS = "/v1/payments/refund"
 
 
-class Refund(Model):
+class Refund(PayPalObject):
     """A refund, of a capture or of a sale."""
 
     id: str
@@ -35,7 +35,7 @@ class Refund(Model):
         return capture_id if path.endswith(_CAPTURES) else ""
 
 
-class _SaleRefund(Model):
+class _SaleRefund(PayPalObject):
     id: str
     state: str
     """As `status` of `Refund`, in lower case."""

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from streams.wire.codec import rfc3339
-from streams.wire.model import Matches, Model, Moment
+from streams.wire.model import Matches, Moment
 from streams.wire.money import Money
 from vendors.payments.paypal import PayPal, path_of
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_fields import Amount, Link, linked, rounded
+from vendors.payments.paypal_fields import Amount, Link, PayPalObject, linked, rounded
 
 _PLANS = "/v1/billing/plans"
 _SUBSCRIPTIONS = "/v1/billing/subscriptions"
@@ -27,16 +27,16 @@ _QUANTITY = re.compile(r"[1-9][0-9]{0,6}", re.ASCII)
 _Percentage = Annotated[str, Matches(r"^(100|[0-9]{1,2})(\.[0-9]{1,6})?$", "must be a percentage")]
 
 
-class _Price(Model):
+class _Price(PayPalObject):
     fixed_price: Amount | None = None
 
 
-class _Frequency(Model):
+class _Frequency(PayPalObject):
     interval_unit: str
     interval_count: int = 1
 
 
-class BillingCycle(Model):
+class BillingCycle(PayPalObject):
     """The payments of a plan at one price."""
 
     sequence: int
@@ -49,12 +49,12 @@ class BillingCycle(Model):
     """Without a price, a trial is free."""
 
 
-class _Taxes(Model):
+class _Taxes(PayPalObject):
     percentage: _Percentage
     inclusive: bool = True
 
 
-class Plan(Model):
+class Plan(PayPalObject):
     id: str = ""
     """Empty in the plan of a subscription that overrides it."""
     product_id: str = ""
@@ -80,19 +80,19 @@ class Plan(Model):
         return net + rounded(net.part(share, whole))
 
 
-class LastPayment(Model):
+class LastPayment(PayPalObject):
     amount: Amount
     time: Moment
 
 
-class _BillingInfo(Model):
+class _BillingInfo(PayPalObject):
     last_payment: LastPayment | None = None
     next_billing_time: Moment | None = None
     final_payment_time: Moment | None = None
     failed_payments_count: int = 0
 
 
-class Subscription(Model):
+class Subscription(PayPalObject):
     id: str
     status: str
     """`APPROVAL_PENDING`, `APPROVED`, `ACTIVE`, `SUSPENDED`, `CANCELLED` or `EXPIRED`."""
@@ -128,11 +128,11 @@ class Subscription(Model):
         return self.plan.payment(int(self.quantity))
 
 
-class _Breakdown(Model):
+class _Breakdown(PayPalObject):
     gross_amount: Amount
 
 
-class Transaction(Model):
+class Transaction(PayPalObject):
     """A payment of a subscription. Its id is that of a sale."""
 
     id: str
@@ -146,11 +146,11 @@ class Transaction(Model):
         return self.amount_with_breakdown.gross_amount
 
 
-class _Transactions(Model):
+class _Transactions(PayPalObject):
     transactions: list[Transaction] = Field(default_factory=list)
 
 
-class Sale(Model):
+class Sale(PayPalObject):
     """A payment of a subscription, read by its id."""
 
     id: str

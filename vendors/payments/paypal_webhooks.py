@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from pydantic import ValidationError
 
 from streams.wire.codec import encoded, from_rfc3339, loads
-from streams.wire.model import Model
 from vendors.payments.paypal import PayPal
 from vendors.payments.paypal_certificates import WEBHOOK_CERTIFICATES, NotGenuine
 from vendors.payments.paypal_events import WebhookEvent
+from vendors.payments.paypal_fields import PayPalObject
 from vendors.transport import VendorHttp
 
 _VERIFY = "/v1/notifications/verify-webhook-signature"
@@ -36,7 +36,7 @@ _SIGNATURE = re.compile(r"[A-Za-z0-9+/]{1,1024}={0,2}", re.ASCII)
 _MAX_URL = 500
 
 
-class _Verification(Model):
+class _Verification(PayPalObject):
     verification_status: Literal["SUCCESS", "FAILURE"]
 
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from streams.wire.model import Model
 from streams.wire.money import EXPONENTS, Money
 from vendors.payments.paypal_fields import Amount, amount_body, decimal_of, payout_body, rounded, total_body
+from vendors.payments.paypal_subscriptions import Subscription
 
 PAYPAL = sorted(code for code, exponent in EXPONENTS.items() if exponent == 2 or code == "JPY")
 AMOUNTS = st.builds(Money, st.integers(-(10**12), 10**12), st.sampled_from(PAYPAL))
@@ -98,3 +99,19 @@ def test_anything_else_is_a_malformed_response(value: object):
 def test_numbers_that_are_no_exact_amount_are_refused(text: str):
     with pytest.raises(ValidationError):
         Read.model_validate({"amount": {"currency_code": "USD", "value": text}})
+
+
+def test_a_field_that_is_null_counts_as_missing():
+    value = {
+        "id": "I-1",
+        "status": "ACTIVE",
+        "custom_id": None,
+        "billing_info": {"last_payment": None},
+        "links": None,
+    }
+
+    found = Subscription.model_validate(value)
+
+    assert (found.custom_id, found.last_payment, found.approve_url) == ("", None, "")
+    with pytest.raises(ValidationError):
+        Subscription.model_validate({**value, "status": None})
