@@ -1,5 +1,6 @@
 """Checks of our apps at PayPal, and of products that are sold there, when they are written."""
 
+import ssl
 from collections.abc import Iterator
 
 from cryptography.x509 import load_pem_x509_certificates
@@ -24,10 +25,12 @@ def check(value: PayPalApp | Product) -> Checked:
 
 
 def _unreadable(config: PayPalApp) -> Iterator[Fault]:
+    if not config.certificate_ca:
+        return
     try:
-        if config.certificate_ca:
-            load_pem_x509_certificates(config.certificate_ca.encode())
-    except ValueError:
+        load_pem_x509_certificates(config.certificate_ca.encode())
+        ssl.create_default_context(cadata=config.certificate_ca)  # It reads them for connections, and ASCII only.
+    except (ValueError, TypeError, ssl.SSLError):
         yield Fault("certificate_ca", "must be certificates in PEM format")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.app.operators import Operator
 from tests.servers import Server
+from vendors.sandbox.authority import ROOT
 
 APP = {"client_id": "app", "client_secret": "s", "webhook_id": "WH"}
 URLS = {"return_url": "https://app.test/paid", "cancel_url": "https://app.test/cancelled"}
@@ -36,6 +37,7 @@ def operator(shared_server: Server) -> Operator:
             {**APP, "certificate_ca": "none"},
             "certificate_ca must be certificates",
         ),
+        ("walletpay/Default", {**APP, "certificate_ca": f"ä\n{ROOT}"}, "certificate_ca must be certificates"),
         ("walletpay/Default", {**APP, "grace_s": -1}, "grace_s must be at least 0"),
         ("payouts/Default", {**APP, "currency": "XXX"}, "currency must be the ISO 4217 code"),
         ("payouts/Default", {**APP, "limits": {"per_day": 0}}, "limits.per_day must be at least 1"),
@@ -68,7 +70,7 @@ async def test_what_cannot_be_used_is_refused(guest: Server, path: str, value: d
     [
         ("walletpay/Default", {**APP, **URLS}),
         ("walletpay/Default", {**APP, **URLS, "base_url": "{sandbox}/paypal", "url_hosts": ["app.test:8443"]}),
-        ("payouts/Default", APP),
+        ("payouts/Default", {**APP, "certificate_ca": ROOT}),
         ("products/coins", {"type": "consumable", "asset": "coins", "quantity": 1, "walletpay": {}}),
         ("products/pro", {**MONTHLY, "walletpay": {"plan_id": "P-1", "plans": {"US": "P-2"}}}),
         ("products/pro", {**MONTHLY, "walletpay": {"plan_id": "P-1"}, "price": {"amount": 900, "currency": "TWD"}}),
