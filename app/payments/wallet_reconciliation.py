@@ -10,9 +10,10 @@ import structlog
 from app.payments import wallet_order_reads, wallet_upgrades
 from app.payments.posting import Posting
 from app.payments.wallet import PLATFORM, client_of, soon
+from app.payments.wallet_subscription_reads import RENEWING
 from app.payments.wallet_webhooks import MISSED
 from app.services import Services
-from storage import inbox
+from storage import inbox, users
 from storage.inbox import NewWebhook
 from storage.kinds.walletpay import WALLETPAY
 from storage.payments import mismatches, wallet_events, wallet_orders, wallet_subscriptions
@@ -74,11 +75,14 @@ async def _check_subscription(services: Services, app_id: str, row: WalletSubscr
     if row.status == NEW:
         await wallet_upgrades.complete_creation(services, app_id, row)
         return
-    synced = await wallet_upgrades.sync(services, app_id, row, channel="reconciliation")
-    if synced.row.superseded_at is not None:
-        async with services.database.transaction() as conn:
+    synced = (await wallet_upgrades.sync(services, app_id, row, channel="reconciliation")).row
+    async with services.database.transaction() as conn:
+        is_deactivated = await users.find(conn, app_id, row.uid) is None
+        if synced.superseded_at is not None:
             now = services.clock.now(app_id)
-            await wallet_upgrades.settle_later(Posting(services, conn, app_id, row.uid, "server", now), synced.row)
+            await wallet_upgrades.settle_later(Posting(services, conn, app_id, row.uid, "server", now), synced)
+    if is_deactivated and synced.superseded_at is None and synced.status in RENEWING:
+        await wallet_upgrades.cancel(services, app_id, synced, reason="The account was deleted")
 
 
 async def find_missed_events(services: Services, _: FindMissedWalletEvents) -> None:

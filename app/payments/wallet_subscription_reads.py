@@ -23,6 +23,9 @@ ACTIVE = "ACTIVE"
 PENDING = "APPROVAL_PENDING"
 CANCELLED = "CANCELLED"
 ENDED = frozenset({CANCELLED, EXPIRED})
+SUSPENDED = "SUSPENDED"
+RENEWING = frozenset({ACTIVE, SUSPENDED})
+"""The states in which the platform takes payments."""
 UNPAID = frozenset({NEW, PENDING, "APPROVED"})
 """The states before the first payment."""
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
@@ -134,6 +137,8 @@ def _check_at(
     if row.status in ENDED:
         ended_at = None if read.subscription is None else read.subscription.status_update_time
         return soon(now) if ended_at is not None and now < ended_at + _LAG else None
+    if row.status == SUSPENDED:
+        return now + _DAY
     if paid is None or paid.ends_at <= now:
         return soon(now)
     return min(paid.ends_at, now + _DAY)

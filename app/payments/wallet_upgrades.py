@@ -30,7 +30,6 @@ from vendors.payments.paypal_subscriptions import cancel_subscription
 
 log = structlog.get_logger()
 
-_REASON = "Replaced by another subscription"
 _KEY_KEPT = timedelta(days=44)
 """The platform remembers the keys of refunds for 45 days."""
 _MADE = frozenset({"COMPLETED", "PENDING"})
@@ -134,11 +133,8 @@ async def settle(services: Services, job: SettleSubscription) -> None:
 
 async def _cancel(services: Services, app_id: str, row: WalletSubscription) -> Synced:
     """Cancel a subscription, and apply what is read of it then, such as a payment that was made meanwhile."""
-    client = client_of(services, app_id, row.config)
     if row.status not in ENDED:
-        await client.call(
-            lambda paypal: cancel_subscription(paypal, f"{row.row_id}:cancel", row.platform_id, reason=_REASON)
-        )
+        await cancel(services, app_id, row, reason="Replaced by another subscription")
     found = await read(services, app_id, row)
     async with services.database.transaction() as conn:
         posting = Posting(services, conn, app_id, row.uid, "server", services.clock.now(app_id))
@@ -147,6 +143,13 @@ async def _cancel(services: Services, app_id: str, row: WalletSubscription) -> S
     if row.status not in ENDED:
         raise Refused(PLATFORM, f"still says {row.status} of a subscription that was cancelled", retryable=True)
     return Synced(row, found)
+
+
+async def cancel(services: Services, app_id: str, row: WalletSubscription, *, reason: str) -> None:
+    """Cancel a subscription at the platform. One that has ended remains as it is."""
+    await client_of(services, app_id, row.config).call(
+        lambda paypal: cancel_subscription(paypal, f"{row.row_id}:cancel", row.platform_id, reason=reason)
+    )
 
 
 async def _refund(services: Services, app_id: str, cancelled: Synced, refund: PendingRefund) -> None:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from storage.payments.wallet_subscriptions import SettleSubscription
-from tests.app.callers import working
+from tests.app.callers import ask, working
 from tests.app.operators import Operator
 from tests.app.payments.wallets import WEBHOOK, Wallet, error
 from tests.waiting import until
@@ -124,6 +124,16 @@ async def test_what_fails_is_due_again_and_does_not_stop_the_others(wallet: Wall
     await wallet.configure(client_secret="sandbox")
     await later(wallet)
     assert await wallet.kinds() == ["grant"] * 10
+
+
+async def test_a_subscription_of_a_deactivated_user_is_cancelled(wallet: Wallet) -> None:
+    sub_id = await wallet.subscribed()
+    for step in ("", "/confirm"):
+        headers = {"X-Service-Session-Token": wallet.session}
+        assert (await ask(wallet.server, "POST", f"/bp/user/me/deactivate{step}", headers=headers))[0] == 200
+    await wallet.server.services.clock.move("default", offset_s=86_400)
+    await wallet.reconcile()
+    assert (await wallet.platform("GET", f"/v1/billing/subscriptions/{sub_id}"))["status"] == "CANCELLED"
 
 
 async def test_workers_that_reconcile_at_once_grant_once(wallet: Wallet) -> None:
