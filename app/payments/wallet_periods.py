@@ -108,7 +108,13 @@ async def post_end(posting: Posting, row: WalletSubscription, *, key: str) -> En
 async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscription) -> None:
     """Post the grant of a free trial, which has no payment."""
     product = _product(posting, row, row.plan_id)[1]
-    if product.trial is None or product.trial.amount:
+    is_paid = read.last_payment is not None  # It is not listed yet.
+    if (
+        product.trial is None
+        or product.trial.amount
+        or is_paid
+        or (read.plan is not None and not read.plan.has_trial)
+    ):
         return
     key = f"wallet:trial:{row.subscription_id}"
     start = read.start_time or row.activated_at or posting.now
