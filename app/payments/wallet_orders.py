@@ -93,7 +93,11 @@ async def new_order(call: Call, transaction: Transaction, body: Body[NewOrder]) 
     Send the user to `approve_link_href`, then capture the order.
     """
     order = await _store(call, transaction, body)
-    platform_order = await create_at_platform(call.services, call.app_id, order)
+    platform_order: Order | None
+    if order.order_id is None:
+        platform_order = await create_at_platform(call.services, call.app_id, order)
+    else:  # An earlier attempt at the same request has created it, and the platform may have forgotten the key.
+        platform_order = await wallet_order_reads.read(call.services, call.app_id, order)
     async with transaction.begin() as conn:
         applied = await apply(_posting(call, conn), order, platform_order)
         return transaction.answer(OrderReply(walletpay_order=_view(applied, platform_order)))

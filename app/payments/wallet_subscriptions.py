@@ -65,11 +65,18 @@ async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscrip
     )
     async with call.services.database.transaction() as conn:
         row = await wallet_subscriptions.add(conn, call.app_id, subscription=new)
-    found = SubscriptionRead(await create_at_platform(call.services, call.app_id, row))
+    found = await created(call, row)
     async with transaction.begin() as conn:
         posting = await begin_posting(call, conn)
         row = await apply(posting, row, found)
         return transaction.answer(await reply_of(call, conn, subscription_view(call, row, found)))
+
+
+async def created(call: Call, row: WalletSubscription) -> SubscriptionRead:
+    """Return a stored subscription as the platform has it, after creating it there unless that is done."""
+    if row.subscription_id is None:
+        return SubscriptionRead(await create_at_platform(call.services, call.app_id, row))
+    return (await wallet_upgrades.sync(call.services, call.app_id, row, channel="client")).read
 
 
 async def sync(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:

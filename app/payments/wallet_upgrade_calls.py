@@ -8,11 +8,12 @@ from app.http.transactions import Transaction
 from app.payments import wallet_upgrades as upgrades
 from app.payments.wallet import client_of, return_urls
 from app.payments.wallet_periods import last_paid
-from app.payments.wallet_subscription_reads import ACTIVE, SubscriptionRead, apply, create_at_platform
+from app.payments.wallet_subscription_reads import ACTIVE, apply
 from app.payments.wallet_subscriptions import (
     SubscriptionNotFound,
     SubscriptionPath,
     begin_posting,
+    created,
     new_row,
     own_row,
     plan_for,
@@ -60,10 +61,7 @@ async def upgrade(
     source = await upgrades.sync(call.services, call.app_id, old, channel="client")
     await _check(call, source, body.new_bp_product_id, target)
     row = await _store(call, source.row, body.new_bp_product_id, target)
-    if row.subscription_id is None:
-        found = SubscriptionRead(await create_at_platform(call.services, call.app_id, row))
-    else:
-        found = (await upgrades.sync(call.services, call.app_id, row, channel="client")).read
+    found = await created(call, row)
     async with transaction.begin() as conn:
         row = await apply(await begin_posting(call, conn), row, found)
         return transaction.answer(await reply_of(call, conn, subscription_view(call, row, found)))
