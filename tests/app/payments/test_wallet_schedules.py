@@ -168,7 +168,8 @@ class Schedule:
 
     async def captures(self, order_id: str) -> list[dict[str, Any]]:
         order = await self.wallet.platform("GET", f"/v2/checkout/orders/{order_id}")
-        found: list[dict[str, Any]] = order["purchase_units"][0].get("payments", {}).get("captures", [])
+        unit: dict[str, Any] = order.get("purchase_units", [{}])[0]  # It may have expired.
+        found: list[dict[str, Any]] = unit.get("payments", {}).get("captures", [])
         return found
 
 

@@ -208,6 +208,43 @@ async def test_a_free_trial_is_granted_without_a_payment_and_then_paid(wallet: W
     assert await wallet.kinds() == ["grant", "grant"]
 
 
+async def test_a_paid_trial_lasts_for_its_period(wallet: Wallet) -> None:
+    cycles = [
+        {**cycle("WEEK", "1.00"), "tenure_type": "TRIAL", "sequence": 1, "total_cycles": 1},
+        {**cycle("MONTH", "9.99"), "tenure_type": "REGULAR", "sequence": 2, "total_cycles": 0},
+    ]
+    body = {"product_id": PRO, "name": "Trial", "billing_cycles": cycles, "payment_preferences": {}}
+    plan = await wallet.platform("POST", "/v1/billing/plans", body)
+    product = {**PRODUCTS["trial"], "trial": {"period": "P1W", "amount": 100}, "walletpay": {"plan_id": plan["id"]}}
+    await put(wallet.server, "products", "trial", product)
+    sub_id = await wallet.subscribed("trial")
+    pro = (await wallet.assets())["pro"]
+    assert (pro["origin"], pro["is_trial_period"], pro["valid_seconds"] <= 7 * 86_400) == ("trial", True, True)
+    await wallet.renew(sub_id)
+    await read(wallet, sub_id)
+    paid = (await wallet.assets())["pro"]
+    assert (paid["origin"], paid["is_trial_period"], paid["valid_seconds"] > 27 * 86_400) == (
+        "renewal",
+        False,
+        True,
+    )
+    assert paid["product_id"] == plan["id"]
+
+
+def cycle(unit: str, value: str) -> dict[str, Any]:
+    return {
+        "frequency": {"interval_unit": unit, "interval_count": 1},
+        "pricing_scheme": {"fixed_price": {"currency_code": "USD", "value": value}},
+    }
+
+
+async def test_a_trial_of_a_product_whose_plan_has_none_is_not_granted(wallet: Wallet) -> None:
+    product = {**PRODUCTS["trial"], "walletpay": {"plan_id": MONTHLY}}
+    await put(wallet.server, "products", "trial", product)
+    await wallet.subscribed("trial")
+    assert [(await wallet.assets())["pro"]["origin"], await wallet.kinds()] == ["purchase", ["grant"]]
+
+
 async def test_a_first_payment_that_is_declined_grants_nothing(wallet: Wallet) -> None:
     sub = await wallet.subscribe()
     await wallet.approve(sub["approve_link_href"], fault="decline")
@@ -254,7 +291,7 @@ async def test_a_renewal_of_a_changed_plan_grants_the_product_of_that_plan(walle
     await read(wallet, sub_id)
     pro = (await wallet.assets())["pro"]
     assert (pro["bp_product_id"], pro["product_id"]) == ("pro_year", YEARLY)  # It comes first in the alphabet.
-    assert pro["valid_seconds"] > 365 * 86_400
+    assert pro["valid_seconds"] > 364 * 86_400
 
 
 async def test_a_subscription_whose_product_was_removed_is_granted_as_it_was_bought(wallet: Wallet) -> None:

@@ -214,9 +214,11 @@ async def wallet_at(server: Server, sandbox: Running) -> AsyncIterator[Wallet]:
     for name, product in PRODUCTS.items():
         await put(server, "products", name, product)
     await wallet.configure()
-    yield wallet
-    if server.services.clock.offset_s("default"):
-        await server.services.clock.move("default", offset_s=0)
+    try:
+        yield wallet
+    finally:
+        if server.services.clock.offset_s("default"):
+            await server.services.clock.move("default", offset_s=0)
 
 
 async def another(wallet: Wallet) -> Wallet:
@@ -224,3 +226,18 @@ async def another(wallet: Wallet) -> Wallet:
     device = uuid4().hex
     uid, session = await wallet.server.login(device)
     return Wallet(wallet.server, wallet.sandbox, uid, session, wallet.client_id, device)
+
+
+async def add_weekly(wallet: Wallet) -> None:
+    """Add a product `week` with a plan of its own."""
+    cycle = {
+        "frequency": {"interval_unit": "WEEK", "interval_count": 1},
+        "tenure_type": "REGULAR",
+        "sequence": 1,
+        "total_cycles": 0,
+        "pricing_scheme": {"fixed_price": {"currency_code": "USD", "value": "3.00"}},
+    }
+    body = {"product_id": PRO, "name": "Pro, weekly", "billing_cycles": [cycle], "payment_preferences": {}}
+    plan = await wallet.platform("POST", "/v1/billing/plans", body)
+    product = {"type": "subscription", "asset": "pro", "period": "P1W", "walletpay": {"plan_id": plan["id"]}}
+    await put(wallet.server, "products", "week", product)
