@@ -14,6 +14,7 @@ from storage.jobs import (
     RemoveExpiredWebhooks,
     VerifyLedger,
 )
+from storage.payments.card_reconciliation import ReconcileCards
 from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWallets
 from storage.withdrawals import CheckPayouts
 
@@ -41,4 +42,5 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("* * * * *", ReconcileWallets()),
     Schedule("*/10 * * * *", FindMissedWalletEvents()),
     Schedule("* * * * * */10", CheckPayouts()),
+    Schedule("* * * * *", ReconcileCards()),
 )

@@ -25,6 +25,23 @@ SOURCE = "cardpay"
 SIGNATURE = "Stripe-Signature"
 
 
+_RELEVANT = (
+    "payment_intent.succeeded",
+    "payment_intent.canceled",
+    "charge.refund",
+    "charge.dispute.",
+    "refund.",
+    "customer.subscription.",
+    "invoice.paid",
+)
+"""The beginnings of the types of events that can change what a user owns."""
+
+
+def is_relevant(kind: str) -> bool:
+    """Return whether an event of this type must not be missed."""
+    return kind.startswith(_RELEVANT)
+
+
 async def _verify(services: Services, delivery: Delivery) -> Verified:
     config = platform_config(services, CARDPAY, delivery)
     secrets = [secret.get_secret_value() for secret in config.webhook_secrets]
@@ -37,7 +54,9 @@ async def _verify(services: Services, delivery: Delivery) -> Verified:
 
 async def _work(services: Services, webhook: Webhook) -> None:
     platform = card_platform(services, webhook.state.app_id, webhook.state.config)
-    await apply_event(platform, Event.read(webhook.body), channel="webhook")
+    # What the reconciliation has fetched has no signature.
+    channel: Channel = "webhook" if SIGNATURE in webhook.headers else "reconciliation"
+    await apply_event(platform, Event.read(webhook.body), channel=channel)
 
 
 async def apply_event(platform: CardPlatform, event: Event, *, channel: Channel) -> None:
@@ -70,4 +89,6 @@ def _subscription_of(invoice: dict[str, Any]) -> str | None:
         return None
 
 
-CARD_WEBHOOKS = WebhookSource(SOURCE, "Receive events of the card platform, such as payments.", _verify, _work)
+CARD_WEBHOOKS = WebhookSource(
+    SOURCE, "Receive events of the card platform, such as payments.", _verify, _work, headers=(SIGNATURE,)
+)

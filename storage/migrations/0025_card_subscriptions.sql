@@ -34,3 +34,12 @@ create unique index card_subscriptions_by_id on card_subscriptions (app_id, conf
 create index card_subscriptions_by_user on card_subscriptions (app_id, uid, row_id);
 create index card_subscriptions_open on card_subscriptions (app_id, checked_at)
     where status not in ('refused', 'abandoned', 'canceled', 'incomplete_expired');
+
+-- Up to where the platform's list of events was compared with the webhooks that have arrived.
+create table card_event_cursors (
+    app_id text not null,
+    config text not null,
+    -- By the platform's clock.
+    read_until timestamptz not null,
+    primary key (app_id, config)
+);

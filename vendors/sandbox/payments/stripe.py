@@ -107,6 +107,8 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
         get("disputes", partial(invoices.of_payment, "dispute")),
         get("events", _events),
         post("webhook_endpoints", _endpoint),
+        get("webhook_endpoints", _endpoints),
+        delete("webhook_endpoints/{id}", lambda store, id_, _: store.remove("webhook_endpoint", id_)),
         *(_read(sandbox, store, kind) for kind in (*objects, "price", "refund", "dispute", "event")),
         web.post("/stripe/_sandbox/{action}", partial(_control, sandbox, store)),
     ]
@@ -221,12 +223,14 @@ def _endpoint(store: Store, params: Object) -> Object:
     for name in ("url", "enabled_events"):
         if name not in params:
             raise missing(name)
-    for known in store.find("webhook_endpoint", url=params["url"]):
-        known["url"] = ""
     return store.new(
         "webhook_endpoint", url=params["url"], enabled_events=params["enabled_events"], status="enabled",
         secret=WEBHOOK_SECRET,
     )  # fmt: skip
+
+
+def _endpoints(store: Store, params: Object) -> Object:
+    return page_of(store.find("webhook_endpoint"), params, url="/v1/webhook_endpoints")
 
 
 class _Authentication(Model):

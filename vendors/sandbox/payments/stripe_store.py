@@ -70,6 +70,11 @@ class Store:
             raise Refusal(404, {"error": error})
         return found
 
+    def remove(self, kind: str, id_: str) -> Object:
+        self.get(kind, id_)
+        del self._objects[id_]
+        return {"id": id_, "object": kind, "deleted": True}
+
     def find(self, kind: str, **where: Any) -> list[Object]:
         """Return the objects of a kind with these fields, the newest first."""
         return [

@@ -19,8 +19,12 @@ async def shop(testbed: Shop) -> AsyncIterator[Shop]:
     """The shop of the module, with the configs of development servers."""
     yield testbed
     await testbed.configure()
+    await testbed.stop_webhooks()
     await testbed.sandbox.reset()
     await testbed.reset_clocks()
+    async with testbed.server.services.database.connection() as conn:
+        await conn.execute("delete from procrastinate_jobs")  # Those in the future hold keys.
+        await conn.execute("delete from webhooks")
 
 
 @pytest.fixture

@@ -115,10 +115,16 @@ class Shop:
         await self.control("clock", by_s=int(time.time()) - now)
         await self.server.services.clock.move("default", offset_s=0)
 
-    async def send_webhooks(self, url: str | None = None) -> None:
+    async def send_webhooks(self) -> None:
         """Let the platform send webhooks to the server from now on."""
-        form = {"url": url or f"{self.server.url}{WEBHOOK}", "enabled_events[]": "*"}
+        form = {"url": f"{self.server.url}{WEBHOOK}", "enabled_events[]": "*"}
         await self.platform("webhook_endpoints", **form)
+
+    async def stop_webhooks(self) -> None:
+        for endpoint in await self.listed("webhook_endpoints"):
+            url = f"{self.sandbox.url}/stripe/v1/webhook_endpoints/{endpoint['id']}"
+            async with self.server.http.delete(url, headers={"Authorization": "Bearer sandbox"}) as response:
+                assert response.status == 200
 
     async def link(self, customer: str, card: str = "pm_card_visa") -> str:
         """Link a card to a customer of the platform."""

@@ -23,7 +23,7 @@ async def selling(shop: Shop) -> AsyncIterator[Shop]:
     await shop.send_webhooks()
     async with working(shop.server.services):
         yield shop
-        await shop.send_webhooks("http://127.0.0.1:1/")
+        await shop.stop_webhooks()
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ async def test_a_refund_before_anything_is_known_grants_first(shop: Shop, buyer:
             return await origins(shop, buyer) == ["purchase", "refund"]
 
         await until(refunded)
-        await shop.send_webhooks("http://127.0.0.1:1/")
+        await shop.stop_webhooks()
 
 
 async def test_a_renewal_that_is_declined_ends_the_asset_with_its_period(shop: Shop, buyer: Buyer) -> None:
