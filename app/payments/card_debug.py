@@ -17,7 +17,7 @@ from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_setups import PlatformId, ProductId, config_of
 from app.payments.card_subscribing import CardSetupNotFound, found
-from app.payments.card_subscriptions import SubscriptionPath
+from app.payments.card_subscriptions import CardSubscriptionPath
 from app.payments.card_views import PaymentIntentReply, SetupIntentReply, setup_view, view_of
 from app.payments.cards import ConfigName
 from storage.payments import card_payments, card_subscriptions
@@ -116,7 +116,7 @@ async def confirm_payment_intent(
 
 
 async def set_default_method(
-    call: Call, transaction: Transaction, path: Path[SubscriptionPath], body: Body[DefaultMethod]
+    call: Call, transaction: Transaction, path: Path[CardSubscriptionPath], body: Body[DefaultMethod]
 ) -> Empty:
     """Let a subscription be paid with a test card from now on.
 

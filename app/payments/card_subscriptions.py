@@ -25,7 +25,7 @@ from streams.wire.model import Model
 from streams.wire.period import Period
 
 
-class NewSubscription(Model):
+class CardSubscriptionBody(Model):
     product_id: ProductId
     payment_method_id: PlatformId | None = None
     """A card of the user at the platform."""
@@ -33,7 +33,7 @@ class NewSubscription(Model):
     """A setup intent that was confirmed with the card."""
 
 
-class SubscriptionPath(Model):
+class CardSubscriptionPath(Model):
     sub_id: str = Field(max_length=255)
 
 
@@ -54,13 +54,13 @@ class CardSubscriptionView(Model):
     """When it was canceled; 0 if it was not. It lasts until the end of the period."""
 
 
-class SubscriptionReply(Model):
+class CardSubscriptionReply(Model):
     cardpay_sub: CardSubscriptionView
     assets: list[AssetView]
     """All assets of the user."""
 
 
-async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscription]) -> SubscriptionReply:
+async def subscribe(call: Call, transaction: Transaction, body: Body[CardSubscriptionBody]) -> CardSubscriptionReply:
     """Subscribe the user to a product.
 
     Without a card, or if the card is declined, the subscription is `incomplete` until the app has confirmed
@@ -86,13 +86,13 @@ async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscrip
     return await _reply(platform, row, subscription_id, transaction)
 
 
-async def get_subscription(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
+async def get_subscription(call: Call, path: Path[CardSubscriptionPath]) -> CardSubscriptionReply:
     """Read a subscription of the user from the card platform, and grant what was paid."""
     row, platform = await _row(call, path.sub_id)
     return await _reply(platform, row, path.sub_id)
 
 
-async def cancel(call: Call, transaction: Transaction, path: Path[SubscriptionPath]) -> SubscriptionReply:
+async def cancel(call: Call, transaction: Transaction, path: Path[CardSubscriptionPath]) -> CardSubscriptionReply:
     """Cancel a subscription at the end of its period.
 
     An `incomplete` one ends at once.
@@ -138,7 +138,7 @@ async def _row(call: Call, subscription_id: str) -> tuple[CardSubscription, Card
 
 async def _reply(
     platform: CardPlatform, row: CardSubscription, subscription_id: str, transaction: Transaction | None = None
-) -> SubscriptionReply:
+) -> CardSubscriptionReply:
     """Read a subscription from the platform, apply it, and return the reply."""
     read = await sync_subscription(platform, subscription_id, channel="client")
     assert read is not None, "its row exists"
@@ -170,7 +170,7 @@ def _view(
     read: SubscriptionRead,
     payment: PaymentIntentView | None,
     owned: list[assets.Asset],
-) -> SubscriptionReply:
+) -> CardSubscriptionReply:
     subscription = read.subscription
     view = CardSubscriptionView(
         id=subscription.id,
@@ -182,4 +182,4 @@ def _view(
         current_period_end_ts=subscription.period_end or 0,
         canceled_ts=subscription.canceled_at or 0,
     )
-    return SubscriptionReply(cardpay_sub=view, assets=asset_views(owned, now=services.clock.now(row.app_id)))
+    return CardSubscriptionReply(cardpay_sub=view, assets=asset_views(owned, now=services.clock.now(row.app_id)))

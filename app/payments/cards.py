@@ -62,6 +62,7 @@ class NewPaymentIntent(Model):
 
 class PaymentIntentPath(Model):
     payment_intent_id: str = Field(max_length=255)
+    """The platform's id of the payment."""
 
 
 class PlatformQuery(Model):
