@@ -16,7 +16,7 @@ from app.services import Services
 from storage import assets, share_groups, users
 from storage.assets import Asset
 from storage.kinds.products import PRODUCTS
-from storage.kinds.share_groups import SHARE_GROUPS
+from storage.kinds.share_groups import MAX_SHARE_QUOTA, SHARE_GROUPS
 from storage.limits import Bucket
 from storage.postgres import Connection
 from storage.share_groups import ShareCodeNotFound, parse_code
@@ -38,7 +38,7 @@ class SharingUnsupported(ServiceError):
 
 
 class CodeBody(Model):
-    share_code_quota: int | None = Field(default=None, ge=0)
+    share_code_quota: int | None = Field(default=None, ge=0, le=MAX_SHARE_QUOTA)
     """How many users may join. The default is also the maximum: that of the product or of `share_groups`."""
 
 

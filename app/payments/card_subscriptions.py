@@ -35,6 +35,7 @@ class CardSubscriptionBody(Model):
 
 class CardSubscriptionPath(Model):
     sub_id: str = Field(max_length=255)
+    """The platform's id of the subscription."""
 
 
 class CardSubscriptionView(Model):
@@ -60,7 +61,9 @@ class CardSubscriptionReply(Model):
     """All assets of the user."""
 
 
-async def subscribe(call: Call, transaction: Transaction, body: Body[CardSubscriptionBody]) -> CardSubscriptionReply:
+async def subscribe(
+    call: Call, transaction: Transaction, body: Body[CardSubscriptionBody]
+) -> CardSubscriptionReply:
     """Subscribe the user to a product.
 
     Without a card, or if the card is declined, the subscription is `incomplete` until the app has confirmed
@@ -87,7 +90,7 @@ async def subscribe(call: Call, transaction: Transaction, body: Body[CardSubscri
 
 
 async def get_subscription(call: Call, path: Path[CardSubscriptionPath]) -> CardSubscriptionReply:
-    """Read a subscription of the user from the card platform, and grant what was paid."""
+    """Read a subscription back, and grant what it has paid for."""
     row, platform = await _row(call, path.sub_id)
     return await _reply(platform, row, path.sub_id)
 

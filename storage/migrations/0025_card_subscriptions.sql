@@ -40,6 +40,6 @@ create table card_event_cursors (
     app_id text not null,
     config text not null,
     -- By the platform's clock.
-    read_until timestamptz not null,
+    read_at timestamptz not null,
     primary key (app_id, config)
 );

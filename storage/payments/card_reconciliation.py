@@ -74,10 +74,10 @@ async def abandon_payment(conn: Connection, payment_id: str) -> None:
     await conn.execute(_ABANDON, payment_id)
 
 
-_CURSOR = "select read_until from card_event_cursors where app_id = $1 and config = $2"
+_CURSOR = "select read_at from card_event_cursors where app_id = $1 and config = $2"
 _SET_CURSOR = """
-insert into card_event_cursors (app_id, config, read_until) values ($1, $2, $3)
-on conflict (app_id, config) do update set read_until = excluded.read_until
+insert into card_event_cursors (app_id, config, read_at) values ($1, $2, $3)
+on conflict (app_id, config) do update set read_at = excluded.read_at
 """
 
 

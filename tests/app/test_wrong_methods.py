@@ -31,7 +31,8 @@ async def test_every_path_refuses_all_methods_but_its_own_and_names_those(guest:
         for method in set(METHODS) - allowed:
             refused = 405, ",".join(sorted(allowed))
             assert await refusal(guest, method, path) == refused, (method, path)
-            assert path == "/" or await refusal(guest, method, f"{path}/") == refused, (method, path)
+            other = path.rstrip("/") if path.endswith("/") else f"{path}/"
+            assert path == "/" or await refusal(guest, method, other) == refused, (method, path)
 
 
 async def test_words_of_the_interface_are_no_users(guest: Server) -> None:

@@ -92,7 +92,7 @@ async def test_the_job_of_a_killed_worker_is_run_by_another(settings: Settings, 
 async def test_worker_without_a_database_ends_with_one_line(settings: Settings, unused_tcp_port: int) -> None:
     nowhere = f"postgresql://me:pass-word@127.0.0.1:{unused_tcp_port}/parley"
     async with command("app", "worker", **worker_env(settings, DATABASE_URL=nowhere)) as worker:
-        assert await worker.end() == 2
+        assert await worker.end() == 1
     (line,) = worker.lines
     assert line == (
         "parley: database: the database is not reachable: connection refused"

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -326,45 +325,6 @@ async def test_a_profile_in_the_proof_is_shown_at_once(server):
     _, session = await enter(server, await proof(server, "search_vendor_id"))
     [account] = (await me(server, session))["social_accounts"]
     assert account["social_profile"]["user_name"] == PROFILE["user_name"]
-
-
-@pytest.mark.parametrize(
-    ("platform", "provider"),
-    [
-        ("search_vendor_id", "google"),  # The profile is in the id token,
-        ("retail_platform", "taobao"),  # in the answer about the code,
-        ("chat_network", "line"),  # in an answer about the access token,
-        ("microblog", "weibo"),  # or fetched by a job.
-    ],
-)
-async def test_no_profile_is_stored_if_the_config_says_so(server, platform, provider):
-    async def put(kind: str, name: str, value: dict[str, Any]) -> None:
-        await server.services.configs.put("discreet", kind, name, value, author="tests", origin=COMMAND)
-
-    await put("apps", "default", {})
-    await put("auth", "default", {"require_sign": False})
-    config = {
-        "provider": provider,
-        "base_url": f"{{sandbox}}/{provider}",
-        "audiences": ["sandbox-app"],
-        "client_id": "sandbox-app",
-        "client_secret": "sandbox-secret",
-        "redirect_uri": "https://app.test/callback",
-    }
-    subject = f"1{uuid4().int}"[:18]
-    stored = {}
-    for fetch_profile in (False, True):
-        await put("sign_in", platform, {**config, "fetch_profile": fetch_profile})
-        body = await proof(server, platform, subject, provider=provider)
-        status, _ = await login(server, body, headers={"X-Service-App-Id": "discreet"})
-        assert status == 200
-        async with server.services.database.connection() as conn:
-            stored[fetch_profile] = await conn.fetchval(
-                "select exists (select from identities where social_id = $1 and profile is not null)"
-                " or exists (select from procrastinate_jobs where args ->> 'social_id' = $1)",
-                subject,
-            )
-    assert stored == {False: False, True: True}
 
 
 async def test_refused_proofs_of_one_address_are_limited(server):

@@ -1,0 +1,16 @@
+"""Fixtures: a merchant of the sandbox's PayPal."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.vendors.payments.paypal_calls import Merchant, merchant
+from vendors.sandbox.server import Running
+from vendors.transport import VendorHttp
+
+
+@pytest.fixture
+async def shop(http: VendorHttp, sandbox: Running) -> AsyncIterator[Merchant]:
+    """A merchant without faults."""
+    async with merchant(http, sandbox) as opened:
+        yield opened
