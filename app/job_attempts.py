@@ -110,6 +110,9 @@ class JobManager(StoredJobs):
     worker may run it.
     """
 
+    ends = False
+    """Whether the worker ends. An outcome that cannot be stored is given up then, and the job runs again."""
+
     async def finish_job(self, job: StoredJob, status: Status, delete_job: bool) -> None:  # noqa: FBT001 - procrastinate's
         """Store that no further attempt follows."""
         await self._store(_FINISH, job, status=status.value, delete_job=delete_job)
@@ -129,7 +132,7 @@ class JobManager(StoredJobs):
         async for trial in AsyncRetrying(
             retry=retry_if_exception(_is_outage),
             wait=wait_exponential(max=_MAX_STORE_WAIT_S),
-            stop=lambda _: stopping(),
+            stop=lambda _: self.ends or stopping(),
             before_sleep=partial(_log_unstored, job),
             reraise=True,
         ):

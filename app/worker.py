@@ -206,7 +206,7 @@ async def run_jobs(
         wait=wait, retry=faults, stop=lambda _: stopping(), before_sleep=_log_outage, reraise=True
     ):
         with attempt:
-            app = _application(services, jobs, schedules)
+            app, manager = _application(services, jobs, schedules)
             async with _connected(app), background(recover_stalled(services, messages, stalled_s=stalled_s)):
                 worker = Worker(
                     app,
@@ -219,10 +219,10 @@ async def run_jobs(
                     delete_jobs="successful",
                     install_signal_handlers=False,
                 )
-                await _run_until_cancelled(worker, stop_s=stop_s)
+                await _run_until_cancelled(worker, manager, stop_s=stop_s)
 
 
-async def _run_until_cancelled(worker: Worker, *, stop_s: float) -> None:
+async def _run_until_cancelled(worker: Worker, manager: JobManager, *, stop_s: float) -> None:
     """Run a worker. Its task is cancelled, and stopped by an event because it may lose the cancellation."""
     running = background(worker.run())  # type: ignore[no-untyped-call]
     task = running.start()
@@ -230,6 +230,7 @@ async def _run_until_cancelled(worker: Worker, *, stop_s: float) -> None:
         if not stopping():
             await asyncio.wait([task])
     finally:
+        manager.ends = True
         worker.stop()  # type: ignore[no-untyped-call]
         task.cancel()
         await running.end_within(stop_s + _LAST_WRITES_S)
@@ -251,12 +252,12 @@ async def _connected(app: procrastinate.App) -> AsyncIterator[None]:
 
 def _application(
     services: Services, jobs: Sequence[JobRow[Any]], schedules: Sequence[Schedule]
-) -> procrastinate.App:
+) -> tuple[procrastinate.App, JobManager]:
     connector = procrastinate.PsycopgConnector(
         conninfo=services.settings.database_url, min_size=1, max_size=4, timeout=_CONNECT_S
     )
     app = procrastinate.App(connector=connector)
-    app.job_manager = JobManager(connector)
+    app.job_manager = manager = JobManager(connector)
     for row in jobs:
         retry = RetryPolicy(row.message)
         task = app.task(name=row.message.task, retry=retry, pass_context=True)(
@@ -270,7 +271,7 @@ def _application(
                     queueing_lock=row.message.task,
                     task_kwargs=schedule.message.model_dump(mode="json"),
                 )(task)
-    return app
+    return app, manager
 
 
 def _log_outage(state: RetryCallState) -> None:

@@ -1,5 +1,6 @@
 """Jobs whose worker was stopped or has died run again."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -161,3 +162,17 @@ async def test_the_outcome_of_a_late_attempt_does_not_end_that_of_the_worker_tha
             await until(lambda: [line for line in lines if line["event"] == "job.superseded"])
             owner = "select worker_id from procrastinate_jobs where id = $1 and status = 'doing'"
             assert await conn.fetchval(owner, job_id) == new_owner
+
+
+async def test_a_worker_ends_although_an_outcome_cannot_be_stored(services: Services, notes: Notes) -> None:
+    job_id = await add(services, "noted")
+    with capture_logs() as lines:
+        async with (
+            services.database.connection() as conn,
+            refusing_to_change(conn, job_id, event="delete"),
+            asyncio.timeout(25),  # Running jobs have 30 s to finish.
+            worker(services, notes),
+        ):
+            await until(lambda: [line for line in lines if line["event"] == "job.outcome_not_stored"])
+    async with worker(services, notes, stalled_s=1):
+        await until(lambda: jobs_are(services, 0))
