@@ -24,7 +24,7 @@ async def apply_intent(
     conn: Connection, payment: CardPayment, intent: PaymentIntent, *, channel: Channel, now: datetime
 ) -> None:
     """Store what was read of a payment, and grant what it has paid for. `conn` is in a transaction."""
-    await users.lock(conn, payment.app_id, payment.uid)
+    await users.lock_all(conn, payment.app_id, uids=[payment.uid])
     await card_payments.set_intent(conn, payment.payment_id, intent_id=intent.id, status=intent.status, now=now)
     product = payment.sold
     if intent.status != "succeeded" or product is None or payment.product_id is None:

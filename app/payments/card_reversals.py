@@ -62,7 +62,7 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
     disputes = await platform.call(lambda stripe: stripe.disputes(intent_id))
     read, now = Reversals(intent.amount, refunds, disputes), platform.services.clock.now(platform.app_id)
     async with platform.services.database.transaction() as conn:
-        await users.lock(conn, platform.app_id, sale.uid)
+        await users.lock_all(conn, platform.app_id, uids=[sale.uid])
         current = await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
         assert current is not None, "sales are not deleted"
         await _apply(conn, platform, current, read, channel=channel, now=now)

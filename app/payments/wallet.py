@@ -86,8 +86,9 @@ def _allowed(field: str, url: str, config: WalletPay) -> str:
     """Return a URL of a request if it is one of the app's pages. Anybody may be sent to it."""
     try:
         parts = urlsplit(url)
-        is_own = parts.scheme == "https" and (parts.hostname or "") in config.url_hosts
-        is_plain = parts.port in {None, 443} and "@" not in parts.netloc
+        is_host = (parts.hostname or "") in config.url_hosts and parts.port in {None, 443}
+        is_own = parts.scheme == "https" and (is_host or parts.netloc in config.url_hosts)
+        is_plain = "@" not in parts.netloc
     except ValueError:
         is_own = is_plain = False
     if not (is_own and is_plain and len(url) <= _URL_CHARACTERS and url.isascii() and url.isprintable()):
