@@ -47,6 +47,7 @@ async def freeze(box: Mailbox, session: dict[str, str]) -> None:
 
 async def close(box: Mailbox, session: dict[str, str]) -> None:
     await freeze(box, session)
+    await box.all_sent()  # A notice that is not sent yet would be deleted.
     assert await call(box, session, "/confirm") == (200, None)
 
 
