@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from app.assets.view import AssetView, asset_views
+from app.assets.assets import assets_of
+from app.assets.view import AssetView
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
@@ -11,8 +12,6 @@ from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_setups import PlatformId, ProductId
 from app.payments.card_subscribing import Payer, create_subscription
 from app.payments.card_views import PaymentIntentView, payment_view
-from app.services import Services
-from storage import assets
 from storage.kinds.products import PRODUCTS, CardProduct, Product
 from storage.payments import card_subscriptions
 from storage.payments.card_subscriptions import (
@@ -145,13 +144,15 @@ async def _reply(
     """Read a subscription from the platform, apply it, and return the reply."""
     read = await sync_subscription(platform, subscription_id, channel="client")
     assert read is not None, "its row exists"
-    payment, services = await _pending_payment(platform, read), platform.services
+    services, view = platform.services, _view(row, read, await _pending_payment(platform, read))
+    now = services.clock.now(row.app_id)
     if transaction is None:
         async with services.database.connection() as conn:
-            return _view(services, row, read, payment, await assets.of_user(conn, row.app_id, row.uid))
+            owned = await assets_of(conn, row.app_id, row.uid, now=now)
+        return CardSubscriptionReply(cardpay_sub=view, assets=owned)
     async with transaction.begin() as conn:
-        owned = await assets.of_user(conn, row.app_id, row.uid)
-        return transaction.answer(_view(services, row, read, payment, owned))
+        owned = await assets_of(conn, row.app_id, row.uid, now=now)
+        return transaction.answer(CardSubscriptionReply(cardpay_sub=view, assets=owned))
 
 
 async def _pending_payment(platform: CardPlatform, read: SubscriptionRead) -> PaymentIntentView | None:
@@ -167,15 +168,9 @@ async def _pending_payment(platform: CardPlatform, read: SubscriptionRead) -> Pa
     return payment_view(intent, amount=intent.amount, currency=intent.currency)
 
 
-def _view(
-    services: Services,
-    row: CardSubscription,
-    read: SubscriptionRead,
-    payment: PaymentIntentView | None,
-    owned: list[assets.Asset],
-) -> CardSubscriptionReply:
+def _view(row: CardSubscription, read: SubscriptionRead, payment: PaymentIntentView | None) -> CardSubscriptionView:
     subscription = read.subscription
-    view = CardSubscriptionView(
+    return CardSubscriptionView(
         id=subscription.id,
         status=subscription.status,
         product_id=row.price_id,
@@ -185,4 +180,3 @@ def _view(
         current_period_end_ts=subscription.period_end or 0,
         canceled_ts=subscription.canceled_at or 0,
     )
-    return CardSubscriptionReply(cardpay_sub=view, assets=asset_views(owned, now=services.clock.now(row.app_id)))

@@ -4,14 +4,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
 
-from app.assets.view import asset_views
+from app.assets.assets import assets_of
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path, Query
 from app.http.transactions import Transaction
 from app.payments.card_grants import PAYMENT_ID, apply_intent
 from app.payments.card_platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.card_views import PaymentIntentReply, PaymentIntentWithAssets, view_of
-from storage import assets
 from storage.errors import ConfigNotFound
 from storage.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
 from storage.payments import card_payments
@@ -111,10 +110,8 @@ async def get_payment_intent(
     now = services.clock.now(app_id)
     async with services.database.transaction() as conn:
         await apply_intent(conn, payment, intent, channel="client", now=now)
-        owned = await assets.of_user(conn, app_id, uid)
-    return PaymentIntentWithAssets(
-        cardpay_payment_intent=view_of(payment, intent), assets=asset_views(owned, now=now)
-    )
+        owned = await assets_of(conn, app_id, uid, now=now)
+    return PaymentIntentWithAssets(cardpay_payment_intent=view_of(payment, intent), assets=owned)
 
 
 def _payment(call: Call, body: NewPaymentIntent, platform: CardPlatform, *, payment_id: str) -> NewCardPayment:

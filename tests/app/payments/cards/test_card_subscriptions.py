@@ -77,6 +77,18 @@ async def test_a_subscription_grants_the_period_that_is_paid(shop: Shop, buyer: 
     }
 
 
+async def test_responses_list_what_others_share_with_the_user(shop: Shop, buyer: Buyer) -> None:
+    await shop.put("share_groups", "pro", {"quota": 1, "platforms": ["cardpay"]})
+    owner = await shop.buyer()
+    await subscribed(shop, owner)
+    _, group = await shop.client_call(owner, "POST", "/bp/asset/share_group/code")
+    join = {"share_code": group["share_code"]}
+    assert (await shop.client_call(buyer, "POST", "/bp/asset/share_group/join", json=join))[0] == 200
+    _, paid = await shop.get(buyer, (await shop.created(buyer))["id"])
+    _, begun = await subscribe(shop, buyer)
+    assert [[asset["origin"] for asset in answer["assets"]] for answer in (paid, begun)] == [["share"]] * 2
+
+
 async def test_a_card_of_the_user_pays_without_a_setup_intent(shop: Shop, buyer: Buyer) -> None:
     method = await shop.platform("payment_methods", **{
         "type": "card", "card[number]": CARD["number"], "card[exp_month]": "12", "card[exp_year]": "2040",
