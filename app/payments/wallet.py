@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from actors.paypal_clients import PayPalClient, open_paypal
+from actors.paypal_clients import PayPalClient
+from app import paypal
 from app.services import Services
-from storage.config_rows import ConfigKey
 from storage.kinds.products import PRODUCTS, Product, WalletProduct
 from storage.kinds.sign_in import resolved
 from storage.kinds.walletpay import WALLETPAY, WalletPay
@@ -31,9 +31,7 @@ def config_of(services: Services, app_id: str, name: str) -> WalletPay:
 
 def client_of(services: Services, app_id: str, name: str) -> PayPalClient:
     """Return the client of a config. Raises `ConfigInvalid`."""
-    key = ConfigKey(app_id, WALLETPAY.name, name)
-    config = config_of(services, app_id, name)
-    return open_paypal(services.vendors, config, key=key, sandbox_url=services.settings.sandbox_url)
+    return paypal.client_of(services, WALLETPAY, app_id, name=name)
 
 
 async def found(reading: Callable[[], Awaitable[Found]]) -> Found | None:

@@ -1,11 +1,12 @@
 """Webhooks of the wallet platform (§6.4). Each is a hint: what it names is read back and applied."""
 
+from functools import partial
 from typing import Any
 
 import structlog
 
-from app import paypal_webhooks
-from app.http.webhooks import Delivery, Verified, WebhookSource, platform_config
+from app import paypal
+from app.http.webhooks import WebhookSource
 from app.payments import wallet_order_reads, wallet_upgrades
 from app.payments.wallet import PLATFORM, client_of
 from app.services import Services
@@ -23,12 +24,6 @@ log = structlog.get_logger()
 
 MISSED = "missed"
 """Header of stored events that no webhook has delivered."""
-
-
-async def _verify(services: Services, delivery: Delivery) -> Verified:
-    config = platform_config(services, WALLETPAY, delivery)
-    client = client_of(services, delivery.app_id, delivery.config)
-    return await paypal_webhooks.verify(client, config, delivery)
 
 
 async def _work(services: Services, webhook: Webhook) -> None:
@@ -121,6 +116,6 @@ def _text(resource: Any, field: str) -> str:
 WALLET_WEBHOOKS = WebhookSource(
     PLATFORM,
     "Receive notifications of the wallet platform.",
-    _verify,
+    partial(paypal.verify, kind=WALLETPAY),
     _work,
 )

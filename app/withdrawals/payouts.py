@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 import structlog
 from prometheus_client import Counter
 
-from actors.paypal_clients import PayPalClient, open_paypal
+from app.paypal import client_of
 from app.services import Services
 from app.withdrawals.errors import PLATFORM_UNAVAILABLE, reason_of
 from storage import withdrawals
-from storage.config_rows import ConfigKey
 from storage.kinds.payouts import PAYOUTS
 from storage.postgres import Connection
 from storage.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
@@ -67,7 +66,7 @@ async def pay_out(services: Services, job: PayOut) -> None:
 
 async def _read(services: Services, withdrawal: Withdrawal) -> Payout:
     payout_id = withdrawal.payout_id
-    return await client_of(services, withdrawal.app_id, withdrawal.config).call(
+    return await client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config).call(
         lambda paypal: get_payout(paypal, payout_id)
     )
 
@@ -80,7 +79,10 @@ async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
     if receiver is None or now - (withdrawal.submitted_at or now) > _REMEMBERED:
         log.error("withdrawal.unknown", app_id=withdrawal.app_id, withdrawal_id=withdrawal.withdrawal_id)
         return None
-    client, note = client_of(services, withdrawal.app_id, withdrawal.config), withdrawal.request.get("desc", "")
+    client, note = (
+        client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config),
+        withdrawal.request.get("desc", ""),
+    )
     async with services.database.connection() as conn:
         await withdrawals.mark_submitted(conn, withdrawal.withdrawal_id, now=now)
     try:
@@ -95,13 +97,6 @@ async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
         async with services.database.transaction() as conn:
             await _end(conn, services, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None)
         return None
-
-
-def client_of(services: Services, app_id: str, name: str) -> PayPalClient:
-    """Return the client of a config of kind `payouts`. Raises `ConfigInvalid`."""
-    config = services.configs.required(PAYOUTS, app_id, name).value
-    key = ConfigKey(app_id, PAYOUTS.name, name)
-    return open_paypal(services.vendors, config, key=key, sandbox_url=services.settings.sandbox_url)
 
 
 def _is_final(error: PayPalRefused) -> bool:

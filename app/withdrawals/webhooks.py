@@ -1,13 +1,14 @@
 """Webhooks of the payout platform (§6.4). Each is a hint: the withdrawal that it names is read back."""
 
+from functools import partial
 from typing import Any
 
 import structlog
 
-from app import paypal_webhooks
-from app.http.webhooks import Delivery, Verified, WebhookSource, platform_config
+from app import paypal
+from app.http.webhooks import WebhookSource
 from app.services import Services
-from app.withdrawals.payouts import client_of, pay_out
+from app.withdrawals.payouts import pay_out
 from storage import withdrawals
 from storage.inbox import Webhook
 from storage.kinds.payouts import PAYOUTS
@@ -15,12 +16,6 @@ from storage.withdrawals import PayOut
 from vendors.payments.paypal_events import WebhookEvent
 
 log = structlog.get_logger()
-
-
-async def _verify(services: Services, delivery: Delivery) -> Verified:
-    config = platform_config(services, PAYOUTS, delivery)
-    client = client_of(services, delivery.app_id, delivery.config)
-    return await paypal_webhooks.verify(client, config, delivery)
 
 
 async def _work(services: Services, webhook: Webhook) -> None:
@@ -45,4 +40,6 @@ def _ids(resource: Any) -> list[str]:
     return []
 
 
-PAYOUT_WEBHOOKS = WebhookSource("payouts", "Receive an event of the payout platform (webhook).", _verify, _work)
+PAYOUT_WEBHOOKS = WebhookSource(
+    "payouts", "Receive an event of the payout platform (webhook).", partial(paypal.verify, kind=PAYOUTS), _work
+)
