@@ -71,20 +71,33 @@ async def _start(program: str, *arguments: str, **options: Any) -> Any:
     plain_loop = isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop)
     if not python or pipes or not plain_loop or not options.keys() <= _SUPPORTED:
         return await _new_interpreter(program, *arguments, **options)
+    # A signal must not meet the parent's handlers in the new process, which would swallow it.
+    allowed = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     pid = os.fork()
     if pid == 0:
-        _run(arguments[1:], **options)
+        _run(arguments[1:], allowed, **options)
+    signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
     return _Child(pid)
 
 
 def _run(
-    arguments: tuple[str, ...], *, pass_fds: Any = (), env: Mapping[str, str] | None = None, **more: Any
+    arguments: tuple[str, ...],
+    allowed: set[signal.Signals | int],
+    *,
+    pass_fds: Any = (),
+    env: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> NoReturn:
-    """Run `python -m <arguments>` in this new process, and end it without the cleanup of its parent's frames."""
+    """Run `python -m <arguments>` in this new process, and end it without the cleanup of its parent's frames.
+
+    `allowed`: the signal mask of the process.
+    """
     code = 1
     try:
         gc.freeze()  # Objects of the parent are never freed, because their descriptors have other meanings here.
         atexit._clear()  # The parent removes its temporary folders at its own end.
+        _reset_signals()
+        signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
         _prepare(**more)
         _close_all_but({0, 1, 2, *pass_fds})
         if env is not None:
@@ -106,6 +119,14 @@ def _run(
         os._exit(code)
 
 
+def _reset_signals() -> None:
+    """Do what executing a program does: handlers are reset, ignored signals stay ignored."""
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
 def _prepare(
     *,
     preexec_fn: Any = None,
@@ -115,11 +136,7 @@ def _prepare(
     stdout: Any = None,
     stderr: Any = None,
 ) -> None:
-    """Do what `subprocess` does before it executes a program: signals, streams, session and `preexec_fn`."""
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):  # Executing a program resets handlers, but not ignored signals.
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    """Do what `subprocess` does before it executes a program: streams, session and `preexec_fn`."""
     for number, given in enumerate((stdin, stdout, stderr)):
         if given == asyncio.subprocess.DEVNULL:
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
