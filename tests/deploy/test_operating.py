@@ -1,4 +1,4 @@
-"""The section "Operating it" of the README: a new shell runs all its blocks, in order."""
+"""The section "Set up a deployment" of OPERATING.md: a new shell runs all its blocks, in order."""
 
 import asyncio
 import os
@@ -25,8 +25,8 @@ from vendors.sandbox.server import listening
 pytestmark = pytest.mark.timeout(240)  # Nine processes start one after another, and the machine may be busy.
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
-SECTION = "## Operating it\n"
+PAGE = (ROOT / "OPERATING.md").read_text()
+SECTION = "## Set up a deployment\n"
 CLONED = ("actors", "app", "deploy", "storage", "streams", "vendors")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACEHOLDER = re.compile(r"<[a-z]+(?:-[a-z]+)*>")
@@ -44,7 +44,7 @@ class Step:
 
 def steps_of(page: str) -> list[Step]:
     """Return the fenced blocks of the section. One without a language is the output of the block before it."""
-    section = page.partition(SECTION)[2].partition("\n### ")[0]
+    section = page.partition(SECTION)[2].partition("\n## ")[0]
     steps: list[Step] = []
     for language, text in _BLOCK.findall(section):
         assert language in {"sh", ""}, f"a block of {language} is neither commands nor output"
@@ -57,7 +57,7 @@ def steps_of(page: str) -> list[Step]:
 
 def placeholders_of(page: str) -> set[str]:
     """Return the placeholders that the table of the section explains."""
-    section = page.partition(SECTION)[2].partition("\n### ")[0]
+    section = page.partition(SECTION)[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `<")]
     return {name for row in rows for name in _PLACEHOLDER.findall(row)}
 
@@ -191,11 +191,11 @@ async def test_every_block_of_the_readme_runs_unchanged(
             "<vendor-url>": f"{sandbox.url}/openai/v1",
             "<vendor-key>": "sk-of-a-reader",
         }
-        assert placeholders_of(README) == values.keys()
+        assert placeholders_of(PAGE) == values.keys()
         path = f"{tmp_path}/bin:{postgresql_programs()}:{os.defpath}"
         async with new_shell(clone(tmp_path / "parley"), path) as shell:
             await shell.run("set -e")  # Each command must succeed, not only the last one of a block.
-            printed = [await follow(step, shell, values) for step in steps_of(README)]
+            printed = [await follow(step, shell, values) for step in steps_of(PAGE)]
         calls = [(entry.vendor, entry.stage) for entry in sandbox.sandbox.bill.since()]
     answer = scripted.answer([ChatMessage(role="user", content="Hello!")])
     assert f'"text":"{answer}"' in "".join(printed)

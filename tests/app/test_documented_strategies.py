@@ -1,4 +1,4 @@
-"""The README's tables of platforms and strategies list what the models have, no more and no less."""
+"""The tables of platforms and strategies in STRATEGIES.md list what the models have, no more and no less."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from storage.kinds.strategies import VendorCall
 from streams.wire.model import Model
 from vendors.catalog import CAPABILITIES, CATALOG
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+PAGE = (Path(__file__).parents[2] / "STRATEGIES.md").read_text()
 STRATEGIES = ("conversation", "speech", "recognition", "pronunciation")
 KIND_OF = {"chat": "conversation", "assessment": "pronunciation"}
 """The kinds of strategies whose names differ from those of their capabilities."""
@@ -17,7 +17,7 @@ KIND_OF = {"chat": "conversation", "assessment": "pronunciation"}
 
 def table(first_row: str) -> list[list[str]]:
     """Return the cells of the table that begins with `first_row`."""
-    _, _, after = README.partition(f"{first_row}\n")
+    _, _, after = PAGE.partition(f"{first_row}\n")
     rows = after.split("\n\n", 1)[0].splitlines()[1:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 

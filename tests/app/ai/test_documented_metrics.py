@@ -1,4 +1,4 @@
-"""The README's table of metrics has exactly the names and labels of `/metrics`."""
+"""The table of metrics in OPERATING.md has exactly the names and labels of `/metrics`."""
 
 import re
 from pathlib import Path
@@ -8,16 +8,16 @@ from prometheus_client.parser import text_string_to_metric_families
 import app.worker  # noqa: F401 - the table lists its metrics, too
 from tests.app.ai.conftest import Talk
 
-README = Path(__file__).parents[3] / "README.md"
+PAGE = Path(__file__).parents[3] / "OPERATING.md"
 
 
 def documented() -> list[tuple[str, set[str]]]:
     """Return the metrics of the table with their labels."""
-    rows = re.findall(r"^\| (`parley_\w+`[^|]*)\|([^|]*)\|", README.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (`parley_\w+`[^|]*)\|([^|]*)\|", PAGE.read_text(), re.MULTILINE)
     return [(name, set(re.findall(r"\w+", labels))) for names, labels in rows for name in re.findall(r"\w+", names)]
 
 
-async def test_every_metric_is_in_the_readme_with_its_labels(talk: Talk, strategy) -> None:
+async def test_every_metric_is_documented_with_its_labels(talk: Talk, strategy) -> None:
     await strategy("good", "say:Here I am")
     await talk.turn("Hello", "good")
     async with talk.server.http.get(f"{talk.server.url}/metrics") as response:
