@@ -18,6 +18,8 @@ from streams.wire.errors import RateLimited, StoreError
 log = structlog.get_logger()
 
 _RETRY_S = 0.5
+_RESTORED_AT_ONCE = 100
+"""One after the other, hundreds of streams would take minutes in a process whose event loop is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +170,10 @@ class Admissions:
         """Restore the keys of all running and readable streams. Returns whether both stores were available."""
         try:
             async with self._heartbeat.registering():
-                for stream_id in [*self._held, *self._readable]:
-                    await self._restore(stream_id)
+                remaining = [*self._held, *self._readable]
+                while remaining:
+                    batch, remaining = remaining[:_RESTORED_AT_ONCE], remaining[_RESTORED_AT_ONCE:]
+                    await asyncio.gather(*map(self._restore, batch))
         except (*VALKEY_ERRORS, StoreError) as error:
             self._heartbeat.keys_missing.set()
             log.debug("streams.not_restored", error=str(error))

@@ -26,6 +26,8 @@ class ValkeyProxy:
         self.flowing = asyncio.Event()
         """While it is not set, connections are accepted, but no data is forwarded."""
         self.flowing.set()
+        self.delay_s = 0.0
+        """How long each reply takes in addition."""
 
     async def start(self) -> None:
         self._server = await start_unix_server(self._forward, self._path)
@@ -47,7 +49,7 @@ class ValkeyProxy:
         self._empty.clear()
         try:
             from_valkey, to_valkey = await open_unix_connection(self._target)
-            async with background(self._copy(from_valkey, writer)):
+            async with background(self._copy(from_valkey, writer, delayed=True)):
                 await self._copy(reader, to_valkey)
         finally:
             for end in filter(None, (writer, to_valkey)):
@@ -56,10 +58,11 @@ class ValkeyProxy:
             if not self._clients:
                 self._empty.set()
 
-    async def _copy(self, reader: StreamReader, writer: StreamWriter) -> None:
+    async def _copy(self, reader: StreamReader, writer: StreamWriter, *, delayed: bool = False) -> None:
         with suppress(ConnectionError):
             while piece := await reader.read(65_536):
                 await self.flowing.wait()
+                await asyncio.sleep(self.delay_s if delayed else 0)
                 writer.write(piece)
                 await writer.drain()
             writer.close()  # The other end has closed its connection.

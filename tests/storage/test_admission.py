@@ -1,6 +1,8 @@
 """The slots of a dead process are ignored. No process is considered dead too early."""
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from storage.postgres import Database, open_database
 from storage.redis import Valkey, open_valkey
 from streams.wire.errors import InvalidOperation, RateLimited, StoreError
 from streams.wire.ids import new_id
+from tests.app.valkey_proxy import valkey_proxy_to
 from tests.servers import Stores
 from tests.waiting import until
 
@@ -196,3 +199,24 @@ async def test_streams_elsewhere_are_the_sum_of_what_other_processes_report(
     await silent_for(valkey, "two", VOID_AFTER_S + 1)
     await one.beat()
     assert one.elsewhere == {}
+
+
+async def test_all_streams_are_registered_soon_although_each_reply_of_valkey_takes_long(
+    stores: Stores, valkey: Valkey, beating: Beating, tmp_path: Path
+) -> None:
+    prefix = valkey.key("").partition("{")[0]
+    async with (
+        valkey_proxy_to(stores.redis_url, tmp_path / "v.sock") as proxy,
+        open_valkey(proxy.url, prefix=prefix) as slow,
+    ):
+        admissions = Admissions(slow, beating(slow, "process"))
+        slots = [Slot("app", f"user-{n}", new_id(), new_id()) for n in range(300)]
+        for slot in slots:
+            await take(admissions, slot)
+        await valkey.client.delete(*[name async for name in valkey.client.scan_iter(f"{prefix}*")])
+        proxy.delay_s = 0.05
+        async with asyncio.timeout(5):  # One after the other, they take 15 s.
+            assert await admissions.restore()
+        proxy.delay_s = 0
+        for slot in slots:
+            assert await admissions.find(slot.app_id, slot.user_id, slot.stream_id) is not None
