@@ -5,12 +5,14 @@ from being written. What they find in a value that was stored before is shown as
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from storage.config_rows import ConfigKey
 from storage.config_rules import Checked, Fault, Named, Unknown
 from storage.kinds.apps import App
 from storage.kinds.auth import SIGN_KEY_BYTES, Auth
 from storage.kinds.email import Email, Template
+from storage.kinds.iplocation import IpLocation
 from storage.kinds.limits import RATES, Limits
 from storage.kinds.products import Product
 from storage.kinds.server_keys import InvalidKey, key_material
@@ -43,6 +45,8 @@ def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Check
             return Checked(value, list(_key_faults(value)), list(_short_keys(value)))
         case Limits():
             return Checked(value, warnings=list(_unknown_rates(value)))
+        case IpLocation():
+            return Checked(value, warnings=list(_missing_files(value)))
         case Email():
             return Checked(value, warnings=[*_incomplete_templates(value), *_email_warnings(value)])
     return _check_platforms(key, value, named, unknown)
@@ -93,6 +97,11 @@ def _unknown_rates(limits: Limits) -> Iterator[Fault]:
     for name in limits.rates:
         if name not in RATES:
             yield Fault(f"rates.{name}", f"has no effect: the rates are {', '.join(sorted(RATES))}")
+
+
+def _missing_files(config: IpLocation) -> Iterator[Fault]:
+    if config.database is not None and not Path(config.database).is_file():
+        yield Fault("database", "names no file on this server")
 
 
 def _incomplete_templates(email: Email) -> Iterator[Fault]:

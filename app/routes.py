@@ -20,6 +20,7 @@ from app.dev.accounts import DEV_ACCOUNT_ROUTES
 from app.dev.clock import CLOCK_ROUTES
 from app.dev.mail import MAIL_ROUTES
 from app.dev.sms import SMS_ROUTES
+from app.geo.routes import GEO_ROUTES
 from app.http.area import Area
 from app.http.caller import Access
 from app.http.endpoint import Endpoint
@@ -61,6 +62,7 @@ INTERFACE: list[Endpoint] = [
     *CARD_ROUTES,
     *WALLET_ROUTES,
     *WITHDRAWAL_ROUTES,
+    *GEO_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
     *PLATFORM_ROUTES,

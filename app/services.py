@@ -34,6 +34,7 @@ from storage.speech_sweep import open_speech_sweep
 from storage.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, TurnWriter, open_turn_writer
 from streams.keyed_lock import KeyedLock
 from streams.wire.ids import new_id
+from vendors.geo.files import GeoFiles, open_geo_files
 from vendors.http_client import open_vendor_http
 from vendors.local_engines import open_local_engines
 
@@ -64,6 +65,7 @@ class Services(Stores):
     speech_cache: SpeechCache
     flights: Flights
     traces: Traces | None
+    geo: GeoFiles
     resources: Resources
     """Those services that plays use."""
 
@@ -120,6 +122,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         await stack.enter_async_context(open_retry_queue(database, valkey))
         await stack.enter_async_context(open_speech_sweep(valkey, objects))
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
+        copies = settings.data_dir if settings.s3_bucket is None else None
+        geo = await stack.enter_async_context(open_geo_files(copies))
         supervisor, process = Supervisor(), new_id()
         heartbeat = await stack.enter_async_context(
             open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
@@ -167,6 +171,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             speech_cache=speech_cache,
             flights=flights,
             traces=traces,
+            geo=geo,
             resources=Resources(
                 database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, clock
             ),

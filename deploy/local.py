@@ -25,6 +25,7 @@ from app.process.sockets import check_port
 from app.settings import Settings, SettingsError, own_url
 from app.stores import open_stores
 from deploy.engines import local_engines
+from deploy.ip_ranges import seed_ip_ranges
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.sandbox import sandbox, send_webhooks
 from deploy.seeds import seed
@@ -176,6 +177,7 @@ async def _stores(env: Mapping[str, str], data_dir: Path) -> AsyncIterator[Store
 async def _seed(settings: Settings, env: Mapping[str, str], *, sandbox_url: str) -> None:
     async with open_stores(settings) as stores:
         await seed(stores.configs, env)
+        await seed_ip_ranges(stores.configs, settings.data_dir)
         server_url = own_url(settings.host, settings.port)
         await register_webhooks(stores.configs, sandbox_url=sandbox_url, server_url=server_url)
 

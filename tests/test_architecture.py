@@ -98,6 +98,7 @@ TIMED_SLEEPS = {
         "tests/app/ai/test_remote_readers.py",
         "tests/app/ai/test_turns.py",
         "tests/app/test_connections.py",
+        "tests/app/valkey_proxy.py",
         "tests/deploy/test_drain.py",
         "tests/deploy/test_nginx.py",
         "tests/deploy/test_replacement.py",

@@ -8,6 +8,7 @@ from storage.kinds.base import ConfigKind
 from storage.kinds.cardpay import CARDPAY
 from storage.kinds.conversation import CONVERSATION
 from storage.kinds.email import EMAIL
+from storage.kinds.iplocation import IPLOCATION
 from storage.kinds.limits import LIMITS
 from storage.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.kinds.payouts import PAYOUTS
@@ -36,6 +37,7 @@ KINDS: dict[str, ConfigKind[Any]] = {
         PAYOUTS,
         SHARE_GROUPS,
         CARDPAY,
+        IPLOCATION,
         VENDOR_ACCOUNTS,
         RECOGNITION,
         SPEECH,
