@@ -12,7 +12,10 @@ from storage.postgres import Connection
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """Posts entries of one user, in the transaction of `conn`. What only a reconciliation has found is reported."""
+    """Posts entries of one user, who is locked, in the transaction of `conn`.
+
+    What only a reconciliation has found is reported.
+    """
 
     services: Services
     conn: Connection
@@ -23,10 +26,6 @@ class Posting:
     now: datetime
     """The app's time."""
 
-    async def begin(self) -> None:
-        """Lock the user, whose payments no other transaction applies then. Deactivated users are locked too."""
-        await users.lock_all(self.conn, self.app_id, uids=[self.uid])
-
     async def post(self, entry: Entry) -> bool:
         """Enter an event, once. Return whether it was new."""
         is_new = await ledger.post(self.conn, self.app_id, self.uid, entry=entry, now=self.now)
@@ -36,3 +35,11 @@ class Posting:
                 platform=entry.platform, kind="missed_entry", subject=entry.key, detail=entry.kind, now=self.now,
             )  # fmt: skip
         return is_new
+
+
+async def begin_posting(
+    services: Services, conn: Connection, app_id: str, uid: str, *, channel: Channel
+) -> Posting:
+    """Lock a user, whose payments no other transaction applies then. Deactivated users are locked too."""
+    await users.lock_all(conn, app_id, uids=[uid])
+    return Posting(services, conn, app_id, uid, channel, services.clock.now(app_id))

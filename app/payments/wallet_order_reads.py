@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from app.assets.grants import grant_of
-from app.payments.posting import Posting
+from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import PLATFORM, client_of, config_of, found, is_final, soon
 from app.services import Services
 from storage.asset_entries import Channel, Entry
@@ -64,7 +64,7 @@ async def sync(
     """Read an order back and apply it. Return its row and what was read."""
     platform_order = await read(services, app_id, order)
     async with services.database.transaction() as conn:
-        posting = Posting(services, conn, app_id, order.uid, channel, services.clock.now(app_id))
+        posting = await begin_posting(services, conn, app_id, order.uid, channel=channel)
         return await apply(posting, order, platform_order), platform_order
 
 
@@ -74,7 +74,7 @@ async def complete_creation(services: Services, app_id: str, order: WalletOrder)
     is_known = now - order.created_at < _KEY_KEPT
     platform_order = await create_at_platform(services, app_id, order) if is_known else None
     async with services.database.transaction() as conn:
-        posting = Posting(services, conn, app_id, order.uid, "reconciliation", now)
+        posting = await begin_posting(services, conn, app_id, order.uid, channel="reconciliation")
         await apply(posting, order, platform_order)
 
 
@@ -84,7 +84,6 @@ async def apply(posting: Posting, order: WalletOrder, read: Order | None, *, dec
     `declined`: how many of its captures were declined.
     """
     conn, app_id = posting.conn, posting.app_id
-    await posting.begin()
     order = await wallet_orders.lock(conn, app_id, row_id=order.row_id)
     for capture in read.captures if read is not None else []:
         await _post(posting, order, capture)

@@ -10,7 +10,7 @@ from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
 from app.payments import wallet_order_reads
-from app.payments.posting import Posting
+from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import client_of, found, product_for, return_urls, soon
 from app.payments.wallet_order_reads import APPROVED, COMPLETED, apply, create_at_platform, status_of
 from storage.kinds.products import Country
@@ -99,7 +99,7 @@ async def new_order(call: Call, transaction: Transaction, body: Body[NewOrder]) 
     else:  # An earlier attempt at the same request has created it, and the platform may have forgotten the key.
         platform_order = await wallet_order_reads.read(call.services, call.app_id, order)
     async with transaction.begin() as conn:
-        applied = await apply(_posting(call, conn), order, platform_order)
+        applied = await apply(await _begin(call, conn), order, platform_order)
         return transaction.answer(OrderReply(walletpay_order=_view(applied, platform_order)))
 
 
@@ -113,7 +113,7 @@ async def capture(call: Call, transaction: Transaction, body: Body[OrderBody]) -
     platform_order, is_declined = await _capture(call, order)
     async with transaction.begin() as conn:
         declined = order.declined + is_declined
-        applied = await apply(_posting(call, conn), order, platform_order, declined=declined)
+        applied = await apply(await _begin(call, conn), order, platform_order, declined=declined)
         return transaction.answer(OrderReply(walletpay_order=_view(applied, platform_order)))
 
 
@@ -194,10 +194,8 @@ async def _capture(call: Call, order: WalletOrder) -> tuple[Order | None, bool]:
         raise
 
 
-def _posting(call: Call, conn: Connection) -> Posting:
-    return Posting(
-        call.services, conn, call.app_id, call.caller.user, "client", call.services.clock.now(call.app_id)
-    )
+async def _begin(call: Call, conn: Connection) -> Posting:
+    return await begin_posting(call.services, conn, call.app_id, call.caller.user, channel="client")
 
 
 async def _with_assets(call: Call, view: WalletOrderView) -> OrderWithAssets:

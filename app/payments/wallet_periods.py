@@ -12,13 +12,11 @@ from storage import asset_entries, assets
 from storage.asset_entries import AssetOrigin, Entry
 from storage.kinds.products import PRODUCTS, Product
 from storage.payments import wallet_refunds, wallet_upgrades
-from storage.payments.wallet_subscriptions import WalletSubscription
+from storage.payments.wallet_subscriptions import ENDED, SUSPENDED, WalletSubscription
 from streams.wire.errors import ConfigInvalid
 from vendors.payments.paypal_subscriptions import Subscription, Transaction
 
 _REFUNDED = "REFUNDED"
-_SUSPENDED = "SUSPENDED"
-_ENDED = frozenset({"CANCELLED", "EXPIRED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +75,10 @@ async def post_state(posting: Posting, row: WalletSubscription, read: Subscripti
     paid = await last_paid(posting, row)
     if paid is None:
         return None
-    if read.status in _ENDED:
+    if read.status in ENDED:
         key = f"wallet:cancel:{row.subscription_id}"
         await posting.post(_change(posting, paid.entry, key, "cancel"))
-    if read.status == _SUSPENDED:
+    if read.status == SUSPENDED:
         await _post_grace(posting, row, paid)
     return paid
 

@@ -9,7 +9,15 @@ from app.payments.wallet import client_of, config_of, found, is_final, soon
 from app.payments.wallet_periods import Paid, post_payments, post_state, refund_unused
 from app.services import Services
 from storage.payments import wallet_subscriptions, wallet_upgrades
-from storage.payments.wallet_subscriptions import EXPIRED, NEW, WalletSubscription
+from storage.payments.wallet_subscriptions import (
+    ACTIVE,
+    ENDED,
+    EXPIRED,
+    PENDING,
+    SUSPENDED,
+    UNPAID,
+    WalletSubscription,
+)
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_subscriptions import (
     Subscription,
@@ -19,15 +27,6 @@ from vendors.payments.paypal_subscriptions import (
     list_transactions,
 )
 
-ACTIVE = "ACTIVE"
-PENDING = "APPROVAL_PENDING"
-CANCELLED = "CANCELLED"
-ENDED = frozenset({CANCELLED, EXPIRED})
-SUSPENDED = "SUSPENDED"
-RENEWING = frozenset({ACTIVE, SUSPENDED})
-"""The states in which the platform takes payments."""
-UNPAID = frozenset({NEW, PENDING, "APPROVED"})
-"""The states before the first payment."""
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of payments whose money we got."""
 _UNAPPROVED_FOR = timedelta(hours=72)

@@ -8,7 +8,7 @@ from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
 from app.payments import wallet_upgrades
-from app.payments.posting import Posting
+from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import product_for, return_urls, soon
 from app.payments.wallet_subscription_reads import SubscriptionRead, apply, create_at_platform, read
 from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
@@ -67,7 +67,7 @@ async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscrip
         row = await wallet_subscriptions.add(conn, call.app_id, subscription=new)
     found = await created(call, row)
     async with transaction.begin() as conn:
-        posting = await begin_posting(call, conn)
+        posting = await begin(call, conn)
         row = await apply(posting, row, found)
         return transaction.answer(await reply_of(call, conn, subscription_view(call, row, found)))
 
@@ -112,12 +112,9 @@ async def own_row(call: Call, sub_id: str) -> WalletSubscription:
     return row
 
 
-async def begin_posting(call: Call, conn: Connection) -> Posting:
-    """Return a posting for the user of a call, who is locked. `conn` is in a transaction."""
-    now = call.services.clock.now(call.app_id)
-    posting = Posting(call.services, conn, call.app_id, call.caller.user, "client", now)
-    await posting.begin()
-    return posting
+async def begin(call: Call, conn: Connection) -> Posting:
+    """Return a posting for the user of a call. `conn` is in a transaction."""
+    return await begin_posting(call.services, conn, call.app_id, call.caller.user, channel="client")
 
 
 def plan_for(call: Call, product_id: str, *, country: str | None, field: str = "product_id") -> tuple[Product, str]:

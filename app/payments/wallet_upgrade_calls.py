@@ -8,11 +8,11 @@ from app.http.transactions import Transaction
 from app.payments import wallet_upgrades as upgrades
 from app.payments.wallet import client_of, return_urls
 from app.payments.wallet_periods import last_paid
-from app.payments.wallet_subscription_reads import ACTIVE, apply
+from app.payments.wallet_subscription_reads import apply
 from app.payments.wallet_subscriptions import (
     SubscriptionNotFound,
     SubscriptionPath,
-    begin_posting,
+    begin,
     created,
     new_row,
     own_row,
@@ -24,7 +24,7 @@ from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_
 from storage import assets
 from storage.kinds.products import Product
 from storage.payments import wallet_subscriptions, wallet_upgrades
-from storage.payments.wallet_subscriptions import EXPIRED, WalletSubscription
+from storage.payments.wallet_subscriptions import ACTIVE, EXPIRED, WalletSubscription
 from streams.wire.errors import InvalidOperation, ServiceError, listed
 from streams.wire.ids import new_id
 from streams.wire.model import Model
@@ -63,7 +63,7 @@ async def upgrade(
     row = await _store(call, source.row, body.new_bp_product_id, target)
     found = await created(call, row)
     async with transaction.begin() as conn:
-        row = await apply(await begin_posting(call, conn), row, found)
+        row = await apply(await begin(call, conn), row, found)
         return transaction.answer(await reply_of(call, conn, subscription_view(call, row, found)))
 
 
@@ -103,7 +103,7 @@ async def _check(call: Call, source: Synced, product_id: str, target: tuple[Prod
     if found is None or row.status != ACTIVE:
         raise UpgradeRefused(f"the subscription is {row.status}, not {ACTIVE}")
     async with call.services.database.transaction() as conn:
-        paid = await last_paid(await begin_posting(call, conn), row)
+        paid = await last_paid(await begin(call, conn), row)
     current = row.plan_id if paid is None else paid.entry.product_id
     if found.plan_id and found.plan_id != current:
         raise UpgradeRefused("the plan of the subscription is about to change")
@@ -128,7 +128,7 @@ async def _store(
     assert product.walletpay is not None, "the target has a plan"
     urls = return_urls(call.services, app_id, product.walletpay.config)
     async with call.services.database.transaction() as conn:
-        posting = await begin_posting(call, conn)
+        posting = await begin(call, conn)
         for each in await wallet_upgrades.of_old(conn, app_id, old_row=source.row_id):
             if each.state == "abandoned":
                 continue

@@ -11,18 +11,19 @@ from datetime import datetime, timedelta
 import structlog
 
 from app.payments import wallet_subscription_reads
-from app.payments.posting import Posting
+from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import PLATFORM, client_of, is_final
 from app.payments.wallet_periods import post_end
-from app.payments.wallet_subscription_reads import ENDED, SubscriptionRead, apply, read
+from app.payments.wallet_subscription_reads import SubscriptionRead, apply, read
 from app.services import Services
 from storage import share_groups
 from storage.asset_entries import Channel
 from storage.jobs import enqueue
 from storage.payments import mismatches, wallet_refunds, wallet_subscriptions, wallet_upgrades
 from storage.payments.wallet_refunds import PendingRefund
-from storage.payments.wallet_subscriptions import SettleSubscription, WalletSubscription
+from storage.payments.wallet_subscriptions import ENDED, SettleSubscription, WalletSubscription
 from storage.payments.wallet_upgrades import UNDECIDED, State
+from storage.postgres import Connection
 from vendors.errors import Refused
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_refunds import refund_sale
@@ -48,8 +49,7 @@ async def sync(services: Services, app_id: str, row: WalletSubscription, *, chan
     found = await read(services, app_id, row)
     old = await _old_to_replace(services, app_id, row, found)
     async with services.database.transaction() as conn:
-        posting = Posting(services, conn, app_id, row.uid, channel, services.clock.now(app_id))
-        await posting.begin()
+        posting = await begin_posting(services, conn, app_id, row.uid, channel=channel)
         if old is not None:
             await apply(posting, old.row, old.read)
             await _replace(posting, row, old)
@@ -99,12 +99,12 @@ async def _replace(posting: Posting, row: WalletSubscription, old: Synced) -> No
 async def _supersede(posting: Posting, row: WalletSubscription) -> None:
     """Store that a subscription is replaced, and the job that ends it at the platform."""
     await wallet_subscriptions.update(posting.conn, posting.app_id, subscription=row)
-    await settle_later(posting, row)
+    await settle_later(posting.conn, posting.app_id, row=row)
 
 
-async def settle_later(posting: Posting, row: WalletSubscription) -> None:
-    job = SettleSubscription(app_id=posting.app_id, row_id=row.row_id)
-    await enqueue(posting.conn, job, key=f"{job.task}:{row.row_id}")
+async def settle_later(conn: Connection, app_id: str, *, row: WalletSubscription) -> None:
+    job = SettleSubscription(app_id=app_id, row_id=row.row_id)
+    await enqueue(conn, job, key=f"{job.task}:{row.row_id}")
 
 
 def _asset(row: WalletSubscription) -> str:
@@ -137,8 +137,7 @@ async def _cancel(services: Services, app_id: str, row: WalletSubscription) -> S
         await cancel(services, app_id, row, reason="Replaced by another subscription")
     found = await read(services, app_id, row)
     async with services.database.transaction() as conn:
-        posting = Posting(services, conn, app_id, row.uid, "server", services.clock.now(app_id))
-        await posting.begin()
+        posting = await begin_posting(services, conn, app_id, row.uid, channel="server")
         row = await apply(posting, row, found)
     if row.status not in ENDED:
         raise Refused(PLATFORM, f"still says {row.status} of a subscription that was cancelled", retryable=True)
@@ -198,8 +197,7 @@ async def _set_failed(services: Services, app_id: str, refund: PendingRefund, pr
 async def _move(services: Services, app_id: str, row: WalletSubscription, *, after: State, to: State) -> None:
     """Move the upgrade that has replaced a subscription to its next state."""
     async with services.database.transaction() as conn:
-        posting = Posting(services, conn, app_id, row.uid, "server", services.clock.now(app_id))
-        await posting.begin()
+        posting = await begin_posting(services, conn, app_id, row.uid, channel="server")
         for upgrade in await wallet_upgrades.of_old(conn, app_id, old_row=row.row_id):
             if upgrade.state == after:
                 await wallet_upgrades.move(conn, app_id, upgrade=upgrade, to=to, now=posting.now)
@@ -212,6 +210,5 @@ async def complete_creation(services: Services, app_id: str, row: WalletSubscrip
     if wallet_subscription_reads.creation_is_remembered(row, now=now):
         subscription = await wallet_subscription_reads.create_at_platform(services, app_id, row)
     async with services.database.transaction() as conn:
-        posting = Posting(services, conn, app_id, row.uid, "reconciliation", now)
-        await posting.begin()
+        posting = await begin_posting(services, conn, app_id, row.uid, channel="reconciliation")
         await apply(posting, row, SubscriptionRead(subscription))

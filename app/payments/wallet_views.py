@@ -5,9 +5,9 @@ from datetime import datetime
 from app.assets.assets import assets_of
 from app.assets.view import AssetView
 from app.http.endpoint import Call
-from app.payments.wallet_subscription_reads import ACTIVE, CANCELLED, PENDING, SubscriptionRead, status_of
+from app.payments.wallet_subscription_reads import SubscriptionRead, status_of
 from storage.kinds.products import Product
-from storage.payments.wallet_subscriptions import WalletSubscription
+from storage.payments.wallet_subscriptions import ACTIVE, CANCELLED, PENDING, WalletSubscription
 from storage.postgres import Connection
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model

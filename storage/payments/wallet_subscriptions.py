@@ -10,7 +10,16 @@ from storage.postgres import Connection
 
 NEW = "NEW"
 """The status of a subscription whose id at the platform is not known yet. All others are those of the platform."""
+PENDING = "APPROVAL_PENDING"
+ACTIVE = "ACTIVE"
+SUSPENDED = "SUSPENDED"
+CANCELLED = "CANCELLED"
 EXPIRED = "EXPIRED"
+UNPAID = frozenset({NEW, PENDING, "APPROVED"})
+"""The states before the first payment."""
+RENEWING = frozenset({ACTIVE, SUSPENDED})
+"""The states in which the platform takes payments."""
+ENDED = frozenset({CANCELLED, EXPIRED})
 
 
 class SettleSubscription(Job):
