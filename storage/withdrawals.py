@@ -18,10 +18,13 @@ EntryKind = Literal["reserve", "pay", "void", "return"]
 
 
 class PayOut(Job):
-    """Submit a withdrawal to its platform, or read back what has become of it. The next round repeats it."""
+    """Submit a withdrawal to its platform, or read back what has become of it.
+
+    The next round repeats it. It has several attempts nevertheless, so that the death of a worker does not hold it.
+    """
 
     task: ClassVar[str] = "pay_out"
-    attempts: ClassVar[int] = 1
+    attempts: ClassVar[int] = 3
     timeout_s: ClassVar[float] = 60
     app_id: str
     withdrawal_id: str
@@ -31,7 +34,7 @@ class CheckPayouts(Job):
     """Ask the platforms about all open withdrawals that are due."""
 
     task: ClassVar[str] = "check_payouts"
-    attempts: ClassVar[int] = 1
+    attempts: ClassVar[int] = 3
 
 
 @dataclass(frozen=True, slots=True)

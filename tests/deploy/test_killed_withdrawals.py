@@ -68,6 +68,12 @@ async def test_a_withdrawal_whose_answer_is_lost_is_started_once(
     await verify_ledger(settings)
 
 
+async def held(payer: Payer) -> list[str]:
+    async with payer.server.services.database.connection() as conn:
+        rows = await conn.fetch("select task_name from procrastinate_jobs where status = 'failed'")
+    return [row["task_name"] for row in rows]
+
+
 @pytest.mark.parametrize("at", [At(0, before=True), At(0), At(1)], ids=str)
 async def test_a_withdrawal_is_paid_once(payer: Payer, settings: Settings, platform: Running, at: At) -> None:
     """The calls of the jobs: the payout, and what has become of it."""
@@ -80,4 +86,5 @@ async def test_a_withdrawal_is_paid_once(payer: Payer, settings: Settings, platf
     assert len(submitted(platform)) == 1
     assert len(await payer.payouts_of(uid)) == 1
     assert await payer.entries(uid) == ["reserve", "pay"]
+    assert await held(payer) == []
     await verify_ledger(settings)
