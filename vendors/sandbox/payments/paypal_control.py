@@ -1,6 +1,7 @@
 """What developers and tests do to a merchant of the sandbox's PayPal: `POST /paypal/_control/<action>`.
 
-Each body names the merchant by `client_id`. The answers show the merchant's clock.
+Each body names the merchant by `client_id`. The answers show the merchant's clock. `GET /paypal/_control/books`
+with `client_id` in the query returns what the merchant was paid, and has paid.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model, Moment
 from vendors.sandbox.payments import paypal_orders, paypal_payouts, paypal_sales, paypal_subscriptions
 from vendors.sandbox.payments.paypal_amounts import read_amount
+from vendors.sandbox.payments.paypal_books import books
 from vendors.sandbox.payments.paypal_records import CaptureAs
 from vendors.sandbox.payments.paypal_state import Merchant, Merchants
 from vendors.sandbox.payments.paypal_webhooks import DeliveryFault, send
@@ -164,7 +166,14 @@ class Control:
         self._advance = advance
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/paypal/_control/{action}", self._act)]
+        return [
+            web.post("/paypal/_control/{action}", self._act),
+            web.get("/paypal/_control/books", self._books),
+        ]
+
+    async def _books(self, request: web.Request) -> web.Response:
+        merchant = self._merchants.of(request.query.get("client_id", ""))
+        return web.Response(body=dumps(books(merchant)), content_type="application/json")
 
     async def _act(self, request: web.Request) -> web.Response:
         model = _ACTIONS.get(request.match_info["action"])

@@ -1,0 +1,33 @@
+"""The books of a merchant of the sandbox's PayPal: everything that was paid, refunded and paid out."""
+
+from typing import Any
+
+from vendors.sandbox.payments.paypal_state import Merchant
+
+
+def books(merchant: Merchant) -> dict[str, Any]:
+    """Return all payments, refunds, payouts and subscriptions of a merchant. Amounts are minor units.
+
+    A payment is a capture if it has an order, else a sale of a subscription.
+    """
+    payments = [
+        {
+            "id": payment.id,
+            "order_id": payment.order_id,
+            "subscription_id": payment.subscription_id,
+            "status": payment.status,
+            "amount": payment.amount.amount,
+            "refunded": payment.refunded,
+        }
+        for payment in merchant.payments.values()
+    ]
+    refunds = [
+        {"id": refund.id, "payment_id": refund.payment.id, "amount": refund.amount.amount, "status": refund.status}
+        for refund in merchant.refunds.values()
+    ]
+    payouts = [
+        {"id": payout.id, "sender_batch_id": payout.header["sender_batch_id"], "status": payout.status}
+        for payout in merchant.payouts.values()
+    ]
+    subscriptions = [{"id": each.id, "status": each.status} for each in merchant.subscriptions.values()]
+    return {"payments": payments, "refunds": refunds, "payouts": payouts, "subscriptions": subscriptions}
