@@ -1,8 +1,8 @@
-"""Forks the Python processes that a forked command starts, because it has imported their modules already.
+"""Forks the Python processes that a process starts, because it has imported their modules already.
 
-A server with several processes starts each of them with a new interpreter. In a command of the tests that is forked
-(`tests/forks.py`), they are forked from the parent instead, with the same arguments, environment, file descriptors
-and preparation. The processes of a command that is `fresh` have new interpreters.
+A server with several processes starts each of them with a new interpreter, which takes seconds of CPU time. In a
+command of the tests that is forked (`tests/forks.py`), and in a run of `bench.kills`, they are forked instead, with
+the same arguments, environment, file descriptors and preparation.
 """
 
 import asyncio
@@ -95,7 +95,7 @@ def _run(
     code = 1
     try:
         gc.freeze()  # Objects of the parent are never freed, because their descriptors have other meanings here.
-        atexit._clear()  # The parent removes its temporary folders at its own end.
+        atexit._clear()  # noqa: SLF001 - the parent removes its temporary folders at its own end.
         _reset_signals()
         signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
         _prepare(**more)
@@ -112,8 +112,8 @@ def _run(
     except BaseException:  # noqa: BLE001 - as the interpreter does
         traceback.print_exc()
     finally:
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
+        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
+        atexit._run_exitfuncs()  # noqa: SLF001
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -137,13 +137,13 @@ def _prepare(
     stderr: Any = None,
 ) -> None:
     """Do what `subprocess` does before it executes a program: streams, session and `preexec_fn`."""
-    for number, given in enumerate((stdin, stdout, stderr)):
+    for descriptor, given in enumerate((stdin, stdout, stderr)):
         if given == asyncio.subprocess.DEVNULL:
-            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
         elif given == asyncio.subprocess.STDOUT:
-            os.dup2(1, number)
+            os.dup2(1, descriptor)
         elif given is not None:
-            os.dup2(given if isinstance(given, int) else given.fileno(), number)
+            os.dup2(given if isinstance(given, int) else given.fileno(), descriptor)
     if cwd is not None:
         os.chdir(cwd)
     if start_new_session:

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any
 
 from app.process.children import ending_with_parent
+from bench.forked_children import fork_children
 from streams.wire.codec import loads
-from tests.forked_children import fork_children
 
 PRELOADED = (
     "app.main",

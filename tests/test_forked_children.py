@@ -5,7 +5,7 @@ import sys
 
 _SIGNAL_NEW_PROCESSES = """
 import asyncio, os, signal, sys
-from tests.forked_children import fork_children
+from bench.forked_children import fork_children
 
 async def exit_code():
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "app", "serve", env=os.environ)
