@@ -1,0 +1,182 @@
+"""Users who buy, subscribe, upgrade, share and withdraw. Each caller is one user after another."""
+
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from app.accounts.tokens import make_server_token
+from bench.kills.client import Client, GivenUp, Refused
+from bench.kills.testbed import APP
+
+Prove = Callable[[str], Awaitable[None]]
+"""Gives a user a proven email address, to which withdrawals are paid."""
+
+CARD = {"number": "4242424242424242", "exp_month": "12", "exp_year": "2040", "cvc": "123"}
+_PLATFORM_KEY = {"Authorization": "Bearer sandbox"}
+_CODES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where callers act."""
+
+    client: Client
+    sandbox_url: str
+    server_key: str
+    prove: Prove
+    codes: deque[str] = field(default_factory=lambda: deque(maxlen=_CODES))
+    """The newest codes of share groups."""
+
+    @property
+    def random(self) -> random.Random:
+        return self.client.random
+
+    def maybe(self, share: float) -> bool:
+        return self.random.random() < share
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    place: Place
+    uid: str
+    session: str
+
+    async def run(self) -> None:
+        """Do some of what users do, in any order. What a user gives up ends there."""
+        acts: list[Callable[[], Awaitable[None]]] = [
+            self.buy_with_card,
+            self.buy_by_wallet,
+            self.withdraw,
+            self.join,
+        ]
+        acts += [self.random.choice((self.subscribe_with_card, self.subscribe_by_wallet, self.subscribe_by_wallet))]
+        self.random.shuffle(acts)
+        for act in acts:
+            with suppress(GivenUp):
+                try:
+                    await act()
+                except Refused as refused:
+                    self.place.client.observations.misses.append(f"{act.__name__}: {refused.error_type}")
+
+    @property
+    def random(self) -> random.Random:
+        return self.place.random
+
+    async def _client(self, name: str, method: str, path: str, json: Any = None) -> dict[str, Any]:
+        headers = {"X-Service-Session-Token": self.session}
+        return await self.place.client.ask(
+            name, method, f"/bp/asset/{path}", headers=headers, json=json, uid=self.uid
+        )
+
+    async def _server(self, name: str, method: str, path: str, *, scope: str, json: Any = None) -> dict[str, Any]:
+        token = make_server_token(
+            kid="development", alg="HS256", key=self.place.server_key, app_id=APP, scope=scope
+        )
+        headers, path = {"X-Service-Auth-Token": token}, f"/bp/server/user/{self.uid}/{path}"
+        return await self.place.client.ask(name, method, path, headers=headers, json=json, uid=self.uid)
+
+    async def _at_card_platform(self, path: str, **form: str) -> dict[str, Any]:
+        url = f"{self.place.sandbox_url}/stripe/v1/{path}"
+        return await self.place.client.act(url, data=form, headers=_PLATFORM_KEY)
+
+    async def _approve(self, created: Mapping[str, Any]) -> None:
+        if link := created["approve_link_href"]:
+            await self.place.client.act(link, data={"action": "approve", "fault": ""})
+
+    async def buy_with_card(self) -> None:
+        """Buy coins with a card, then more with the same card, which is charged at once."""
+        product = {"amonut": 199, "currency": "usd", "product_id": "coins_100"}
+        intents = "asset/cardpay_payment_intent"
+        made = await self._server("card: create", "POST", intents, scope="payments", json=product)
+        first = made["cardpay_payment_intent"]
+        method = await self._at_card_platform("payment_methods/pm_card_visa/attach", customer=first["customer_id"])
+        await self._at_card_platform(f"payment_intents/{first['id']}/confirm", payment_method=method["id"])
+        if self.place.maybe(0.3):
+            await self._server("card: read", "GET", f"{intents}/{first['id']}", scope="payments")
+        for _ in range(self.random.randrange(4)):
+            body = {**product, "with_customer_payment_method": True}
+            await self._server("card: charge", "POST", intents, scope="payments", json=body)
+        if self.place.maybe(0.15):
+            await self._at_card_platform("refunds", payment_intent=first["id"])
+            self.place.client.observations.refunded.append(first["id"])
+
+    async def subscribe_with_card(self) -> None:
+        setup = (await self._client("card: set up", "POST", "cardpay_setup_intent", {}))["cardpay_setup_intent"]
+        body = {"setup_intent_id": setup["id"], "card": CARD}
+        await self._client("card: confirm", "POST", "debug/cardpay_setup_intent/confirm", body)
+        body = {"product_id": "pro_month", "setup_intent_id": setup["id"]}
+        sub = (await self._client("card: subscribe", "POST", "cardpay_sub", body))["cardpay_sub"]
+        await self._share()
+        if self.place.maybe(0.3):
+            await self._client("card: cancel", "DELETE", f"cardpay_sub/{sub['id']}")
+
+    async def buy_by_wallet(self) -> None:
+        """Buy coins by wallet. Some users approve an order, and never come back."""
+        for _ in range(1 + self.random.randrange(2)):
+            made = await self._client("wallet: create", "POST", "walletpay/create", {"product_id": "coins_100"})
+            order = made["walletpay_order"]
+            await self._approve(order)
+            if self.place.maybe(0.9):
+                await self._client("wallet: capture", "POST", "walletpay/capture", {"order_id": order["id"]})
+
+    async def subscribe_by_wallet(self) -> None:
+        """Subscribe by wallet and upgrade. Most users leave it to webhooks to say so."""
+        made = await self._client("wallet: subscribe", "POST", "walletpay_sub", {"product_id": "pro_month"})
+        sub = made["walletpay_sub"]
+        await self._approve(sub)
+        if self.place.maybe(0.3):
+            await self._client("wallet: sync", "GET", f"walletpay_sub/{sub['id']}/sync")
+        if self.place.maybe(0.3):
+            await self._share()
+        if self.place.maybe(0.7):
+            body = {"new_bp_product_id": "pro_year"}
+            made = await self._client("wallet: upgrade", "POST", f"walletpay_sub/{sub['id']}/upgrade", body)
+            await self._approve(made["walletpay_sub"])
+            if self.place.maybe(0.4):
+                await self._client("wallet: sync upgrade", "GET", f"walletpay_sub/{sub['id']}/sync_upgrade")
+            await self._share()
+
+    async def _share(self) -> None:
+        """Get the code of the subscription, unless that is not granted yet."""
+        try:
+            made = await self._client("share: code", "POST", "share_group/code", {})
+        except Refused as refused:
+            if refused.error_type != "item_not_found":
+                raise
+            return
+        self.place.codes.append(made["share_code"])
+
+    async def join(self) -> None:
+        """Join a share group. It may be full, or have ended by an upgrade."""
+        if not self.place.codes:
+            return
+        code = self.random.choice(self.place.codes)
+        try:
+            await self._client("share: join", "POST", "share_group/join", {"share_code": code})
+        except Refused as refused:
+            if refused.error_type not in {"share_group_limit", "item_not_found", "invalid_parameter"}:
+                raise
+            return
+        self.place.client.observations.joined.append((code, self.uid))
+
+    async def withdraw(self) -> None:
+        await self.place.prove(self.uid)
+        for _ in range(1 + self.random.randrange(2)):
+            cash = self.random.randrange(100, 500) / 100
+            body = {"cash_num": cash, "withdraw_id": uuid4().hex, "start_time": "2026-11-23T10:00:00Z"}
+            await self._server("withdraw", "POST", "withdraw/", scope="withdrawals", json=body)
+
+
+async def new_user(place: Place) -> User:
+    """Log in with a new device. Raises `GivenUp`."""
+    body = {"device": {"id": uuid4().hex}}
+    try:
+        answer = await place.client.ask("log in", "POST", "/bp/user/login", headers={}, json=body)
+    except Refused as refused:
+        place.client.observations.misses.append(f"log in: {refused.error_type}")
+        raise GivenUp from None
+    return User(place, answer["user"]["uid"], answer["user"]["session"]["session_token"])
