@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         "--per-second",
         dest="per_s",
         type=float,
-        default=2,
+        default=3,
         metavar="N",
         help="kills in a second (default: %(default)s)",
     )
@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--processes", type=int, default=10, metavar="N", help="server processes (default: %(default)s)")
     add("--workers", type=int, default=3, metavar="N", help="workers (default: %(default)s)")
-    add("--callers", type=int, default=100, metavar="N", help="users at a time (default: %(default)s)")
+    add("--callers", type=int, default=30, metavar="N", help="users at a time (default: %(default)s)")
     add("--lost", type=float, default=0.1, metavar="SHARE", help="share of lost webhooks (default: %(default)s)")
     add("--seed", type=int, default=1, help="random seed (default: %(default)s)")
     add("--folder", type=Path, help="directory for the log (default: a new one in build/kills)")
