@@ -18,6 +18,10 @@ create table kept.configs as table configs;
 create table kept.config_revisions as table config_revisions;
 create view kept.added as
     select app_id, kind, name from configs except select app_id, kind, name from kept.configs;
+create view kept.changed as
+    select app_id, kind, name from (
+        select app_id, kind, name, change from kept.configs except select app_id, kind, name, change from configs
+    ) changed;
 """
 _DELETE_ROWS = """
 do $$
@@ -36,18 +40,25 @@ end $$
 """
 _RESTORE_CONFIGS = """
 update config_revisions set value = null where (app_id, kind, name) in (table kept.added);
-update configs set change = change + (select change from config_changes)
-    where (app_id, kind, name) in (table kept.added);
+update configs set change = deleted.change
+    from (
+        select app_id, kind, name, (select change from config_changes) + row_number() over () as change
+        from kept.added
+    ) deleted
+    where (configs.app_id, configs.kind, configs.name) = (deleted.app_id, deleted.kind, deleted.name);
 update config_changes set change = (select max(change) from configs);
-delete from configs where (app_id, kind, name) not in (table kept.added);
-delete from config_revisions where (app_id, kind, name) not in (table kept.added);
-insert into config_revisions table kept.config_revisions;
+delete from configs where (app_id, kind, name) in (table kept.changed);
+delete from config_revisions where (app_id, kind, name) in (table kept.changed);
+insert into config_revisions select * from kept.config_revisions where (app_id, kind, name) in (table kept.changed);
 insert into configs
     select app_id, kind, name, revision, (select change from config_changes) + row_number() over ()
-    from kept.configs;
+    from kept.configs where (app_id, kind, name) in (table kept.changed);
+update kept.configs kept set change = restored.change from configs restored
+    where (restored.app_id, restored.kind, restored.name) = (kept.app_id, kept.kind, kept.name)
+        and restored.change <> kept.change;
 update config_changes set change = (select max(change) from configs);
 """
-"""Every config has a new change, and those that were added are deleted, so that servers read them again."""
+"""Servers read again what has been changed, deleted or added, because that has a new change. The others stay."""
 _FORGET_ADDED = """
 with added as (delete from configs where (app_id, kind, name) in (table kept.added) returning *)
 delete from config_revisions using added
