@@ -51,6 +51,8 @@ hypothesis.settings.load_profile("parley")
 _RUN = pytest.StashKey[ExitStack]()
 _STORES = pytest.StashKey[Stores]()
 _SETTLE_S = 10
+_GC_THRESHOLDS = (10_000, 20, 20)
+"""New objects before a collection of them, and collections before one of older objects: more than by default."""
 _OUTLIVES_TESTS = "testbed"
 """The fixture of a module whose client keeps connections, and so server tasks, between tests."""
 _ONE_WORKER = {"engines", "local_vendors"}
@@ -84,12 +86,16 @@ def _is_soak(config: pytest.Config) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Exclude modules and tests from garbage collections: each would walk a million objects that stay."""
+    """Exclude modules and tests from garbage collections: each would walk a million objects that stay.
+
+    By default, collections would take one twentieth of the CPU time of the tests.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
         gc.enable()
 
 
