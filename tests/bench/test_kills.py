@@ -15,7 +15,9 @@ async def test_a_short_run_passes_and_is_reported(tmp_path: Path) -> None:
     report.write_text(MARKS)
     size = ("--kills", "30", "--per-second", "1", "--parent-every", "10", "--processes", "5", "--callers", "20")
     async with command("bench.kills", *size, "--folder", str(tmp_path), "--report", str(report)) as run:
-        assert await run.end() == 0, "\n".join(run.lines)
+        async for _ in run:
+            pass
+        assert await run.process.wait() == 0, "\n".join(run.lines)
     text = report.read_text()
     assert "The run passed." in text
     assert "30 kills in" in text
