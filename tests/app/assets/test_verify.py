@@ -65,10 +65,13 @@ async def test_users_beyond_one_batch_are_checked(server: Server) -> None:
 
 async def test_entries_cannot_be_changed(server: Server) -> None:
     uid = await granted(server)
-    for statement in (
-        "update asset_entries set quantity = 1 where uid = $1",
-        "delete from asset_entries where uid = $1",
+    for statement, values in (
+        ("update asset_entries set quantity = 1 where uid = $1", (uid,)),
+        ("delete from asset_entries where uid = $1", (uid,)),
+        ("truncate asset_entries", ()),
+        ("truncate withdrawal_entries", ()),
     ):
+        table = next(word for word in statement.split() if word.endswith("_entries"))
         async with server.services.database.connection() as conn:
-            with pytest.raises(asyncpg.RaiseError, match="append-only"):
-                await conn.execute(statement, uid)
+            with pytest.raises(asyncpg.RaiseError, match=f"rows of {table} are append-only"):
+                await conn.execute(statement, *values)
