@@ -13,7 +13,7 @@ from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
 from app.admin.receipts import RECEIPT_ROUTES
 from app.admin.streams import STREAM_ROUTES
-from app.admin.webhooks import ADMIN_WEBHOOK_ROUTES
+from app.admin.webhooks import admin_webhook_routes
 from app.ai.routes import AI_ROUTES
 from app.assets.routes import ASSET_ROUTES
 from app.dev.accounts import DEV_ACCOUNT_ROUTES
@@ -33,7 +33,7 @@ from app.pages.talk import TALK_ROUTES
 from app.payments.card_routes import CARD_ROUTES
 from app.payments.wallet_routes import WALLET_ROUTES
 from app.settings import Settings
-from app.webhooks import WEBHOOK_ROUTES
+from app.webhooks import SOURCES, WEBHOOK_ROUTES
 from app.withdrawals.routes import WITHDRAWAL_ROUTES
 
 OPERATIONS = Area(
@@ -68,7 +68,7 @@ INTERFACE: list[Endpoint] = [
     *PLATFORM_ROUTES,
     *STREAM_ROUTES,
     *JOB_ROUTES,
-    *ADMIN_WEBHOOK_ROUTES,
+    *admin_webhook_routes([source.name for source in SOURCES]),
     *LOGIN_FAILURE_ROUTES,
     *ADMIN_ASSET_ROUTES,
     *MISMATCH_ROUTES,

@@ -1,6 +1,7 @@
 """Admin API of stored webhooks: lists, reads and replays them."""
 
 import base64
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -15,6 +16,7 @@ from storage import inbox
 from storage.errors import WebhookNotFound
 from storage.inbox import WEBHOOK, Filter, Status, WebhookState
 from streams.wire.codec import rfc3339
+from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 
 
@@ -64,18 +66,6 @@ class WebhookReply(WebhookRow):
     """The body, if it is not UTF-8."""
 
 
-async def list_webhooks(call: Call, query: Query[WebhookQuery]) -> WebhookList:
-    """List stored webhooks.
-
-    The newest comes first.
-    """
-    which = Filter(query.app, query.source, query.status)
-    async with call.services.database.connection() as conn:
-        found = await inbox.listed(conn, which, before=query.before, size=query.size + 1)
-    page, further = page_of(found, query.size, lambda state: state.webhook_id)
-    return WebhookList(next=further, webhooks=[_row(state) for state in page])
-
-
 async def get_webhook(call: Call, path: Path[WebhookPath]) -> WebhookReply:
     """Read a stored webhook.
 
@@ -117,10 +107,25 @@ def _row(state: WebhookState) -> WebhookRow:
     )
 
 
-ADMIN_WEBHOOK_ROUTES = [
-    Endpoint("GET", "/admin/api/webhooks", list_webhooks, FOR_VIEWERS),
-    Endpoint("GET", "/admin/api/webhooks/{webhook_id}", get_webhook, FOR_EDITORS, errors=(WebhookNotFound,)),
-    Endpoint(
-        "POST", "/admin/api/webhooks/{webhook_id}/replay", replay_webhook, FOR_EDITORS, errors=(WebhookNotFound,)
-    ),
-]
+def admin_webhook_routes(sources: Sequence[str]) -> list[Endpoint]:
+    """Return the rows of the route table that manage the webhooks of `sources`."""
+
+    async def list_webhooks(call: Call, query: Query[WebhookQuery]) -> WebhookList:
+        """List stored webhooks.
+
+        The newest comes first.
+        """
+        which = Filter(query.app, query.source, query.status)
+        async with call.services.database.connection() as conn:
+            found = await inbox.listed(conn, which, before=query.before, size=query.size + 1)
+        if not found and query.source is not None and query.source not in sources:
+            raise InvalidParameter(f"source must be one of {', '.join(sources)}")
+        page, further = page_of(found, query.size, lambda state: state.webhook_id)
+        return WebhookList(next=further, webhooks=[_row(state) for state in page])
+
+    path, not_found = "/admin/api/webhooks", (WebhookNotFound,)
+    return [
+        Endpoint("GET", path, list_webhooks, FOR_VIEWERS),
+        Endpoint("GET", f"{path}/{{webhook_id}}", get_webhook, FOR_EDITORS, errors=not_found),
+        Endpoint("POST", f"{path}/{{webhook_id}}/replay", replay_webhook, FOR_EDITORS, errors=not_found),
+    ]

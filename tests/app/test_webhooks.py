@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.admin.webhooks import ADMIN_WEBHOOK_ROUTES
+from app.admin.webhooks import admin_webhook_routes
 from app.http.openapi.document import openapi
 from app.http.webhooks import Verified, webhook_row, worker_of
 from app.services import Services
@@ -58,7 +58,8 @@ def recorder() -> WebhookRecorder:
 
 @pytest.fixture
 async def small(services: Services, listener: socket.socket, recorder: WebhookRecorder) -> AsyncIterator[Server]:
-    rows = [webhook_row(source(recorder.work)), webhook_row(source(recorder.work, "ship")), *ADMIN_WEBHOOK_ROUTES]
+    sources = [source(recorder.work), source(recorder.work, "ship")]
+    rows = [*map(webhook_row, sources), *admin_webhook_routes([each.name for each in sources])]
     async with running_server(services, listener, rows) as running:
         yield replace(running, url="http://{}:{}".format(*listener.getsockname()))
 
@@ -308,6 +309,13 @@ async def test_list_has_pages_and_filters(small: Server) -> None:
         ("/1", "GET", 404),
     ):
         assert (await admin(small, path, method=method))[0] == status, path
+
+
+async def test_list_of_a_source_that_does_not_exist_names_those_that_do(small: Server) -> None:
+    assert await listed(small, "?source=ship") == []
+    status, answer = await admin(small, "?source=nope")
+    assert (status, answer["error"]["error_type"]) == (400, "invalid_parameter")
+    assert answer["error"]["message"] == "invalid_parameter: source must be one of pay, ship"
 
 
 async def test_webhooks_are_deleted_after_their_days(
