@@ -34,6 +34,7 @@ from app.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
 from app.mail.sending import send_mail
 from app.main import application
 from app.payments.card_reconciliation import reconcile_card_platform, reconcile_cards
+from app.payments.endings import end_subscriptions
 from app.payments.wallet_reconciliation import find_missed_events, reconcile_wallets
 from app.payments.wallet_upgrades import settle
 from app.process.sockets import listening_sockets
@@ -65,6 +66,7 @@ from storage.jobs import (
 from storage.mail import SendMail
 from storage.password_resets import SendReset
 from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
+from storage.payments.endings import EndSubscriptions
 from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWallets
 from storage.payments.wallet_subscriptions import SettleSubscription
 from storage.profiles import FetchProfile
@@ -121,6 +123,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(ReconcileWallets, reconcile_wallets),
     JobRow(FindMissedWalletEvents, find_missed_events),
     JobRow(SettleSubscription, settle),
+    JobRow(EndSubscriptions, end_subscriptions),
     JobRow(PayOut, pay_out),
     JobRow(CheckPayouts, check_payouts),
     JobRow(ReconcileCards, reconcile_cards),

@@ -17,6 +17,7 @@ from storage.kinds.sign_in import PLATFORMS
 from storage.login_failures import OF_USER
 from storage.mail import SendMail
 from storage.password_resets import SendReset
+from storage.payments import endings
 from storage.postgres import Connection
 from storage.profiles import FetchProfile
 from storage.recipients import recipients_of_user
@@ -148,7 +149,9 @@ async def deactivate(
     cache: SessionCache,
     keyring: Keyring,
 ) -> None:
-    """Deactivate a user for good, and store the jobs that erase the rest and revoke the user's tokens.
+    """Deactivate a user for good, and store the jobs that erase the rest.
+
+    Others revoke the user's tokens and cancel the user's subscriptions.
 
     `conn` is in a transaction that has locked the user. `linked` are all identities of the user.
     """
@@ -164,6 +167,7 @@ async def deactivate(
     await conn.execute(_DEACTIVATE, app_id, uid)
     await conn.execute(_ADD, app_id, uid, cause, now, deleted)
     await _revoke_later(conn, app_id, uid, linked=linked, keyring=keyring, now=now)
+    await endings.end_later(conn, app_id, uid)
     await enqueue(conn, EraseUser(app_id=app_id, uid=uid))
 
 

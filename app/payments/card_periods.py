@@ -10,14 +10,15 @@ from app.payments.card_platform import CardPlatform
 from storage import assets, ledger, users
 from storage.asset_entries import AssetOrigin, Channel, Entry, EntryKind
 from storage.kinds.cardpay import CARDPAY
-from storage.payments import card_sales, card_subscriptions
+from storage.payments import card_sales, card_subscriptions, endings
 from storage.payments.card_subscriptions import CardSubscription
 from storage.postgres import Connection
 from vendors.payments.stripe_objects import Invoice, Subscription
 
 ROW_ID = "subscription_row_id"
 """The field of a subscription's metadata that names our row."""
-_ENDED = frozenset({"canceled", "incomplete_expired"})
+ENDED = frozenset({"canceled", "incomplete_expired"})
+"""The statuses after which nothing is paid any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class SubscriptionRead:
 
     @property
     def is_canceled(self) -> bool:
-        return self.subscription.cancel_at_period_end or self.subscription.status in _ENDED
+        return self.subscription.cancel_at_period_end or self.subscription.status in ENDED
 
 
 async def sync_subscription(
@@ -48,6 +49,8 @@ async def sync_subscription(
     async with platform.services.database.transaction() as conn:
         await users.lock_all(conn, row.app_id, uids=[row.uid])
         await _apply(conn, await card_subscriptions.lock(conn, row.row_id), read, channel=channel, now=now)
+        if not read.is_canceled:
+            await endings.end_if_deactivated(conn, row.app_id, row.uid)
     return read
 
 

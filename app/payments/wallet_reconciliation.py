@@ -11,13 +11,13 @@ from app.payments import wallet_order_reads, wallet_upgrades
 from app.payments.wallet import PLATFORM, client_of, soon
 from app.payments.wallet_webhooks import MISSED
 from app.services import Services
-from storage import inbox, users
+from storage import inbox
 from storage.inbox import NewWebhook
 from storage.kinds.walletpay import WALLETPAY
 from storage.payments import mismatches, wallet_events, wallet_orders, wallet_subscriptions
 from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWallets
 from storage.payments.wallet_orders import WalletOrder
-from storage.payments.wallet_subscriptions import NEW, RENEWING, WalletSubscription
+from storage.payments.wallet_subscriptions import NEW, WalletSubscription
 from streams.wire.codec import dumps
 from streams.wire.errors import ServiceError, StoreError
 from vendors.payments.paypal_events import WebhookEvent, list_webhook_events
@@ -74,12 +74,9 @@ async def _check_subscription(services: Services, app_id: str, row: WalletSubscr
         await wallet_upgrades.complete_creation(services, app_id, row)
         return
     synced = (await wallet_upgrades.sync(services, app_id, row, channel="reconciliation")).row
-    async with services.database.transaction() as conn:
-        is_deactivated = await users.find(conn, app_id, row.uid) is None
-        if synced.superseded_at is not None:
+    if synced.superseded_at is not None:
+        async with services.database.transaction() as conn:
             await wallet_upgrades.settle_later(conn, app_id, row=synced)
-    if is_deactivated and synced.superseded_at is None and synced.status in RENEWING:
-        await wallet_upgrades.cancel(services, app_id, synced, reason="The account was deleted")
 
 
 async def find_missed_events(services: Services, _: FindMissedWalletEvents) -> None:

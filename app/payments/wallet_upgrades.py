@@ -19,9 +19,9 @@ from app.services import Services
 from storage import share_groups
 from storage.asset_entries import Channel
 from storage.jobs import enqueue
-from storage.payments import mismatches, wallet_refunds, wallet_subscriptions, wallet_upgrades
+from storage.payments import endings, mismatches, wallet_refunds, wallet_subscriptions, wallet_upgrades
 from storage.payments.wallet_refunds import PendingRefund
-from storage.payments.wallet_subscriptions import ENDED, SettleSubscription, WalletSubscription
+from storage.payments.wallet_subscriptions import ENDED, RENEWING, SettleSubscription, WalletSubscription
 from storage.payments.wallet_upgrades import UNDECIDED, State
 from storage.postgres import Connection
 from vendors.errors import Refused
@@ -53,7 +53,10 @@ async def sync(services: Services, app_id: str, row: WalletSubscription, *, chan
         if old is not None:
             await apply(posting, old.row, old.read)
             await _replace(posting, row, old)
-        return Synced(await apply(posting, row, found), found)
+        applied = await apply(posting, row, found)
+        if applied.status in RENEWING:
+            await endings.end_if_deactivated(conn, app_id, row.uid)
+        return Synced(applied, found)
 
 
 async def _old_to_replace(
@@ -121,7 +124,7 @@ async def settle(services: Services, job: SettleSubscription) -> None:
         row = await wallet_subscriptions.get(conn, job.app_id, row_id=job.row_id)
     if row.superseded_at is None:
         return
-    cancelled = await _cancel(services, job.app_id, row)
+    cancelled = await end(services, job.app_id, row, reason="Replaced by another subscription")
     await _move(services, job.app_id, row, after="new_active", to="old_cancelled")
     async with services.database.connection() as conn:
         pending = await wallet_refunds.pending(conn, job.app_id, subscription_row=row.row_id)
@@ -131,10 +134,12 @@ async def settle(services: Services, job: SettleSubscription) -> None:
     await _move(services, job.app_id, row, after="refunded", to="done")
 
 
-async def _cancel(services: Services, app_id: str, row: WalletSubscription) -> Synced:
+async def end(services: Services, app_id: str, row: WalletSubscription, *, reason: str) -> Synced:
     """Cancel a subscription, and apply what is read of it then, such as a payment that was made meanwhile."""
     if row.status not in ENDED:
-        await cancel(services, app_id, row, reason="Replaced by another subscription")
+        await client_of(services, app_id, row.config).call(
+            lambda paypal: cancel_subscription(paypal, f"{row.row_id}:cancel", row.platform_id, reason=reason)
+        )
     found = await read(services, app_id, row)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel="server")
@@ -142,13 +147,6 @@ async def _cancel(services: Services, app_id: str, row: WalletSubscription) -> S
     if row.status not in ENDED:
         raise Refused(PLATFORM, f"still says {row.status} of a subscription that was cancelled", retryable=True)
     return Synced(row, found)
-
-
-async def cancel(services: Services, app_id: str, row: WalletSubscription, *, reason: str) -> None:
-    """Cancel a subscription at the platform. One that has ended remains as it is."""
-    await client_of(services, app_id, row.config).call(
-        lambda paypal: cancel_subscription(paypal, f"{row.row_id}:cancel", row.platform_id, reason=reason)
-    )
 
 
 async def _refund(services: Services, app_id: str, cancelled: Synced, refund: PendingRefund) -> None:

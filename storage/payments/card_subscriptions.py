@@ -157,6 +157,17 @@ async def of_user(conn: Connection, app_id: str, uid: str, *, subscription_id: s
     return None if row is None else CardSubscription(**row)
 
 
+_UNENDED = f"""
+select {_COLUMNS} from card_subscriptions
+where app_id = $1 and uid = $2 and subscription_id is not null and status not in {_ENDED}
+"""  # noqa: S608 - constants
+
+
+async def unended_of_user(conn: Connection, app_id: str, uid: str) -> list[CardSubscription]:
+    """Return the subscriptions of a user that are paid, or may be."""
+    return [CardSubscription(**row) for row in await conn.fetch(_UNENDED, app_id, uid)]
+
+
 _BEGIN_READ = "update card_subscriptions set reads = reads + 1 where row_id = $1 returning reads"
 
 

@@ -103,6 +103,17 @@ async def find(conn: Connection, app_id: str, *, subscription_id: str) -> Wallet
     return None if row is None else WalletSubscription(**row)
 
 
+_UNENDED = f"""
+select {_COLUMNS} from wallet_subscriptions
+where app_id = $1 and uid = $2 and subscription_id is not null and status not in ('CANCELLED', 'EXPIRED')
+"""  # noqa: S608 - constants
+
+
+async def unended_of_user(conn: Connection, app_id: str, uid: str) -> list[WalletSubscription]:
+    """Return the subscriptions of a user that are paid, or may be."""
+    return [WalletSubscription(**row) for row in await conn.fetch(_UNENDED, app_id, uid)]
+
+
 _UPDATE = """
 update wallet_subscriptions set subscription_id = coalesce(subscription_id, $3), status = $4,
     activated_at = coalesce(activated_at, $5), superseded_at = coalesce(superseded_at, $6), check_at = $7

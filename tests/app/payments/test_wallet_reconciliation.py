@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from storage.payments.endings import EndSubscriptions
 from storage.payments.wallet_subscriptions import SettleSubscription
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
@@ -37,6 +38,17 @@ async def check_times(wallet: Wallet, table: str) -> list[Any]:
 async def states(wallet: Wallet, table: str) -> list[tuple[str, datetime | None]]:
     """The status of each row, and when it is read back."""
     return await wallet.rows(f"select status, check_at from {table} where uid = $1", wallet.uid)  # noqa: S608
+
+
+async def deactivate(wallet: Wallet) -> None:
+    for step in ("", "/confirm"):
+        headers = {"X-Service-Session-Token": wallet.session}
+        assert (await ask(wallet.server, "POST", f"/bp/user/me/deactivate{step}", headers=headers))[0] == 200
+
+
+async def is_cancelled(wallet: Wallet, sub_id: str) -> bool:
+    subscription = await wallet.platform("GET", f"/v1/billing/subscriptions/{sub_id}")
+    return bool(subscription["status"] == "CANCELLED")
 
 
 async def test_a_payment_that_nobody_has_reported_is_granted(wallet: Wallet) -> None:
@@ -128,12 +140,28 @@ async def test_what_fails_is_due_again_and_does_not_stop_the_others(wallet: Wall
 
 async def test_a_subscription_of_a_deactivated_user_is_cancelled(wallet: Wallet) -> None:
     sub_id = await wallet.subscribed()
-    for step in ("", "/confirm"):
-        headers = {"X-Service-Session-Token": wallet.session}
-        assert (await ask(wallet.server, "POST", f"/bp/user/me/deactivate{step}", headers=headers))[0] == 200
-    await wallet.server.services.clock.move("default", offset_s=86_400)
-    await wallet.reconcile()
-    assert (await wallet.platform("GET", f"/v1/billing/subscriptions/{sub_id}"))["status"] == "CANCELLED"
+    await wallet.configure(client_secret=key_of(fault="unavailable"))
+    await deactivate(wallet)
+
+    async def failed() -> bool:
+        statement = "select attempts from procrastinate_jobs where task_name = $1 and status = 'todo'"
+        return await wallet.rows(statement, EndSubscriptions.task) == [(1,)]
+
+    async with working(wallet.server.services):
+        await until(failed)
+    await wallet.configure(client_secret="sandbox")
+    await wallet.rows("update procrastinate_jobs set scheduled_at = null where status = 'todo' returning 1")
+    async with working(wallet.server.services):
+        await until(lambda: is_cancelled(wallet, sub_id))
+
+
+async def test_a_subscription_that_is_approved_after_the_deactivation_is_cancelled(wallet: Wallet) -> None:
+    sub = await wallet.subscribe()
+    await deactivate(wallet)
+    async with working(wallet.server.services):
+        await wallet.approve(sub["approve_link_href"], fault="lost")
+        await later(wallet)
+        await until(lambda: is_cancelled(wallet, sub["id"]))
 
 
 async def test_workers_that_reconcile_at_once_grant_once(wallet: Wallet) -> None:

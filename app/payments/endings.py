@@ -1,0 +1,44 @@
+"""The job that cancels the subscriptions of deactivated users at payment platforms."""
+
+import asyncio
+
+from app.payments import wallet_subscription_reads, wallet_upgrades
+from app.payments.card_periods import ENDED, sync_subscription
+from app.payments.card_platform import card_platform
+from app.services import Services
+from storage.payments import card_subscriptions, wallet_subscriptions
+from storage.payments.card_subscriptions import CardSubscription
+from storage.payments.endings import EndSubscriptions
+from storage.payments.wallet_subscriptions import RENEWING, WalletSubscription
+
+
+async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
+    """Cancel what a deactivated user has subscribed to. What one platform refuses does not stop the others."""
+    async with services.database.connection() as conn:
+        wallet = await wallet_subscriptions.unended_of_user(conn, job.app_id, job.uid)
+        cards = await card_subscriptions.unended_of_user(conn, job.app_id, job.uid)
+    results = await asyncio.gather(
+        *(_end_wallet(services, job.app_id, row) for row in wallet),
+        *(_end_card(services, row) for row in cards),
+        return_exceptions=True,
+    )
+    for result in results:
+        if result is not None:
+            raise result
+
+
+async def _end_wallet(services: Services, app_id: str, row: WalletSubscription) -> None:
+    """Cancel a subscription that is paid. One that is not approved cannot be cancelled: it expires."""
+    found = (await wallet_subscription_reads.read(services, app_id, row)).subscription
+    if found is not None and found.status in RENEWING:
+        await wallet_upgrades.end(services, app_id, row, reason="The account was deleted")
+
+
+async def _end_card(services: Services, row: CardSubscription) -> None:
+    name = row.subscription_id
+    assert name is not None, "only subscriptions with an id are listed"
+    platform = card_platform(services, row.app_id, row.config)
+    found = await platform.call(lambda stripe: stripe.subscription(name))
+    if found.status not in ENDED and not found.cancel_at_period_end:
+        await platform.call(lambda stripe: stripe.cancel_now(f"{row.row_id}:end", name))
+    await sync_subscription(platform, name, channel="server")

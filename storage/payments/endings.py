@@ -1,0 +1,34 @@
+"""The end of the subscriptions of deactivated users, for which nobody is to pay any more."""
+
+from typing import ClassVar
+
+from storage import users
+from storage.jobs import Job, enqueue
+from storage.payments import card_subscriptions, wallet_subscriptions
+from storage.postgres import Connection
+
+
+class EndSubscriptions(Job):
+    """Cancel the subscriptions of a deactivated user at payment platforms. Retried for up to a day."""
+
+    task: ClassVar[str] = "end_subscriptions"
+    attempts: ClassVar[int] = 30
+    timeout_s: ClassVar[float] = 60
+    app_id: str
+    uid: str
+
+
+async def end_later(conn: Connection, app_id: str, uid: str) -> None:
+    """Store the job that ends what a user has subscribed to, if there is anything. `conn` is in a transaction."""
+    has_wallet = await wallet_subscriptions.unended_of_user(conn, app_id, uid)
+    if has_wallet or await card_subscriptions.unended_of_user(conn, app_id, uid):
+        await enqueue(conn, EndSubscriptions(app_id=app_id, uid=uid), key=f"subscriptions/{app_id}/{uid}")
+
+
+async def end_if_deactivated(conn: Connection, app_id: str, uid: str) -> None:
+    """Do so if the user is deactivated. What waited for a payment then may be paid and renew later.
+
+    `conn` is in a transaction that has locked the user.
+    """
+    if await users.find(conn, app_id, uid) is None:
+        await end_later(conn, app_id, uid)
