@@ -1,12 +1,14 @@
-"""The ledger of assets: posts events exactly once, and checks that the assets follow from all entries."""
+"""The ledger: posts events of assets exactly once, and checks that what is stored follows from all entries."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import asdict
 from datetime import datetime
 
-from storage import asset_entries, assets
+from storage import asset_entries, assets, share_groups, withdrawals
 from storage.asset_entries import Entry
 from storage.assets import Asset, apply
+from storage.differences import Difference
 from storage.postgres import Connection, Database
 
 _LOCK = "select status <> 'deactivated' from users where app_id = $1 and uid = $2 for no key update"
@@ -28,18 +30,6 @@ async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: da
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """An asset that is not what follows from the ledger. `None`: it does not exist."""
-
-    app_id: str
-    uid: str
-    name: str
-    subscription: str
-    stored: Asset | None
-    expected: Asset | None
-
-
 _USERS = """
 (select distinct app_id, uid from asset_entries where (app_id, uid) > ($1, $2) order by 1, 2 limit $3)
 union
@@ -53,10 +43,19 @@ where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) and status
 
 
 async def find_differences(database: Database, *, batch_size: int = 500) -> AsyncGenerator[Difference]:
-    """Rebuild every asset from the ledger, and yield those that differ.
+    """Rebuild every asset, reservation and quota from its entries, and yield what differs."""
+    async with aclosing(_differing_assets(database, batch_size=batch_size)) as differing:
+        async for difference in differing:
+            yield difference
+    for find in (withdrawals.find_differences, share_groups.find_differences):
+        async with database.connection() as conn:
+            differences = await find(conn)
+        for difference in differences:
+            yield difference
 
-    The users are checked in batches, each as it was at one moment, so the server may change assets meanwhile.
-    """
+
+async def _differing_assets(database: Database, *, batch_size: int) -> AsyncGenerator[Difference]:
+    """Check the users in batches, each as it was at one moment. The server may change assets meanwhile."""
     last = ("", "")
     while True:
         async with database.connection() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
@@ -81,7 +80,21 @@ async def _differences_of(conn: Connection, users: Sequence[tuple[str, str]]) ->
         for app_id, uid, asset in await assets.of_users(conn, users)
     }
     return [
-        Difference(*key, stored.get(key), expected.get(key))
-        for key in sorted(stored.keys() | expected.keys())
-        if stored.get(key) != expected.get(key)
+        Difference(app_id, uid, f"{name} ({subscription})" if subscription else name, problem)
+        for app_id, uid, name, subscription in sorted(stored.keys() | expected.keys())
+        if (problem := _problem(*(each.get((app_id, uid, name, subscription)) for each in (stored, expected))))
     ]
+
+
+def _problem(stored: Asset | None, expected: Asset | None) -> str:
+    """Return how an asset differs. Empty: it does not. `None`: it does not exist."""
+    if stored is None:
+        return "is missing"
+    if expected is None:
+        return "has no entry"
+    right = asdict(expected)
+    return ", ".join(
+        f"{name} is {value}, should be {right[name]}"
+        for name, value in asdict(stored).items()
+        if value != right[name]
+    )

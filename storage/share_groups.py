@@ -9,6 +9,7 @@ from datetime import datetime
 
 from storage.assets import COLUMNS as ASSET_COLUMNS
 from storage.assets import Asset
+from storage.differences import MAX, Difference
 from storage.postgres import Connection
 from streams.wire.errors import ItemNotFound, ServiceError
 from streams.wire.ids import new_id, sha256_hex
@@ -131,6 +132,33 @@ where app_id = $1 and uid = $2 and name = $3 and subscription = $4
 async def move(conn: Connection, app_id: str, uid: str, *, old: tuple[str, str], new: tuple[str, str]) -> None:
     """Let the group of a subscription share the one that replaces it. Both are named by asset and subscription."""
     await conn.execute(_MOVE, app_id, uid, *old, *new)
+
+
+_DIFFERENCES = """
+select app_id, uid, group_id, quota,
+    (select count(*) from share_members m where m.group_id = g.group_id) as members, exists (
+        select from asset_entries e
+        where (e.app_id, e.uid, e.name, e.subscription) = (g.app_id, g.uid, g.name, g.subscription)) as has_entry
+from share_groups g
+"""
+_DIFFERING = f"""
+select * from ({_DIFFERENCES}) compared where members > quota or not has_entry order by group_id limit $1
+"""  # noqa: S608 - constants
+
+
+async def find_differences(conn: Connection, *, limit: int = MAX) -> list[Difference]:
+    """Return at most `limit` groups with too many members, or of an asset that the owner was never granted."""
+    return [
+        Difference(
+            row["app_id"],
+            row["uid"],
+            f"share group {row['group_id']}",
+            f"has {row['members']} members, should have at most {row['quota']}"
+            if row["has_entry"]
+            else "shares an asset that has no entry",
+        )
+        for row in await conn.fetch(_DIFFERING, limit)
+    ]
 
 
 def _digest(code: str) -> str:

@@ -1,4 +1,4 @@
-"""The job that compares assets and withdrawals with their entries."""
+"""The job that compares what is stored with the entries of the ledger."""
 
 from contextlib import aclosing
 from dataclasses import asdict
@@ -7,13 +7,14 @@ import structlog
 from prometheus_client import Gauge
 
 from app.services import Services
-from storage import withdrawals
 from storage.jobs import VerifyLedger
 from storage.ledger import find_differences
 
 log = structlog.get_logger()
 
-DIFFERENCES = Gauge("parley_ledger_differences", "Assets and withdrawals that differed at the last check")
+DIFFERENCES = Gauge(
+    "parley_ledger_differences", "Assets, withdrawals and share groups that differed at the last check"
+)
 _MAX_LINES = 100
 
 
@@ -24,16 +25,6 @@ async def verify_ledger(services: Services, _: VerifyLedger) -> None:
         async for found in differences:
             count += 1
             if count <= _MAX_LINES:
-                log.error(
-                    "ledger.difference",
-                    app_id=found.app_id,
-                    uid=found.uid,
-                    asset=found.name,
-                    subscription=found.subscription,
-                )
-    async with services.database.connection() as conn:
-        for differing in await withdrawals.find_differences(conn, limit=_MAX_LINES):
-            count += 1
-            log.error("ledger.difference", **asdict(differing))
+                log.error("ledger.difference", **asdict(found))
     DIFFERENCES.set(count)
     log.info("ledger.verified", differences=count)

@@ -1,0 +1,16 @@
+"""Differences between what is stored and what follows from the ledger."""
+
+from dataclasses import dataclass
+
+MAX = 10_000
+"""How many differences of one kind are listed at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    app_id: str
+    uid: str
+    subject: str
+    """What differs: an asset, a withdrawal or a share group."""
+    problem: str
+    """What is stored, and what should be."""
