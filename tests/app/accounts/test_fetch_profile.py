@@ -7,24 +7,10 @@ import pytest
 
 from storage.audit import COMMAND
 from tests.app.accounts.people import login
-from tests.app.accounts.platforms import proof, with_sandbox
-from tests.servers import Server
+from tests.app.accounts.platforms import proof
+from tests.app.sandbox_server import module_server, server, testbed
 
-
-@pytest.fixture(scope="module")
-async def testbed(databases, tmp_path_factory):
-    async with with_sandbox(databases, tmp_path_factory.mktemp("data")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def module_server(testbed: Server) -> Server:
-    return testbed
-
-
-@pytest.fixture
-def server(guest: Server) -> Server:
-    return guest
+__all__ = ["module_server", "server", "testbed"]
 
 
 @pytest.mark.parametrize(

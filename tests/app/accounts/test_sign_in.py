@@ -10,11 +10,14 @@ from yarl import URL
 
 from storage.audit import COMMAND
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, login, me, new_user
-from tests.app.accounts.platforms import PROVIDERS, failures, proof, with_sandbox
+from tests.app.accounts.platforms import PROVIDERS, failures, proof
 from tests.app.callers import token, working
+from tests.app.sandbox_server import module_server, server, testbed
 from tests.config_stores import store_unchecked
 from tests.servers import Server
 from tests.waiting import until
+
+__all__ = ["module_server", "server", "testbed"]
 
 PROFILE = {
     "user_name": "Mei Lin",
@@ -25,22 +28,6 @@ PROFILE = {
     "city": "朝阳区",
     "gender": 2,
 }
-
-
-@pytest.fixture(scope="module")
-async def testbed(databases, tmp_path_factory):
-    async with with_sandbox(databases, tmp_path_factory.mktemp("data")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def module_server(testbed: Server) -> Server:
-    return testbed
-
-
-@pytest.fixture
-def server(guest: Server) -> Server:
-    return guest
 
 
 async def configure(server: Server, platform: str, **fields) -> None:

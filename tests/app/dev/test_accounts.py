@@ -8,9 +8,12 @@ import pytest
 from storage.audit import COMMAND
 from storage.kinds.sign_in import PLATFORMS
 from tests.app.callers import ask
+from tests.app.sandbox_server import module_server, server, testbed
 from tests.servers import Server, new_server
-from vendors.sandbox.server import SIGN_IN, listening
+from vendors.sandbox.server import SIGN_IN
 from vendors.sandbox.signin.choices import PROVIDERS
+
+__all__ = ["module_server", "server", "testbed"]
 
 FIELDS = {
     "ios_vendor_id": {"id", "code", "identity_token"},
@@ -31,23 +34,6 @@ EMULATED = tuple(platform for platform in PLATFORMS if platform != "android_game
 REFUSED = {"refused", "expired", "other_app", "unsigned"}
 """The faults of a proof. All others are failures of the platform."""
 BROWSER = {"Accept": "text/html"}
-
-
-@pytest.fixture(scope="module")
-async def testbed(databases, tmp_path_factory):
-    data_dir = tmp_path_factory.mktemp("data")
-    async with listening() as sandbox, new_server(databases, data_dir, sandbox_url=sandbox.url) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def module_server(testbed: Server) -> Server:
-    return testbed
-
-
-@pytest.fixture
-def server(guest: Server) -> Server:
-    return guest
 
 
 async def choices(server: Server, app_id: str = "default") -> dict[str, Any]:

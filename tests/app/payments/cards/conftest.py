@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.app.callers import working
 from tests.app.payments.cards.shop import Buyer, Shop, open_shop
 from tests.servers import Databases
 
@@ -25,6 +26,15 @@ async def shop(testbed: Shop) -> AsyncIterator[Shop]:
     async with testbed.server.services.database.connection() as conn:
         await conn.execute("delete from procrastinate_jobs")  # Those in the future hold keys.
         await conn.execute("delete from webhooks")
+
+
+@pytest.fixture
+async def selling(shop: Shop) -> AsyncIterator[Shop]:
+    """A shop that gets webhooks and works on them."""
+    await shop.send_webhooks()
+    async with working(shop.server.services):
+        yield shop
+        await shop.stop_webhooks()
 
 
 @pytest.fixture

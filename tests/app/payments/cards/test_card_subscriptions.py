@@ -1,7 +1,6 @@
 """Subscriptions with a card: created, renewed, cancelled, refunded."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,15 +14,6 @@ from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
 FAULTS = ["refuse", "unauthorized", "rate_limited", "server_error", "unavailable", "redirect", "malformed_frame"]
-
-
-@pytest.fixture
-async def selling(shop: Shop) -> AsyncIterator[Shop]:
-    """A shop that gets webhooks and works on them."""
-    await shop.send_webhooks()
-    async with working(shop.server.services):
-        yield shop
-        await shop.stop_webhooks()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,15 +13,6 @@ from tests.app.payments.cards.shop import WEBHOOK, Buyer, Shop
 from tests.waiting import until
 
 EVENT = {"id": "evt_1", "type": "payment_intent.succeeded", "created": 1, "data": {"object": {"id": "pi_1"}}}
-
-
-@pytest.fixture
-async def selling(shop: Shop) -> AsyncIterator[Shop]:
-    """A shop that gets webhooks and works on them."""
-    await shop.send_webhooks()
-    async with working(shop.server.services):
-        yield shop
-        await shop.stop_webhooks()
 
 
 def signature(body: bytes, *, secret: str = "whsec_sandbox", ahead_s: int = 0) -> str:
