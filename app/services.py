@@ -27,6 +27,7 @@ from storage.objects import ObjectStore, open_objects
 from storage.objects.contract import ObjectsRefused
 from storage.operator_tokens import OperatorTokens
 from storage.postgres import open_database
+from storage.reported import EventSinks
 from storage.retry_queue import open_retry_queue
 from storage.sessions import SessionCache
 from storage.speech_cache import SpeechCache
@@ -50,6 +51,7 @@ class Services(Stores):
     operator_tokens: OperatorTokens
     passwords: PasswordHashes
     codes: Codes
+    sinks: EventSinks
     vendors: VendorClients
     """The clients of vendor accounts, for any area."""
     sign_in: SignInClients
@@ -158,6 +160,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             operator_tokens=OperatorTokens(database),
             passwords=passwords,
             codes=Codes(database, stores.keyring),
+            sinks=EventSinks(configs),
             vendors=vendors,
             sign_in=SignInClients(configs, vendors, sandbox_url=settings.sandbox_url),
             logins=KeyedLock(),

@@ -20,6 +20,7 @@ Action = Literal[
     "config.delete",
     "config.put",
     "config.rollback",
+    "events.retry",
     "job.drop",
     "job.retry",
     "operator.add",

@@ -157,10 +157,13 @@ async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, 
 
 _DROP = """
 with dropped_password as (delete from passwords where app_id = $1 and uid = $2)
-delete from identities where app_id = $1 and uid = $2 and platform <> 'email'
+delete from identities where app_id = $1 and uid = $2 and platform <> 'email' returning platform
 """
 
 
-async def drop_unproven(conn: Connection, app_id: str, uid: str) -> None:
-    """Delete what was added to an account before its address was proven: its password and its other identities."""
-    await conn.execute(_DROP, app_id, uid)
+async def drop_unproven(conn: Connection, app_id: str, uid: str) -> list[str]:
+    """Delete what was added to an account before its address was proven: its password and its other identities.
+
+    Return the platforms of these.
+    """
+    return [row["platform"] for row in await conn.fetch(_DROP, app_id, uid)]

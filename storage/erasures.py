@@ -75,6 +75,8 @@ KEPT: Mapping[str, str] = {
     "card_payments": "payments with a card: the amount, the product and when, without the card",
     "card_subscriptions": "subscriptions with a card: the product, and from when to when",
     "card_sales": "which of these payments were refunded",
+    "reported_events": "reports of the account, its purchases and its assets that a sink of the app has not "
+    "accepted yet, for at most `event_days`",
     "attempts": "usage and cost of calls to vendors, without content",
     "audit": "changes by operators that name the user id, until PARLEY_AUDIT_DAYS",
     "erasures": "this receipt",

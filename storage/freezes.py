@@ -53,15 +53,18 @@ async def freeze(conn: Connection, app_id: str, uid: str, *, now: datetime, for_
 _HAS_IDENTITY = "select exists (select from identities where app_id = $1 and uid = $2)"
 
 
-async def freeze_if_unreachable(conn: Connection, app_id: str, uid: str, *, now: datetime, for_s: float) -> None:
-    """Freeze an active user who has no identity any more. `conn` is in a transaction that has locked the user.
+async def freeze_if_unreachable(conn: Connection, app_id: str, uid: str, *, now: datetime, for_s: float) -> bool:
+    """Freeze an active user who has no identity any more, and return whether that was so.
+
+    `conn` is in a transaction that has locked the user.
 
     Nobody can log in as such a user, so the account and what it has stored would stay for ever. Until the freeze
     ends, the app's server can recover the account and bind another identity.
     """
     if await conn.fetchval(_HAS_IDENTITY, app_id, uid) or await find_restriction(conn, app_id, uid):
-        return
+        return False
     await freeze(conn, app_id, uid, now=now, for_s=for_s)
+    return True
 
 
 async def end_later(conn: Connection, app_id: str, uid: str, *, in_s: float) -> None:
@@ -71,14 +74,15 @@ async def end_later(conn: Connection, app_id: str, uid: str, *, in_s: float) -> 
 
 _RECOVER = """
 update users set status = 'active', freeze_time = null, close_time = null
-where app_id = $1 and uid = $2 and status = 'frozen'
+where app_id = $1 and uid = $2 and status = 'frozen' returning true
 """
 
 
-async def recover(conn: Connection, app_id: str, uid: str) -> None:
-    """End the freeze of a user, who is active again. `conn` is in a transaction."""
-    await conn.execute(_RECOVER, app_id, uid)
+async def recover(conn: Connection, app_id: str, uid: str) -> bool:
+    """End the freeze of a user, who is active again. Return whether there was one. `conn` is in a transaction."""
+    was_frozen = await conn.fetchval(_RECOVER, app_id, uid) is not None
     await cancel(conn, key=key_of(app_id, uid))
+    return was_frozen
 
 
 def key_of(app_id: str, uid: str) -> str:

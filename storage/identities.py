@@ -208,15 +208,16 @@ _DELETE_NEWEST = """
 delete from identities i using users u
 where i.app_id = $1 and i.uid = $2 and i.platform <> 'email' and i.create_time > $3
 and u.app_id = i.app_id and u.uid = i.uid and i.create_time > u.create_time
+returning i.platform
 """
 
 
-async def unlink_newest(conn: Connection, app_id: str, uid: str, *, since: datetime) -> None:
+async def unlink_newest(conn: Connection, app_id: str, uid: str, *, since: datetime) -> list[str]:
     """Take the identities from a user that were bound after `since`, except the address and the first identity.
 
-    `conn` is in a transaction that has locked the user, who can log in with the address.
+    Return their platforms. `conn` is in a transaction that has locked the user, who can log in with the address.
     """
-    await conn.execute(_DELETE_NEWEST, app_id, uid, since)
+    return [row["platform"] for row in await conn.fetch(_DELETE_NEWEST, app_id, uid, since)]
 
 
 async def lock_account(conn: Connection, app_id: str, uid: str) -> Account | None:

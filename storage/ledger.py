@@ -10,15 +10,17 @@ from storage.asset_entries import Entry
 from storage.assets import Asset, apply
 from storage.differences import Difference
 from storage.postgres import Connection, Database
+from storage.reported import AssetEvent, EventSinks
+from streams.wire.codec import rfc3339
 
 _LOCK = "select status <> 'deactivated' from users where app_id = $1 and uid = $2 for no key update"
 
 
-async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime) -> bool:
+async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime, sinks: EventSinks) -> bool:
     """Enter an event of a user, and change the asset. Return `False` if it is entered already.
 
-    `conn` is in a transaction. The row of the user is locked, so entries are stored in the order in which they
-    change the assets. A deactivated user has entries, but no assets.
+    A new one is reported to `sinks`. `conn` is in a transaction. The row of the user is locked, so entries are
+    stored in the order in which they change the assets. A deactivated user has entries, but no assets.
     """
     has_assets: bool | None = await conn.fetchval(_LOCK, app_id, uid)
     assert has_assets is not None, "the user of an event exists"
@@ -27,7 +29,16 @@ async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: da
     if has_assets:
         asset = await assets.find(conn, app_id, uid, name=entry.name, subscription=entry.subscription)
         await assets.put(conn, app_id, uid, asset=apply(asset, entry, at=now))
+    await sinks.report(conn, app_id, _event(uid, entry), now=now)
     return True
+
+
+def _event(uid: str, entry: Entry) -> AssetEvent:
+    times = {
+        name: None if moment is None else rfc3339(moment)
+        for name, moment in (("starts_at", entry.starts_at), ("ends_at", entry.ends_at))
+    }
+    return AssetEvent(user_id=uid, **{**asdict(entry), **times})
 
 
 _USERS = """

@@ -12,6 +12,7 @@ from app.accounts.infos import Identifier, SocialNetworkInfo
 from app.accounts.login_methods import unlink
 from app.accounts.platforms import PLATFORMS, PlatformBody, platform_of
 from app.accounts.proofs import Proven
+from app.accounts.reports import report
 from app.accounts.sign_in import third_party
 from app.accounts.trace import LoginTrace
 from app.accounts.views import BpAuthView, SocialAccount, bp_auth_view, social_account
@@ -73,6 +74,8 @@ async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
         await lock_caller(call, conn)
         link = await identities.link(conn, proven.identity, uid=call.caller.user, now=now, proven=proven.trusted)
         if link == "linked":
+            platform = proven.identity.platform
+            await report(call.services, conn, call.app_id, call.caller.user, "linked", platform=platform)
             language = language_of(call.request)
             await notify(call.services, conn, call.app_id, call.caller.user, "identity_linked", language=language)
             await store_verified(call, conn, proven)

@@ -6,6 +6,8 @@ from app.accounts.caller_lock import lock_caller
 from app.accounts.email_mails import notify
 from app.accounts.email_texts import language_of
 from app.accounts.errors import AccountNotFound, DeactivationRefused, NotFrozen
+from app.accounts.freeze import lift_freeze
+from app.accounts.reports import report
 from app.http.endpoint import Call
 from app.receipts import PublicKeys, ReceiptReply, find_receipt, public_keys
 from app.services import Services
@@ -39,6 +41,7 @@ async def deactivate(call: Call) -> None:
         await notify(services, conn, app_id, uid, "account_frozen", language=language_of(call.request))
         for_s = services.configs.singleton(AUTH, app_id).deactivation.freeze_s
         await freezes.freeze(conn, app_id, uid, now=now, for_s=for_s)
+        await report(services, conn, app_id, uid, "frozen")
         await codes.revoke(conn, app_id, uid, now=now)
         await bp_auth.revoke(conn, app_id, uid)
         await sessions.reread(conn, app_id, uid, cache=services.sessions)
@@ -67,7 +70,7 @@ async def recover(call: Call) -> None:
         user = await _lock_frozen(call, conn)
         if has_ended(user, now=services.clock.now(app_id)):
             raise NotFrozen("the freeze of the account has ended")
-        await freezes.recover(conn, app_id, uid)
+        await lift_freeze(services, conn, app_id, uid)
         await sessions.reread(conn, app_id, uid, cache=services.sessions)
 
 
@@ -113,6 +116,7 @@ async def close(services: Services, conn: Connection, app_id: str, account: Acco
         cache=services.sessions,
         keyring=services.keyring,
     )
+    await report(services, conn, app_id, account.user.uid, "deactivated")
 
 
 def has_ended(user: User, *, now: datetime) -> bool:

@@ -19,6 +19,7 @@ from app.accounts.email_texts import language_of
 from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken
 from app.accounts.first_proof import first_proof
 from app.accounts.login_methods import unlink
+from app.accounts.reports import report_address
 from app.accounts.views import bp_auth_view
 from app.http.endpoint import Call
 from app.http.inputs import Body
@@ -114,6 +115,7 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
         else:
             await first_proof(services, conn, identity, now=now)
         if link == "linked":
+            await report_address(services, conn, app_id, uid, replaces="")
             await emails.drop_pending(conn, app_id, uid)
             await earlier_emails.give_back(conn, app_id, uid, address=right.target, now=now)
         else:

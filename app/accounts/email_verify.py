@@ -7,6 +7,7 @@ from app.accounts.email_addresses import MAX_CHARACTERS, email_config, normalize
 from app.accounts.email_mails import send_notice, sends_mails, with_query
 from app.accounts.email_texts import language_of
 from app.accounts.hosted import message_page
+from app.accounts.reports import report_address
 from app.http.endpoint import Call
 from app.http.html import wants_html
 from app.http.inputs import Query
@@ -102,6 +103,7 @@ async def verify_address(services: Services, query: VerifyQuery, *, language: st
             kept = await emails.set_current(conn, app_id, uid, address=address, old=old, now=now)
         except emails.AddressTaken:
             raise CodeInvalid("verify_code is for an address that now belongs to another user") from None
+        await report_address(services, conn, app_id, uid, replaces=old)
         await emails.drop_pending(conn, app_id, uid)
         if old:
             await bp_auth.revoke_for(conn, identity_of(app_id, old))

@@ -10,10 +10,12 @@ from app.accounts.errors import AccountAuthFailed
 from app.accounts.first_proof import end_unproven_freeze, first_proof
 from app.accounts.infos import Identifiers
 from app.accounts.proofs import Proven
+from app.accounts.reports import report
 from app.accounts.sign_in import details_from
 from app.http import limits
 from app.http.endpoint import Call
 from app.http.errors import DeactivationPending
+from app.services import Services
 from storage import bp_auth, identities, logins, profiles
 from storage.bp_auth import BpAuth
 from storage.identities import Account, Identity, LinkedIdentity
@@ -98,7 +100,8 @@ async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | Non
 async def _sign_up(call: Call, proven: Proven, start: _Start) -> Entry | None:
     identity, now = proven.identity, start.now
     user = User(new_id(), "active", now, proven.name, start.cuid or "", None, None)
-    async with _statements(call, proven) as conn:
+    reported = bool(call.services.sinks.want(call.app_id, "account"))
+    async with _statements(call, proven, in_transaction=reported) as conn:
         if not await logins.sign_up(
             conn,
             identity,
@@ -110,6 +113,7 @@ async def _sign_up(call: Call, proven: Proven, start: _Start) -> Entry | None:
             cuid=user.cuid,
         ):
             return None
+        await report(call.services, conn, call.app_id, user.uid, "sign_up", platform=identity.platform)
         made = await _prepare(call, conn, proven, uid=user.uid, now=now)
     verified = proven.verified
     linked = LinkedIdentity(
@@ -132,7 +136,7 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | Non
     services, app_id, identity = call.services, call.app_id, proven.identity
     session, now, made = start.session, start.now, None
     async with _statements(call, proven) as conn:
-        account = await _begin_session(conn, proven, start)
+        account = await _begin_session(services, conn, proven, start)
         if account is None:
             return None
         uid = account.user.uid
@@ -148,18 +152,20 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | Non
     return _entered(call, identity, Entry(account, False, start.token, made))  # noqa: FBT003
 
 
-async def _begin_session(conn: Connection, proven: Proven, start: _Start) -> Account | None:
+async def _begin_session(services: Services, conn: Connection, proven: Proven, start: _Start) -> Account | None:
     begin = partial(logins.enter, conn, proven.identity, session=start.session, now=start.now, cuid=start.cuid)
     account = await begin()
     if account is None or account.user.status != "frozen" or not proven.receives_mail:
         return account
-    return await begin() if await end_unproven_freeze(conn, proven.identity) else account
+    return await begin() if await end_unproven_freeze(services, conn, proven.identity) else account
 
 
-def _statements(call: Call, proven: Proven) -> AbstractAsyncContextManager[Connection]:
+def _statements(
+    call: Call, proven: Proven, *, in_transaction: bool = False
+) -> AbstractAsyncContextManager[Connection]:
     """Return a connection for the statements of a login, in a transaction if the proof has effects of its own."""
     database = call.services.database
-    if proven.on_login is None and proven.verified is None and not proven.receives_mail:
+    if not in_transaction and proven.on_login is None and proven.verified is None and not proven.receives_mail:
         return database.connection()
     return database.transaction()
 

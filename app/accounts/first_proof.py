@@ -2,9 +2,11 @@
 
 from datetime import datetime
 
+from app.accounts.freeze import lift_freeze
+from app.accounts.reports import report
 from app.accounts.revocation import revoke_access
 from app.services import Services
-from storage import emails, freezes, login_networks
+from storage import emails, login_networks
 from storage.identities import Identity
 from storage.postgres import Connection
 
@@ -23,14 +25,15 @@ async def first_proof(
     if uid is None:
         return False
     await revoke_access(services, conn, app_id, uid, now=now, keep=keep)
-    await emails.drop_unproven(conn, app_id, uid)
+    for platform in await emails.drop_unproven(conn, app_id, uid):
+        await report(services, conn, app_id, uid, "unlinked", platform=platform)
     await login_networks.forget(conn, app_id, uid)
     await emails.mark_verified(conn, app_id, address=address, now=now)
-    await freezes.recover(conn, app_id, uid)
+    await lift_freeze(services, conn, app_id, uid)
     return True
 
 
-async def end_unproven_freeze(conn: Connection, identity: Identity) -> bool:
+async def end_unproven_freeze(services: Services, conn: Connection, identity: Identity) -> bool:
     """End the freeze of an account whose address was not proven before. Return whether that was so.
 
     Otherwise, whoever signed up with the address could keep its owner out by freezing the account. A login calls
@@ -40,5 +43,5 @@ async def end_unproven_freeze(conn: Connection, identity: Identity) -> bool:
     uid = await emails.unverified_owner(conn, identity.app_id, address=identity.social_id)
     if uid is None:
         return False
-    await freezes.recover(conn, identity.app_id, uid)
+    await lift_freeze(services, conn, identity.app_id, uid)
     return True

@@ -2,6 +2,7 @@
 
 from app.accounts.email_addresses import email_config, sending_config
 from app.accounts.errors import LastLoginMethod
+from app.accounts.reports import report
 from app.accounts.sms import config_of
 from app.services import Services
 from storage import identities, passwords
@@ -24,6 +25,7 @@ async def unlink(services: Services, conn: Connection, identity: Identity, *, ui
     has_password = await passwords.find(conn, identity.app_id, uid) is not None
     if not any(_is_login_method(services, identity.app_id, linked, has_password=has_password) for linked in left):
         raise LastLoginMethod("this is the last identity with which the user can log in")
+    await report(services, conn, identity.app_id, uid, "unlinked", platform=identity.platform)
     return True
 
 

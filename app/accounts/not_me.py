@@ -5,7 +5,9 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
+from app.accounts.freeze import lift_freeze
 from app.accounts.mail_links import public_link
+from app.accounts.reports import report, report_address
 from app.accounts.revocation import revoke_access
 from app.services import Services
 from storage import bp_auth, earlier_emails, emails, freezes, identities, login_networks, passwords, sessions
@@ -97,7 +99,7 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
         return Refusal("gone")
     changes = _changes(named, relation, addresses)
     await revoke_access(services, conn, app_id, uid, now=now)
-    await freezes.recover(conn, app_id, uid)
+    await lift_freeze(services, conn, app_id, uid)
     restores = "restores_address" in changes
     if restores and not await _restored(services, conn, named, replaces=addresses.current, now=now):
         return Refusal("taken")
@@ -105,7 +107,9 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
         await passwords.delete(conn, app_id, uid)
         await login_networks.forget(conn, app_id, uid)
     if "unlinks" in changes:
-        await identities.unlink_newest(conn, app_id, uid, since=now - earlier_emails.RESTORABLE)
+        since = now - earlier_emails.RESTORABLE
+        for platform in await identities.unlink_newest(conn, app_id, uid, since=since):
+            await report(services, conn, app_id, uid, "unlinked", platform=platform)
     if named.frees:
         await _unlink(services, conn, identity_of(app_id, address), uid=uid, now=now)
     if "removes_address" in changes:
@@ -165,6 +169,7 @@ async def _restored(services: Services, conn: Connection, named: NotMe, *, repla
         await emails.set_current(conn, app_id, uid, address=named.address, old=replaces, now=now)
     except AddressTaken:
         raise TransactionConflict from None  # Somebody has signed up with it meanwhile.
+    await report_address(services, conn, app_id, uid, replaces=replaces)
     return True
 
 
@@ -177,5 +182,7 @@ async def _take_from(services: Services, conn: Connection, identity: Identity, *
 async def _unlink(services: Services, conn: Connection, identity: Identity, *, uid: str, now: datetime) -> None:
     """Take an address from a user to whom it does not belong, even if it is the last login method."""
     if await identities.unlink(conn, identity, uid=uid):
+        await report(services, conn, identity.app_id, uid, "unlinked", platform=identity.platform)
         for_s = services.configs.singleton(AUTH, identity.app_id).deactivation.freeze_s
-        await freezes.freeze_if_unreachable(conn, identity.app_id, uid, now=now, for_s=for_s)
+        if await freezes.freeze_if_unreachable(conn, identity.app_id, uid, now=now, for_s=for_s):
+            await report(services, conn, identity.app_id, uid, "frozen")

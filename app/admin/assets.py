@@ -158,7 +158,8 @@ async def _enter(
     before = None if asset is None else _audited(asset)
     after = _audited(apply(asset, expected, at=now)) | {"change": change.model_dump(mode="json", exclude_none=True)}
     audit_id = await audit.record(conn, origin, action=action, subject=subject, before=before, after=after)
-    await ledger.post(conn, path.app, path.user_id, entry=entry(f"{_KEY}{audit_id}"), now=now)
+    posted, sinks = entry(f"{_KEY}{audit_id}"), call.services.sinks
+    await ledger.post(conn, path.app, path.user_id, entry=posted, now=now, sinks=sinks)
 
 
 def _audited(asset: Asset) -> dict[str, Any]:

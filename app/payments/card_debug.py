@@ -115,7 +115,14 @@ async def confirm_payment_intent(
     key = f"{transaction.operation_id}:confirm"
     intent = await platform.call(lambda stripe: stripe.confirm_payment_intent(key, name, payment_method=method))
     async with transaction.begin() as conn:
-        await apply_intent(conn, payment, intent, channel="client", now=call.services.clock.now(call.app_id))
+        await apply_intent(
+            conn,
+            payment,
+            intent,
+            channel="client",
+            now=call.services.clock.now(call.app_id),
+            sinks=call.services.sinks,
+        )
         return transaction.answer(PaymentIntentReply(cardpay_payment_intent=view_of(payment, intent)))
 
 

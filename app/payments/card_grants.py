@@ -12,7 +12,8 @@ from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_payments, card_sales
 from storage.payments.card_payments import CardPayment
 from storage.postgres import Connection
-from vendors.payments.stripe_objects import PaymentIntent, platform_amount
+from storage.reported import EventSinks, PurchaseEvent
+from vendors.payments.stripe_objects import PaymentIntent, money_of, platform_amount
 
 log = structlog.get_logger()
 
@@ -21,11 +22,21 @@ PAYMENT_ID = "payment_id"
 
 
 async def apply_intent(
-    conn: Connection, payment: CardPayment, intent: PaymentIntent, *, channel: Channel, now: datetime
+    conn: Connection,
+    payment: CardPayment,
+    intent: PaymentIntent,
+    *,
+    channel: Channel,
+    now: datetime,
+    sinks: EventSinks,
 ) -> None:
     """Store what was read of a payment, and grant what it has paid for. `conn` is in a transaction."""
     await users.lock_all(conn, payment.app_id, uids=[payment.uid])
-    await card_payments.set_intent(conn, payment.payment_id, intent_id=intent.id, status=intent.status, now=now)
+    is_new = await card_payments.set_intent(
+        conn, payment.payment_id, intent_id=intent.id, status=intent.status, now=now
+    )
+    if is_new and intent.status == "succeeded":
+        await _report(conn, payment, intent, now=now, sinks=sinks)
     product = payment.sold
     if intent.status != "succeeded" or product is None or payment.product_id is None:
         return
@@ -44,8 +55,29 @@ async def apply_intent(
     )
     await grant(
         conn, payment.app_id, payment.uid,
-        config=payment.config, entry=entry, sale_id=intent.id, intent_id=intent.id, now=now,
+        config=payment.config, entry=entry, sale_id=intent.id, intent_id=intent.id, now=now, sinks=sinks,
     )  # fmt: skip
+
+
+async def _report(
+    conn: Connection, payment: CardPayment, intent: PaymentIntent, *, now: datetime, sinks: EventSinks
+) -> None:
+    """Report a payment that has succeeded."""
+    if not sinks.want(payment.app_id, "purchase"):
+        return
+    money = money_of(intent.amount, intent.currency)
+    purchase = PurchaseEvent(
+        user_id=payment.uid,
+        kind="charge",
+        platform=CARDPAY.name,
+        config=payment.config,
+        transaction_id=intent.id,
+        product_id=payment.product_id,
+        amount=money.amount,
+        currency=money.currency,
+        device_info=await card_payments.device_info(conn, payment.payment_id),
+    )
+    await sinks.report(conn, payment.app_id, purchase, now=now)
 
 
 async def grant(
@@ -58,10 +90,16 @@ async def grant(
     sale_id: str,
     intent_id: str | None,
     now: datetime,
-) -> None:
-    """Enter a grant, once. `sale_id`: the payment or invoice of the platform. `intent_id`: what has paid it."""
-    if await ledger.post(conn, app_id, uid, entry=entry, now=now):
+    sinks: EventSinks,
+) -> bool:
+    """Enter a grant, once. Return whether it was new.
+
+    `sale_id`: the payment or invoice of the platform. `intent_id`: what has paid it.
+    """
+    is_new = await ledger.post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
+    if is_new:
         await card_sales.add(conn, app_id, uid, config=config, sale_id=sale_id, intent_id=intent_id)
+    return is_new
 
 
 async def sync_intent(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardPayment | None:
@@ -77,5 +115,6 @@ async def sync_intent(platform: CardPlatform, intent_id: str, *, channel: Channe
             payment_id=intent.metadata.get(PAYMENT_ID, ""),
         )
         if payment is not None:
-            await apply_intent(conn, payment, intent, channel=channel, now=services.clock.now(app_id))
+            now = services.clock.now(app_id)
+            await apply_intent(conn, payment, intent, channel=channel, now=now, sinks=services.sinks)
     return payment

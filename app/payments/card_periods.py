@@ -13,7 +13,8 @@ from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_sales, card_subscriptions, endings
 from storage.payments.card_subscriptions import CardSubscription
 from storage.postgres import Connection
-from vendors.payments.stripe_objects import Invoice, Subscription
+from storage.reported import EventSinks, PurchaseEvent
+from vendors.payments.stripe_objects import Invoice, Subscription, money_of
 
 ROW_ID = "subscription_row_id"
 """The field of a subscription's metadata that names our row."""
@@ -48,7 +49,8 @@ async def sync_subscription(
     now = platform.services.clock.now(platform.app_id)
     async with platform.services.database.transaction() as conn:
         await users.lock_all(conn, row.app_id, uids=[row.uid])
-        await _apply(conn, await card_subscriptions.lock(conn, row.row_id), read, channel=channel, now=now)
+        row = await card_subscriptions.lock(conn, row.row_id)
+        await _apply(conn, row, read, channel=channel, now=now, sinks=platform.services.sinks)
         if not read.is_canceled:
             await endings.end_if_deactivated(conn, row.app_id, row.uid)
     return read
@@ -87,7 +89,13 @@ async def _intent_of(platform: CardPlatform, invoice_id: str) -> str | None:
 
 
 async def _apply(
-    conn: Connection, row: CardSubscription, read: SubscriptionRead, *, channel: Channel, now: datetime
+    conn: Connection,
+    row: CardSubscription,
+    read: SubscriptionRead,
+    *,
+    channel: Channel,
+    now: datetime,
+    sinks: EventSinks,
 ) -> None:
     """Grant the periods that are paid, and store the state unless a later read is stored.
 
@@ -95,16 +103,18 @@ async def _apply(
     """
     for invoice in read.invoices:
         if invoice.id in read.intents and (entry := _grant(row, invoice, read, channel=channel)) is not None:
-            await grant(
-                conn, row.app_id, row.uid,
-                config=row.config, entry=entry, sale_id=invoice.id, intent_id=read.intents[invoice.id], now=now,
+            is_new = await grant(
+                conn, row.app_id, row.uid, config=row.config, entry=entry,
+                sale_id=invoice.id, intent_id=read.intents[invoice.id], now=now, sinks=sinks,
             )  # fmt: skip
+            if is_new and invoice.amount_paid:
+                await sinks.report(conn, row.app_id, _purchase(row, invoice, entry), now=now)
     if read.number <= row.applied_read:
         return
     canceled_at = (row.canceled_at or now) if read.is_canceled else None
     if (canceled_at is None) is not (row.canceled_at is None):
         kind: EntryKind = "resume" if canceled_at is None else "cancel"
-        await _post_change(conn, row, kind, read=read, channel=channel, now=now)
+        await _post_change(conn, row, kind, read=read, channel=channel, now=now, sinks=sinks)
     end = read.subscription.period_end
     await card_subscriptions.set_read(
         conn,
@@ -138,6 +148,21 @@ def _grant(row: CardSubscription, invoice: Invoice, read: SubscriptionRead, *, c
     return replace(entry, ends_at=end)
 
 
+def _purchase(row: CardSubscription, invoice: Invoice, granted: Entry) -> PurchaseEvent:
+    money = money_of(invoice.amount_paid, invoice.currency)
+    return PurchaseEvent(
+        user_id=row.uid,
+        kind="renewal" if granted.origin == "renewal" else "charge",
+        platform=CARDPAY.name,
+        config=row.config,
+        transaction_id=invoice.id,
+        subscription_id=granted.subscription,
+        product_id=row.product_id,
+        amount=money.amount,
+        currency=money.currency,
+    )
+
+
 def _origin(row: CardSubscription, invoice: Invoice) -> AssetOrigin:
     if invoice.billing_reason != "subscription_create":
         return "renewal"
@@ -152,6 +177,7 @@ async def _post_change(
     read: SubscriptionRead,
     channel: Channel,
     now: datetime,
+    sinks: EventSinks,
 ) -> None:
     """Enter that a subscription was canceled or resumed, if it has granted something."""
     product, name = row.sold, read.subscription.id
@@ -159,4 +185,4 @@ async def _post_change(
         return
     key = f"{kind}:{name}:{read.number}"
     entry = Entry(key, kind, product.asset, product.type, name, platform=CARDPAY.name, channel=channel)
-    await ledger.post(conn, row.app_id, row.uid, entry=entry, now=now)
+    await ledger.post(conn, row.app_id, row.uid, entry=entry, now=now, sinks=sinks)

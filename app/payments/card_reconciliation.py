@@ -105,7 +105,9 @@ async def _read_payment(platform: CardPlatform, payment: CardPayment, *, now: da
     found = [intent for intent in intents if intent.metadata.get(PAYMENT_ID) == payment.payment_id]
     async with database.transaction() as conn:
         if found:
-            await apply_intent(conn, payment, found[0], channel="reconciliation", now=now)
+            await apply_intent(
+                conn, payment, found[0], channel="reconciliation", now=now, sinks=platform.services.sinks
+            )
         else:
             await card_reconciliation.abandon_payment(conn, payment.payment_id)
 

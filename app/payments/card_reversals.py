@@ -12,7 +12,8 @@ from storage.asset_entries import Channel, Entry
 from storage.payments import card_sales
 from storage.payments.card_sales import CardSale
 from storage.postgres import Connection
-from vendors.payments.stripe_objects import Dispute, Refund
+from storage.reported import PurchaseEvent, PurchaseKind
+from vendors.payments.stripe_objects import Dispute, Refund, money_of
 
 _TAKEN = frozenset({"needs_response", "under_review", "lost"})
 """Statuses of disputes in which the platform has taken the money back."""
@@ -21,9 +22,10 @@ _FAILED = frozenset({"failed", "canceled"})
 
 @dataclass(frozen=True, slots=True)
 class Reversals:
-    """What was read of the refunds and disputes of a payment of `amount`."""
+    """What was read of the refunds and disputes of a payment of `amount`, in the platform's unit of `currency`."""
 
     amount: int
+    currency: str
     refunds: Sequence[Refund]
     disputes: Sequence[Dispute]
 
@@ -60,7 +62,10 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
     intent = await platform.call(lambda stripe: stripe.payment_intent(intent_id))
     refunds = await platform.call(lambda stripe: stripe.refunds(intent_id))
     disputes = await platform.call(lambda stripe: stripe.disputes(intent_id))
-    read, now = Reversals(intent.amount, refunds, disputes), platform.services.clock.now(platform.app_id)
+    read, now = (
+        Reversals(intent.amount, intent.currency, refunds, disputes),
+        platform.services.clock.now(platform.app_id),
+    )
     async with platform.services.database.transaction() as conn:
         await users.lock_all(conn, platform.app_id, uids=[sale.uid])
         current = await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
@@ -96,14 +101,37 @@ async def _apply(
     assert granted is not None, "a sale has a grant"
     granted = replace(granted, channel=channel)
     app_id, config, taken_by = platform.app_id, platform.name, read.taken_by
+    sinks = platform.services.sinks
     if sale.reversed_by is None and taken_by is not None:
         entry = replace(granted, key=f"refund:{taken_by}", kind="refund")
-        if await ledger.post(conn, app_id, sale.uid, entry=entry, now=now):
+        if await ledger.post(conn, app_id, sale.uid, entry=entry, now=now, sinks=sinks):
             await card_sales.set_reversed(conn, app_id, config=config, sale_id=sale.sale_id, reversed_by=taken_by)
+            purchase = _purchase("refund", platform, sale, read, granted, by=taken_by)
+            await sinks.report(conn, app_id, purchase, now=now)
     elif sale.reversed_by is not None and taken_by is None and read.gives_back(sale.reversed_by):
         restored = await _restored(conn, app_id, sale, granted)
-        if restored is None or await ledger.post(conn, app_id, sale.uid, entry=restored, now=now):
+        if restored is None or await ledger.post(conn, app_id, sale.uid, entry=restored, now=now, sinks=sinks):
             await card_sales.set_reversed(conn, app_id, config=config, sale_id=sale.sale_id, reversed_by=None)
+            purchase = _purchase("restored", platform, sale, read, granted, by=sale.reversed_by)
+            await sinks.report(conn, app_id, purchase, now=now)
+
+
+def _purchase(
+    kind: PurchaseKind, platform: CardPlatform, sale: CardSale, read: Reversals, granted: Entry, *, by: str
+) -> PurchaseEvent:
+    money = money_of(read.amount, read.currency)
+    return PurchaseEvent(
+        user_id=sale.uid,
+        kind=kind,
+        platform=granted.platform,
+        config=platform.name,
+        transaction_id=sale.sale_id,
+        refund_id=by,
+        subscription_id=granted.subscription or None,
+        product_id=granted.bp_product_id,
+        amount=money.amount,
+        currency=money.currency,
+    )
 
 
 async def _restored(conn: Connection, app_id: str, sale: CardSale, granted: Entry) -> Entry | None:

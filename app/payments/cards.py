@@ -87,7 +87,7 @@ async def create_payment_intent(
         payment = await _prepare(platform, payment, body, customer=await platform.customer_of(uid))
     intent = await _create(platform, payment, email=new.email)
     async with transaction.begin() as conn:
-        await apply_intent(conn, payment, intent, channel="client", now=now)
+        await apply_intent(conn, payment, intent, channel="client", now=now, sinks=services.sinks)
         return transaction.answer(PaymentIntentReply(cardpay_payment_intent=view_of(payment, intent)))
 
 
@@ -109,7 +109,7 @@ async def get_payment_intent(
     intent = await platform.call(lambda stripe: stripe.payment_intent(path.payment_intent_id))
     now = services.clock.now(app_id)
     async with services.database.transaction() as conn:
-        await apply_intent(conn, payment, intent, channel="client", now=now)
+        await apply_intent(conn, payment, intent, channel="client", now=now, sinks=services.sinks)
         owned = await assets_of(conn, app_id, uid, now=now)
     return PaymentIntentWithAssets(cardpay_payment_intent=view_of(payment, intent), assets=owned)
 

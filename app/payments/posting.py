@@ -8,6 +8,7 @@ from storage import ledger, users
 from storage.asset_entries import Channel, Entry
 from storage.payments import mismatches
 from storage.postgres import Connection
+from storage.reported import PurchaseEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,19 @@ class Posting:
 
     async def post(self, entry: Entry) -> bool:
         """Enter an event, once. Return whether it was new."""
-        is_new = await ledger.post(self.conn, self.app_id, self.uid, entry=entry, now=self.now)
+        is_new = await ledger.post(
+            self.conn, self.app_id, self.uid, entry=entry, now=self.now, sinks=self.services.sinks
+        )
         if is_new and self.channel == "reconciliation":
             await mismatches.add(
                 self.conn, self.app_id,
                 platform=entry.platform, kind="missed_entry", subject=entry.key, detail=entry.kind, now=self.now,
             )  # fmt: skip
         return is_new
+
+    async def report(self, purchase: PurchaseEvent) -> None:
+        """Report what the platform has taken or given back."""
+        await self.services.sinks.report(self.conn, self.app_id, purchase, now=self.now)
 
 
 async def begin_posting(

@@ -12,6 +12,7 @@ from storage.asset_entries import Channel, Entry
 from storage.kinds.products import Product
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import VOIDED, WalletOrder
+from storage.reported import PurchaseEvent, PurchaseKind
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_orders import Capture, Order, create_order, get_order
 
@@ -121,9 +122,26 @@ async def _post(posting: Posting, order: WalletOrder, capture: Capture) -> None:
     if capture.status not in _PAID:
         return
     grant = _grant(posting, order, capture)
-    await posting.post(grant)
-    if capture.status == _REFUNDED:
-        await posting.post(replace(grant, key=f"refund:{capture.id}", kind="refund"))
+    if await posting.post(grant):
+        await posting.report(_purchase(order, capture, "charge"))
+    if capture.status == _REFUNDED and await posting.post(
+        replace(grant, key=f"refund:{capture.id}", kind="refund")
+    ):
+        await posting.report(_purchase(order, capture, "refund"))
+
+
+def _purchase(order: WalletOrder, capture: Capture, kind: PurchaseKind) -> PurchaseEvent:
+    money = capture.amount or order.price
+    return PurchaseEvent(
+        user_id=order.uid,
+        kind=kind,
+        platform=PLATFORM,
+        config=order.config,
+        transaction_id=capture.id,
+        product_id=order.bp_product_id,
+        amount=money.amount,
+        currency=money.currency,
+    )
 
 
 def _grant(posting: Posting, order: WalletOrder, capture: Capture) -> Entry:

@@ -13,6 +13,7 @@ from storage.asset_entries import AssetOrigin, Entry
 from storage.kinds.products import PRODUCTS, Product
 from storage.payments import wallet_refunds, wallet_upgrades
 from storage.payments.wallet_subscriptions import ENDED, SUSPENDED, WalletSubscription
+from storage.reported import PurchaseEvent, PurchaseKind
 from streams.wire.errors import ConfigInvalid
 from vendors.payments.paypal_subscriptions import Subscription, Transaction
 
@@ -43,10 +44,12 @@ async def post_payments(
         if entry is None:
             first: AssetOrigin = "upgrade" if is_upgrade else "purchase"
             entry = _grant(posting, row, payment, plan_id=plan_id, origin=first if before is None else "renewal")
-            await posting.post(entry)
+            if await posting.post(entry):
+                await posting.report(_purchase(row, payment, _kind_of(entry)))
         plan_id, before = entry.product_id or plan_id, payment
-        if payment.status == _REFUNDED:
-            await posting.post(replace(entry, key=f"refund:{payment.id}", kind="refund", channel=posting.channel))
+        refund = replace(entry, key=f"refund:{payment.id}", kind="refund", channel=posting.channel)
+        if payment.status == _REFUNDED and await posting.post(refund):
+            await posting.report(_purchase(row, payment, "refund"))
 
 
 async def refund_unused(
@@ -64,10 +67,30 @@ async def refund_unused(
         )
         due = refund_due(amount, refunded=refunded, start=entry.starts_at, end=entry.ends_at, at=at)
         if due.amount > 0 and payment.status != _REFUNDED:
-            await wallet_refunds.add(
+            is_new = await wallet_refunds.add(
                 posting.conn, posting.app_id,
                 sale_id=payment.id, subscription_row=row.row_id, amount=due, now=posting.now,
             )  # fmt: skip
+            if is_new and entry.key not in granted:
+                await posting.report(_purchase(row, payment, _kind_of(entry)))
+
+
+def _kind_of(grant: Entry) -> PurchaseKind:
+    return "renewal" if grant.origin == "renewal" else "charge"
+
+
+def _purchase(row: WalletSubscription, payment: Transaction, kind: PurchaseKind) -> PurchaseEvent:
+    return PurchaseEvent(
+        user_id=row.uid,
+        kind=kind,
+        platform=PLATFORM,
+        config=row.config,
+        transaction_id=payment.id,
+        subscription_id=row.platform_id,
+        product_id=row.bp_product_id,
+        amount=payment.amount.amount,
+        currency=payment.amount.currency,
+    )
 
 
 async def post_state(posting: Posting, row: WalletSubscription, read: Subscription) -> Paid | None:

@@ -24,6 +24,7 @@ from storage.payments.wallet_refunds import PendingRefund
 from storage.payments.wallet_subscriptions import ENDED, RENEWING, SettleSubscription, WalletSubscription
 from storage.payments.wallet_upgrades import UNDECIDED, State
 from storage.postgres import Connection
+from storage.reported import PurchaseEvent
 from vendors.errors import Refused
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_refunds import refund_sale
@@ -168,7 +169,24 @@ async def _refund(services: Services, app_id: str, cancelled: Synced, refund: Pe
             return
         refund_id = made.id
     async with services.database.transaction() as conn:
-        await wallet_refunds.set_done(conn, app_id, row_id=refund.row_id, refund_id=refund_id)
+        if await wallet_refunds.set_done(conn, app_id, row_id=refund.row_id, refund_id=refund_id):
+            purchase = _refunded(cancelled.row, refund, refund_id=refund_id)
+            await services.sinks.report(conn, app_id, purchase, now=services.clock.now(app_id))
+
+
+def _refunded(row: WalletSubscription, refund: PendingRefund, *, refund_id: str | None) -> PurchaseEvent:
+    return PurchaseEvent(
+        user_id=row.uid,
+        kind="refund",
+        platform=PLATFORM,
+        config=row.config,
+        transaction_id=refund.sale_id,
+        refund_id=refund_id,
+        subscription_id=row.platform_id,
+        product_id=row.bp_product_id,
+        amount=refund.amount,
+        currency=refund.currency,
+    )
 
 
 def _is_made(read: SubscriptionRead, refund: PendingRefund, *, now: datetime) -> bool:

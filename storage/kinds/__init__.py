@@ -8,6 +8,7 @@ from storage.kinds.base import ConfigKind
 from storage.kinds.cardpay import CARDPAY
 from storage.kinds.conversation import CONVERSATION
 from storage.kinds.email import EMAIL
+from storage.kinds.events import EVENTS
 from storage.kinds.iplocation import IPLOCATION
 from storage.kinds.limits import LIMITS
 from storage.kinds.mail_accounts import MAIL_ACCOUNTS
@@ -38,6 +39,7 @@ KINDS: dict[str, ConfigKind[Any]] = {
         SHARE_GROUPS,
         CARDPAY,
         IPLOCATION,
+        EVENTS,
         VENDOR_ACCOUNTS,
         RECOGNITION,
         SPEECH,

@@ -129,12 +129,22 @@ async def of_intent(
 _SET = f"""
 update card_payments set intent_id = $2, status = $3, checked_at = $4
 where payment_id = $1 and status not in ({", ".join(f"'{status}'" for status in sorted(FINAL - {"abandoned"}))})
+returning true
 """  # noqa: S608 - constants
 
 
-async def set_intent(conn: Connection, payment_id: str, *, intent_id: str, status: str, now: datetime) -> None:
-    """Store what was read of a payment, unless it has succeeded or was canceled."""
-    await conn.execute(_SET, payment_id, intent_id, status, now)
+async def set_intent(conn: Connection, payment_id: str, *, intent_id: str, status: str, now: datetime) -> bool:
+    """Store what was read of a payment. Return `False` if it has succeeded or was canceled before."""
+    return await conn.fetchval(_SET, payment_id, intent_id, status, now) is not None
+
+
+_DEVICE_INFO = "select device_info from card_payment_details where payment_id = $1"
+
+
+async def device_info(conn: Connection, payment_id: str) -> dict[str, Any] | None:
+    """Return what the app has sent about the device. `None`: nothing, or the user is deactivated."""
+    found: dict[str, Any] | None = await conn.fetchval(_DEVICE_INFO, payment_id)
+    return found
 
 
 _OF_EXPORT = """

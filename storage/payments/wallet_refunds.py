@@ -27,14 +27,16 @@ class PendingRefund:
 _ADD = """
 insert into wallet_refunds (row_id, app_id, sale_id, subscription_row, amount, currency, state, ours, created_at)
 values ($1, $2, $3, $4, $5, $6, 'pending', true, $7) on conflict (app_id, sale_id) where ours do nothing
+returning true
 """
 
 
 async def add(
     conn: Connection, app_id: str, *, sale_id: str, subscription_row: str, amount: Money, now: datetime
-) -> None:
-    """Store that a payment is to be refunded, unless we refund it already."""
-    await conn.execute(_ADD, new_id(), app_id, sale_id, subscription_row, amount.amount, amount.currency, now)
+) -> bool:
+    """Store that a payment is to be refunded. Return `False` if we refund it already."""
+    row = (new_id(), app_id, sale_id, subscription_row, amount.amount, amount.currency, now)
+    return await conn.fetchval(_ADD, *row) is not None
 
 
 _REPORT = """
@@ -82,17 +84,22 @@ async def pending(conn: Connection, app_id: str, *, subscription_row: str) -> li
 
 
 _FORGET_REPORT = "delete from wallet_refunds where app_id = $1 and refund_id = $2 and not ours"
-_DONE = "update wallet_refunds set state = 'done', refund_id = $3 where app_id = $1 and row_id = $2"
+_DONE = """
+update wallet_refunds set state = 'done', refund_id = $3
+where app_id = $1 and row_id = $2 and state = 'pending' returning true
+"""
 
 
-async def set_done(conn: Connection, app_id: str, *, row_id: str, refund_id: str | None) -> None:
-    """Record that the platform has made a refund. `conn` is in a transaction.
+async def set_done(conn: Connection, app_id: str, *, row_id: str, refund_id: str | None) -> bool:
+    """Record that the platform has made a refund. Return `False` if that is recorded already.
+
+    `conn` is in a transaction.
 
     `refund_id`: the platform's id. It may have reported the refund already. `None`: the id is not known.
     """
     if refund_id is not None:
         await conn.execute(_FORGET_REPORT, app_id, refund_id)
-    await conn.execute(_DONE, app_id, row_id, refund_id)
+    return await conn.fetchval(_DONE, app_id, row_id, refund_id) is not None
 
 
 _FAILED = "update wallet_refunds set state = 'failed', problem = $3 where app_id = $1 and row_id = $2"

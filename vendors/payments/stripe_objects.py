@@ -28,6 +28,14 @@ def platform_amount(money: Money) -> int:
     return whole
 
 
+def money_of(amount: int, currency: str) -> Money:
+    """Return an amount in Stripe's unit of the currency as money. Stripe writes currencies in lower case."""
+    code = currency.upper()
+    if code in TWO_DECIMAL:
+        return Money(amount // 100, code)
+    return Money(amount * 100 if code in ZERO_DECIMAL else amount, code)
+
+
 def _id_of(value: Any) -> Any:
     """Return the id of an object, which Stripe sends whole where that was asked for."""
     return value.get("id") if isinstance(value, Mapping) else value
@@ -137,6 +145,7 @@ class Invoice(Model):
     id: str
     status: str | None
     amount_paid: int
+    currency: str
     billing_reason: str | None = None
     created: int
     parent: _Parent | None = None

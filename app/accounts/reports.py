@@ -1,0 +1,26 @@
+"""Reports of changes of accounts to the app's event sinks."""
+
+from app.services import Services
+from storage.postgres import Connection
+from storage.reported import AccountChange, AccountEvent
+
+
+async def report(
+    services: Services,
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    change: AccountChange,
+    *,
+    platform: str | None = None,
+) -> None:
+    """Report a change of an account, in the transaction of `conn`. `platform`: that of the identity it is about."""
+    event = AccountEvent(user_id=uid, change=change, platform=platform)
+    await services.sinks.report(conn, app_id, event, now=services.clock.now(app_id))
+
+
+async def report_address(services: Services, conn: Connection, app_id: str, uid: str, *, replaces: str) -> None:
+    """Report a new address with which a user logs in, and the end of the one that it `replaces`, if any."""
+    if replaces:
+        await report(services, conn, app_id, uid, "unlinked", platform="email")
+    await report(services, conn, app_id, uid, "linked", platform="email")
