@@ -1,4 +1,4 @@
-"""Jobs that delete what the endpoints of all areas leave behind: idempotency keys, and webhooks."""
+"""Jobs that delete what the endpoints of all areas leave behind: idempotency keys, webhooks, and events."""
 
 from datetime import timedelta
 from functools import partial
@@ -7,9 +7,11 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import idempotency, inbox
+from storage import event_queue, idempotency, inbox
 from storage.batches import delete_in_batches
-from storage.jobs import RemoveExpiredKeys, RemoveExpiredWebhooks
+from storage.jobs import RemoveExpiredEvents, RemoveExpiredKeys, RemoveExpiredWebhooks, due_in
+from storage.kinds.base import DAY_S
+from storage.kinds.events import EVENTS
 
 log = structlog.get_logger()
 
@@ -31,3 +33,13 @@ async def remove_expired_webhooks(services: Services, job: RemoveExpiredWebhooks
         removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
         if removed:
             log.info("webhooks.expired", app_id=app.app_id, removed=removed)
+
+
+async def remove_expired_events(services: Services, job: RemoveExpiredEvents) -> None:
+    """Delete the events of each app that no sink has accepted in its `event_days`, and those of deleted sinks."""
+    for app in await limits_of_all_apps(services, job):
+        sinks, before = services.configs.names(EVENTS, app.app_id), due_in(-app.limits.event_days * DAY_S)
+        delete = partial(event_queue.delete_expired, app_id=app.app_id, before=before, sinks=sinks)
+        removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
+        if removed:
+            log.info("events.expired", app_id=app.app_id, removed=removed)

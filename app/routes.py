@@ -5,6 +5,7 @@ from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.assets import ADMIN_ASSET_ROUTES
 from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
+from app.admin.events import ADMIN_EVENT_ROUTES
 from app.admin.exports import EXPORT_ROUTES
 from app.admin.jobs import JOB_ROUTES
 from app.admin.login_failures import LOGIN_FAILURE_ROUTES
@@ -69,6 +70,7 @@ INTERFACE: list[Endpoint] = [
     *STREAM_ROUTES,
     *JOB_ROUTES,
     *admin_webhook_routes([source.name for source in SOURCES]),
+    *ADMIN_EVENT_ROUTES,
     *LOGIN_FAILURE_ROUTES,
     *ADMIN_ASSET_ROUTES,
     *MISMATCH_ROUTES,

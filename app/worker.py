@@ -1,4 +1,4 @@
-"""The worker process: runs and retries jobs, holds those whose attempts all fail, and enqueues scheduled ones."""
+"""The worker process: runs and retries jobs, holds failed ones, enqueues scheduled ones, and delivers events."""
 
 import asyncio
 import logging
@@ -29,6 +29,7 @@ from app.accounts.sms import send_sms
 from app.admin.audit import remove_expired_audit
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.assets.verification import verify_ledger
+from app.event_delivery import deliver_events, measure_events
 from app.http.server import runner_of
 from app.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
 from app.mail.sending import send_mail
@@ -38,7 +39,7 @@ from app.payments.endings import end_subscriptions
 from app.payments.wallet_reconciliation import find_missed_events, reconcile_wallets
 from app.payments.wallet_upgrades import settle
 from app.process.sockets import listening_sockets
-from app.retention import remove_expired_keys, remove_expired_webhooks
+from app.retention import remove_expired_events, remove_expired_keys, remove_expired_webhooks
 from app.routes import OPERATIONS_ROUTES
 from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
@@ -53,6 +54,7 @@ from storage.jobs import (
     Job,
     RemoveExpiredAudit,
     RemoveExpiredConversations,
+    RemoveExpiredEvents,
     RemoveExpiredExports,
     RemoveExpiredKeys,
     RemoveExpiredSignIns,
@@ -110,6 +112,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredExports, remove_expired_exports),
     JobRow(RemoveExpiredKeys, remove_expired_keys),
     JobRow(RemoveExpiredWebhooks, remove_expired_webhooks),
+    JobRow(RemoveExpiredEvents, remove_expired_events),
     JobRow(WorkWebhook, work_webhook),
     JobRow(SendSms, send_sms),
     JobRow(SendMail, send_mail),
@@ -143,7 +146,8 @@ async def work(settings: Settings, *, jobs: Sequence[JobRow[Any]] = JOBS) -> Non
     async with (
         open_services(settings) as services,
         _operations(services, sockets),
-        background(_measure_jobs(services)),
+        background(_measure(services)),
+        background(deliver_events(services)),
         background(run_jobs(services, jobs=jobs)) as running,
         background(stop.wait()) as stopped,
     ):
@@ -173,8 +177,8 @@ async def _operations(services: Services, sockets: Sequence[socket.socket]) -> A
         await runner.cleanup()
 
 
-async def _measure_jobs(services: Services) -> None:
-    """Update the gauges of stored jobs. While the database is unavailable, they keep their values."""
+async def _measure(services: Services) -> None:
+    """Update the gauges of stored jobs and events. While the database is unavailable, they keep their values."""
     while not stopping():
         with suppress(StoreError):
             async with services.database.connection() as conn:
@@ -184,6 +188,7 @@ async def _measure_jobs(services: Services) -> None:
             for one in counts:
                 JOBS_STORED.labels(one.task, one.status).set(one.count)
                 JOBS_OLDEST.labels(one.task, one.status).set(one.oldest_s)
+            await measure_events(services)
         await pause(_MEASURE_S)
 
 

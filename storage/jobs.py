@@ -102,6 +102,13 @@ class RemoveExpiredWebhooks(Job):
     timeout_s: ClassVar[float] = 3000
 
 
+class RemoveExpiredEvents(Job):
+    """Delete the events that no sink has accepted in `limits.event_days`, and those of deleted sinks."""
+
+    task: ClassVar[str] = "remove_expired_events"
+    timeout_s: ClassVar[float] = 3000
+
+
 class RemoveExpiredSignIns(Job):
     """Delete what logins leave behind once it has expired, and traces of failed ones after `login_failure_days`."""
 

@@ -9,7 +9,7 @@ from storage.operators import Role
 FOR_VIEWERS = Area(
     "admin",
     "Administration",
-    "Running streams, jobs, webhooks, failed logins, users' assets, exports of users' data, receipts of "
+    "Running streams, jobs, webhooks, events, failed logins, users' assets, exports of users' data, receipts of "
     "deactivated users, vendor platforms, named configs, operators and the audit log. All revisions "
     "of configs are kept.",
     access=Access.ADMIN,

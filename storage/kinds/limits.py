@@ -87,6 +87,8 @@ class Limits(Model):
     """Days after which the trace of a failed login is deleted."""
     webhook_days: int = Field(default=90, ge=7, le=3660)
     """Days after which a received webhook is deleted. A repeat of it is recognized until then."""
+    event_days: int = Field(default=30, ge=1, le=3660)
+    """Days after which an event is deleted that its sink has not accepted."""
     send_timeout_s: float = Field(default=30, ge=0.01, le=HOUR_S)
     """Seconds within which a reader must accept data. A slower reader is disconnected."""
     ping_after_s: float = Field(default=15, ge=0.01, le=HOUR_S)
