@@ -113,6 +113,8 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
     _, added = await call(server, "POST", OPERATORS, {"name": "ada", "role": "admin"})
     first, second = await held_job(server), await held_job(server)
     webhook_id = await failed_webhook(server)
+    sink = {"stream": "crm", "events": ["account"]}
+    await server.services.configs.put("default", "events", "crm", sink, author="test", origin=COMMAND)
     uid, _ = await server.login()
     coins = {"type": "consumable", "asset": "coins", "quantity": 100}
     await server.services.configs.put("default", "products", "coins", coins, author="test", origin=COMMAND)
@@ -131,18 +133,17 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
             *(held(), {"job": "note", "status": "todo", "attempts": 0}),
         ),
         (
-            "POST",
-            f"/admin/api/users/default/{uid}/export",
-            None,
-            "user.export",
-            ("default", "user", uid),
-            None,
-            None,
+            *("POST", f"/admin/api/users/default/{uid}/export", None),
+            *("user.export", ("default", "user", uid), None, None),
         ),
         (
             *("POST", f"/admin/api/webhooks/{webhook_id}/replay", None),
             *("webhook.replay", ("default", "webhook", webhook_id)),
             *({"source": "pay", "status": "failed"}, {"source": "pay", "status": "received"}),
+        ),
+        (
+            *("POST", "/admin/api/events/default/crm/retry", {}, "events.retry", ("default", "events", "crm")),
+            *(None, {"events": 1}),
         ),
         (
             *("POST", f"/admin/api/users/default/{uid}/assets", {"product": "coins"}),

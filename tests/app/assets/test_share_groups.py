@@ -44,7 +44,7 @@ async def buy(
         receipt_id="receipt", renews=True,
     )  # fmt: skip
     async with server.services.database.transaction() as conn:
-        await ledger.post(conn, "default", uid, entry=entry, now=now)
+        await ledger.post(conn, "default", uid, entry=entry, now=now, sinks=server.services.sinks)
     return subscription
 
 
@@ -129,12 +129,12 @@ async def test_a_renewal_extends_the_asset_of_members_and_its_end_ends_it(server
             "wallet:sale:2", "grant", "pro", "subscription", subscription, ends_at=now + 2 * HOUR,
             platform="walletpay",
         )  # fmt: skip
-        await ledger.post(conn, "default", uid, entry=renewal, now=now)
+        await ledger.post(conn, "default", uid, entry=renewal, now=now, sinks=server.services.sinks)
     [shared] = await owned(server, other)
     assert shared["expire_time"] > asset["expire_time"]
     async with server.services.database.transaction() as conn:
         end = Entry("refund:2", "refund", "pro", "subscription", subscription)
-        await ledger.post(conn, "default", uid, entry=end, now=now)
+        await ledger.post(conn, "default", uid, entry=end, now=now, sinks=server.services.sinks)
     assert await owned(server, other) == []
     assert error(await join(server, (await server.login())[1], answer["share_code"])) == (404, "item_not_found")
 

@@ -51,7 +51,7 @@ class Sinks:
 
     async def got(self, count: int, name: str = "crm") -> list[dict[str, Any]]:
         """The bodies of the calls for a sink, of which there are to be `count`."""
-        await until(lambda: len(self.calls(name)) >= count, within_s=20)
+        await until(lambda: len(self.calls(name)) >= count, within_s=60)
         calls = self.calls(name)
         assert len(calls) == count, calls
         return calls
@@ -67,7 +67,7 @@ class Sinks:
         async def equal() -> bool:
             return await self.rows(columns) == [*rows]
 
-        await until(equal, within_s=20)
+        await until(equal, within_s=60)
 
     async def execute(self, statement: str) -> None:
         async with self.server.services.database.connection() as conn:

@@ -53,7 +53,7 @@ async def test_a_source_of_another_platform_is_refused(wallet: Wallet) -> None:
         "card:1", "grant", "pro", "subscription", "sub_1", ends_at=now + timedelta(days=1), platform="cardpay"
     )
     async with wallet.server.services.database.transaction() as conn:
-        await ledger.post(conn, "default", wallet.uid, entry=entry, now=now)
+        await ledger.post(conn, "default", wallet.uid, entry=entry, now=now, sinks=wallet.server.services.sinks)
     assert error(await wallet.upgrade("sub_1")) == (400, "subscription_unsupported_upgrade")
 
 
