@@ -11,11 +11,12 @@ from storage.payments.card_subscriptions import CardSubscription
 from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, listed
 from vendors.errors import Refused, VendorError
 from vendors.payments.stripe import Stripe
+from vendors.payments.stripe_errors import error_in
 
 T = TypeVar("T")
 
-_UNKNOWN = frozenset({408, 409, 429})
-"""Client errors after which the same call may succeed."""
+_REFUSALS = frozenset({400, 402, 404})
+"""Statuses that the platform keeps for a key. Others come before it looks whether an earlier call has succeeded."""
 
 
 class CardSetupNotFound(ItemNotFound):
@@ -116,5 +117,7 @@ def _is_refusal(error: ServiceError) -> bool:
     """Return whether the platform has certainly not done what was asked."""
     if not isinstance(error, VendorError):
         return True
-    status = error.vendor_status or 0
-    return isinstance(error, Refused) and 400 <= status < 500 and status not in _UNKNOWN
+    if not isinstance(error, Refused) or error.vendor_status not in _REFUSALS:
+        return False
+    # Another call with this key has other parameters, so it may have succeeded.
+    return error_in(error).type != "idempotency_error"

@@ -240,6 +240,9 @@ async def test_a_lost_response_does_not_subscribe_twice(shop: Shop, buyer: Buyer
     await shop.configure(secret_key=key_of(name=buyer.uid, fault="cut_mid_stream", position=0, skip=2))
     status, answer = await subscribe(shop, buyer, setup_intent_id=name)
     assert (status, answer["error"]["error_type"]) == (400, "backend unavailable")
+    # A refusal of the key says nothing about the call before it.
+    await shop.configure(secret_key="wrong")
+    assert (await subscribe(shop, buyer, setup_intent_id=name))[0] == 400
     await shop.configure()
     subscription = (await subscribed(shop, buyer, setup_intent_id=name))["cardpay_sub"]
     assert subscription["status"] == "active"
