@@ -1,0 +1,187 @@
+"""Whatever is lost, repeated or reordered, users own in the end what they have paid for."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from storage.ledger import find_differences
+from streams.wire.codec import rfc3339
+from tests.app.callers import ask, working
+from tests.app.payments.cards.shop import Buyer, Shop
+from tests.app.payments.cards.subscribers import setup, subscribe
+from tests.waiting import until
+from vendors.sandbox.faults import key_of
+
+FAULTS = ["cut_mid_stream", "refuse", "unavailable"]
+STEPS = st.one_of(
+    st.tuples(st.just("buy"), st.sampled_from(["charge", "confirm", "leave"])),
+    st.tuples(st.just("refund"), st.integers(0, 3)),
+    st.tuples(st.just("sync"), st.integers(0, 3)),
+    st.tuples(st.just("subscribe"), st.booleans()),
+    st.tuples(st.just("cancel"), st.none()),
+    st.tuples(st.just("month"), st.none()),
+    st.tuples(st.just("webhooks"), st.sampled_from(["lost", "duplicate", "delayed", "reordered", None])),
+    st.tuples(st.just("fail"), st.tuples(st.sampled_from(FAULTS), st.integers(0, 4))),
+)
+
+
+class Schedule:
+    """Plays steps for one user. The platform knows what was paid in the end."""
+
+    def __init__(self, shop: Shop, buyer: Buyer) -> None:
+        self.shop = shop
+        self.buyer = buyer
+        self.customer = ""
+        self.calls = 0
+
+    async def begin(self) -> None:
+        self.customer = (await self.shop.created(self.buyer))["customer_id"]
+        await self.shop.link(self.customer)
+
+    async def watch(self) -> None:
+        """Wait until the events of the platform are read from now on. The worker runs."""
+        async with self.shop.server.services.database.connection() as conn:
+            await conn.execute("delete from card_event_cursors")
+            await self.pass_time(minutes=2)
+            await until(lambda: conn.fetchval("select count(*) from card_event_cursors"))
+
+    async def play(self, step: str, choice: Any) -> None:
+        await getattr(self, f"_{step}")(choice)
+
+    async def _buy(self, how: str) -> None:
+        body: dict[str, Any] = {"product_id": "coins_100", "with_customer_payment_method": how == "charge"}
+        self.calls += 1
+        for _ in range(2):  # A client repeats what has failed.
+            status, answer = await self.shop.create(self.buyer, key=f"order-{self.calls}", **body)
+            if status == 200:
+                if how == "confirm":
+                    await self.shop.pay(answer["id"])
+                return
+            assert answer["error_type"] == "backend unavailable"
+
+    async def _refund(self, index: int) -> None:
+        paid = [each for each in await self.intents() if each["status"] == "succeeded"]
+        if index < len(paid) and not await self.refunded(paid[index]["id"]):
+            await self.shop.platform("refunds", payment_intent=paid[index]["id"])
+
+    async def _sync(self, index: int) -> None:
+        intents = await self.intents()
+        if index < len(intents):
+            assert (await self.shop.get(self.buyer, intents[index]["id"]))[0] in {200, 400, 404}
+
+    async def _subscribe(self, with_card: bool) -> None:
+        try:
+            body = {"setup_intent_id": await setup(self.shop, self.buyer)} if with_card else {}
+        except AssertionError:  # The platform fails.
+            return
+        status, _ = await subscribe(self.shop, self.buyer, **body)
+        assert status in {200, 400}
+
+    async def _cancel(self, _: None) -> None:
+        for each in await self.shop.listed("subscriptions", customer=self.customer):
+            path = f"/bp/asset/cardpay_sub/{each['id']}"
+            assert (await self.shop.client_call(self.buyer, "DELETE", path))[0] in {200, 400, 404}
+
+    async def _month(self, _: None) -> None:
+        await self.shop.control("clock", by_s=31 * 86400)
+        await self.pass_time(minutes=31 * 24 * 60)
+
+    async def _webhooks(self, fault: str | None) -> None:
+        await self.shop.control("webhooks", **({} if fault is None else {"fault": fault, "delay_ms": 300}))
+
+    async def _fail(self, choice: tuple[str, int]) -> None:
+        fault, skip = choice
+        self.calls += 1
+        name = f"{self.buyer.uid}-{self.calls}"
+        key = key_of(name=name, fault=fault, skip=skip, times=3, position=0, retry_after_s=0.01)
+        await self.shop.configure(secret_key=key)
+
+    async def pass_time(self, *, minutes: float) -> None:
+        """Let time pass for the app, which starts the reconciliation."""
+        clock = self.shop.server.services.clock
+        at = datetime.now(UTC) + timedelta(seconds=clock.offset_s("default"), minutes=minutes)
+        body = {"app": "default", "at": rfc3339(at)}
+        assert (await ask(self.shop.server, "POST", "/dev/clock", json=body))[0] == 200
+        self.buyer = await self.shop.back(self.buyer.device)
+
+    async def intents(self) -> list[dict[str, Any]]:
+        """The payments of the user that the server has created, the newest first."""
+        found = await self.shop.listed("payment_intents", customer=self.customer, limit="100")
+        return [each for each in found if "payment_id" in each["metadata"] and each["amount"] == 199]
+
+    async def refunded(self, intent: str) -> bool:
+        return bool(await self.shop.listed("refunds", payment_intent=intent))
+
+    async def expected(self) -> tuple[int, list[str]]:
+        """The coins of the user, and the paid invoices."""
+        paid = [each["id"] for each in await self.intents() if each["status"] == "succeeded"]
+        sold = await self._sold()
+        coins = 100 * sum([not await self.refunded(intent) for intent in paid if intent in sold])
+        invoices = await self.shop.listed("invoices", customer=self.customer, status="paid", limit="100")
+        return coins, sorted(f"card:{invoice['id']}" for invoice in invoices)
+
+    async def _sold(self) -> set[str]:
+        """The payments that grant a product, and charges without a row, which must not exist."""
+        async with self.shop.server.services.database.connection() as conn:
+            query = "select intent_id, product_id from card_payments where uid = $1 and intent_id is not null"
+            rows = await conn.fetch(query, self.buyer.uid)
+        known = {row["intent_id"] for row in rows}
+        charged = {each["id"] for each in await self.intents() if each["status"] == "succeeded"}
+        return {row["intent_id"] for row in rows if row["product_id"]} | (charged - known)
+
+    async def owned(self) -> tuple[int, list[str]]:
+        async with self.shop.server.services.database.connection() as conn:
+            query = (
+                "select key from asset_entries where uid = $1 and kind = 'grant' and subscription <> '' order by 1"
+            )
+            granted = [row["key"] for row in await conn.fetch(query, self.buyer.uid)]
+        return await self.shop.coins(self.buyer), granted
+
+    async def settled(self) -> bool:
+        return await self.owned() == await self.expected()
+
+
+async def run_examples(shop: Shop, *, count: int) -> None:
+    """Run schedules that hypothesis generates, each for a new user. Hypothesis blocks a thread of its own."""
+    loop = asyncio.get_running_loop()
+
+    # Without shrinking, which would wait for each failing example.
+    @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(st.lists(STEPS, min_size=3, max_size=10))
+    def each(steps: list[tuple[str, Any]]) -> None:
+        asyncio.run_coroutine_threadsafe(example(shop, steps), loop).result()
+
+    await asyncio.to_thread(each)
+
+
+async def example(shop: Shop, steps: list[tuple[str, Any]]) -> None:
+    schedule = Schedule(shop, await shop.buyer())
+    await schedule.begin()
+    await shop.stop_webhooks()
+    await shop.send_webhooks()
+    async with working(shop.server.services):
+        await schedule.watch()
+        for step, choice in steps:
+            await schedule.play(step, choice)
+        await shop.configure()
+        await shop.control("webhooks")
+        await schedule.pass_time(minutes=5)
+        await until(schedule.settled, within_s=30)
+    await shop.stop_webhooks()
+    await shop.reset_clocks()
+    async with shop.server.services.database.connection() as conn:
+        await conn.execute("delete from procrastinate_jobs")
+    assert [each async for each in find_differences(shop.server.services.database)] == []
+
+
+async def test_assets_follow_from_what_was_paid(shop: Shop) -> None:
+    await run_examples(shop, count=6)
+
+
+@pytest.mark.soak
+async def test_assets_follow_from_what_was_paid_in_many_schedules(shop: Shop) -> None:
+    await run_examples(shop, count=150)
