@@ -1,21 +1,29 @@
-"""Our apps at PayPal, by which payments and payouts are made: their clients, and the webhooks that they receive."""
+"""Our apps at PayPal, by which payments and payouts are made: their clients, webhooks and lists of events."""
 
+from collections.abc import AsyncGenerator, Sequence
+from datetime import datetime
 from typing import Any
 
 import structlog
 
 from actors.paypal_clients import PayPalClient, open_paypal, verify_webhook
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookUnverified, platform_config
+from app.missed_events import ListedEvent
 from app.services import Services
 from storage.config_rows import ConfigKey
 from storage.kinds.base import ConfigKind
+from storage.kinds.payouts import PAYOUTS
+from storage.kinds.walletpay import WALLETPAY
+from streams.wire.codec import dumps
 from vendors.errors import VendorError
 from vendors.payments.paypal_certificates import NotGenuine
+from vendors.payments.paypal_events import WebhookEvent, list_webhook_events
 
 log = structlog.get_logger()
 
 Kind = ConfigKind[Any]
 """A kind whose model extends `PayPalApp`: `WALLETPAY` or `PAYOUTS`."""
+_KINDS: dict[str, Kind] = {WALLETPAY.name: WALLETPAY, PAYOUTS.name: PAYOUTS}
 
 
 def client_of(services: Services, kind: Kind, app_id: str, *, name: str) -> PayPalClient:
@@ -40,3 +48,21 @@ async def verify(services: Services, delivery: Delivery, *, kind: Kind) -> Verif
     except VendorError as error:
         raise WebhookUnverified(f"the webhook could not be verified: {error.what}") from None
     return Verified(event_id=webhook.event.id, delivery_id=webhook.transmission_id)
+
+
+async def event_pages(
+    services: Services, key: ConfigKey, since: datetime, until: datetime
+) -> AsyncGenerator[Sequence[ListedEvent]]:
+    """Yield what PayPal lists of the events of a config between two times, page by page."""
+    client, page = client_of(services, _KINDS[key.kind], key.app_id, name=key.name), ""
+    while True:
+        name = page
+        found = await client.call(lambda paypal: list_webhook_events(paypal, start=since, end=until, page=name))  # noqa: B023
+        yield [_listed(event) for event in found.events]
+        page = found.next
+        if not page or not found.events:
+            return
+
+
+def _listed(event: WebhookEvent) -> ListedEvent:
+    return ListedEvent(event.id, event.event_type, event.create_time, dumps(event.model_dump(mode="json")))

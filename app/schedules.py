@@ -15,8 +15,9 @@ from storage.jobs import (
     RemoveExpiredWebhooks,
     VerifyLedger,
 )
+from storage.missed_events import FindMissedEvents
 from storage.payments.card_reconciliation import ReconcileCards
-from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWallets
+from storage.payments.wallet_events import ReconcileWallets
 from storage.withdrawals import CheckPayouts
 
 
@@ -42,7 +43,7 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("7 3 * * *", RemoveExpiredAudit()),
     Schedule("7 4 * * *", VerifyLedger()),
     Schedule("* * * * *", ReconcileWallets()),
-    Schedule("*/10 * * * *", FindMissedWalletEvents()),
+    Schedule("*/10 * * * *", FindMissedEvents()),
     Schedule("* * * * * */10", CheckPayouts()),
     Schedule("* * * * *", ReconcileCards()),
 )

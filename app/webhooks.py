@@ -1,13 +1,17 @@
-"""The platforms that call webhooks: one row each. Routes and the job that works on webhooks are derived from it."""
+"""The platforms that call webhooks, and those that list events: one row each, of which routes and jobs are made."""
 
 from collections.abc import Sequence
 
 from app.http.webhooks import WebhookSource, webhook_row, worker_of
-from app.payments.card_webhooks import CARD_WEBHOOKS
-from app.payments.wallet_webhooks import WALLET_WEBHOOKS
-from app.withdrawals.webhooks import PAYOUT_WEBHOOKS
+from app.missed_events import EventList, comparer_of, finder_of
+from app.payments.card_webhooks import CARD_EVENTS, CARD_WEBHOOKS
+from app.payments.wallet_webhooks import WALLET_EVENTS, WALLET_WEBHOOKS
+from app.withdrawals.webhooks import PAYOUT_EVENTS, PAYOUT_WEBHOOKS
 
 SOURCES: Sequence[WebhookSource] = (CARD_WEBHOOKS, WALLET_WEBHOOKS, PAYOUT_WEBHOOKS)
+EVENT_LISTS: Sequence[EventList] = (CARD_EVENTS, WALLET_EVENTS, PAYOUT_EVENTS)
 
 WEBHOOK_ROUTES = [webhook_row(source) for source in SOURCES]
 work_webhook = worker_of(SOURCES)
+find_missed_events = finder_of(EVENT_LISTS)
+compare_events = comparer_of(EVENT_LISTS)

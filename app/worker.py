@@ -36,7 +36,7 @@ from app.mail.sending import send_mail
 from app.main import application
 from app.payments.card_reconciliation import reconcile_card_platform, reconcile_cards
 from app.payments.endings import end_subscriptions
-from app.payments.wallet_reconciliation import find_missed_events, reconcile_wallets
+from app.payments.wallet_reconciliation import reconcile_wallets
 from app.payments.wallet_upgrades import settle
 from app.process.sockets import listening_sockets
 from app.retention import remove_expired_events, remove_expired_keys, remove_expired_webhooks
@@ -44,7 +44,7 @@ from app.routes import OPERATIONS_ROUTES
 from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
 from app.settings import Settings
-from app.webhooks import work_webhook
+from app.webhooks import compare_events, find_missed_events, work_webhook
 from app.withdrawals.payouts import check_payouts, pay_out
 from storage.erasures import EraseUser, RevokeToken
 from storage.freezes import EndFreeze
@@ -66,10 +66,11 @@ from storage.jobs import (
     job_counts,
 )
 from storage.mail import SendMail
+from storage.missed_events import CompareEvents, FindMissedEvents
 from storage.password_resets import SendReset
 from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
 from storage.payments.endings import EndSubscriptions
-from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWallets
+from storage.payments.wallet_events import ReconcileWallets
 from storage.payments.wallet_subscriptions import SettleSubscription
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
@@ -124,7 +125,8 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RevokeToken, revoke_token),
     JobRow(VerifyLedger, verify_ledger),
     JobRow(ReconcileWallets, reconcile_wallets),
-    JobRow(FindMissedWalletEvents, find_missed_events),
+    JobRow(FindMissedEvents, find_missed_events),
+    JobRow(CompareEvents, compare_events),
     JobRow(SettleSubscription, settle),
     JobRow(EndSubscriptions, end_subscriptions),
     JobRow(PayOut, pay_out),

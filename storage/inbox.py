@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from storage.audit import Origin, Subject, record
+from storage.config_rows import ConfigKey
 from storage.errors import WebhookNotFound
 from storage.jobs import WorkWebhook, enqueue, run_now
 from storage.postgres import Connection
@@ -95,6 +96,16 @@ async def receive(conn: Connection, new: NewWebhook, *, now: datetime) -> bool:
         return False
     await _enqueue(conn, new.app_id, webhook_id=webhook_id)
     return True
+
+
+_STORED = """
+select event_id from webhooks where app_id = $1 and source = $2 and config = $3 and event_id = any($4)
+"""
+
+
+async def stored_events(conn: Connection, of: ConfigKey, *, event_ids: Sequence[str]) -> set[str]:
+    """Return which of the events of a config are stored."""
+    return {row["event_id"] for row in await conn.fetch(_STORED, *of, event_ids)}
 
 
 async def _enqueue(conn: Connection, app_id: str, *, webhook_id: str) -> None:

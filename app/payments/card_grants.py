@@ -6,7 +6,8 @@ import structlog
 
 from app.assets.grants import grant_of
 from app.payments.card_platform import CardPlatform
-from storage import ledger, users
+from app.payments.posting import post
+from storage import users
 from storage.asset_entries import Channel, Entry
 from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_payments, card_sales
@@ -96,7 +97,7 @@ async def grant(
 
     `sale_id`: the payment or invoice of the platform. `intent_id`: what has paid it.
     """
-    is_new = await ledger.post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
+    is_new = await post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
     if is_new:
         await card_sales.add(conn, app_id, uid, config=config, sale_id=sale_id, intent_id=intent_id)
     return is_new

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from app.assets.grants import grant_of
 from app.payments.card_grants import grant
 from app.payments.card_platform import CardPlatform
-from storage import assets, ledger, users
+from app.payments.posting import post
+from storage import assets, users
 from storage.asset_entries import AssetOrigin, Channel, Entry, EntryKind
 from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_sales, card_subscriptions, endings
@@ -185,4 +186,4 @@ async def _post_change(
         return
     key = f"{kind}:{name}:{read.number}"
     entry = Entry(key, kind, product.asset, product.type, name, platform=CARDPAY.name, channel=channel)
-    await ledger.post(conn, row.app_id, row.uid, entry=entry, now=now, sinks=sinks)
+    await post(conn, row.app_id, row.uid, entry=entry, now=now, sinks=sinks)

@@ -1,52 +1,27 @@
-"""Finds what no webhook has reported: open rows are read from the card platform, and missed events are fetched."""
+"""Reads open rows back from the card platform, of which no webhook has reported what became of them."""
 
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Awaitable
+from datetime import datetime, timedelta
 
 import structlog
 
 from app.payments.card_grants import PAYMENT_ID, apply_intent, sync_intent
 from app.payments.card_periods import ROW_ID, sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
-from app.payments.card_webhooks import SOURCE, is_relevant
 from app.services import Services
-from storage import inbox
-from storage.inbox import NewWebhook
 from storage.jobs import enqueue
 from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_reconciliation, card_subscriptions
 from storage.payments.card_payments import CardPayment
 from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
 from storage.payments.card_subscriptions import CardSubscription
-from streams.metrics import CounterMetric
-from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, ServiceError, StoreError
-from streams.wire.model import Model
-from vendors.payments.stripe import EventPage, Stripe
 
 log = structlog.get_logger()
 
-MISSED = CounterMetric(
-    "parley_card_events_missed", "Events of card platforms that no webhook has delivered", ["app"]
-)
 _ROWS = 100
 _UNANSWERED = timedelta(minutes=2)
 """After this time, a call of which the platform knows nothing has not arrived."""
-_GRACE = timedelta(minutes=1)
-"""How long a webhook may take before its event counts as missed."""
-_OVERLAP = timedelta(minutes=10)
-_FIRST = timedelta(days=1)
-"""How far back the events are read the first time."""
-_PAGES = 100
-
-
-class _Listed(Model):
-    """What is read of an event in a list."""
-
-    id: str
-    type: str
-    created: int
 
 
 async def reconcile_cards(services: Services, _: ReconcileCards) -> None:
@@ -59,10 +34,7 @@ async def reconcile_cards(services: Services, _: ReconcileCards) -> None:
 
 
 async def reconcile_card_platform(services: Services, job: ReconcileCardPlatform) -> None:
-    """Read open rows back from the platform, then compare its list of events with the inbox.
-
-    What fails is logged, and done a minute later.
-    """
+    """Read open rows back from the platform. What fails is logged, and done a minute later."""
     try:
         platform = card_platform(services, job.app_id, job.config)
     except ConfigInvalid as error:
@@ -80,7 +52,6 @@ async def reconcile_card_platform(services: Services, job: ReconcileCardPlatform
         await _logged(platform, _read_payment(platform, payment, now=now), subject=payment.payment_id)
     for subscription in subscriptions:
         await _logged(platform, _read_subscription(platform, subscription, now=now), subject=subscription.row_id)
-    await _logged(platform, _find_missed(platform, now=now), subject="events")
 
 
 async def _logged(platform: CardPlatform, work: Awaitable[None], *, subject: str) -> None:
@@ -126,52 +97,3 @@ async def _read_subscription(platform: CardPlatform, row: CardSubscription, *, n
             return
     async with platform.services.database.connection() as conn:
         await card_subscriptions.close(conn, row.row_id, status="abandoned")
-
-
-async def _find_missed(platform: CardPlatform, *, now: datetime) -> None:
-    """Store the events that no webhook has delivered, as if one had."""
-    database, app_id, config = platform.services.database, platform.app_id, platform.name
-    async with database.connection() as conn:
-        cursor = await card_reconciliation.cursor(conn, app_id, config=config)
-    until = now - _GRACE
-    since = until - _FIRST if cursor is None else min(cursor, until) - _OVERLAP
-    for raw in await _events(platform, since=since, until=until):
-        event = _Listed.of(raw)
-        new = NewWebhook(
-            app_id=app_id,
-            source=SOURCE,
-            config=config,
-            event_id=event.id,
-            delivery_id=None,
-            headers={},
-            body=dumps(raw),
-        )
-        async with database.transaction() as conn:
-            is_new = await inbox.receive(conn, new, now=now)
-        if is_new:
-            MISSED.add(1, app_id)
-            log.warning("card_event.missed", app_id=app_id, config=config, event_id=event.id, type=event.type)
-    async with database.connection() as conn:
-        await card_reconciliation.set_cursor(conn, app_id, config=config, read_until=until)
-
-
-async def _events(platform: CardPlatform, *, since: datetime, until: datetime) -> list[dict[str, Any]]:
-    """Return the relevant events of a time, the oldest first."""
-    found: list[dict[str, Any]] = []
-    after: str | None = None
-    for _ in range(_PAGES):
-        page = await platform.call(_page(since=since, after=after))
-        found += page.data
-        if not page.has_more or not page.data:
-            break
-        after = _Listed.of(page.data[-1]).id
-    listed = [(raw, _Listed.of(raw)) for raw in found]
-    return [
-        raw
-        for raw, event in reversed(listed)
-        if is_relevant(event.type) and datetime.fromtimestamp(event.created, UTC) <= until
-    ]
-
-
-def _page(*, since: datetime, after: str | None) -> Callable[[Stripe], Awaitable[EventPage]]:
-    return lambda stripe: stripe.events(since=int(since.timestamp()), after=after)

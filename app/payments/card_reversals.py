@@ -7,7 +7,8 @@ from datetime import datetime
 from app.payments.card_grants import sync_intent
 from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform
-from storage import asset_entries, assets, ledger, users
+from app.payments.posting import post
+from storage import asset_entries, assets, users
 from storage.asset_entries import Channel, Entry
 from storage.payments import card_sales
 from storage.payments.card_sales import CardSale
@@ -104,13 +105,13 @@ async def _apply(
     sinks = platform.services.sinks
     if sale.reversed_by is None and taken_by is not None:
         entry = replace(granted, key=f"refund:{taken_by}", kind="refund")
-        if await ledger.post(conn, app_id, sale.uid, entry=entry, now=now, sinks=sinks):
+        if await post(conn, app_id, sale.uid, entry=entry, now=now, sinks=sinks):
             await card_sales.set_reversed(conn, app_id, config=config, sale_id=sale.sale_id, reversed_by=taken_by)
             purchase = _purchase("refund", platform, sale, read, granted, by=taken_by)
             await sinks.report(conn, app_id, purchase, now=now)
     elif sale.reversed_by is not None and taken_by is None and read.gives_back(sale.reversed_by):
         restored = await _restored(conn, app_id, sale, granted)
-        if restored is None or await ledger.post(conn, app_id, sale.uid, entry=restored, now=now, sinks=sinks):
+        if restored is None or await post(conn, app_id, sale.uid, entry=restored, now=now, sinks=sinks):
             await card_sales.set_reversed(conn, app_id, config=config, sale_id=sale.sale_id, reversed_by=None)
             purchase = _purchase("restored", platform, sale, read, granted, by=sale.reversed_by)
             await sinks.report(conn, app_id, purchase, now=now)

@@ -1,21 +1,28 @@
 """Webhooks of the card platform. An event is a hint: its object is read from the platform, and that is applied."""
 
 import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 from pydantic import ValidationError
 
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
+from app.missed_events import EventList, ListedEvent, channel_of
 from app.payments.card_grants import sync_intent
 from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_reversals import sync_reversals
 from app.services import Services
 from storage.asset_entries import Channel
+from storage.config_rows import ConfigKey
 from storage.inbox import Webhook
 from storage.kinds.cardpay import CARDPAY
+from streams.wire.codec import dumps
+from streams.wire.model import Model
 from vendors.errors import Refused
+from vendors.payments.stripe import EventPage, Stripe
 from vendors.payments.stripe_objects import Event, Invoice
 from vendors.payments.stripe_signature import is_signed
 
@@ -25,21 +32,12 @@ SOURCE = "cardpay"
 SIGNATURE = "Stripe-Signature"
 
 
-_RELEVANT = (
-    "payment_intent.succeeded",
-    "payment_intent.canceled",
-    "charge.refund",
-    "charge.dispute.",
-    "refund.",
-    "customer.subscription.",
-    "invoice.paid",
-)
-"""The beginnings of the types of events that can change what a user owns."""
+class _Listed(Model):
+    """What is read of an event in a list."""
 
-
-def is_relevant(kind: str) -> bool:
-    """Return whether an event of this type must not be missed."""
-    return kind.startswith(_RELEVANT)
+    id: str
+    type: str
+    created: int
 
 
 async def _verify(services: Services, delivery: Delivery) -> Verified:
@@ -54,9 +52,7 @@ async def _verify(services: Services, delivery: Delivery) -> Verified:
 
 async def _work(services: Services, webhook: Webhook) -> None:
     platform = card_platform(services, webhook.state.app_id, webhook.state.config)
-    # What the reconciliation has fetched has no signature.
-    channel: Channel = "webhook" if SIGNATURE in webhook.headers else "reconciliation"
-    await apply_event(platform, Event.read(webhook.body), channel=channel)
+    await apply_event(platform, Event.read(webhook.body), channel=channel_of(webhook))
 
 
 async def apply_event(platform: CardPlatform, event: Event, *, channel: Channel) -> None:
@@ -89,6 +85,37 @@ def _subscription_of(invoice: dict[str, Any]) -> str | None:
         return None
 
 
+async def _pages(
+    services: Services, key: ConfigKey, since: datetime, until: datetime
+) -> AsyncGenerator[Sequence[ListedEvent]]:
+    """Yield what the platform lists of its events between two times, the newest page first."""
+    platform, after = card_platform(services, key.app_id, key.name), None
+    while True:
+        page = await platform.call(_page(since=since, after=after))
+        found = [_listed(raw) for raw in page.data]
+        yield found
+        if not page.has_more or not found:
+            return
+        after = found[-1].id
+
+
+def _page(*, since: datetime, after: str | None) -> Callable[[Stripe], Awaitable[EventPage]]:
+    return lambda stripe: stripe.events(since=int(since.timestamp()), after=after)
+
+
+def _listed(raw: dict[str, Any]) -> ListedEvent:
+    event = _Listed.of(raw)
+    return ListedEvent(event.id, event.type, datetime.fromtimestamp(event.created, UTC), dumps(raw))
+
+
 CARD_WEBHOOKS = WebhookSource(
     SOURCE, "Receive events of the card platform, such as payments.", _verify, _work, headers=(SIGNATURE,)
+)
+CARD_EVENTS = EventList(
+    CARDPAY,
+    (
+        *("payment_intent.succeeded", "payment_intent.canceled", "charge.refund", "charge.dispute.", "refund."),
+        *("customer.subscription.", "invoice.paid"),
+    ),
+    _pages,
 )

@@ -8,15 +8,12 @@ from storage import ledger, users
 from storage.asset_entries import Channel, Entry
 from storage.payments import mismatches
 from storage.postgres import Connection
-from storage.reported import PurchaseEvent
+from storage.reported import EventSinks, PurchaseEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """Posts entries of one user, who is locked, in the transaction of `conn`.
-
-    What only a reconciliation has found is reported.
-    """
+    """Posts entries of one user, who is locked, in the transaction of `conn`."""
 
     services: Services
     conn: Connection
@@ -29,19 +26,25 @@ class Posting:
 
     async def post(self, entry: Entry) -> bool:
         """Enter an event, once. Return whether it was new."""
-        is_new = await ledger.post(
-            self.conn, self.app_id, self.uid, entry=entry, now=self.now, sinks=self.services.sinks
-        )
-        if is_new and self.channel == "reconciliation":
-            await mismatches.add(
-                self.conn, self.app_id,
-                platform=entry.platform, kind="missed_entry", subject=entry.key, detail=entry.kind, now=self.now,
-            )  # fmt: skip
-        return is_new
+        return await post(self.conn, self.app_id, self.uid, entry=entry, now=self.now, sinks=self.services.sinks)
 
     async def report(self, purchase: PurchaseEvent) -> None:
         """Report what the platform has taken or given back."""
         await self.services.sinks.report(self.conn, self.app_id, purchase, now=self.now)
+
+
+async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime, sinks: EventSinks) -> bool:
+    """Enter an event of a user, once. Return whether it was new. What only a reconciliation has found is reported.
+
+    `conn` is in a transaction that has locked the user.
+    """
+    is_new = await ledger.post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
+    if is_new and entry.channel == "reconciliation":
+        await mismatches.add(
+            conn, app_id,
+            platform=entry.platform, kind="missed_entry", subject=entry.key, detail=entry.kind, now=now,
+        )  # fmt: skip
+    return is_new
 
 
 async def begin_posting(

@@ -7,6 +7,7 @@ import structlog
 
 from app import paypal
 from app.http.webhooks import WebhookSource
+from app.missed_events import EventList, channel_of
 from app.payments import wallet_order_reads, wallet_upgrades
 from app.payments.wallet import PLATFORM, client_of
 from app.services import Services
@@ -22,15 +23,12 @@ from vendors.payments.paypal_subscriptions import get_sale
 
 log = structlog.get_logger()
 
-MISSED = "missed"
-"""Header of stored events that no webhook has delivered."""
-
 
 async def _work(services: Services, webhook: Webhook) -> None:
     """Read back what a stored webhook is about, and apply it."""
     state = webhook.state
-    channel: Channel = "reconciliation" if MISSED in webhook.headers else "webhook"
-    await apply_event(services, state.app_id, state.config, WebhookEvent.read(webhook.body), channel=channel)
+    event = WebhookEvent.read(webhook.body)
+    await apply_event(services, state.app_id, state.config, event, channel=channel_of(webhook))
 
 
 async def apply_event(
@@ -118,4 +116,9 @@ WALLET_WEBHOOKS = WebhookSource(
     "Receive notifications of the wallet platform.",
     partial(paypal.verify, kind=WALLETPAY),
     _work,
+)
+WALLET_EVENTS = EventList(
+    WALLETPAY,
+    ("BILLING.SUBSCRIPTION.", "CHECKOUT.ORDER.", "PAYMENT.CAPTURE.", "PAYMENT.SALE."),
+    paypal.event_pages,
 )

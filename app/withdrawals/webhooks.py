@@ -7,6 +7,7 @@ import structlog
 
 from app import paypal
 from app.http.webhooks import WebhookSource
+from app.missed_events import EventList
 from app.services import Services
 from app.withdrawals.payouts import pay_out
 from storage import withdrawals
@@ -43,3 +44,4 @@ def _ids(resource: Any) -> list[str]:
 PAYOUT_WEBHOOKS = WebhookSource(
     "payouts", "Receive an event of the payout platform (webhook).", partial(paypal.verify, kind=PAYOUTS), _work
 )
+PAYOUT_EVENTS = EventList(PAYOUTS, ("PAYMENT.PAYOUTS",), paypal.event_pages)

@@ -1,4 +1,4 @@
-"""What remains to be found out about payments at the card platform: open rows, and events that may be missed."""
+"""What remains to be found out about payments at the card platform: its open rows."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -72,20 +72,3 @@ _ABANDON = "update card_payments set status = 'abandoned' where payment_id = $1 
 async def abandon_payment(conn: Connection, payment_id: str) -> None:
     """Store that the platform has no such payment."""
     await conn.execute(_ABANDON, payment_id)
-
-
-_CURSOR = "select read_at from card_event_cursors where app_id = $1 and config = $2"
-_SET_CURSOR = """
-insert into card_event_cursors (app_id, config, read_at) values ($1, $2, $3)
-on conflict (app_id, config) do update set read_at = excluded.read_at
-"""
-
-
-async def cursor(conn: Connection, app_id: str, *, config: str) -> datetime | None:
-    """Return up to where the events of the platform were read."""
-    read_until: datetime | None = await conn.fetchval(_CURSOR, app_id, config)
-    return read_until
-
-
-async def set_cursor(conn: Connection, app_id: str, *, config: str, read_until: datetime) -> None:
-    await conn.execute(_SET_CURSOR, app_id, config, read_until)

@@ -228,7 +228,7 @@ async def test_a_platform_that_does_not_list_its_events_is_asked_again(wallet: W
     await wallet.travel(datetime.now(UTC) + MINUTES)
     await wallet.configure(client_secret=key_of(fault="server_error"))
     await wallet.find_missed_events()
-    assert await wallet.rows("select 1 from wallet_event_cursors") == []
+    assert await wallet.rows("select 1 from event_cursors") == []
     await wallet.configure(client_secret="sandbox")
     await wallet.find_missed_events()
     assert await report(wallet, "missed_event") != []

@@ -9,9 +9,11 @@ from uuid import uuid4
 
 from aiohttp import encode_basic_auth
 
-from app.payments.wallet_reconciliation import find_missed_events, reconcile_wallets
+from app.payments.wallet_reconciliation import reconcile_wallets
+from app.webhooks import compare_events
 from storage.audit import COMMAND
-from storage.payments.wallet_events import FindMissedWalletEvents, ReconcileWallets
+from storage.missed_events import CompareEvents
+from storage.payments.wallet_events import ReconcileWallets
 from tests.app.callers import ask
 from tests.servers import Server
 from vendors.sandbox.server import Running
@@ -181,7 +183,8 @@ class Wallet:
         await reconcile_wallets(self.server.services, ReconcileWallets())
 
     async def find_missed_events(self) -> None:
-        await find_missed_events(self.server.services, FindMissedWalletEvents())
+        job = CompareEvents(app_id="default", kind="walletpay", config="Default")
+        await compare_events(self.server.services, job)
 
     async def rows(self, statement: str, *arguments: Any) -> list[Any]:
         async with self.server.services.database.connection() as conn:

@@ -26,6 +26,7 @@ async def shop(testbed: Shop) -> AsyncIterator[Shop]:
     async with testbed.server.services.database.connection() as conn:
         await conn.execute("delete from procrastinate_jobs")  # Those in the future hold keys.
         await conn.execute("delete from webhooks")
+        await conn.execute("delete from payment_mismatches")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, working
+from tests.app.operators import Operator
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import cancelled, setup, subscribe, subscribed
 from tests.waiting import until
@@ -67,6 +68,18 @@ async def test_a_refund_without_a_webhook_is_found_in_the_list_of_events(shop: S
         await shop.platform("refunds", payment_intent=intent["id"])
         await pass_time(shop)
         await entered(shop, buyer, "grant", "refund")
+    reported = await report(shop)
+    assert ("missed_event", "charge.refunded") in [(each["kind"], each["detail"]) for each in reported]
+    assert {each["platform"] for each in reported} == {"cardpay"}
+    assert [each["detail"] for each in reported if each["kind"] == "missed_entry"] == ["refund", "grant"]
+
+
+async def report(shop: Shop) -> list[dict[str, Any]]:
+    """The mismatches, the newest first."""
+    found = await Operator(shop.server)("GET", "payments/mismatches?app=default&size=100")
+    assert found.status == 200, found.body
+    mismatches: list[dict[str, Any]] = found.body["mismatches"]
+    return mismatches
 
 
 async def test_a_late_payment_is_found_in_the_list_of_events(shop: Shop, buyer: Buyer) -> None:
@@ -187,6 +200,7 @@ async def test_events_that_have_arrived_are_not_worked_on_again(shop: Shop, buye
     await shop.platform("refunds", payment_intent=intent["id"])
     async with reconciling(shop):
         await until(refunded, within_s=15)
+    assert intent["id"] not in [each["subject"].removeprefix("card:") for each in await report(shop)]
     async with shop.server.services.database.connection() as conn:
         text = "convert_from(body, 'UTF8')"
         stored = await conn.fetchval(

@@ -45,9 +45,9 @@ class Schedule:
     async def watch(self) -> None:
         """Wait until the events of the platform are read from now on. The worker runs."""
         async with self.shop.server.services.database.connection() as conn:
-            await conn.execute("delete from card_event_cursors")
+            await conn.execute("delete from event_cursors")
             await self.pass_time(minutes=2)
-            await until(lambda: conn.fetchval("select count(*) from card_event_cursors"))
+            await until(lambda: conn.fetchval("select count(*) from event_cursors where kind = 'cardpay'"))
 
     async def play(self, step: str, choice: Any) -> None:
         await getattr(self, f"_{step}")(choice)
