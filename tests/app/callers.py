@@ -8,6 +8,7 @@ from app.accounts.tokens import make_server_token
 from app.services import Services
 from streams.tasks import background
 from tests.servers import SERVER_KEY, Server
+from tests.waiting import until
 
 
 def token(**claims: str) -> dict[str, str]:
@@ -29,3 +30,20 @@ async def working(services: Services) -> AsyncIterator[None]:
 
     async with background(run_jobs(services, schedules=(), poll_s=0.05)):
         yield
+
+
+_DUE = """
+select 1 from procrastinate_jobs
+where status = 'doing' or (status = 'todo' and coalesce(scheduled_at, now()) <= now()) limit 1
+"""
+
+
+async def work_off(services: Services) -> None:
+    """Run jobs until none is due."""
+
+    async def idle() -> bool:
+        async with services.database.connection() as conn:
+            return await conn.fetchval(_DUE) is None
+
+    async with working(services):
+        await until(idle)

@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.ledger import find_differences
-from tests.app.callers import working
+from tests.app.callers import work_off
 from tests.app.payments.wallets import WEBHOOK, Wallet, wallet_at
 from tests.servers import Server
-from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
@@ -126,16 +125,7 @@ class Schedule:
 
     async def work(self, _: int) -> None:
         """Run the jobs that wait."""
-
-        async def idle() -> bool:
-            statement = """
-                select 1 from procrastinate_jobs
-                where status = 'doing' or (status = 'todo' and coalesce(scheduled_at, now()) <= now())
-            """
-            return await self.wallet.rows(statement) == []
-
-        async with working(self.wallet.server.services):
-            await until(idle)
+        await work_off(self.wallet.server.services)
 
     async def reconcile(self, _: int) -> None:
         now = self.wallet.server.services.clock.now("default")

@@ -1,17 +1,14 @@
-"""A server that pays withdrawals of its users by a merchant of the sandbox."""
+"""A server whose withdrawals are paid by a merchant of the sandbox."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 from uuid import uuid4
 
-from app.worker import run_jobs
 from storage import emails
 from storage.audit import COMMAND
 from storage.jobs import enqueue
 from storage.withdrawals import CheckPayouts, find_differences, find_of_user, pay_out_soon
-from streams.tasks import background
-from tests.app.callers import ask, token
+from tests.app.callers import ask, token, working
 from tests.servers import Server
 
 FIRST = {"cash_num": 12.3, "withdraw_id": "w-1", "start_time": "2026-11-23T10:00:00Z"}
@@ -75,10 +72,8 @@ class Payer:
         async with self.server.http.post(f"{self.sandbox_url}/paypal/_control/{action}", json=json) as response:
             assert response.status == 200, await response.text()
 
-    @asynccontextmanager
-    async def working(self) -> AsyncIterator[None]:
-        async with background(run_jobs(self.server.services, schedules=(), poll_s=0.05)):
-            yield
+    def working(self) -> AbstractAsyncContextManager[None]:
+        return working(self.server.services)
 
     async def payouts_of(self, uid: str) -> list[str]:
         """PayPal's ids of the payouts of a user that are known."""

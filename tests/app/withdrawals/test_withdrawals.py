@@ -1,7 +1,7 @@
 """Withdrawals are reserved once, submitted once under one id, and read back until the platform has settled them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -9,29 +9,13 @@ import pytest
 
 from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
-from tests.app.callers import ask, token
+from streams.wire.codec import rfc3339
+from tests.app.callers import ask, token, work_off
+from tests.app.operators import Operator
 from tests.app.withdrawals.payer import Payer
-from tests.servers import Databases, Server, new_server
 from tests.waiting import until
-from vendors.sandbox.server import listening
 
 ZERO = "0001-01-01T00:00:00Z"
-
-
-@pytest.fixture(scope="module")
-async def testbed(
-    databases: Databases, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[Server, str]]:
-    data_dir = tmp_path_factory.mktemp("data")
-    async with listening() as sandbox, new_server(databases, data_dir, sandbox_url=sandbox.url) as server:
-        yield server, sandbox.url
-
-
-@pytest.fixture
-async def payer(testbed: tuple[Server, str]) -> Payer:
-    made = Payer(*testbed)
-    await made.configure()
-    return made
 
 
 async def test_a_withdrawal_is_paid_to_the_proven_address_of_the_user(payer: Payer) -> None:
@@ -107,6 +91,24 @@ async def test_a_payout_that_comes_back_later_stays_paid_and_is_entered(payer: P
             await payer.read_back(uid)
         await until(lambda: _has_entries(payer, uid, ["reserve", "pay", "return"]))
     assert await payer.status(uid) == "WITHDRAW_SUCCESS"
+
+
+async def test_a_payout_whose_return_no_webhook_has_reported_is_found_in_the_list_of_events(payer: Payer) -> None:
+    uid = await payer.user()
+    await payer.withdraw(uid)
+    async with payer.working():
+        await until(lambda: _is(payer, uid, "WITHDRAW_SUCCESS"))
+    await work_off(payer.server.services)
+    [payout_id] = await payer.payouts_of(uid)
+    await payer.control("payout", payout_id=payout_id, status="REVERSED")
+    async with payer.working():
+        at = rfc3339(datetime.now(UTC) + timedelta(minutes=5))
+        assert (await ask(payer.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
+        await until(lambda: _has_entries(payer, uid, ["reserve", "pay", "return"]))
+    found = await Operator(payer.server)("GET", "payments/mismatches?app=default&size=100")
+    kinds = {each["detail"] for each in found.body["mismatches"] if each["platform"] == "payouts"}
+    assert "PAYMENT.PAYOUTS-ITEM.REVERSED" in kinds
+    await payer.server.services.clock.move("default", offset_s=0)
 
 
 async def _has_entries(payer: Payer, uid: str, kinds: list[str]) -> bool:
