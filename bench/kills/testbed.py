@@ -185,6 +185,6 @@ async def _configure(env: Mapping[str, str], *, sandbox_url: str, server_url: st
 
 async def _lose_webhooks(sandbox_url: str, *, share: float) -> None:
     async with ClientSession(raise_for_status=True) as http:
-        await http.post(f"{sandbox_url}/stripe/_sandbox/webhooks", json={"fault": "lost", "rate": share})
-        body = {"client_id": MERCHANT, "rates": {"lost": share}}
-        await http.post(f"{sandbox_url}/paypal/_control/deliveries", json=body)
+        faults = {"fault": "lost", "rate": share}
+        await http.post(f"{sandbox_url}/stripe/_sandbox/webhooks", json=faults)
+        await http.post(f"{sandbox_url}/paypal/_control/deliveries", json={"client_id": MERCHANT, **faults})

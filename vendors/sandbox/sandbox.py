@@ -16,7 +16,6 @@ from vendors.sandbox.deliveries import Deliveries
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import AnswerEnded
 from vendors.sandbox.sockets import ClientLeft
-from vendors.sandbox.webhooks import Webhooks
 
 _KEPT_MAILS = 1000
 
@@ -32,9 +31,7 @@ class Sandbox:
         self.mails: deque[dict[str, Any]] = deque(maxlen=_KEPT_MAILS)
         """The emails that its mail server got, the newest first."""
         self.deliveries = Deliveries()
-        """The webhooks that its platforms call."""
-        self.webhooks = Webhooks()
-        """Those of its card platform."""
+        """The webhooks that its payment platforms call."""
         self.tls_url = ""
         """Its address with TLS, which the authority in `authority.py` certifies."""
         self.clocks: list[Callable[[str, timedelta], None]] = []
@@ -44,7 +41,6 @@ class Sandbox:
     def reset(self) -> None:
         """Forget all calls, faults and emails, and webhooks still to be called. Open calls stay in the old bill."""
         self.bill = Bill()
-        self.webhooks.clear()
         self.switches.clear()
         self.mails.clear()
         self.deliveries.forget()

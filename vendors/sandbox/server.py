@@ -130,7 +130,6 @@ async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[
         stack.push_async_callback(broken_tls.wait_closed)
         stack.callback(broken_tls.close)
         mail_port = await stack.enter_async_context(mail.mail_server(sandbox, host=host))
-        await stack.enter_async_context(background(sandbox.webhooks.run()))
         name = f"[{host}]" if ":" in host else host
         sandbox.tls_url = f"https://{name}:{runner.addresses[1][1]}"
         await stack.enter_async_context(background(sandbox.deliveries.run()))

@@ -30,7 +30,7 @@ async def server(databases: Databases, tmp_path: Path, sandbox: Running) -> Asyn
 
 async def merchant(server: Server, sandbox: Running, client_id: str) -> dict[str, Any]:
     """Return what the sandbox says of a merchant."""
-    body = {"client_id": client_id, "rates": {}}
+    body = {"client_id": client_id}
     async with server.http.post(f"{sandbox.url}/paypal/_control/deliveries", json=body) as response:
         answer: dict[str, Any] = await response.json()
         return answer

@@ -191,7 +191,7 @@ async def test_an_upgrade_whose_job_was_lost_is_settled(wallet: Wallet) -> None:
 async def test_events_that_no_webhook_has_delivered_are_found(wallet: Wallet) -> None:
     url = f"{wallet.server.url}/bp/webhook/walletpay/default/Default"
     await wallet.control("webhook", id=WEBHOOK, url=url)
-    await wallet.control("deliveries", rates={"lost": 1})
+    await wallet.control("deliveries", fault="lost")
     sub_id = await wallet.subscribed()
     sale = (await wallet.sync(sub_id))[1]["walletpay_sub"]["latest_transaction"]["id"]
     await wallet.control("refund", payment_id=sale)

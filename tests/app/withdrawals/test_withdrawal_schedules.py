@@ -35,7 +35,7 @@ WHICH = st.integers(0, 2)
 STEPS = st.one_of(
     st.tuples(st.just("start"), st.sampled_from(["payee", "payee", *RECEIVERS])),
     st.tuples(st.sampled_from(["repeat", "change", "turn", "settle", "race"]), WHICH),
-    st.tuples(st.just("deliveries"), st.sampled_from(["", "lost", "duplicate", "delayed", "reordered"])),
+    st.tuples(st.just("deliveries"), st.sampled_from([None, "lost", "duplicate", "delayed", "reordered"])),
     st.tuples(st.just("fail"), st.tuples(st.sampled_from(FAULTS), WHICH, st.sampled_from([0.5, 1]))),
     st.tuples(st.sampled_from(["recover", "work"]), st.none()),
     st.tuples(st.just("wait"), st.sampled_from([10, 30, 3_600, 43_200])),
@@ -103,8 +103,8 @@ class Schedule:
             job = PayOut(app_id="default", withdrawal_id=(await self.withdrawal(uid))["withdraw_id"])
             await asyncio.gather(*(pay_out(services, job) for _ in range(3)))
 
-    async def deliveries(self, fault: str) -> None:
-        await self.payer.control("deliveries", rates={fault: 1} if fault else {})
+    async def deliveries(self, fault: str | None) -> None:
+        await self.payer.control("deliveries", fault=fault)
 
     async def fail(self, choice: tuple[dict[str, Any], int, float]) -> None:
         fault, skip, rate = choice
@@ -126,7 +126,7 @@ class Schedule:
 
     async def finish(self) -> None:
         """Let the jobs at fixed times do their part, with a platform that works."""
-        await self.deliveries("")
+        await self.deliveries(None)
         await self.recover(None)
         await until(self._quiet)
         await self.settle(0)

@@ -13,12 +13,13 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads_request, rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model, Moment
+from vendors.sandbox.deliveries import DeliveryFaults, FaultSource
 from vendors.sandbox.payments import paypal_orders, paypal_payouts, paypal_sales, paypal_subscriptions
 from vendors.sandbox.payments.paypal_amounts import read_amount
 from vendors.sandbox.payments.paypal_books import books
 from vendors.sandbox.payments.paypal_records import CaptureAs
 from vendors.sandbox.payments.paypal_state import Merchant, Merchants
-from vendors.sandbox.payments.paypal_webhooks import DeliveryFault, send
+from vendors.sandbox.payments.paypal_webhooks import send
 from vendors.sandbox.sandbox import Sandbox
 
 
@@ -48,12 +49,9 @@ class _Webhook(_Action):
         merchant.hooks[self.id] = self.url
 
 
-class _Deliveries(_Action):
-    rates: dict[DeliveryFault, float]
-    """The share of actions whose webhooks have a fault, for example `{"lost": 0.1}`."""
-
+class _Deliveries(_Action, DeliveryFaults):
     def act(self, merchant: Merchant) -> None:
-        merchant.rates = {str(name): rate for name, rate in self.rates.items()}
+        merchant.faults = FaultSource(self)
 
 
 class _RevokeTokens(_Action):

@@ -8,11 +8,12 @@ from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
+from vendors.sandbox.deliveries import FaultSource
 from vendors.sandbox.payments import paypal_orders, paypal_subscriptions
 from vendors.sandbox.payments.paypal_amounts import read_amount
 from vendors.sandbox.payments.paypal_records import CaptureAs, Order, Subscription
 from vendors.sandbox.payments.paypal_state import Merchant, Merchants
-from vendors.sandbox.payments.paypal_webhooks import FAULTS, send
+from vendors.sandbox.payments.paypal_webhooks import send
 from vendors.sandbox.sandbox import Sandbox
 
 _PAYER = "2J6QB8YJQSJRJ"
@@ -127,7 +128,7 @@ class Pages:
         else:
             found.declines += fault == "decline"
             paypal_subscriptions.approve(merchant, found, later=fault == "later")
-        send(self._sandbox, merchant, fault if fault in FAULTS else None)
+        send(self._sandbox, merchant, FaultSource.of(fault))
 
     def _find(self, request: web.Request) -> _Approval:
         token = request.query.get("ba_token") or request.query.get("token", "")

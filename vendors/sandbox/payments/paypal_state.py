@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from vendors.sandbox.deliveries import FaultSource
 from vendors.sandbox.payments.paypal_records import Order, Payment, Payout, Refund, Subscription
 from vendors.sandbox.payments.paypal_wire import new_id, time_text
 
@@ -55,8 +56,8 @@ class Merchant:
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=_MAX_EVENTS))
     unsent: list[Event] = field(default_factory=list)
     """The events of the action under way, which are sent at its end."""
-    rates: dict[str, float] = field(default_factory=dict)
-    """The share of actions whose webhooks have a fault, by the name of the fault."""
+    faults: FaultSource = field(default_factory=FaultSource)
+    """The faults of its webhooks."""
     replies: dict[tuple[str, str], Reply] = field(default_factory=dict)
     """By path and request id."""
     tokens: dict[str, float] = field(default_factory=dict)

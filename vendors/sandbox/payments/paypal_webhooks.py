@@ -1,13 +1,12 @@
 """Webhooks of the sandbox's PayPal: signed calls, their certificates, and faults of their delivery."""
 
-import random
 import zlib
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Any, Literal, get_args
+from typing import Any
 from uuid import uuid4
 
 from cryptography.exceptions import InvalidSignature
@@ -18,56 +17,24 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from streams.wire.codec import dumps
 from vendors.sandbox.authority import Issuer, Key, intermediate, issue
-from vendors.sandbox.deliveries import Delivery, Signed
-from vendors.sandbox.payments.paypal_state import Event, Merchant
+from vendors.sandbox.deliveries import Delivery, FaultSource, Signed
+from vendors.sandbox.payments.paypal_state import Merchant
 from vendors.sandbox.payments.paypal_wire import time_text
 from vendors.sandbox.sandbox import Sandbox
 
-DeliveryFault = Literal["lost", "duplicate", "delayed", "reordered"]
-FAULTS: tuple[DeliveryFault, ...] = get_args(DeliveryFault)
 CERTIFICATES = "/paypal/v1/notifications/certs"
 CERTIFICATE = "CERT-360caa42-fca2a594-1d93a270"
 OWNER = "messageverificationcerts.paypal.com"
-_DELAY_S = 1.0
-_TWIN_S = 0.07
 _ALGORITHM = "SHA256withRSA"
 
 
-def send(sandbox: Sandbox, merchant: Merchant, fault: DeliveryFault | None = None) -> None:
-    """Send the merchant's new events to its webhooks."""
+def send(sandbox: Sandbox, merchant: Merchant, faults: FaultSource | None = None) -> None:
+    """Send the merchant's new events to its webhooks, with `faults` instead of those of the merchant."""
     events, merchant.unsent = merchant.unsent, []
-    fault = fault or _chosen(merchant)
     for webhook_id, url in merchant.hooks.items():
-        make = partial(_delivery, sandbox.tls_url, webhook_id, url)
-        sandbox.deliveries.add(_faulty(events, make, fault))
-
-
-def _chosen(merchant: Merchant) -> DeliveryFault | None:
-    for fault in FAULTS:
-        if random.random() < merchant.rates.get(fault, 0):  # noqa: S311 - no secret
-            return fault
-    return None
-
-
-def _faulty(
-    events: Sequence[Event], make: Callable[..., Delivery], fault: DeliveryFault | None
-) -> Sequence[Delivery]:
-    match fault:
-        case "lost":
-            return []
-        case "duplicate":
-            return [make(event, delay_s=delay_s) for event in events for delay_s in (0, _TWIN_S)]
-        case "delayed":
-            return [make(event, delay_s=0 if index else _DELAY_S) for index, event in enumerate(events)]
-        case "reordered":
-            return [make(event) for event in reversed(events)]
-        case None:
-            return [make(event) for event in events]
-
-
-def _delivery(tls_url: str, webhook_id: str, url: str, event: Event, *, delay_s: float = 0) -> Delivery:
-    body = dumps(event.body)
-    return Delivery(url, lambda: signed(body, webhook_id, tls_url=tls_url), event.id, delay_s)
+        for event in events:
+            sign = partial(signed, dumps(event.body), webhook_id, tls_url=sandbox.tls_url)
+            sandbox.deliveries.add(Delivery(url, sign, event.id), faults or merchant.faults)
 
 
 def signed(

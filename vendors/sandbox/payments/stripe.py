@@ -17,12 +17,12 @@ from streams.wire.codec import dumps, loads_request
 from streams.wire.ids import new_id, sha256_hex
 from streams.wire.model import Model
 from vendors.sandbox.calls import Call, Dialect, Refusal
+from vendors.sandbox.deliveries import DeliveryFaults, FaultSource
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.payments import stripe_billing, stripe_intents, stripe_invoices, stripe_methods
 from vendors.sandbox.payments.stripe_forms import decoded
 from vendors.sandbox.payments.stripe_store import WEBHOOK_SECRET, Object, Store, invalid, missing, number, page_of
 from vendors.sandbox.sandbox import Sandbox
-from vendors.sandbox.webhooks import WebhookFaults
 
 _ERRORS = {
     Fault.UNAUTHORIZED: (401, "invalid_request_error", "api_key_expired"),
@@ -66,7 +66,7 @@ STRIPE = Dialect("stripe", _key, _refuse, _headers)
 
 
 def routes(sandbox: Sandbox) -> list[web.RouteDef]:
-    store = Store(sandbox.webhooks)
+    store = Store(sandbox.deliveries)
     stripe_billing.add_prices(store)
     get, post, delete = (
         partial(_get, sandbox, store),
@@ -254,7 +254,7 @@ async def _control(sandbox: Sandbox, store: Store, request: web.Request) -> web.
     try:
         match request.match_info["action"]:
             case "webhooks":
-                sandbox.webhooks.set_faults(WebhookFaults.of(body) if body else None)
+                store.faults = FaultSource(DeliveryFaults.of(body))
             case "clock":
                 stripe_billing.advance(store, by_s=_Move.of(body).by_s)
                 answer = {"now": store.now()}

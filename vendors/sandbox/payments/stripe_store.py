@@ -6,11 +6,12 @@ import secrets
 import time
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from streams.wire.codec import dumps
 from vendors.sandbox.calls import Refusal
-from vendors.sandbox.webhooks import Webhooks
+from vendors.sandbox.deliveries import Deliveries, Delivery, FaultSource, Signed
 
 WEBHOOK_SECRET = "whsec_sandbox"  # noqa: S105 - it protects nothing
 API_VERSION = "2025-03-31.basil"
@@ -34,8 +35,10 @@ def missing(param: str) -> Refusal:
 
 
 class Store:
-    def __init__(self, webhooks: Webhooks) -> None:
-        self._webhooks = webhooks
+    def __init__(self, deliveries: Deliveries) -> None:
+        self._deliveries = deliveries
+        self.faults = FaultSource()
+        """The faults of its webhooks."""
         self._objects: dict[str, Object] = {}
         self.offset_s = 0
         self.answers: dict[str, tuple[str, int, bytes]] = {}
@@ -99,13 +102,14 @@ class Store:
         del event["metadata"]
         for endpoint in self.find("webhook_endpoint"):
             if kind in endpoint["enabled_events"] or "*" in endpoint["enabled_events"]:
-                self._webhooks.add(endpoint["url"], dumps(event), _signed)
+                delivery = Delivery(endpoint["url"], partial(_signed, dumps(event)), event["id"])
+                self._deliveries.add(delivery, self.faults)
 
 
-def _signed(body: bytes) -> Mapping[str, str]:
+def _signed(body: bytes) -> Signed:
     t = int(time.time())
     mac = hmac.new(WEBHOOK_SECRET.encode(), b"%d." % t + body, hashlib.sha256).hexdigest()
-    return {"Content-Type": "application/json; charset=utf-8", "Stripe-Signature": f"t={t},v1={mac}"}
+    return {"Content-Type": "application/json; charset=utf-8", "Stripe-Signature": f"t={t},v1={mac}"}, body
 
 
 def page_of(found: list[Object], params: Mapping[str, Any], *, url: str) -> Object:

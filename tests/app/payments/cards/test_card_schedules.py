@@ -91,7 +91,7 @@ class Schedule:
         await self.pass_time(minutes=31 * 24 * 60)
 
     async def _webhooks(self, fault: str | None) -> None:
-        await self.shop.control("webhooks", **({} if fault is None else {"fault": fault, "delay_ms": 300}))
+        await self.shop.control("webhooks", fault=fault, delay_ms=300)
 
     async def _fail(self, choice: tuple[str, int]) -> None:
         fault, skip = choice
