@@ -1,20 +1,16 @@
 """Clients of PayPal, as the configs of kind `walletpay` and `payouts` describe our apps there."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
 from actors.vendor_clients import VendorAccess, VendorClients
 from storage.config_rows import ConfigKey
-from storage.configs import ConfigStore
 from storage.kinds import walletpay as kind
-from storage.kinds.base import ConfigKind
-from storage.kinds.payouts import PAYOUTS
-from storage.kinds.sign_in import SANDBOX, resolved
+from storage.kinds.sign_in import resolved
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability
@@ -26,7 +22,6 @@ log = structlog.get_logger()
 
 Result = TypeVar("Result")
 
-_KINDS: tuple[ConfigKind[Any], ...] = (kind.WALLETPAY, PAYOUTS)
 _WITHIN_S = 15
 _VERIFY_WITHIN_S = 4
 """Less than what remains of the 10 seconds for a webhook after its certificate could not be fetched."""
@@ -59,16 +54,6 @@ def open_paypal(
     account = Account(key.name, key.kind, base_url.rstrip("/"), config.client_secret, config.concurrency)
     access = vendors.open(_PAYPAL, account, key=key, limits=config)
     return PayPalClient(access, PayPalApp(config.client_id))
-
-
-def sandbox_apps(configs: ConfigStore, app_id: str) -> Iterator[tuple[ConfigKey, kind.PayPalApp]]:
-    """Yield the configs of an app that name the sandbox. Those that cannot be used are left out."""
-    for each in _KINDS:
-        for name in configs.names(each, app_id):
-            with suppress(ConfigInvalid):
-                config: kind.PayPalApp = configs.get(each, app_id, name).value
-                if (config.base_url or "").startswith(SANDBOX):
-                    yield ConfigKey(app_id, each.name, name), config
 
 
 async def verify_webhook(

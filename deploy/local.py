@@ -27,7 +27,7 @@ from app.stores import open_stores
 from deploy.engines import local_engines
 from deploy.ip_ranges import seed_ip_ranges
 from deploy.running import Failed, running, until_ready, while_running
-from deploy.sandbox import sandbox, send_webhooks
+from deploy.sandbox import sandbox
 from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
 from deploy.webhooks import register_webhooks
@@ -86,7 +86,6 @@ async def _run(env: dict[str, str]) -> None:
         settings = replace(settings, database_url=stores.database_url, redis_url=stores.redis_url)
         engines = await stack.enter_async_context(local_engines(settings.data_dir / "engines.log"))
         platforms = await stack.enter_async_context(sandbox(settings.data_dir / "sandbox.log"))
-        await send_webhooks(platforms.url, own_url(settings.host, settings.port))
         await migrate(settings.database_url)
         await _seed(settings, env, sandbox_url=platforms.url)
         env |= {

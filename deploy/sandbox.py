@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiohttp import ClientSession
-
 from deploy.running import Failed, running
 from streams.wire.codec import loads
 
@@ -31,17 +29,6 @@ async def sandbox(log: Path) -> AsyncIterator[RunningSandbox]:
         async with running(command, stdout=PIPE, stderr=output) as process:
             urls = await _urls(process, log)
             yield RunningSandbox(urls["listening"], urls["inbox"], process)
-
-
-async def send_webhooks(sandbox_url: str, server_url: str) -> None:
-    """Let the card platform of the sandbox call the server's webhook from now on."""
-    form = {"url": f"{server_url}/bp/webhook/cardpay/default/Default", "enabled_events[]": "*"}
-    headers = {"Authorization": "Bearer sandbox"}
-    async with (
-        ClientSession(headers=headers, raise_for_status=True) as http,
-        http.post(f"{sandbox_url}/stripe/v1/webhook_endpoints", data=form),
-    ):
-        pass
 
 
 async def _urls(process: Process, log: Path) -> dict[str, str]:

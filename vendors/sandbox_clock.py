@@ -5,6 +5,9 @@ from vendors.account import Account
 from vendors.outgoing import Outgoing, Repeat
 from vendors.transport import VendorHttp
 
+CARD_ACCOUNT = "acct_sandbox"
+"""The only account of the sandbox's card platform."""
+
 
 class SandboxClock:
     def __init__(self, http: VendorHttp, account: Account, _: None) -> None:

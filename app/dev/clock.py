@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from actors.paypal_clients import sandbox_apps
+from actors.sandbox_configs import sandbox_accounts
 from app.dev.area import DEVELOPMENT, require_app
 from app.dev.sandbox import ask_sandbox
 from app.http.docs import Docs
@@ -75,7 +75,7 @@ async def _move_platforms(services: Services, app_id: str, offset_s: float) -> N
     """Move the clocks of the app's accounts at the sandbox, if it runs."""
     if services.settings.sandbox_url is None:
         return
-    for account_id in {config.client_id for _, config in sandbox_apps(services.configs, app_id)}:
+    for account_id in sandbox_accounts(services.configs, app_id):
         await ask_sandbox(services, _CLOCK, partial(SandboxClock.move, account_id=account_id, offset_s=offset_s))
 
 

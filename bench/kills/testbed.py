@@ -19,7 +19,7 @@ from bench.deployment import RAISED_LIMITS, free_port
 from bench.machine import family
 from deploy.local import development
 from deploy.running import Failed, running, until_ready
-from deploy.sandbox import sandbox, send_webhooks
+from deploy.sandbox import sandbox
 from deploy.seeds import seed
 from deploy.stores import embedded_stores
 from deploy.webhooks import register_webhooks
@@ -180,7 +180,6 @@ async def _configure(env: Mapping[str, str], *, sandbox_url: str, server_url: st
         for (kind, name), value in more.items():
             await stores.configs.put(APP, kind, name, value, author="bench", origin=COMMAND)
         await register_webhooks(stores.configs, sandbox_url=sandbox_url, server_url=server_url)
-    await send_webhooks(sandbox_url, server_url)
 
 
 async def _lose_webhooks(sandbox_url: str, *, share: float) -> None:

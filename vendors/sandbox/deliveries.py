@@ -1,6 +1,6 @@
 """Calls webhooks for the sandbox's payment platforms, with faults on demand.
 
-A webhook is called until it answers with a 2xx status. The calls of one URL are made one after another, each when it
+A webhook is called until it answers with a 2xx status. Calls of one URL are made one after another, each when it
 is due. Those of other URLs do not wait for them.
 """
 

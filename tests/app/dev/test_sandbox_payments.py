@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import encode_basic_auth
 
 from deploy.webhooks import register_webhooks
 from storage.audit import COMMAND
 from tests.servers import Databases, Server, new_server
+from tests.waiting import until
 from vendors.sandbox.server import Running, listening
 
 DAY = timedelta(days=1)
@@ -59,6 +61,28 @@ async def test_the_apps_merchants_follow_its_clock(server: Server, sandbox: Runn
     assert abs(await ahead(server, sandbox, "other-shop")) < DAY
 
 
+async def card_platform(server: Server, sandbox: Running, path: str, **form: str) -> dict[str, Any]:
+    url, headers = f"{sandbox.url}/stripe/v1/{path}", {"Authorization": "Bearer sandbox"}
+    method = "POST" if form else "GET"
+    async with server.http.request(method, url, data=form, headers=headers) as response:
+        answer: dict[str, Any] = await response.json()
+        return answer
+
+
+async def test_the_card_platform_follows_the_clock_of_the_app(server: Server, sandbox: Running):
+    customer = (await card_platform(server, sandbox, "customers", email="a@b.example"))["id"]
+    card = await card_platform(server, sandbox, "payment_methods/pm_card_visa/attach", customer=customer)
+    form = {"customer": customer, "items[0][price]": "price_pro_month", "default_payment_method": card["id"]}
+    made = await card_platform(server, sandbox, "subscriptions", **form)
+
+    assert await move(server, datetime.now(UTC) + 40 * DAY) == 200
+    invoices = await card_platform(server, sandbox, f"invoices?subscription={made['id']}")
+    assert len(invoices["data"]) == 2
+    assert await move(server, None) == 200
+    now = await card_platform(server, sandbox, "customers", email="b@b.example")
+    assert abs(now["created"] - datetime.now(UTC).timestamp()) < DAY.total_seconds()
+
+
 async def test_webhooks_of_configs_at_the_sandbox_are_registered(server: Server, sandbox: Running):
     configs = server.services.configs
     await configs.put("default", "walletpay", "Second", {**OTHER, "webhook_id": ""}, author="test", origin=COMMAND)
@@ -73,3 +97,21 @@ async def test_webhooks_of_configs_at_the_sandbox_are_registered(server: Server,
     }
     assert (await merchant(server, sandbox, "other-shop"))["webhooks"] == {}
     assert (await merchant(server, sandbox, "real"))["webhooks"] == {}
+    endpoints = await card_platform(server, sandbox, "webhook_endpoints")
+    assert [each["url"] for each in endpoints["data"]] == [f"{server.url}/bp/webhook/cardpay/default/Default"]
+
+
+async def test_events_of_both_platforms_reach_the_server(server: Server, sandbox: Running):
+    await register_webhooks(server.services.configs, sandbox_url=sandbox.url, server_url=server.url)
+
+    await card_platform(server, sandbox, "customers", email="a@b.example")
+    login, url = encode_basic_auth("sandbox-app", "sandbox-secret"), f"{sandbox.url}/paypal/v1"
+    grant = {"grant_type": "client_credentials"}
+    async with server.http.post(f"{url}/oauth2/token", data=grant, headers={"Authorization": login}) as response:
+        headers = {"Authorization": f"Bearer {(await response.json())['access_token']}"}
+    body = {"plan_id": "P-5ML4271244454362WXNWU5NQ"}
+    async with server.http.post(f"{url}/billing/subscriptions", json=body, headers=headers) as response:
+        assert response.status == 201, await response.text()
+
+    async with server.services.database.connection() as conn:
+        await until(lambda: conn.fetchval("select count(distinct source) = 3 from webhooks"))

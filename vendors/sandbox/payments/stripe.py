@@ -8,6 +8,7 @@ charged, and the client does not learn of it. `POST /stripe/_sandbox/webhooks` s
 import base64
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from vendors.sandbox.payments import stripe_billing, stripe_intents, stripe_invo
 from vendors.sandbox.payments.stripe_forms import decoded
 from vendors.sandbox.payments.stripe_store import WEBHOOK_SECRET, Object, Store, invalid, missing, number, page_of
 from vendors.sandbox.sandbox import Sandbox
+from vendors.sandbox_clock import CARD_ACCOUNT
 
 _ERRORS = {
     Fault.UNAUTHORIZED: (401, "invalid_request_error", "api_key_expired"),
@@ -68,6 +70,7 @@ STRIPE = Dialect("stripe", _key, _refuse, _headers)
 def routes(sandbox: Sandbox) -> list[web.RouteDef]:
     store = Store(sandbox.deliveries)
     stripe_billing.add_prices(store)
+    sandbox.clocks.append(partial(_move_clock, store))
     get, post, delete = (
         partial(_get, sandbox, store),
         partial(_post, sandbox, store),
@@ -112,6 +115,11 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
         *(_read(sandbox, store, kind) for kind in (*objects, "price", "refund", "dispute", "event")),
         web.post("/stripe/_sandbox/{action}", partial(_control, sandbox, store)),
     ]
+
+
+def _move_clock(store: Store, account: str, offset: timedelta) -> None:
+    if account == CARD_ACCOUNT:
+        stripe_billing.advance(store, by_s=int(offset.total_seconds()) - store.offset_s)
 
 
 def _get(sandbox: Sandbox, store: Store, path: str, list_: Create) -> web.RouteDef:

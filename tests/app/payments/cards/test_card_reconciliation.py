@@ -84,7 +84,6 @@ async def report(shop: Shop) -> list[dict[str, Any]]:
 
 async def test_a_late_payment_is_found_in_the_list_of_events(shop: Shop, buyer: Buyer) -> None:
     intent = await shop.created(buyer, product_id="coins_100")
-    await shop.control("clock", by_s=5 * 86400)
     await pass_time(shop, minutes=5 * 24 * 60)
     await shop.pay(intent["id"])
     async with reconciling(shop):
@@ -119,7 +118,6 @@ async def test_a_call_that_has_not_arrived_is_abandoned_and_can_be_repeated(shop
 
 async def test_a_renewal_without_a_webhook_is_granted(shop: Shop, buyer: Buyer) -> None:
     await subscribed(shop, buyer)
-    await shop.control("clock", by_s=32 * 86400)
 
     async def renewed() -> bool:
         return await entries(shop, buyer) == [("grant", "client"), ("grant", "reconciliation")]

@@ -87,7 +87,6 @@ class Schedule:
             assert (await self.shop.client_call(self.buyer, "DELETE", path))[0] in {200, 400, 404}
 
     async def _month(self, _: None) -> None:
-        await self.shop.control("clock", by_s=31 * 86400)
         await self.pass_time(minutes=31 * 24 * 60)
 
     async def _webhooks(self, fault: str | None) -> None:
