@@ -160,6 +160,11 @@ class Deliveries:
             heapq.heapify(lane.attempts)
             self._push(lane, held.delivery, due=now)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to be delivered."""
+        return not self._lanes
+
     def forget(self) -> None:
         """Drop the deliveries that are not made yet."""
         self._lanes.clear()

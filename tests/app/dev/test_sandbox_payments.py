@@ -109,7 +109,8 @@ async def test_events_of_both_platforms_reach_the_server(server: Server, sandbox
     grant = {"grant_type": "client_credentials"}
     async with server.http.post(f"{url}/oauth2/token", data=grant, headers={"Authorization": login}) as response:
         headers = {"Authorization": f"Bearer {(await response.json())['access_token']}"}
-    body = {"plan_id": "P-5ML4271244454362WXNWU5NQ"}
+    urls = {"return_url": "https://app.example/paid", "cancel_url": "https://app.example/cancelled"}
+    body = {"plan_id": "P-5ML4271244454362WXNWU5NQ", "application_context": urls}
     async with server.http.post(f"{url}/billing/subscriptions", json=body, headers=headers) as response:
         assert response.status == 201, await response.text()
 

@@ -1,0 +1,48 @@
+"""A share of the webhooks is lost. Every grant arrives nevertheless, without any request of a client."""
+
+from datetime import timedelta
+
+from tests.app.callers import work_off, working
+from tests.app.payments.wallets import WEBHOOK, Wallet
+from tests.waiting import until
+
+ORDERS = 25
+SUBSCRIPTIONS = 15
+SEED = 9460
+"""With this one, all three webhooks of an order and of a subscription are lost. One of them would be enough."""
+
+
+async def granted(wallet: Wallet, *, channel: str | None = None) -> int:
+    query = """
+        select key from asset_entries where uid = $1 and kind = 'grant' and ($2::text is null or channel = $2)
+    """
+    return len(await wallet.rows(query, wallet.uid, channel))
+
+
+async def test_every_grant_arrives_although_webhooks_are_lost(wallet: Wallet) -> None:
+    services = wallet.server.services
+    url = f"{wallet.server.url}/bp/webhook/walletpay/default/Default"
+    await wallet.control("webhook", id=WEBHOOK, url=url)
+    await wallet.control("deliveries", fault="lost", rate=0.1, seed=SEED)
+    for _ in range(ORDERS):
+        order = await wallet.order()
+        await wallet.approve(order["approve_link_href"])
+        # As if the answer to the client's capture had been lost.
+        await wallet.platform("POST", f"/v2/checkout/orders/{order['id']}/capture", {})
+    for _ in range(SUBSCRIPTIONS):
+        await wallet.approve((await wallet.subscribe())["approve_link_href"])
+    await until(lambda: wallet.sandbox.sandbox.deliveries.is_idle)
+    await work_off(services)
+    assert await granted(wallet) == ORDERS + SUBSCRIPTIONS - 2
+
+    async with working(services):
+        await wallet.travel(services.clock.now("default") + timedelta(minutes=15))
+        await until(lambda: _has_granted(wallet, ORDERS + SUBSCRIPTIONS))
+        for by in (timedelta(days=32), timedelta(minutes=15)):
+            await wallet.travel(services.clock.now("default") + by)
+        await until(lambda: _has_granted(wallet, ORDERS + 2 * SUBSCRIPTIONS))
+    assert await granted(wallet, channel="reconciliation")
+
+
+async def _has_granted(wallet: Wallet, count: int) -> bool:
+    return await granted(wallet) == count
