@@ -1,9 +1,10 @@
-"""A shop of the module."""
+"""A shop of the module. No number of a card that its tests have sent may be stored or logged."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from tests import card_numbers
 from tests.app.callers import working
 from tests.app.payments.cards.shop import Buyer, Shop, open_shop
 from tests.servers import Databases
@@ -19,6 +20,8 @@ async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory
 async def shop(testbed: Shop) -> AsyncIterator[Shop]:
     """The shop of the module, with the configs of development servers."""
     yield testbed
+    async with testbed.server.services.database.connection() as conn:
+        found = await card_numbers.tables_with(conn, card_numbers.SENT)
     await testbed.configure()
     await testbed.stop_webhooks()
     await testbed.sandbox.reset()
@@ -27,6 +30,18 @@ async def shop(testbed: Shop) -> AsyncIterator[Shop]:
         await conn.execute("delete from procrastinate_jobs")  # Those in the future hold keys.
         await conn.execute("delete from webhooks")
         await conn.execute("delete from payment_mismatches")
+    assert not found, f"numbers of cards are stored in {found}"
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
+    """Fail a test in whose log is the number of a card."""
+    report = yield
+    logged = "".join(text for _, text in report.sections)
+    if report.passed and card_numbers.shows_number(logged, card_numbers.SENT):
+        report.outcome = "failed"
+        report.longrepr = "the number of a card is in the log"
+    return report
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from storage.audit import COMMAND
+from tests import card_numbers
 from tests.app.callers import ask, token
 from tests.servers import Databases, Server, new_server
 from vendors.sandbox.server import Running, listening
@@ -52,6 +53,7 @@ class Shop:
 
     async def client_call(self, buyer: Buyer, method: str, path: str, **options: Any) -> tuple[int, Any]:
         headers = {"X-Service-Session-Token": buyer.session} | options.pop("headers", {})
+        card_numbers.record(options.get("json"))
         return await ask(self.server, method, path, headers=headers, **options)
 
     async def create(self, buyer: Buyer, *, key: str | None = None, **body: Any) -> tuple[int, Any]:
