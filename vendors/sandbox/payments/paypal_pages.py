@@ -1,6 +1,5 @@
 """The pages of the sandbox's PayPal on which a payer approves or cancels, with the faults that can follow."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -10,6 +9,7 @@ from aiohttp import web
 
 from vendors.sandbox.deliveries import FaultSource
 from vendors.sandbox.payments import paypal_orders, paypal_subscriptions
+from vendors.sandbox.payments.pages import Labels, fault_buttons, page
 from vendors.sandbox.payments.paypal_amounts import read_amount
 from vendors.sandbox.payments.paypal_records import CaptureAs, Order, Subscription
 from vendors.sandbox.payments.paypal_state import Merchant, Merchants
@@ -17,51 +17,9 @@ from vendors.sandbox.payments.paypal_webhooks import send
 from vendors.sandbox.sandbox import Sandbox
 
 _PAYER = "2J6QB8YJQSJRJ"
-_STYLE = """
-:root {
-  color-scheme: light dark;
-  --ink: light-dark(#14213d, #e8ecf5);
-  --soft: light-dark(#5b6784, #9aa5bf);
-  --card: light-dark(#fff, #1b2233);
-  --page: light-dark(#eef1f7, #10141f);
-  --line: light-dark(#d5dbe8, #333c52);
-}
-* { box-sizing: border-box }
-body {
-  margin: 0; min-height: 100vh; padding: 1rem; display: grid; place-items: center;
-  background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif;
-}
-main {
-  width: min(26rem, 100%); padding: 1.5rem;
-  background: var(--card); border: 1px solid var(--line); border-radius: 14px;
-}
-h1 { margin: .75rem 0 0; font-size: 1.1rem }
-p { margin: 0; color: var(--soft) }
-.amount { color: var(--ink); font-size: 2.2rem; font-weight: 650; font-variant-numeric: tabular-nums }
-form { display: grid; gap: .6rem; margin-top: 1.25rem }
-button {
-  padding: .7rem 1rem; border: 1px solid var(--line); border-radius: 999px;
-  background: none; color: inherit; font: inherit; font-weight: 600; cursor: pointer;
-}
-button:focus-visible { outline: 3px solid #4f8cff; outline-offset: 2px }
-button.primary { background: #0b5cff; border-color: #0b5cff; color: #fff }
-details { margin-top: 1.25rem; padding-top: 1rem; border-top: 1px solid var(--line) }
-summary { color: var(--soft); cursor: pointer }
-.faults { grid-template-columns: 1fr 1fr; gap: .5rem; margin-top: .75rem }
-.faults button { padding: .5rem .75rem; border-radius: 10px; font-size: .875rem; font-weight: 500 }
-"""
-_Labels = Sequence[tuple[str, str]]
-"""Faults of an approval, and what their buttons say."""
-_FAULTS_OF_BOTH: _Labels = (
-    ("lost", "Lose webhooks"),
-    ("duplicate", "Repeat webhooks"),
-    ("delayed", "Delay webhooks"),
-    ("reordered", "Reverse webhooks"),
-    ("decline", "Decline payment"),
-)
 _CAPTURES: dict[str, CaptureAs] = {"decline": "instrument_declined", "pending": "pending"}
-_FAULTS_OF_ORDERS: _Labels = (("timeout", "Time out after charge"), ("pending", "Hold payment"))
-_FAULTS_OF_SUBSCRIPTIONS: _Labels = (("later", "Activate later"),)
+_FAULTS_OF_ORDERS: Labels = (("timeout", "Time out after charge"), ("pending", "Hold payment"))
+_FAULTS_OF_SUBSCRIPTIONS: Labels = (("later", "Activate later"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +114,8 @@ def _form(approval: _Approval) -> str:
         f"<p>{escape(every)}, to {escape(brand)}</p>"
         '<form method="post"><button class="primary" name="action" value="approve">Approve</button>'
         '<button name="action" value="cancel">Cancel</button></form>'
-        "<details><summary>Approve, and let something go wrong</summary>"
-        '<form method="post" class="faults"><input type="hidden" name="action" value="approve">'
-        f"{_buttons((*_FAULTS_OF_BOTH, *faults))}</form></details>"
+        f"{fault_buttons('approve', faults)}"
     )
-
-
-def _buttons(faults: _Labels) -> str:
-    return "".join(f'<button name="fault" value="{name}">{escape(label)}</button>' for name, label in faults)
 
 
 def _regular(plan: dict[str, Any]) -> tuple[str, str]:
@@ -193,10 +145,4 @@ def _message(title: str, text: str) -> web.Response:
 
 
 def _page(title: str, content: str) -> web.Response:
-    html = (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(title)} - wallet sandbox</title><style>{_STYLE}</style>"
-        f"<main><p>Wallet sandbox: no money moves</p>{content}</main>"
-    )
-    return web.Response(text=html, content_type="text/html")
+    return page(title, content, platform="Wallet")

@@ -22,6 +22,7 @@ from vendors.sandbox.deliveries import DeliveryFaults, FaultSource
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.payments import stripe_billing, stripe_intents, stripe_invoices, stripe_methods
 from vendors.sandbox.payments.stripe_forms import decoded
+from vendors.sandbox.payments.stripe_pages import Pages
 from vendors.sandbox.payments.stripe_store import WEBHOOK_SECRET, Object, Store, invalid, missing, number, page_of
 from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox_clock import CARD_ACCOUNT
@@ -114,6 +115,7 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
         delete("webhook_endpoints/{id}", lambda store, id_, _: store.remove("webhook_endpoint", id_)),
         *(_read(sandbox, store, kind) for kind in (*objects, "price", "refund", "dispute", "event")),
         web.post("/stripe/_sandbox/{action}", partial(_control, sandbox, store)),
+        *Pages(store).routes(),
     ]
 
 
