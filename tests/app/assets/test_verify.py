@@ -93,7 +93,7 @@ async def share_groups(server: Server, *, count: int) -> list[tuple[str, str]]:
             starts_at=now, ends_at=now + timedelta(days=1), platform="walletpay", bp_product_id="pro",
         )  # fmt: skip
         async with server.services.database.transaction() as conn:
-            await ledger.post(conn, "default", owner, entry=entry, now=now)
+            await ledger.post(conn, "default", owner, entry=entry, now=now, sinks=server.services.sinks)
         await join_code(server, other, await share_code(server, session))
         async with server.services.database.connection() as conn:
             groups.append((owner, await conn.fetchval("select group_id from share_groups where uid = $1", owner)))

@@ -45,8 +45,9 @@ async def with_a_subscription_of_another_platform(case: Case) -> Answer:
         uuid4().hex, "grant", "pro", "subscription", "sub", starts_at=now, ends_at=now + timedelta(days=1),
         platform="cardpay",
     )  # fmt: skip
-    async with case.till.server.services.database.transaction() as conn:
-        await ledger.post(conn, "default", wallet.uid, entry=entry, now=now)
+    services = case.till.server.services
+    async with services.database.transaction() as conn:
+        await ledger.post(conn, "default", wallet.uid, entry=entry, now=now, sinks=services.sinks)
     return await case.ask(to.by_client(wallet, "POST", to.CODE))
 
 
