@@ -39,6 +39,7 @@ begin
 end $$
 """
 _RESTORE_CONFIGS = """
+update config_changes set change = greatest(change, (select max(change) from configs));  -- Some tests set one.
 update config_revisions set value = null where (app_id, kind, name) in (table kept.added);
 update configs set change = deleted.change
     from (
@@ -46,7 +47,7 @@ update configs set change = deleted.change
         from kept.added
     ) deleted
     where (configs.app_id, configs.kind, configs.name) = (deleted.app_id, deleted.kind, deleted.name);
-update config_changes set change = (select max(change) from configs);
+update config_changes set change = greatest(change, (select max(change) from configs));
 delete from configs where (app_id, kind, name) in (table kept.changed);
 delete from config_revisions where (app_id, kind, name) in (table kept.changed);
 insert into config_revisions select * from kept.config_revisions where (app_id, kind, name) in (table kept.changed);
@@ -56,7 +57,7 @@ insert into configs
 update kept.configs kept set change = restored.change from configs restored
     where (restored.app_id, restored.kind, restored.name) = (kept.app_id, kept.kind, kept.name)
         and restored.change <> kept.change;
-update config_changes set change = (select max(change) from configs);
+update config_changes set change = greatest(change, (select max(change) from configs));
 """
 """Servers read again what has been changed, deleted or added, because that has a new change. The others stay."""
 _FORGET_ADDED = """
