@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from aiohttp import web
 
+from app.http.limits import networks_of, parse_address
 from streams.wire.errors import InvalidParameter
 from vendors.geo.database import Address
 
 HEADER = "X-Forwarded-For"
+_MAX_CHARACTERS = 45
+"""The length of the longest form of an IPv6 address."""
 _WITH_PORT = re.compile(r"\[(?P<ipv6>[^\]]*)\](?::\d+)?|(?P<ipv4>[\d.]+):\d+")
 
 
@@ -25,7 +27,7 @@ def address_of(request: web.Request, trusted_proxies: Sequence[str]) -> Address:
         raise InvalidParameter(f"{HEADER} has no valid IP address")
     if not trusted_proxies and hops:
         return hops[0]
-    found = _before([ip_network(each) for each in trusted_proxies], [*hops, *([peer] if peer else [])])
+    found = _before(tuple(trusted_proxies), [*hops, *([peer] if peer else [])])
     if found is None:
         raise InvalidParameter(f"{HEADER} is missing")
     return found
@@ -37,8 +39,9 @@ def _hops(request: web.Request) -> Iterator[Address]:
             yield address
 
 
-def _before(trusted: list[IPv4Network | IPv6Network], hops: list[Address]) -> Address | None:
+def _before(trusted_proxies: tuple[str, ...], hops: list[Address]) -> Address | None:
     """Return the last of `hops` that is not trusted, or the first one if all are."""
+    trusted = networks_of(trusted_proxies)
     for hop in reversed(hops):
         if not any(hop in network for network in trusted):
             return hop
@@ -49,9 +52,6 @@ def parsed(text: str) -> Address | None:
     """Parse an address with or without a port, brackets and a zone. A mapped one is returned as IPv4."""
     if (match := _WITH_PORT.fullmatch(text)) is not None:
         text = match["ipv6"] or match["ipv4"] or ""
-    try:
-        address = ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return mapped or address
+    text = text.partition("%")[0]
+    # Longer texts, which anybody can send, must not fill the cache of parsed addresses.
+    return parse_address(text) if len(text) <= _MAX_CHARACTERS else None

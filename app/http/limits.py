@@ -131,11 +131,11 @@ def peer_ip(request: web.Request, trusted_proxies: tuple[str, ...]) -> str:
     It is the address of the socket. If that is a trusted proxy, `X-Forwarded-For` is read from its end, up to the
     first address that is not a trusted proxy. Empty for a socket without addresses.
     """
-    peer = _address(request.remote or "")
-    trusted = _networks(trusted_proxies)
+    peer = parse_address(request.remote or "")
+    trusted = networks_of(trusted_proxies)
     hops = ",".join(request.headers.getall("X-Forwarded-For", [])).split(",") if trusted else []
     while peer is not None and hops and any(peer in network for network in trusted):
-        hop = _address(hops.pop().strip())
+        hop = parse_address(hops.pop().strip())
         if hop is None:
             break
         peer = hop
@@ -149,8 +149,8 @@ def client_network(request: web.Request, trusted_proxies: tuple[str, ...], *, ip
 
 def is_trusted(address: str, trusted_proxies: tuple[str, ...]) -> bool:
     """Return whether `address` is that of a trusted proxy."""
-    peer = _address(address)
-    return peer is not None and any(peer in network for network in _networks(trusted_proxies))
+    peer = parse_address(address)
+    return peer is not None and any(peer in network for network in networks_of(trusted_proxies))
 
 
 def network_of(address: str, *, ipv4_bits: int | None = None) -> str:
@@ -158,7 +158,7 @@ def network_of(address: str, *, ipv4_bits: int | None = None) -> str:
 
     With `ipv4_bits`, it is the network of that size for an IPv4 address too.
     """
-    parsed = _address(address)
+    parsed = parse_address(address)
     if isinstance(parsed, IPv6Address):
         return str(ip_network((parsed, _IPV6_SITE_BITS), strict=False))
     if parsed is not None and ipv4_bits is not None:
@@ -167,7 +167,8 @@ def network_of(address: str, *, ipv4_bits: int | None = None) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _address(text: str) -> _Address | None:
+def parse_address(text: str) -> _Address | None:
+    """Parse an IP address with or without a zone. A mapped one is returned as IPv4."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
@@ -177,5 +178,6 @@ def _address(text: str) -> _Address | None:
 
 
 @lru_cache(maxsize=16)
-def _networks(cidrs: tuple[str, ...]) -> _Networks:
+def networks_of(cidrs: tuple[str, ...]) -> _Networks:
+    """Parse networks, once."""
     return tuple(ip_network(cidr) for cidr in cidrs)
