@@ -17,7 +17,7 @@ from storage.event_queue import DueEvent, Sink
 from storage.kinds.events import EVENTS, Events, key_of
 from storage.kinds.sign_in import resolved
 from streams.metrics import CounterMetric
-from streams.tasks import background, pause, stopping
+from streams.tasks import background, pause, run_all, stopping
 from streams.wire.codec import dumps, rfc3339
 from streams.wire.errors import ConfigInvalid, ServiceError, StoreError
 from vendors.account import Account
@@ -178,10 +178,7 @@ class _Webhook:
     async def deliver(self, outcomes: _Outcomes) -> None:
         """Send the events, those of one user in their order."""
         by_user = groupby(sorted(outcomes.events, key=attrgetter("uid")), key=attrgetter("uid"))
-        sending = (self._deliver_of_user(outcomes, [*events]) for _, events in by_user)
-        for result in await asyncio.gather(*sending, return_exceptions=True):
-            if result is not None:
-                raise result
+        await run_all(self._deliver_of_user(outcomes, [*events]) for _, events in by_user)
 
     async def _deliver_of_user(self, outcomes: _Outcomes, events: Sequence[DueEvent]) -> None:
         for event in events:

@@ -12,7 +12,7 @@ import structlog
 from storage.errors import KeyReused, StreamsMissing, TurnRunning
 from storage.heartbeats import Heartbeat
 from storage.redis import VALKEY_ERRORS, Valkey, map_errors, store_error
-from streams.tasks import background, stopping
+from streams.tasks import background, run_all, stopping
 from streams.wire.errors import RateLimited, StoreError
 
 log = structlog.get_logger()
@@ -173,7 +173,7 @@ class Admissions:
                 remaining = [*self._held, *self._readable]
                 while remaining:
                     batch, remaining = remaining[:_RESTORED_AT_ONCE], remaining[_RESTORED_AT_ONCE:]
-                    await asyncio.gather(*map(self._restore, batch))
+                    await run_all(map(self._restore, batch))
         except (*VALKEY_ERRORS, StoreError) as error:
             self._heartbeat.keys_missing.set()
             log.debug("streams.not_restored", error=str(error))

@@ -1,7 +1,7 @@
 """Tasks with an owner. All tasks are created here or by the supervisor."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -49,6 +49,13 @@ class background(Generic[T]):  # noqa: N801 - it is used like a function
             await asyncio.wait([self._task], timeout=wait_s)
         finally:
             await self.stop()
+
+
+async def run_all(coros: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run coroutines concurrently until all have ended, then raise the exception of the first that failed."""
+    for result in await asyncio.gather(*coros, return_exceptions=True):
+        if result is not None:
+            raise result
 
 
 class unless_failed:  # noqa: N801 - it is used like a function

@@ -1,7 +1,5 @@
 """The job that cancels the subscriptions of deactivated users at payment platforms."""
 
-import asyncio
-
 from app.payments import wallet_subscription_reads, wallet_upgrades
 from app.payments.card_periods import ENDED, sync_subscription
 from app.payments.card_platform import card_platform
@@ -10,6 +8,7 @@ from storage.payments import card_subscriptions, wallet_subscriptions
 from storage.payments.card_subscriptions import CardSubscription
 from storage.payments.endings import EndSubscriptions
 from storage.payments.wallet_subscriptions import RENEWING, WalletSubscription
+from streams.tasks import run_all
 
 
 async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
@@ -17,14 +16,12 @@ async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
     async with services.database.connection() as conn:
         wallet = await wallet_subscriptions.unended_of_user(conn, job.app_id, job.uid)
         cards = await card_subscriptions.unended_of_user(conn, job.app_id, job.uid)
-    results = await asyncio.gather(
-        *(_end_wallet(services, job.app_id, row) for row in wallet),
-        *(_end_card(services, row) for row in cards),
-        return_exceptions=True,
+    await run_all(
+        (
+            *(_end_wallet(services, job.app_id, row) for row in wallet),
+            *(_end_card(services, row) for row in cards),
+        )
     )
-    for result in results:
-        if result is not None:
-            raise result
 
 
 async def _end_wallet(services: Services, app_id: str, row: WalletSubscription) -> None:
