@@ -63,10 +63,8 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
     intent = await platform.call(lambda stripe: stripe.payment_intent(intent_id))
     refunds = await platform.call(lambda stripe: stripe.refunds(intent_id))
     disputes = await platform.call(lambda stripe: stripe.disputes(intent_id))
-    read, now = (
-        Reversals(intent.amount, intent.currency, refunds, disputes),
-        platform.services.clock.now(platform.app_id),
-    )
+    read = Reversals(intent.amount, intent.currency, refunds, disputes)
+    now = platform.services.clock.now(platform.app_id)
     async with platform.services.database.transaction() as conn:
         await users.lock_all(conn, platform.app_id, uids=[sale.uid])
         current = await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)

@@ -79,10 +79,8 @@ async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
     if receiver is None or now - (withdrawal.submitted_at or now) > _REMEMBERED:
         log.error("withdrawal.unknown", app_id=withdrawal.app_id, withdrawal_id=withdrawal.withdrawal_id)
         return None
-    client, note = (
-        client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config),
-        withdrawal.request.get("desc", ""),
-    )
+    client = client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
+    note = withdrawal.request.get("desc", "")
     async with services.database.connection() as conn:
         await withdrawals.mark_submitted(conn, withdrawal.withdrawal_id, now=now)
     try:

@@ -62,7 +62,8 @@ class ValkeyProxy:
         with suppress(ConnectionError):
             while piece := await reader.read(65_536):
                 await self.flowing.wait()
-                await asyncio.sleep(self.delay_s if delayed else 0)
+                if delayed and self.delay_s:
+                    await asyncio.sleep(self.delay_s)
                 writer.write(piece)
                 await writer.drain()
             writer.close()  # The other end has closed its connection.

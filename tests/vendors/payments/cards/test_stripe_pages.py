@@ -15,7 +15,7 @@ PAID = ["payment_intent.created", "charge.succeeded", "payment_intent.succeeded"
 
 @dataclass(frozen=True)
 class Payer:
-    """A person with a browser, and the endpoint that is told about payments."""
+    """A customer with a browser, and the endpoint that receives the webhooks."""
 
     http: aiohttp.ClientSession
     receiver: Receiver
