@@ -21,13 +21,13 @@ from app.stores import Stores, open_stores
 from app.telemetry import Traces, open_traces
 from storage.admission import Admissions, open_admissions
 from storage.codes import Codes
+from storage.event_outbox import EventSinks
 from storage.heartbeats import Heartbeat, open_heartbeat
 from storage.limits import RateLimiter
 from storage.objects import ObjectStore, open_objects
 from storage.objects.contract import ObjectsRefused
 from storage.operator_tokens import OperatorTokens
 from storage.postgres import open_database
-from storage.reported import EventSinks
 from storage.retry_queue import open_retry_queue
 from storage.sessions import SessionCache
 from storage.speech_cache import SpeechCache

@@ -9,8 +9,8 @@ from storage import asset_entries, assets, share_groups, withdrawals
 from storage.asset_entries import Entry
 from storage.assets import Asset, apply
 from storage.differences import Difference
+from storage.event_outbox import AssetEvent, EventSinks
 from storage.postgres import Connection, Database
-from storage.reported import AssetEvent, EventSinks
 from streams.wire.codec import rfc3339
 
 _LOCK = "select status <> 'deactivated' from users where app_id = $1 and uid = $2 for no key update"

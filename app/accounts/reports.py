@@ -1,8 +1,8 @@
 """Reports of changes of accounts to the app's event sinks."""
 
 from app.services import Services
+from storage.event_outbox import AccountChange, AccountEvent
 from storage.postgres import Connection
-from storage.reported import AccountChange, AccountEvent
 
 
 async def report(

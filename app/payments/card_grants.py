@@ -9,11 +9,11 @@ from app.payments.card_platform import CardPlatform
 from app.payments.posting import post
 from storage import users
 from storage.asset_entries import Channel, Entry
+from storage.event_outbox import EventSinks, PurchaseEvent
 from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_payments, card_sales
 from storage.payments.card_payments import CardPayment
 from storage.postgres import Connection
-from storage.reported import EventSinks, PurchaseEvent
 from vendors.payments.stripe_objects import PaymentIntent, money_of, platform_amount
 
 log = structlog.get_logger()

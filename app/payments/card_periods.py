@@ -10,11 +10,11 @@ from app.payments.card_platform import CardPlatform
 from app.payments.posting import post
 from storage import assets, users
 from storage.asset_entries import AssetOrigin, Channel, Entry, EntryKind
+from storage.event_outbox import EventSinks, PurchaseEvent
 from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_sales, card_subscriptions, endings
 from storage.payments.card_subscriptions import CardSubscription
 from storage.postgres import Connection
-from storage.reported import EventSinks, PurchaseEvent
 from vendors.payments.stripe_objects import Invoice, Subscription, money_of
 
 ROW_ID = "subscription_row_id"

@@ -10,10 +10,10 @@ from app.payments.card_platform import CardPlatform
 from app.payments.posting import post
 from storage import asset_entries, assets, users
 from storage.asset_entries import Channel, Entry
+from storage.event_outbox import PurchaseEvent, PurchaseKind
 from storage.payments import card_sales
 from storage.payments.card_sales import CardSale
 from storage.postgres import Connection
-from storage.reported import PurchaseEvent, PurchaseKind
 from vendors.payments.stripe_objects import Dispute, Refund, money_of
 
 _TAKEN = frozenset({"needs_response", "under_review", "lost"})

@@ -6,9 +6,9 @@ from datetime import datetime
 from app.services import Services
 from storage import ledger, users
 from storage.asset_entries import Channel, Entry
+from storage.event_outbox import EventSinks, PurchaseEvent
 from storage.payments import mismatches
 from storage.postgres import Connection
-from storage.reported import EventSinks, PurchaseEvent
 
 
 @dataclass(frozen=True, slots=True)

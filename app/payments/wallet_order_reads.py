@@ -9,10 +9,10 @@ from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import PLATFORM, client_of, config_of, found, is_final, soon
 from app.services import Services
 from storage.asset_entries import Channel, Entry
+from storage.event_outbox import PurchaseEvent, PurchaseKind
 from storage.kinds.products import Product
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import VOIDED, WalletOrder
-from storage.reported import PurchaseEvent, PurchaseKind
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_orders import Capture, Order, create_order, get_order
 

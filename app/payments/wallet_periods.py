@@ -10,10 +10,10 @@ from app.payments.proration import refund_due
 from app.payments.wallet import PLATFORM, config_of
 from storage import asset_entries, assets
 from storage.asset_entries import AssetOrigin, Entry
+from storage.event_outbox import PurchaseEvent, PurchaseKind
 from storage.kinds.products import PRODUCTS, Product
 from storage.payments import wallet_refunds, wallet_upgrades
 from storage.payments.wallet_subscriptions import ENDED, SUSPENDED, WalletSubscription
-from storage.reported import PurchaseEvent, PurchaseKind
 from streams.wire.errors import ConfigInvalid
 from vendors.payments.paypal_subscriptions import Subscription, Transaction
 

@@ -18,13 +18,13 @@ from app.payments.wallet_subscription_reads import SubscriptionRead, apply, read
 from app.services import Services
 from storage import share_groups
 from storage.asset_entries import Channel
+from storage.event_outbox import PurchaseEvent
 from storage.jobs import enqueue
 from storage.payments import endings, mismatches, wallet_refunds, wallet_subscriptions, wallet_upgrades
 from storage.payments.wallet_refunds import PendingRefund
 from storage.payments.wallet_subscriptions import ENDED, RENEWING, SettleSubscription, WalletSubscription
 from storage.payments.wallet_upgrades import UNDECIDED, State
 from storage.postgres import Connection
-from storage.reported import PurchaseEvent
 from vendors.errors import Refused
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_refunds import refund_sale

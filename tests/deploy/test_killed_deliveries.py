@@ -6,7 +6,7 @@ from app.event_delivery import deliver_events
 from app.services import Services
 from app.settings import Settings
 from storage.audit import COMMAND
-from storage.reported import AccountEvent
+from storage.event_outbox import AccountEvent
 from streams.tasks import background
 from streams.wire.codec import loads
 from tests.deploy.commands import command
