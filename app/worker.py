@@ -37,7 +37,7 @@ from app.main import application
 from app.payments.card_reconciliation import reconcile_card_platform, reconcile_cards
 from app.payments.endings import end_subscriptions
 from app.payments.wallet_reconciliation import reconcile_wallets
-from app.payments.wallet_upgrades import settle
+from app.payments.wallet_subscription_sync import settle
 from app.process.sockets import listening_sockets
 from app.retention import remove_expired_events, remove_expired_keys, remove_expired_webhooks
 from app.routes import OPERATIONS_ROUTES

@@ -1,6 +1,6 @@
 """The job that cancels the subscriptions of deactivated users at payment platforms."""
 
-from app.payments import wallet_subscription_reads, wallet_upgrades
+from app.payments import wallet_subscription_states, wallet_subscription_sync
 from app.payments.card_periods import ENDED, sync_subscription
 from app.payments.card_platform import card_platform
 from app.services import Services
@@ -26,9 +26,9 @@ async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
 
 async def _end_wallet(services: Services, app_id: str, row: WalletSubscription) -> None:
     """Cancel a subscription that is paid. One that is not approved cannot be cancelled: it expires."""
-    found = (await wallet_subscription_reads.read(services, app_id, row)).subscription
+    found = (await wallet_subscription_states.read(services, app_id, row)).subscription
     if found is not None and found.status in RENEWING:
-        await wallet_upgrades.end(services, app_id, row, reason="The account was deleted")
+        await wallet_subscription_sync.end(services, app_id, row, reason="The account was deleted")
 
 
 async def _end_card(services: Services, row: CardSubscription) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from app.payments import wallet_order_reads, wallet_upgrades
+from app.payments import wallet_order_sync, wallet_subscription_sync
 from app.payments.wallet import soon
 from app.services import Services
 from storage.payments import wallet_orders, wallet_subscriptions
@@ -51,16 +51,16 @@ async def _logged(check: Coroutine[Any, Any, None]) -> None:
 
 async def _check_order(services: Services, app_id: str, order: WalletOrder) -> None:
     if order.status == NEW:
-        await wallet_order_reads.complete_creation(services, app_id, order)
+        await wallet_order_sync.complete_creation(services, app_id, order)
     else:
-        await wallet_order_reads.sync(services, app_id, order, channel="reconciliation")
+        await wallet_order_sync.sync(services, app_id, order, channel="reconciliation")
 
 
 async def _check_subscription(services: Services, app_id: str, row: WalletSubscription) -> None:
     if row.status == NEW:
-        await wallet_upgrades.complete_creation(services, app_id, row)
+        await wallet_subscription_sync.complete_creation(services, app_id, row)
         return
-    synced = (await wallet_upgrades.sync(services, app_id, row, channel="reconciliation")).row
+    synced = (await wallet_subscription_sync.sync(services, app_id, row, channel="reconciliation")).row
     if synced.superseded_at is not None:
         async with services.database.transaction() as conn:
-            await wallet_upgrades.settle_later(conn, app_id, row=synced)
+            await wallet_subscription_sync.settle_later(conn, app_id, row=synced)

@@ -2,9 +2,9 @@
 
 from app.http.area import Area
 from app.http.endpoint import Endpoint, alias
-from app.payments import wallet_orders as orders
-from app.payments import wallet_subscriptions as subscriptions
-from app.payments import wallet_upgrade_calls as upgrades
+from app.payments import wallet_order_endpoints as orders
+from app.payments import wallet_subscription_endpoints as subscriptions
+from app.payments import wallet_upgrade_endpoints as upgrades
 from streams.wire.errors import BackendUnavailable, ConfigInvalid
 
 AREA = Area("walletpay", "Wallet payments", "Subscriptions and one-off orders that users pay with a wallet.")

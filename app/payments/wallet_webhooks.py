@@ -8,7 +8,7 @@ import structlog
 from app import paypal
 from app.http.webhooks import WebhookSource
 from app.missed_events import EventList, channel_of
-from app.payments import wallet_order_reads, wallet_upgrades
+from app.payments import wallet_order_sync, wallet_subscription_sync
 from app.payments.wallet import PLATFORM, client_of
 from app.services import Services
 from storage.asset_entries import Channel
@@ -62,7 +62,7 @@ async def _sync_subscription(
         row = await wallet_subscriptions.find(conn, app_id, subscription_id=subscription_id)
     if row is None:
         return
-    synced = await wallet_upgrades.sync(services, app_id, row, channel=channel)
+    synced = await wallet_subscription_sync.sync(services, app_id, row, channel=channel)
     if sale_id and all(payment.id != sale_id for payment in synced.read.transactions):
         raise Refused(PLATFORM, "does not list a payment yet that it has reported", retryable=True)
 
@@ -84,14 +84,14 @@ async def _apply_sale_refund(
                 sale_id=sale.id, subscription_row=row.row_id, refund_id=refund.id, amount=refund.amount,
                 now=services.clock.now(app_id),
             )  # fmt: skip
-    await wallet_upgrades.sync(services, app_id, row, channel=channel)
+    await wallet_subscription_sync.sync(services, app_id, row, channel=channel)
 
 
 async def _sync_order(services: Services, app_id: str, order_id: str, *, channel: Channel) -> None:
     async with services.database.connection() as conn:
         order = await wallet_orders.find(conn, app_id, order_id=order_id)
     if order is not None:
-        await wallet_order_reads.sync(services, app_id, order, channel=channel)
+        await wallet_order_sync.sync(services, app_id, order, channel=channel)
 
 
 async def _order_of(services: Services, app_id: str, config: str, resource: Any, *, is_refund: bool) -> str:

@@ -5,11 +5,10 @@ from pydantic import Field
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
-from app.payments import wallet_upgrades as upgrades
+from app.payments import wallet_subscription_sync
 from app.payments.wallet import client_of, return_urls
 from app.payments.wallet_periods import last_paid
-from app.payments.wallet_subscription_reads import apply
-from app.payments.wallet_subscriptions import (
+from app.payments.wallet_subscription_endpoints import (
     SubscriptionNotFound,
     SubscriptionPath,
     begin,
@@ -19,7 +18,8 @@ from app.payments.wallet_subscriptions import (
     plan_for,
     synced_reply,
 )
-from app.payments.wallet_upgrades import Synced
+from app.payments.wallet_subscription_states import apply
+from app.payments.wallet_subscription_sync import Synced
 from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
 from storage import assets
 from storage.kinds.products import Product
@@ -58,7 +58,7 @@ async def upgrade(
     """
     old = await _wallet_row(call, path.sub_id)
     target = plan_for(call, body.new_bp_product_id, country=old.country or None, field="new_bp_product_id")
-    source = await upgrades.sync(call.services, call.app_id, old, channel="client")
+    source = await wallet_subscription_sync.sync(call.services, call.app_id, old, channel="client")
     await _check(call, source, body.new_bp_product_id, target)
     row = await _store(call, source.row, body.new_bp_product_id, target)
     found = await created(call, row)

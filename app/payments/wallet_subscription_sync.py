@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from app.payments import wallet_subscription_reads
+from app.payments import wallet_subscription_states
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import PLATFORM, client_of, is_final
 from app.payments.wallet_periods import post_end
-from app.payments.wallet_subscription_reads import SubscriptionRead, apply, read
+from app.payments.wallet_subscription_states import SubscriptionRead, apply, read
 from app.services import Services
 from storage import share_groups
 from storage.asset_entries import Channel
@@ -223,8 +223,8 @@ async def complete_creation(services: Services, app_id: str, row: WalletSubscrip
     """Create a subscription whose first call had no known result, while the platform remembers the key of it."""
     now = services.clock.now(app_id)
     subscription = None
-    if wallet_subscription_reads.creation_is_remembered(row, now=now):
-        subscription = await wallet_subscription_reads.create_at_platform(services, app_id, row)
+    if wallet_subscription_states.creation_is_remembered(row, now=now):
+        subscription = await wallet_subscription_states.create_at_platform(services, app_id, row)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel="reconciliation")
         await apply(posting, row, SubscriptionRead(subscription))

@@ -7,10 +7,10 @@ from pydantic import Field
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
-from app.payments import wallet_upgrades
+from app.payments import wallet_subscription_sync
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import product_for, return_urls, soon
-from app.payments.wallet_subscription_reads import SubscriptionRead, apply, create_at_platform, read
+from app.payments.wallet_subscription_states import SubscriptionRead, apply, create_at_platform, read
 from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
 from storage.kinds.products import Country, Product
 from storage.payments import wallet_subscriptions
@@ -76,7 +76,7 @@ async def created(call: Call, row: WalletSubscription) -> SubscriptionRead:
     """Return a stored subscription as the platform has it, after creating it there unless that is done."""
     if row.subscription_id is None:
         return SubscriptionRead(await create_at_platform(call.services, call.app_id, row))
-    return (await wallet_upgrades.sync(call.services, call.app_id, row, channel="client")).read
+    return (await wallet_subscription_sync.sync(call.services, call.app_id, row, channel="client")).read
 
 
 async def sync(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
@@ -98,7 +98,7 @@ async def fetch(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
 
 async def synced_reply(call: Call, row: WalletSubscription) -> SubscriptionReply:
     """Read a subscription back, apply it, and return the response that shows it."""
-    synced = await wallet_upgrades.sync(call.services, call.app_id, row, channel="client")
+    synced = await wallet_subscription_sync.sync(call.services, call.app_id, row, channel="client")
     async with call.services.database.connection() as conn:
         return await reply_of(call, conn, subscription_view(call, synced.row, synced.read))
 

@@ -9,10 +9,10 @@ from app.assets.view import AssetView
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
-from app.payments import wallet_order_reads
+from app.payments import wallet_order_sync
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import client_of, found, product_for, return_urls, soon
-from app.payments.wallet_order_reads import APPROVED, COMPLETED, apply, create_at_platform, status_of
+from app.payments.wallet_order_sync import APPROVED, COMPLETED, apply, create_at_platform, status_of
 from storage.kinds.products import Country
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import WalletOrder
@@ -97,7 +97,7 @@ async def new_order(call: Call, transaction: Transaction, body: Body[NewOrder]) 
     if order.order_id is None:
         platform_order = await create_at_platform(call.services, call.app_id, order)
     else:  # An earlier attempt at the same request has created it, and the platform may have forgotten the key.
-        platform_order = await wallet_order_reads.read(call.services, call.app_id, order)
+        platform_order = await wallet_order_sync.read(call.services, call.app_id, order)
     async with transaction.begin() as conn:
         applied = await apply(await _begin(call, conn), order, platform_order)
         return transaction.answer(OrderReply(walletpay_order=_view(applied, platform_order)))
@@ -123,7 +123,7 @@ async def sync_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
     It is read from the platform, and not captured.
     """
     order = await _own(call, path.order_id)
-    applied, platform_order = await wallet_order_reads.sync(call.services, call.app_id, order, channel="client")
+    applied, platform_order = await wallet_order_sync.sync(call.services, call.app_id, order, channel="client")
     return await _with_assets(call, _view(applied, platform_order))
 
 
@@ -133,7 +133,7 @@ async def fetch_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
     The assets do not change.
     """
     order = await _own(call, path.order_id)
-    return await _with_assets(call, _view(order, await wallet_order_reads.read(call.services, call.app_id, order)))
+    return await _with_assets(call, _view(order, await wallet_order_sync.read(call.services, call.app_id, order)))
 
 
 async def _store(call: Call, transaction: Transaction, body: NewOrder) -> WalletOrder:
