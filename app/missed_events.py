@@ -6,21 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-
+from app.platform_jobs import enqueue_for_configs, read_or_log
 from app.services import Services
 from storage import inbox, missed_events
 from storage.asset_entries import Channel
 from storage.config_rows import ConfigKey
 from storage.inbox import NewWebhook, Webhook
-from storage.jobs import enqueue
 from storage.kinds.base import ConfigKind
 from storage.missed_events import CompareEvents, FindMissedEvents
 from storage.payments import mismatches
 from streams.metrics import CounterMetric
-from streams.wire.errors import ServiceError, StoreError
-
-log = structlog.get_logger()
 
 FOUND = CounterMetric(
     "parley_events_missed", "Events of payment platforms that no webhook has delivered", ["platform", "app"]
@@ -62,15 +57,14 @@ def channel_of(webhook: Webhook) -> Channel:
 
 
 def finder_of(lists: Sequence[EventList]) -> Callable[[Services, FindMissedEvents], Awaitable[None]]:
-    """Return the handler that stores one job for each config, so that a slow platform does not delay the others."""
+    """Return the handler that stores one job for each config."""
 
     async def find(services: Services, _: FindMissedEvents) -> None:
-        for app_id in services.configs.apps():
-            for kind in (each.kind for each in lists):
-                for config in services.configs.names(kind, app_id):
-                    job = CompareEvents(app_id=app_id, kind=kind.name, config=config)
-                    async with services.database.transaction() as conn:
-                        await enqueue(conn, job, key=f"events/{app_id}/{kind.name}/{config}")
+        await enqueue_for_configs(
+            services,
+            [each.kind for each in lists],
+            lambda key: CompareEvents(app_id=key.app_id, kind=key.kind, config=key.name),
+        )
 
     return find
 
@@ -81,12 +75,7 @@ def comparer_of(lists: Sequence[EventList]) -> Callable[[Services, CompareEvents
 
     async def compare(services: Services, job: CompareEvents) -> None:
         key = ConfigKey(job.app_id, job.kind, job.config)
-        try:
-            await _compare(services, by_kind[job.kind], key)
-        except StoreError:
-            raise
-        except ServiceError as error:
-            log.warning("events.unread", app_id=key.app_id, kind=key.kind, config=key.name, error=str(error))
+        await read_or_log(_compare(services, by_kind[job.kind], key), key)
 
     return compare
 

@@ -17,7 +17,7 @@ from storage.jobs import (
 )
 from storage.missed_events import FindMissedEvents
 from storage.payments.card_reconciliation import ReconcileCards
-from storage.payments.wallet_events import ReconcileWallets
+from storage.payments.wallet_reconciliation import ReconcileWallets
 from storage.withdrawals import CheckPayouts
 
 

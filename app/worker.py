@@ -36,7 +36,7 @@ from app.mail.sending import send_mail
 from app.main import application
 from app.payments.card_reconciliation import reconcile_card_platform, reconcile_cards
 from app.payments.endings import end_subscriptions
-from app.payments.wallet_reconciliation import reconcile_wallets
+from app.payments.wallet_reconciliation import reconcile_wallet, reconcile_wallets
 from app.payments.wallet_subscription_sync import settle
 from app.process.sockets import listening_sockets
 from app.retention import remove_expired_events, remove_expired_keys, remove_expired_webhooks
@@ -70,7 +70,7 @@ from storage.missed_events import CompareEvents, FindMissedEvents
 from storage.password_resets import SendReset
 from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
 from storage.payments.endings import EndSubscriptions
-from storage.payments.wallet_events import ReconcileWallets
+from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet_subscriptions import SettleSubscription
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
@@ -125,6 +125,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RevokeToken, revoke_token),
     JobRow(VerifyLedger, verify_ledger),
     JobRow(ReconcileWallets, reconcile_wallets),
+    JobRow(ReconcileWallet, reconcile_wallet),
     JobRow(FindMissedEvents, find_missed_events),
     JobRow(CompareEvents, compare_events),
     JobRow(SettleSubscription, settle),

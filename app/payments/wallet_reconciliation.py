@@ -1,52 +1,57 @@
-"""The job that repairs what no webhook of the wallet platform has reported."""
+"""The jobs that repair what no webhook of the wallet platform has reported."""
 
-import asyncio
+import time
 from collections.abc import Coroutine, Sequence
+from datetime import datetime
 from typing import Any
-
-import structlog
 
 from app.payments import wallet_order_sync, wallet_subscription_sync
 from app.payments.wallet import soon
+from app.platform_jobs import enqueue_for_configs, read_or_log
 from app.services import Services
+from storage.config_rows import ConfigKey
+from storage.kinds.walletpay import WALLETPAY
 from storage.payments import wallet_orders, wallet_subscriptions
-from storage.payments.wallet_events import ReconcileWallets
 from storage.payments.wallet_orders import WalletOrder
+from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet_subscriptions import NEW, WalletSubscription
-from streams.wire.errors import ServiceError, StoreError
-
-log = structlog.get_logger()
+from streams.tasks import run_all
 
 _AT_ONCE = 8
+_WITHIN_S = 50
+"""How long one job reads. The next one, a minute later, continues with what is due longest."""
 
 
 async def reconcile_wallets(services: Services, _: ReconcileWallets) -> None:
-    """Read back what is due in each app. What fails is due again after a minute."""
-    for app_id in services.configs.apps():
-        while True:
-            now = services.clock.now(app_id)
-            async with services.database.transaction() as conn:
-                orders = await wallet_orders.claim_due(conn, app_id, now=now, again_at=soon(now), limit=_AT_ONCE)
-                rows = await wallet_subscriptions.claim_due(
-                    conn, app_id, now=now, again_at=soon(now), limit=_AT_ONCE
-                )
-            if not orders and not rows:
-                break
-            checks: Sequence[Coroutine[Any, Any, None]] = [
-                *(_check_order(services, app_id, order) for order in orders),
-                *(_check_subscription(services, app_id, row) for row in rows),
-            ]
-            await asyncio.gather(*map(_logged, checks))
+    """Store one job for each config of each app."""
+    await enqueue_for_configs(
+        services, [WALLETPAY], lambda key: ReconcileWallet(app_id=key.app_id, config=key.name)
+    )
 
 
-async def _logged(check: Coroutine[Any, Any, None]) -> None:
-    """Log why a check failed, unless our own stores are the cause."""
-    try:
-        await check
-    except StoreError:
-        raise
-    except ServiceError as error:
-        log.warning("wallet.check_failed", error=str(error))
+async def reconcile_wallet(services: Services, job: ReconcileWallet) -> None:
+    """Read back what is due now, what is due longest first. What fails is due again after a minute."""
+    now, until = services.clock.now(job.app_id), time.monotonic() + _WITHIN_S
+    while checks := await _claim(services, job, now=now):
+        await run_all(checks)
+        if time.monotonic() >= until:
+            break
+
+
+async def _claim(services: Services, job: ReconcileWallet, *, now: datetime) -> Sequence[Coroutine[Any, Any, None]]:
+    """Return the checks of rows that are due. Other jobs do not get them until a minute later."""
+    app_id, key = job.app_id, ConfigKey(job.app_id, WALLETPAY.name, job.config)
+    async with services.database.transaction() as conn:
+        orders = await wallet_orders.claim_due(
+            conn, app_id, config=job.config, now=now, again_at=soon(now), limit=_AT_ONCE
+        )
+        rows = await wallet_subscriptions.claim_due(
+            conn, app_id, config=job.config, now=now, again_at=soon(now), limit=_AT_ONCE
+        )
+    return [
+        *(read_or_log(_check_order(services, app_id, order), key, subject=order.row_id) for order in orders),
+        *(read_or_log(_check_subscription(services, app_id, row), key, subject=row.row_id) for row in rows),
+    ]
 
 
 async def _check_order(services: Services, app_id: str, order: WalletOrder) -> None:

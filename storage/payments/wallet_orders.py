@@ -101,15 +101,15 @@ async def update(conn: Connection, app_id: str, *, order: WalletOrder) -> None:
 
 
 _CLAIM_DUE = f"""
-update wallet_orders set check_at = $3 where row_id in (
-    select row_id from wallet_orders where app_id = $1 and check_at <= $2
-    order by check_at limit $4 for update skip locked)
+update wallet_orders set check_at = $4 where row_id in (
+    select row_id from wallet_orders where app_id = $1 and config = $2 and check_at <= $3
+    order by check_at limit $5 for update skip locked)
 returning {_COLUMNS}
 """  # noqa: S608 - constants
 
 
 async def claim_due(
-    conn: Connection, app_id: str, *, now: datetime, again_at: datetime, limit: int
+    conn: Connection, app_id: str, *, config: str, now: datetime, again_at: datetime, limit: int
 ) -> list[WalletOrder]:
-    """Return orders that are to be read back, and postpone them to `again_at` for other workers."""
-    return [WalletOrder(**row) for row in await conn.fetch(_CLAIM_DUE, app_id, now, again_at, limit)]
+    """Return orders of a config that are to be read back, and postpone them to `again_at`."""
+    return [WalletOrder(**row) for row in await conn.fetch(_CLAIM_DUE, app_id, config, now, again_at, limit)]

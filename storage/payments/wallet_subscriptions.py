@@ -136,15 +136,15 @@ async def update(conn: Connection, app_id: str, *, subscription: WalletSubscript
 
 
 _CLAIM_DUE = f"""
-update wallet_subscriptions set check_at = $3 where row_id in (
-    select row_id from wallet_subscriptions where app_id = $1 and check_at <= $2
-    order by check_at limit $4 for update skip locked)
+update wallet_subscriptions set check_at = $4 where row_id in (
+    select row_id from wallet_subscriptions where app_id = $1 and config = $2 and check_at <= $3
+    order by check_at limit $5 for update skip locked)
 returning {_COLUMNS}
 """  # noqa: S608 - constants
 
 
 async def claim_due(
-    conn: Connection, app_id: str, *, now: datetime, again_at: datetime, limit: int
+    conn: Connection, app_id: str, *, config: str, now: datetime, again_at: datetime, limit: int
 ) -> list[WalletSubscription]:
-    """Return subscriptions that are to be read back, and postpone them to `again_at` for other workers."""
-    return [WalletSubscription(**row) for row in await conn.fetch(_CLAIM_DUE, app_id, now, again_at, limit)]
+    """Return subscriptions of a config that are to be read back, and postpone them to `again_at`."""
+    return [WalletSubscription(**row) for row in await conn.fetch(_CLAIM_DUE, app_id, config, now, again_at, limit)]

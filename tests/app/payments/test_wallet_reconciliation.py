@@ -7,11 +7,14 @@ from uuid import uuid4
 
 import pytest
 
+from app.payments.wallet_reconciliation import reconcile_wallet, reconcile_wallets
 from storage.payments.endings import EndSubscriptions
+from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet_subscriptions import SettleSubscription
+from streams.tasks import background
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
-from tests.app.payments.wallets import WEBHOOK, Wallet, error
+from tests.app.payments.wallets import PRODUCTS, WEBHOOK, Wallet, error, put
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -136,6 +139,26 @@ async def test_what_fails_is_due_again_and_does_not_stop_the_others(wallet: Wall
     await wallet.configure(client_secret="sandbox")
     await later(wallet)
     assert await wallet.kinds() == ["grant"] * 10
+
+
+async def test_a_config_whose_platform_hangs_does_not_delay_the_others(wallet: Wallet) -> None:
+    for _ in range(9):
+        await wallet.order()
+    await put(wallet.server, "products", "coins", PRODUCTS["coins"] | {"walletpay": {"config": "Other"}})
+    await wallet.configure(config="Other")
+    order = await wallet.order()
+    await wallet.approve(order["approve_link_href"])
+    await wallet.platform("POST", f"/v2/checkout/orders/{order['id']}/capture", {})
+    await wallet.configure(client_secret=key_of(fault="hang_before_headers"))
+    await wallet.travel(datetime.now(UTC) + MINUTES)
+
+    await reconcile_wallets(wallet.server.services, ReconcileWallets())
+    jobs = await wallet.rows("select args from procrastinate_jobs where task_name = $1", ReconcileWallet.task)
+    hanging, other = (ReconcileWallet(**args) for (args,) in sorted(jobs, key=lambda job: job[0]["config"]))
+    assert (hanging.config, other.config) == ("Default", "Other")
+    async with background(reconcile_wallet(wallet.server.services, hanging)):
+        await reconcile_wallet(wallet.server.services, other)
+    assert await wallet.kinds() == ["grant"]
 
 
 async def test_a_subscription_of_a_deactivated_user_is_cancelled(wallet: Wallet) -> None:

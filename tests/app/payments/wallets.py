@@ -9,11 +9,11 @@ from uuid import uuid4
 
 from aiohttp import encode_basic_auth
 
-from app.payments.wallet_reconciliation import reconcile_wallets
+from app.payments.wallet_reconciliation import reconcile_wallet
 from app.webhooks import compare_events
 from storage.audit import COMMAND
 from storage.missed_events import CompareEvents
-from storage.payments.wallet_events import ReconcileWallets
+from storage.payments.wallet_reconciliation import ReconcileWallet
 from tests.app.callers import ask
 from tests.servers import Server
 from vendors.sandbox.server import Running
@@ -162,8 +162,8 @@ class Wallet:
         assert (await ask(self.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
         _, self.session = await self.server.login(self.device)  # The session may have ended meanwhile.
 
-    async def configure(self, **fields: Any) -> None:
-        """Change fields of the config, such as the secret, which may name a fault."""
+    async def configure(self, *, config: str = "Default", **fields: Any) -> None:
+        """Change fields of a config, such as the secret, which may name a fault."""
         self.changed |= fields
         value = {
             "base_url": f"{self.sandbox.url}/paypal",
@@ -176,11 +176,11 @@ class Wallet:
             "brand_name": "Example",
             **self.changed,
         }
-        await put(self.server, "walletpay", "Default", value)
+        await put(self.server, "walletpay", config, value)
 
     async def reconcile(self) -> None:
         """Read back what is due."""
-        await reconcile_wallets(self.server.services, ReconcileWallets())
+        await reconcile_wallet(self.server.services, ReconcileWallet(app_id="default", config="Default"))
 
     async def find_missed_events(self) -> None:
         job = CompareEvents(app_id="default", kind="walletpay", config="Default")

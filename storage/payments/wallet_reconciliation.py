@@ -1,0 +1,19 @@
+"""The jobs that read back what is expected of the wallet platform."""
+
+from typing import ClassVar
+
+from storage.jobs import Job
+
+
+class ReconcileWallets(Job):
+    """Store a `ReconcileWallet` for each config of kind `walletpay`."""
+
+    task: ClassVar[str] = "reconcile_wallets"
+
+
+class ReconcileWallet(Job):
+    """Read back the orders and subscriptions of one config of which something is expected."""
+
+    task: ClassVar[str] = "reconcile_wallet"
+    app_id: str
+    config: str
