@@ -53,7 +53,13 @@ def add_parser(subparsers: Any) -> None:
     make.add_argument(
         "--scope", metavar="SCOPES", help="restrict the token to endpoints of these scopes, separated by spaces"
     )
-    make.add_argument("--jti", metavar="ID", help="make the token valid for one call only")
+    make.add_argument(
+        "--jti",
+        metavar="ID",
+        nargs="?",
+        const="",
+        help="make the token valid for one call only (default: a random ID)",
+    )
     make.set_defaults(run=run_make)
 
 
@@ -120,7 +126,7 @@ def run_make(args: argparse.Namespace) -> int:
             ttl_s=args.ttl,
             sub=args.sub,
             scope=args.scope,
-            jti=args.jti,
+            jti=args.jti if args.jti != "" else secrets.token_urlsafe(16),
         )
     except OSError as error:
         sys.stderr.write(f"parley: cannot read the key file {args.key}: {(error.strerror or '').lower()}\n")

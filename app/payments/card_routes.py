@@ -1,5 +1,7 @@
 """Routes of payments with a card."""
 
+from dataclasses import replace
+
 from app.http.area import Area
 from app.http.docs import Docs
 from app.http.endpoint import Endpoint
@@ -17,6 +19,7 @@ from vendors.errors import VendorError
 from vendors.payments.stripe_errors import CardDeclined
 
 CARDS = Area("cards", "Card payments", "Purchases and subscriptions with a card.", scope="payments")
+_PAYMENTS = replace(CARDS, single_use_token=True)
 _PLATFORM_ERRORS = (ConfigInvalid, VendorError)
 _CARD = {"number": "4242424242424242", "exp_month": "12", "exp_year": "2040", "cvc": "123"}
 _CREATE = Docs(
@@ -39,12 +42,12 @@ _SUBSCRIPTION = "/bp/asset/cardpay_sub/{sub_id}"
 _DEBUG = "/bp/asset/debug"
 
 CARD_ROUTES = [
-    Endpoint("POST", _INTENTS, create_payment_intent, CARDS, errors=_PLATFORM_ERRORS, docs=_CREATE),
+    Endpoint("POST", _INTENTS, create_payment_intent, _PAYMENTS, errors=_PLATFORM_ERRORS, docs=_CREATE),
     Endpoint(
         "GET",
         f"{_INTENTS}/{{payment_intent_id}}",
         get_payment_intent,
-        CARDS,
+        _PAYMENTS,
         errors=(CardPaymentNotFound, *_PLATFORM_ERRORS),
     ),
     Endpoint(

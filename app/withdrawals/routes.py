@@ -18,6 +18,7 @@ AREA = Area(
     "Payments to users, which a payout platform makes.",
     scope="withdrawals",
     frozen_allowed=True,
+    single_use_token=True,
 )
 _PATH = "/bp/server/user/{user_id}/withdraw/"
 

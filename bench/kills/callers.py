@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -69,15 +70,20 @@ class User:
     async def _client(self, name: str, method: str, path: str, json: Any = None) -> dict[str, Any]:
         headers = {"X-Service-Session-Token": self.session}
         return await self.place.client.ask(
-            name, method, f"/bp/asset/{path}", headers=headers, json=json, uid=self.uid
+            name, method, f"/bp/asset/{path}", headers=lambda: headers, json=json, uid=self.uid
         )
 
     async def _server(self, name: str, method: str, path: str, *, scope: str, json: Any = None) -> dict[str, Any]:
-        token = make_server_token(
-            kid="development", alg="HS256", key=self.place.server_key, app_id=APP, scope=scope
-        )
-        headers, path = {"X-Service-Auth-Token": token}, f"/bp/server/user/{self.uid}/{path}"
+        path = f"/bp/server/user/{self.uid}/{path}"
+        headers = partial(self._token, scope)
         return await self.place.client.ask(name, method, path, headers=headers, json=json, uid=self.uid)
+
+    def _token(self, scope: str) -> dict[str, str]:
+        """Return the header of one call by the app's server."""
+        token = make_server_token(
+            kid="development", alg="HS256", key=self.place.server_key, app_id=APP, scope=scope, jti=uuid4().hex
+        )
+        return {"X-Service-Auth-Token": token}
 
     async def _at_card_platform(self, path: str, **form: str) -> dict[str, Any]:
         url = f"{self.place.sandbox_url}/stripe/v1/{path}"
@@ -175,7 +181,7 @@ async def new_user(place: Place) -> User:
     """Log in with a new device. Raises `GivenUp`."""
     body = {"device": {"id": uuid4().hex}}
     try:
-        answer = await place.client.ask("log in", "POST", "/bp/user/login", headers={}, json=body)
+        answer = await place.client.ask("log in", "POST", "/bp/user/login", headers=dict, json=body)
     except Refused as refused:
         place.client.observations.misses.append(f"log in: {refused.error_type}")
         raise GivenUp from None

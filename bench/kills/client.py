@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -72,14 +73,26 @@ class Client:
     random: random.Random
 
     async def ask(
-        self, name: str, method: str, path: str, *, headers: dict[str, str], json: Any = None, uid: str = ""
+        self,
+        name: str,
+        method: str,
+        path: str,
+        *,
+        headers: Callable[[], Mapping[str, str]],
+        json: Any = None,
+        uid: str = "",
     ) -> dict[str, Any]:
-        """Return the answer to a request, which is repeated with its key. Raises `GivenUp` and `Refused`."""
+        """Return the answer to a request, which is repeated with its key. Raises `GivenUp` and `Refused`.
+
+        `headers` returns those that prove who calls, for one attempt: a server token may be valid for one call.
+        """
         self.observations.begun[uid, name] += 1
-        headers = {"Idempotency-Key": uuid4().hex, **headers}
+        key = {"Idempotency-Key": uuid4().hex}
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                while (answer := await self._ask_once(name, method, path, headers=headers, json=json)) is None:
+                while (
+                    answer := await self._ask_once(name, method, path, headers={**key, **headers()}, json=json)
+                ) is None:
                     self.observations.repeated += 1
         except TimeoutError:
             self.observations.given_up += 1

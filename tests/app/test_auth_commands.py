@@ -4,6 +4,7 @@ import argparse
 import io
 import re
 
+import jwt
 import pytest
 import yaml
 
@@ -62,6 +63,21 @@ async def test_tokens_of_a_newly_registered_key_are_accepted(server, tmp_path, p
     headers = {"X-Service-Auth-Token": token.strip()}
     async with server.http.get(f"{server.url}/bp/server/user/{uid}", headers=headers) as response:
         assert response.status == 200
+
+
+def test_a_token_is_valid_for_one_call_if_it_is_asked_for(tmp_path, printed):
+    private, _ = printed("token", "keygen", "--alg", "HS256")
+    key = tmp_path / "key"
+    key.write_text(private)
+
+    def made(*words):
+        token, _ = printed("token", "make", "--key", str(key), "--kid", "k1", "--alg", "HS256", *words)
+        return jwt.decode(token.strip(), options={"verify_signature": False}).get("jti")
+
+    assert (made(), made("--jti", "one")) == (None, "one")
+    first, second = made("--jti"), made("--jti")
+    assert first != second
+    assert min(len(first), len(second)) > 16
 
 
 async def test_signatures_made_by_the_command_are_accepted(server, tmp_path, printed, monkeypatch):

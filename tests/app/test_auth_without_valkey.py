@@ -1,15 +1,7 @@
 """What works and what is refused while Valkey is unavailable."""
 
-import pytest
-from aiohttp import ClientSession, web
-
 from app.accounts.tokens import make_server_token, sign_header
-from app.http.area import Area
 from app.http.auth import REPLAYS_UNCHECKED
-from app.http.caller import Access
-from app.http.endpoint import Call, Endpoint
-from app.http.server import runner_of
-from app.main import application
 from storage.audit import COMMAND
 from tests.app.valkey_proxy import settings, valkey_proxy
 from tests.servers import SERVER_KEY
@@ -93,42 +85,3 @@ async def test_a_token_id_is_not_checked_if_single_use_is_not_required(server, v
     before = unchecked("token")
     assert await s2s_login(server, once) == 200
     assert unchecked("token") == before + 1
-
-
-@pytest.fixture
-async def pay(services):
-    """Call an endpoint that requires single-use tokens. Return the status and the error type."""
-
-    async def nothing(call: Call) -> None:
-        pass
-
-    area = Area("payments", "Payments", "", access=Access.SIGNED, scope="payments", single_use_token=True)
-    row = Endpoint("POST", "/bp/server/pay", nothing, area)
-    runner = runner_of(application(services, [row]), shutdown_timeout_s=1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0]
-
-    async def call(given: str) -> tuple[int, str | None]:
-        url = f"http://{host}:{port}{row.path}"
-        async with http.post(url, headers={"X-Service-Auth-Token": given}) as response:
-            if response.status == 200:
-                return 200, None
-            if response.status == 503:
-                assert response.headers["Retry-After"] == "1"
-            return response.status, (await response.json())["error"]["error_type"]
-
-    async with ClientSession() as http:
-        yield call
-    await runner.cleanup()
-
-
-async def test_money_requires_a_single_use_token_and_valkey(pay, valkey_proxy):
-    assert await pay(token()) == (401, "auth_failed")
-    assert await pay(token(jti="pay-1")) == (200, None)
-    assert await pay(token(jti="pay-1")) == (401, "auth_failed")
-    await valkey_proxy.stop()
-    assert await pay(token(jti="pay-2")) == (503, "backend unavailable")
-    await valkey_proxy.start()
-    assert await pay(token(jti="pay-2")) == (200, None)
-    assert await pay(token(jti="pay-1")) == (401, "auth_failed")

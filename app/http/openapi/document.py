@@ -11,7 +11,15 @@ from app.http.endpoint import API_VERSION, Endpoint
 from app.http.inputs import Source
 from app.http.openapi.errors import ErrorReply, error_responses
 from app.http.openapi.events import event_errors, event_list, event_table, models_of
-from app.http.openapi.prose import ABOUT, HEADERS, PATH_PARAMETERS, RATE_LIMITS, S2S_FORMS, SECURITY_SCHEMES
+from app.http.openapi.prose import (
+    ABOUT,
+    HEADERS,
+    ONE_CALL,
+    PATH_PARAMETERS,
+    RATE_LIMITS,
+    S2S_FORMS,
+    SECURITY_SCHEMES,
+)
 from app.http.openapi.schemas import Schemas, parameter_schemas
 from app.http.paths import USER_ID, is_server_path, names_in, template_of
 from streams.wire.model import Model
@@ -75,6 +83,8 @@ def _response_models(routes: Sequence[Endpoint]) -> Iterator[type[Model]]:
 def _operation(row: Endpoint, path: str, schemas: Schemas) -> dict[str, Any]:
     s2s, stream = is_server_path(path), row.docs.stream
     summary, description = _summary_and_description(row)
+    if s2s and row.area.single_use_token:
+        description = "\n\n".join(filter(None, (description, ONE_CALL)))
     operation: dict[str, Any] = {
         "operationId": _operation_id(row, s2s=s2s),
         "summary": f"{summary}{_suffix(row, s2s=s2s)}",

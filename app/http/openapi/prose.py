@@ -73,8 +73,8 @@ _SERVER = """
 A JWT that the app server creates and signs with a registered key (EdDSA, ES256, RS256 or HS256; `kid` names the
 key). Required claims: `iss`, the app id; `aud`, `parley`; `iat`; `exp`, at most 10 minutes ahead. Optional claims:
 `sub`, the only user that the token is valid for; `scope`, the scopes that it is valid for, separated by spaces;
-`jti`, which makes the token valid for one call only. Each endpoint lists the scope that it requires, such as `ai`.
-`python -m app token` creates keys and tokens.
+`jti`, which makes the token valid for one call only (required for withdrawals and payment intents). Each endpoint
+lists the scope that it requires, such as `ai`. `python -m app token` creates keys and tokens.
 """
 
 
@@ -88,6 +88,12 @@ SECURITY_SCHEMES: dict[str, Any] = {
     "server": _key(server_tokens.HEADER, _SERVER),
     "admin": {"type": "http", "scheme": "bearer", "description": _ADMIN.strip()},
 }
+
+ONE_CALL = (
+    "The server token must have a `jti`, which is accepted once. A repeat of the request needs a new one. While "
+    "Valkey is unavailable, a `jti` cannot be checked, and the response is 503."
+)
+"""The description of an S2S path whose tokens are valid for one call adds this."""
 
 S2S_FORMS = {
     "s2s": (

@@ -72,7 +72,9 @@ async def withdrawals(server: Server, *, count: int) -> list[tuple[str, str]]:
     for number in range(count):
         body = {"cash_num": 1.5, "withdraw_id": f"w-{number}", "start_time": "2026-11-23T10:00:00Z"}
         path = f"/bp/server/user/{uid}/withdraw/"
-        status, answer = await ask(server, "POST", path, json=body, headers=token(scope="withdrawals"))
+        status, answer = await ask(
+            server, "POST", path, json=body, headers=token(scope="withdrawals", jti=f"{uid}-{number}")
+        )
         assert status == 200, answer
         started.append((uid, answer["withdraw"]["withdraw_id"]))
     return started

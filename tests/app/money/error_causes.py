@@ -45,10 +45,10 @@ ROWS: dict[Place, Endpoint] = {
 WEBHOOKS = frozenset((row.method, row.path) for row in WEBHOOK_ROUTES)
 ELSEWHERE = {
     InternalError: "only a bug causes it",
-    ValkeyError: "none of these endpoints needs Valkey, as `test_money_outages.py` shows",
+    ValkeyError: "none of these endpoints reports it, as `test_money_outages.py` shows",
     ValkeyUnavailable: "the same",
     DatabaseUnavailable: "`test_money_outages.py` stops the database",
-    Unavailable: "`tests/app/ai/test_large_responses.py` leaves large responses unread",
+    Unavailable: "`test_single_use_tokens.py` stops Valkey, `tests/app/ai/test_large_responses.py` does not read",
 }
 """Errors that one test causes for all rows, or none can."""
 IMPOSSIBLE = {

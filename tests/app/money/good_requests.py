@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from storage import emails
 from streams.wire.codec import dumps
-from tests.app.callers import token
 from tests.app.money.till import Place, Request, Till
 from tests.app.payments.cards.shop import CARD
 from tests.app.payments.cards.subscribers import setup, subscribed
@@ -49,7 +48,7 @@ def by_server(
     wallet: Wallet, method: str, path: str, body: Any = None, *, scope: str, other: Any = None
 ) -> Request:
     path = path.format(user_id=wallet.uid)
-    return Request(method, path, token(scope=scope), wallet.uid, wallet.session, body, other)
+    return Request(method, path, {}, wallet.uid, wallet.session, body, other, scope)
 
 
 @good("GET", "/bp/asset")
@@ -197,7 +196,7 @@ async def query_withdrawal(till: Till, path: str) -> Request:
     made = await GOOD["POST", WITHDRAW](till)
     status, answer = await till.ask(made)
     assert status == 200, answer
-    return Request("GET", path.format(user_id=made.uid), made.headers, made.uid, made.session)
+    return Request("GET", path.format(user_id=made.uid), {}, made.uid, made.session, scope=made.scope)
 
 
 @good("POST", "/bp/webhook/cardpay/{app_id}/{config}")

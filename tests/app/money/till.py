@@ -12,6 +12,7 @@ from uuid import uuid4
 from app.services import open_services
 from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
+from tests.app.callers import token
 from tests.app.payments.cards.shop import CONFIG, Buyer, Shop
 from tests.app.payments.wallets import PRODUCTS, WEBHOOK, Wallet
 from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
@@ -32,6 +33,7 @@ update configs set change = next.change from next where kind = $1 and name = 'De
 _MUCH = {"count": 10_000, "per_s": 1}
 _BREAKER = {"breaker": {"min_calls": 1_000_000}}
 _SOCKET = ".s.PGSQL.5432"
+TOKEN = "X-Service-Auth-Token"
 Answer = tuple[int, Any]
 Place = tuple[str, str]
 """A method, and a path of the route table."""
@@ -50,6 +52,8 @@ class Request:
     """A JSON value, or bytes."""
     other: Any = None
     """Fields of the body, or a `path`, that make it another valid request."""
+    scope: str = ""
+    """The scope of the server token that the request has unless `headers` has one. Empty: it has none."""
 
     def having(self, **headers: str) -> "Request":
         return replace(
@@ -94,7 +98,10 @@ class Till:
             else {}
         )
         url = self.server.url + request.path
-        async with self.server.http.request(request.method, url, headers=request.headers, **body) as response:
+        headers = request.headers
+        if request.scope and TOKEN not in headers:  # A token is valid for one call.
+            headers = {**headers, **token(scope=request.scope, jti=uuid4().hex)}
+        async with self.server.http.request(request.method, url, headers=headers, **body) as response:
             return response.status, await response.json() if response.content_type == "application/json" else None
 
     async def put(self, kind: str, name: str, value: Any) -> None:

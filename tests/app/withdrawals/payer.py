@@ -48,12 +48,14 @@ class Payer:
         path = f"/bp/server/user/{uid}/withdraw/"
         withdraw_id = body.pop("withdraw_id", f"w{uid}")
         json = {**FIRST, "withdraw_id": withdraw_id, **body}
-        return await ask(self.server, "POST", path, json=json, headers=token(scope="withdrawals"))
+        return await ask(self.server, "POST", path, json=json, headers=token(scope="withdrawals", jti=uuid4().hex))
 
     async def read(self, uid: str, withdraw_id: str | None = None) -> tuple[int, Any]:
         params = {} if withdraw_id is None else {"withdraw_id": withdraw_id}
         path = f"/bp/server/user/{uid}/withdraw/"
-        return await ask(self.server, "GET", path, params=params, headers=token(scope="withdrawals"))
+        return await ask(
+            self.server, "GET", path, params=params, headers=token(scope="withdrawals", jti=uuid4().hex)
+        )
 
     async def status(self, uid: str) -> str:
         code, reply = await self.read(uid)

@@ -48,7 +48,7 @@ class Shop:
         await self.server.services.configs.put("default", kind, name, value, author="test", origin=COMMAND)
 
     async def server_call(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
-        headers = token(scope="payments") | options.pop("headers", {})
+        headers = token(scope="payments", jti=uuid4().hex) | options.pop("headers", {})
         return await ask(self.server, method, path, headers=headers, **options)
 
     async def client_call(self, buyer: Buyer, method: str, path: str, **options: Any) -> tuple[int, Any]:
