@@ -105,8 +105,9 @@ async def _read_body(call: Call, body: Input | None) -> dict[str, Any]:
         raw, rest = await read_parameters(call)
     else:
         raw = await read_whole(call)
-    is_json = body is not None and body.source is not Source.RAW_BODY
-    value = loads_request(raw) if is_json and raw.strip() else {}
+    value = {}
+    if body is not None and body.source is not Source.RAW_BODY and raw.strip():
+        value = loads_request(raw, exact=body.model.exact_numbers)
     if call.caller.must_sign:
         await auth.check_sign(call.request, call.services, app_id=call.app_id, raw=raw)
     if body is None:

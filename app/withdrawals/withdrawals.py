@@ -1,10 +1,10 @@
 """Start and read withdrawals (§4.13)."""
 
 from datetime import datetime, time
-from decimal import Decimal
-from typing import Annotated
+from decimal import Context, Decimal, Inexact
+from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from app.http.endpoint import Call
 from app.http.inputs import Body, Query
@@ -24,7 +24,7 @@ from storage.withdrawals import Withdrawal
 from streams.wire.codec import rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.ids import new_id
-from streams.wire.model import Matches, Model
+from streams.wire.model import DecimalNumber, Matches, Model
 from streams.wire.money import Money
 from vendors.payments.paypal_fields import decimals_of, rounded
 
@@ -41,8 +41,30 @@ def _validate_time(text: str) -> str:
     return text
 
 
+_MOST = 10**9
+_PLACES = 4
+"""The decimals of the currencies that have the most."""
+
+
+def _validate_places(number: Decimal) -> Decimal:
+    """Bound the decimals before the config says how many its currency has. Zeros at the end do not count."""
+    try:
+        return number.quantize(Decimal(1).scaleb(-_PLACES), context=Context(traps=[Inexact]))
+    except Inexact:
+        raise ValueError(f"must have at most {_PLACES} decimals") from None
+
+
+CashNum = Annotated[
+    DecimalNumber,
+    Field(gt=0, le=_MOST),
+    AfterValidator(_validate_places),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": _MOST}),
+]
+
+
 class NewWithdrawal(Model):
-    cash_num: float = Field(gt=0, le=1e9)
+    exact_numbers: ClassVar[bool] = True
+    cash_num: CashNum
     """The amount, with at most two decimals, in the currency of the config."""
     withdraw_id: _IdText
     """An id that the app has not used before. A repeat with the same body returns the same withdrawal."""
@@ -104,11 +126,9 @@ async def query(call: Call, query: Query[WithdrawalQuery]) -> WithdrawalReply:
     return WithdrawalReply(withdraw=_view(found))
 
 
-def _amount(cash_num: float, config: Payouts) -> Money:
-    """Return an amount of money for a number, whose shortest decimal is what the client has sent."""
-    text = f"{Decimal(repr(cash_num)):f}".removesuffix(".0")
+def _amount(cash_num: Decimal, config: Payouts) -> Money:
     try:
-        amount = Money.parse(text, config.currency)
+        amount = Money.parse(f"{cash_num.normalize():f}", config.currency)
     except ValueError as error:
         raise InvalidParameter(f"cash_num {error}") from None
     if rounded(amount) != amount:

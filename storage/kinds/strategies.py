@@ -3,10 +3,10 @@
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from storage.kinds.base import HOUR_S, Ref
-from streams.wire.model import Model
+from streams.wire.model import DecimalNumber, Model
 
 
 class Timeouts(Model):
@@ -20,22 +20,11 @@ class Timeouts(Model):
     """Maximum pause between two outputs."""
 
 
-def _exact(value: Any) -> Any:
-    """Return the decimal that a JSON number stands for: 0.1 is a tenth, not the binary number closest to it."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return Decimal(repr(value))
-    if not isinstance(value, Decimal):
-        raise ValueError("must be a number")  # noqa: TRY004 - pydantic reports it as an error of the field
-    return value
-
-
 _MAX_PRICE = 1_000_000
 
 PriceOfUnit = Annotated[
-    Decimal,
+    DecimalNumber,
     Field(ge=0, le=_MAX_PRICE, json_schema_extra={"default": 0}),
-    BeforeValidator(_exact),
-    PlainSerializer(float),  # The shortest form of the result has the same digits.
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": _MAX_PRICE}),
 ]
 """A price of one unit. It is much smaller than a minor unit of its currency, so it is a decimal and not `Money`."""

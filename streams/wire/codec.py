@@ -1,9 +1,10 @@
 """JSON and timestamps in the format of the interface. All JSON is encoded and decoded here."""
 
+import json  # noqa: TID251 - orjson reads every number with a fraction as a float
 import re
 import time
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import orjson
@@ -31,8 +32,8 @@ loads = orjson.loads
 """Decode JSON that no client sent, such as database rows or vendor messages. Raises `ValueError` if invalid."""
 
 
-def loads_request(raw: bytes) -> Any:
-    """Decode JSON sent by a client.
+def loads_request(raw: bytes, *, exact: bool = False) -> Any:
+    """Decode JSON sent by a client. With `exact`, a number that is no integer is a `Decimal` of the digits sent.
 
     Raises `InvalidParameter` if it is invalid, nested too deeply, or contains U+0000, which PostgreSQL's `text`
     type cannot store.
@@ -41,11 +42,20 @@ def loads_request(raw: bytes) -> Any:
         raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH} levels")
     try:
         value = orjson.loads(raw)
+        if exact:  # After orjson, because Python's own decoder accepts more than JSON.
+            value = json.loads(raw.decode(), parse_float=_decimal)
     except orjson.JSONDecodeError as error:
         raise InvalidParameter(f"body is not valid JSON: {error.msg} at byte {error.pos}") from None
     if b"\\u0000" in raw and _contains_nul(value):
         raise InvalidParameter("body must not contain the character U+0000")
     return value
+
+
+def _decimal(literal: str) -> Decimal:
+    try:
+        return Decimal(literal)
+    except InvalidOperation:
+        raise InvalidParameter("body has a number whose exponent is out of range") from None
 
 
 def depth(raw: bytes) -> int:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, datetime
-from typing import Annotated, Any, Self
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
@@ -12,6 +13,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    PlainSerializer,
     ValidationError,
     ValidatorFunctionWrapHandler,
 )
@@ -90,6 +92,21 @@ def _moment(value: Any) -> Any:
     return moment
 
 
+def _decimal(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Decimal(repr(value))
+    if not isinstance(value, Decimal):
+        raise ValueError("must be a number")  # noqa: TRY004 - pydantic reports it as an error of the field
+    return value
+
+
+DecimalNumber = Annotated[Decimal, BeforeValidator(_decimal), PlainSerializer(float)]
+"""A JSON number as a decimal: 0.1 is a tenth, not the binary number closest to it.
+
+All digits are read if the model has `exact_numbers`, otherwise 15 of them. It is written in the shortest form that
+reads as the same float, so a field whose numbers have at most 15 digits is written exactly.
+"""
+
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 """A time in the format of RFC 3339, with its offset from UTC."""
 
@@ -147,6 +164,9 @@ class Model(BaseModel):
         hide_input_in_errors=True,
     )
 
+    exact_numbers: ClassVar[bool] = False
+    """Whether numbers of a client's JSON are read as `Decimal`. The fields must then not be floats."""
+
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Add the descriptions of the fields.
@@ -179,7 +199,7 @@ class Model(BaseModel):
     @classmethod
     def read(cls, raw: bytes, *, short_paths: bool = False) -> Self:
         """Parse and validate a client's JSON body. An empty body counts as an empty object."""
-        value = loads_request(raw) if raw.strip() else {}
+        value = loads_request(raw, exact=cls.exact_numbers) if raw.strip() else {}
         return cls.of(value, short_paths=short_paths)
 
 

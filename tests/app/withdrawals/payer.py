@@ -8,6 +8,7 @@ from storage import emails
 from storage.audit import COMMAND
 from storage.jobs import enqueue
 from storage.withdrawals import CheckPayouts, find_differences, find_of_user, pay_out_soon
+from streams.wire.codec import dumps
 from tests.app.callers import ask, token, working
 from tests.servers import Server
 
@@ -49,6 +50,13 @@ class Payer:
         withdraw_id = body.pop("withdraw_id", f"w{uid}")
         json = {**FIRST, "withdraw_id": withdraw_id, **body}
         return await ask(self.server, "POST", path, json=json, headers=token(scope="withdrawals", jti=uuid4().hex))
+
+    async def withdraw_text(self, uid: str, cash_num: str, *, withdraw_id: str) -> tuple[int, Any]:
+        """Withdraw an amount that is written into the body as it is."""
+        fields = dumps({**FIRST, "withdraw_id": withdraw_id, "cash_num": None})
+        data, path = fields.replace(b"null", cash_num.encode()), f"/bp/server/user/{uid}/withdraw/"
+        headers = token(scope="withdrawals", jti=uuid4().hex)
+        return await ask(self.server, "POST", path, data=data, headers=headers)
 
     async def read(self, uid: str, withdraw_id: str | None = None) -> tuple[int, Any]:
         params = {} if withdraw_id is None else {"withdraw_id": withdraw_id}
