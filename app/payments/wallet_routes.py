@@ -2,6 +2,7 @@
 
 from app.http.area import Area
 from app.http.endpoint import Endpoint, alias
+from app.http.limits import Limit
 from app.payments import wallet_order_endpoints as orders
 from app.payments import wallet_subscription_endpoints as subscriptions
 from app.payments import wallet_upgrade_endpoints as upgrades
@@ -9,6 +10,7 @@ from streams.wire.errors import BackendUnavailable, ConfigInvalid
 
 AREA = Area("walletpay", "Wallet payments", "Subscriptions and one-off orders that users pay with a wallet.")
 
+_CREATED = Limit("wallets")
 _PLATFORM = (ConfigInvalid, BackendUnavailable)
 _OF_ORDER = (orders.OrderNotFound, *_PLATFORM)
 _OF_SUBSCRIPTION = (subscriptions.SubscriptionNotFound, *_PLATFORM)
@@ -17,7 +19,7 @@ _ORDER = "/bp/asset/walletpay"
 _SYNC = Endpoint("GET", f"{_SUB}/{{sub_id}}/sync", subscriptions.sync, AREA, errors=_OF_SUBSCRIPTION)
 
 WALLET_ROUTES = [
-    Endpoint("POST", _SUB, subscriptions.subscribe, AREA, errors=_PLATFORM),
+    Endpoint("POST", _SUB, subscriptions.subscribe, AREA, limit=_CREATED, errors=_PLATFORM),
     _SYNC,
     alias(_SYNC, f"{_SUB}/{{sub_id}}"),
     Endpoint("GET", f"{_SUB}/{{sub_id}}/fetch", subscriptions.fetch, AREA, errors=_OF_SUBSCRIPTION),
@@ -26,10 +28,11 @@ WALLET_ROUTES = [
         f"{_SUB}/{{sub_id}}/upgrade",
         upgrades.upgrade,
         AREA,
+        limit=_CREATED,
         errors=(*_OF_SUBSCRIPTION, upgrades.UnsupportedUpgrade, upgrades.UpgradeRefused),
     ),
     Endpoint("GET", f"{_SUB}/{{sub_id}}/sync_upgrade", upgrades.sync_upgrade, AREA, errors=_OF_SUBSCRIPTION),
-    Endpoint("POST", f"{_ORDER}/create", orders.new_order, AREA, errors=_PLATFORM),
+    Endpoint("POST", f"{_ORDER}/create", orders.new_order, AREA, limit=_CREATED, errors=_PLATFORM),
     Endpoint("POST", f"{_ORDER}/capture", orders.capture, AREA, errors=(*_OF_ORDER, orders.OrderNotApproved)),
     Endpoint("GET", f"{_ORDER}/sync/{{order_id}}", orders.sync_order, AREA, errors=_OF_ORDER),
     Endpoint("GET", f"{_ORDER}/{{order_id}}/fetch", orders.fetch_order, AREA, errors=_OF_ORDER),

@@ -27,6 +27,7 @@ RATES = {
     "email_day": Rate(count=10, per_s=DAY_S),
     "email_address": Rate(count=100, per_s=HOUR_S),
     "cards": Rate(count=30, per_s=HOUR_S),
+    "wallets": Rate(count=30, per_s=HOUR_S),
     "detect": Rate(count=60, per_s=HOUR_S),
     "share_codes": Rate(count=10, per_s=HOUR_S),
     "share_code_address": Rate(count=100, per_s=HOUR_S),

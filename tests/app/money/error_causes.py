@@ -211,7 +211,8 @@ async def after_a_response_that_was_too_large_to_keep(case: Case) -> Answer:
 
 @causes(RateLimited)
 async def more_often_than_allowed(case: Case) -> Answer:
-    rate = "server" if case.of_server else "share_codes" if case.place[1] == to.JOIN else "cards"
+    of_area = {"walletpay": "wallets", "assets": "share_codes"}
+    rate = "server" if case.of_server else of_area.get(case.row.area.name, "cards")
     request = await case.new()
     if rate == "share_codes":
         request = request.another

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from tests.app.callers import work_off, working
-from tests.app.payments.wallets import WEBHOOK, Wallet
+from tests.app.payments.wallets import WEBHOOK, Wallet, put
 from tests.waiting import until
 
 ORDERS = 25
@@ -22,6 +22,7 @@ async def granted(wallet: Wallet, *, channel: str | None = None) -> int:
 async def test_every_grant_arrives_although_webhooks_are_lost(wallet: Wallet) -> None:
     services = wallet.server.services
     url = f"{wallet.server.url}/bp/webhook/walletpay/default/Default"
+    await put(wallet.server, "limits", "default", {"rates": {"wallets": {"count": 1000, "per_s": 1}}})
     await wallet.control("webhook", id=WEBHOOK, url=url)
     await wallet.control("deliveries", fault="lost", rate=0.1, seed=SEED)
     for _ in range(ORDERS):

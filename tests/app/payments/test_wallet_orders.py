@@ -284,3 +284,22 @@ async def test_the_platform_is_told_what_the_order_is_for(wallet: Wallet) -> Non
     assert unit["amount"] == {"currency_code": "USD", "value": "1.99"}
     assert asked["application_context"]["brand_name"] == "Example"
     assert asked["application_context"]["cancel_url"] == "https://app.example/cancelled"
+
+
+@pytest.mark.parametrize("path", ["walletpay/create", "walletpay_sub"])
+async def test_a_user_creates_only_so_many_payments_in_an_hour(wallet: Wallet, path: str) -> None:
+    await put(wallet.server, "limits", "default", {"rates": {"wallets": {"count": 2, "per_s": 3600}}})
+    other, body = await another(wallet), {"product_id": "coins" if path.endswith("create") else "month"}
+    url, headers = f"{wallet.server.url}/bp/asset/{path}", {"X-Service-Session-Token": wallet.session}
+    for left in (1, 0):
+        async with wallet.server.http.post(url, headers=headers, json=body) as response:
+            assert (response.status, response.headers["RateLimit"].partition(";t=")[0]) == (
+                200,
+                f'"wallets";r={left}',
+            )
+            assert response.headers["RateLimit-Policy"] == '"wallets";q=2;w=3600'
+    async with wallet.server.http.post(url, headers=headers, json=body) as response:
+        assert response.status == 429
+        assert 0 < int(response.headers["Retry-After"]) <= 3600
+        assert (await response.json())["error"]["error_type"] == "api_rate_limit"
+    assert (await other.post(path, body))[0] == 200
