@@ -37,7 +37,7 @@ from app.main import application
 from app.payments.card_reconciliation import reconcile_card_platform, reconcile_cards
 from app.payments.endings import end_subscriptions
 from app.payments.wallet_reconciliation import reconcile_wallet, reconcile_wallets
-from app.payments.wallet_subscription_sync import settle
+from app.payments.wallet_replaced import end_replaced
 from app.process.sockets import listening_sockets
 from app.retention import remove_expired_events, remove_expired_keys, remove_expired_webhooks
 from app.routes import OPERATIONS_ROUTES
@@ -71,7 +71,7 @@ from storage.password_resets import SendReset
 from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
 from storage.payments.endings import EndSubscriptions
 from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
-from storage.payments.wallet_subscriptions import SettleSubscription
+from storage.payments.wallet_subscriptions import EndReplacedSubscription
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
 from storage.withdrawals import CheckPayouts, PayOut
@@ -128,7 +128,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(ReconcileWallet, reconcile_wallet),
     JobRow(FindMissedEvents, find_missed_events),
     JobRow(CompareEvents, compare_events),
-    JobRow(SettleSubscription, settle),
+    JobRow(EndReplacedSubscription, end_replaced),
     JobRow(EndSubscriptions, end_subscriptions),
     JobRow(PayOut, pay_out),
     JobRow(CheckPayouts, check_payouts),

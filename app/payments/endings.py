@@ -28,7 +28,7 @@ async def _end_wallet(services: Services, app_id: str, row: WalletSubscription) 
     """Cancel a subscription that is paid. One that is not approved cannot be cancelled: it expires."""
     found = (await wallet_subscription_states.read(services, app_id, row)).subscription
     if found is not None and found.status in RENEWING:
-        await wallet_subscription_sync.end(services, app_id, row, reason="The account was deleted")
+        await wallet_subscription_sync.cancel(services, app_id, row, reason="The account was deleted")
 
 
 async def _end_card(services: Services, row: CardSubscription) -> None:

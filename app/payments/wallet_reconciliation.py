@@ -68,4 +68,4 @@ async def _check_subscription(services: Services, app_id: str, row: WalletSubscr
     synced = (await wallet_subscription_sync.sync(services, app_id, row, channel="reconciliation")).row
     if synced.superseded_at is not None:
         async with services.database.transaction() as conn:
-            await wallet_subscription_sync.settle_later(conn, app_id, row=synced)
+            await wallet_subscription_sync.end_replaced_later(conn, app_id, row=synced)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from storage.postgres import Connection
 
-MismatchKind = Literal["missed_event", "missed_entry", "refund_refused"]
+MismatchKind = Literal["missed_event", "missed_entry", "refund_refused", "refund_failed", "amount_differs"]
 
 
 @dataclass(frozen=True, slots=True)

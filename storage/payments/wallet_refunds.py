@@ -9,8 +9,8 @@ from streams.wire.money import Money
 
 
 @dataclass(frozen=True, slots=True)
-class PendingRefund:
-    """A refund that we are to make."""
+class OpenRefund:
+    """A refund that we are to make, or that the platform has accepted and not made yet."""
 
     row_id: str
     """Begins the key of the call."""
@@ -18,6 +18,8 @@ class PendingRefund:
     amount: int
     currency: str
     created_at: datetime
+    refund_id: str | None
+    """The platform's id, once it has accepted the refund."""
 
     @property
     def money(self) -> Money:
@@ -73,25 +75,38 @@ async def refunded(conn: Connection, app_id: str, *, sale_id: str, currency: str
     return Money(await conn.fetchval(_REFUNDED, app_id, sale_id, currency), currency)
 
 
-_PENDING = """
-select row_id, sale_id, amount, currency, created_at from wallet_refunds
-where app_id = $1 and subscription_row = $2 and state = 'pending' order by row_id
+_OPEN = """
+select row_id, sale_id, amount, currency, created_at, refund_id from wallet_refunds
+where app_id = $1 and subscription_row = $2 and state in ('pending', 'accepted') order by row_id
 """
 
 
-async def pending(conn: Connection, app_id: str, *, subscription_row: str) -> list[PendingRefund]:
-    return [PendingRefund(**row) for row in await conn.fetch(_PENDING, app_id, subscription_row)]
+async def open_refunds(conn: Connection, app_id: str, *, subscription_row: str) -> list[OpenRefund]:
+    """Return the refunds of a subscription of which it is not known that they are made, or that they failed."""
+    return [OpenRefund(**row) for row in await conn.fetch(_OPEN, app_id, subscription_row)]
 
 
 _FORGET_REPORT = "delete from wallet_refunds where app_id = $1 and refund_id = $2 and not ours"
+_ACCEPTED = """
+update wallet_refunds set state = 'accepted', refund_id = $3
+where app_id = $1 and row_id = $2 and state = 'pending'
+"""
+
+
+async def set_accepted(conn: Connection, app_id: str, *, row_id: str, refund_id: str) -> None:
+    """Record that the platform will make a refund, or fail to. `conn` is in a transaction."""
+    await conn.execute(_FORGET_REPORT, app_id, refund_id)
+    await conn.execute(_ACCEPTED, app_id, row_id, refund_id)
+
+
 _DONE = """
-update wallet_refunds set state = 'done', refund_id = $3
-where app_id = $1 and row_id = $2 and state = 'pending' returning true
+update wallet_refunds set state = 'done', refund_id = coalesce($3, refund_id)
+where app_id = $1 and row_id = $2 and state in ('pending', 'accepted') returning true
 """
 
 
 async def set_done(conn: Connection, app_id: str, *, row_id: str, refund_id: str | None) -> bool:
-    """Record that the platform has made a refund. Return `False` if that is recorded already.
+    """Record that the platform has made a refund. Return `False` if its result is recorded already.
 
     `conn` is in a transaction.
 
@@ -102,9 +117,12 @@ async def set_done(conn: Connection, app_id: str, *, row_id: str, refund_id: str
     return await conn.fetchval(_DONE, app_id, row_id, refund_id) is not None
 
 
-_FAILED = "update wallet_refunds set state = 'failed', problem = $3 where app_id = $1 and row_id = $2"
+_FAILED = """
+update wallet_refunds set state = 'failed', problem = $3
+where app_id = $1 and row_id = $2 and state in ('pending', 'accepted') returning true
+"""
 
 
-async def set_failed(conn: Connection, app_id: str, *, row_id: str, problem: str) -> None:
-    """Record that the platform refuses a refund for good."""
-    await conn.execute(_FAILED, app_id, row_id, problem)
+async def set_failed(conn: Connection, app_id: str, *, row_id: str, problem: str) -> bool:
+    """Record that the platform will never make a refund. Return `False` if its result is recorded already."""
+    return await conn.fetchval(_FAILED, app_id, row_id, problem) is not None

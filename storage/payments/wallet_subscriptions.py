@@ -22,10 +22,10 @@ RENEWING = frozenset({ACTIVE, SUSPENDED})
 ENDED = frozenset({CANCELLED, EXPIRED})
 
 
-class SettleSubscription(Job):
+class EndReplacedSubscription(Job):
     """Cancel a subscription that another one replaces, and refund what is unused. Retried for up to a day."""
 
-    task: ClassVar[str] = "settle_subscription"
+    task: ClassVar[str] = "end_replaced_subscription"
     attempts: ClassVar[int] = 30
     app_id: str
     row_id: str

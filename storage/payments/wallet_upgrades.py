@@ -66,7 +66,8 @@ async def move(conn: Connection, app_id: str, *, upgrade: Upgrade, to: State, no
 
 
 _IS_UNSETTLED = """
-select exists (select from wallet_refunds where app_id = $1 and subscription_row = $2 and state = 'pending')
+select exists (select from wallet_refunds where app_id = $1 and subscription_row = $2
+        and state in ('pending', 'accepted'))
     or exists (select from wallet_upgrades where app_id = $1 and old_row = $2
         and state in ('new_active', 'old_cancelled', 'refunded'))
 """

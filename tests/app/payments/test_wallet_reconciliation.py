@@ -10,7 +10,7 @@ import pytest
 from app.payments.wallet_reconciliation import reconcile_wallet, reconcile_wallets
 from storage.payments.endings import EndSubscriptions
 from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
-from storage.payments.wallet_subscriptions import SettleSubscription
+from storage.payments.wallet_subscriptions import EndReplacedSubscription
 from streams.tasks import background
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
@@ -26,12 +26,6 @@ async def later(wallet: Wallet, by: timedelta = MINUTES) -> None:
     now = wallet.server.services.clock.now("default")
     await wallet.travel(now + by)
     await wallet.reconcile()
-
-
-async def report(wallet: Wallet, kind: str) -> list[dict[str, Any]]:
-    found = await Operator(wallet.server)("GET", "payments/mismatches?app=default&size=100")
-    assert found.status == 200, found.body
-    return [each for each in found.body["mismatches"] if each["kind"] == kind]
 
 
 async def check_times(wallet: Wallet, table: str) -> list[Any]:
@@ -60,7 +54,7 @@ async def test_a_payment_that_nobody_has_reported_is_granted(wallet: Wallet) -> 
     await later(wallet)
     [(key, kind)] = await wallet.entries()
     assert kind == "grant"
-    [missed] = [each for each in await report(wallet, "missed_entry") if each["subject"] == key]
+    [missed] = [each for each in await wallet.mismatches("missed_entry") if each["subject"] == key]
     assert (missed["app"], missed["platform"], missed["detail"]) == ("default", "walletpay", "grant")
     await later(wallet)
     assert await wallet.kinds() == ["grant"]
@@ -201,7 +195,7 @@ async def test_an_upgrade_whose_job_was_lost_is_settled(wallet: Wallet) -> None:
     new = (await wallet.upgrade(old))[1]["walletpay_sub"]
     await wallet.approve(new["approve_link_href"])
     await wallet.sync(new["id"])
-    await wallet.rows("delete from procrastinate_jobs where task_name = $1", SettleSubscription.task)
+    await wallet.rows("delete from procrastinate_jobs where task_name = $1", EndReplacedSubscription.task)
     await later(wallet)
 
     async def done() -> bool:
@@ -219,7 +213,7 @@ async def test_events_that_no_webhook_has_delivered_are_found(wallet: Wallet) ->
     sale = (await wallet.sync(sub_id))[1]["walletpay_sub"]["latest_transaction"]["id"]
     await wallet.control("refund", payment_id=sale)
     await wallet.find_missed_events()
-    assert await report(wallet, "missed_event") == []
+    assert await wallet.mismatches("missed_event") == []
     await wallet.travel(datetime.now(UTC) + MINUTES)
     await wallet.find_missed_events()
 
@@ -228,11 +222,11 @@ async def test_events_that_no_webhook_has_delivered_are_found(wallet: Wallet) ->
 
     async with working(wallet.server.services):
         await until(refunded)
-    missed = {each["detail"] for each in await report(wallet, "missed_event")}
+    missed = {each["detail"] for each in await wallet.mismatches("missed_event")}
     assert missed >= {"PAYMENT.SALE.COMPLETED", "PAYMENT.SALE.REFUNDED", "BILLING.SUBSCRIPTION.ACTIVATED"}
-    count = len(await report(wallet, "missed_event"))
+    count = len(await wallet.mismatches("missed_event"))
     await wallet.find_missed_events()
-    assert len(await report(wallet, "missed_event")) == count
+    assert len(await wallet.mismatches("missed_event")) == count
 
 
 async def test_many_events_are_compared_page_by_page(wallet: Wallet) -> None:
@@ -254,7 +248,7 @@ async def test_a_platform_that_does_not_list_its_events_is_asked_again(wallet: W
     assert await wallet.rows("select 1 from event_cursors") == []
     await wallet.configure(client_secret="sandbox")
     await wallet.find_missed_events()
-    assert await report(wallet, "missed_event") != []
+    assert await wallet.mismatches("missed_event") != []
 
 
 async def test_the_report_is_paged_and_belongs_to_an_app(wallet: Wallet) -> None:

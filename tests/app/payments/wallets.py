@@ -15,6 +15,7 @@ from storage.audit import COMMAND
 from storage.missed_events import CompareEvents
 from storage.payments.wallet_reconciliation import ReconcileWallet
 from tests.app.callers import ask
+from tests.app.operators import Operator
 from tests.servers import Server
 from vendors.sandbox.server import Running
 
@@ -194,6 +195,12 @@ class Wallet:
         """The key and the kind of each entry of the user's ledger, oldest first."""
         statement = "select key, kind from asset_entries where uid = $1 order by entry_id"
         return await self.rows(statement, self.uid)
+
+    async def mismatches(self, kind: str) -> list[dict[str, Any]]:
+        """What operators are told of a kind, the newest first."""
+        found = await Operator(self.server)("GET", "payments/mismatches?app=default&size=100")
+        assert found.status == 200, found.body
+        return [each for each in found.body["mismatches"] if each["kind"] == kind]
 
     async def kinds(self) -> list[str]:
         return [kind for _, kind in await self.entries()]

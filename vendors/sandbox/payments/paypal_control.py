@@ -17,7 +17,7 @@ from vendors.sandbox.deliveries import DeliveryFaults, FaultSource
 from vendors.sandbox.payments import paypal_orders, paypal_payouts, paypal_sales, paypal_subscriptions
 from vendors.sandbox.payments.paypal_amounts import read_amount
 from vendors.sandbox.payments.paypal_books import books
-from vendors.sandbox.payments.paypal_records import CaptureAs
+from vendors.sandbox.payments.paypal_records import CaptureAs, RefundStatus
 from vendors.sandbox.payments.paypal_state import Merchant, Merchants
 from vendors.sandbox.payments.paypal_webhooks import send
 from vendors.sandbox.sandbox import Sandbox
@@ -96,6 +96,37 @@ class _Refund(_Action):
         paypal_sales.make_refund(merchant, payment, amount)
 
 
+class _RefundPending(_Action):
+    """Let PayPal only accept the refunds that calls ask for, and make them later or not at all."""
+
+    pending: bool = True
+    """`false`: further refunds are made at once again."""
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.refunds_as = "PENDING" if self.pending else "COMPLETED"
+
+
+class _TurnRefund(_Action):
+    """Make a pending refund, or let it fail."""
+
+    refund_id: str
+    status: RefundStatus
+
+    def act(self, merchant: Merchant) -> None:
+        paypal_sales.turn_refund(merchant, merchant.refunds[self.refund_id], self.status)
+
+
+class _Reprice(_Action):
+    """Change the amount of an order, as the merchant can."""
+
+    order_id: str
+    value: str
+
+    def act(self, merchant: Merchant) -> None:
+        order = merchant.orders[self.order_id]
+        order.amount = read_amount({"currency_code": order.amount.currency, "value": self.value}, "/value")
+
+
 class _Begin(_Action):
     """Activate a subscription that was approved to be activated later."""
 
@@ -150,6 +181,9 @@ _ACTIONS: Mapping[str, type[_Action]] = {
     "settle": _Settle,
     "reverse": _Reverse,
     "refund": _Refund,
+    "refund_pending": _RefundPending,
+    "turn_refund": _TurnRefund,
+    "reprice": _Reprice,
     "begin": _Begin,
     "decline": _Decline,
     "renew": _Renew,

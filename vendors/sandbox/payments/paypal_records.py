@@ -10,6 +10,8 @@ from vendors.sandbox.payments.paypal_wire import new_id
 CaptureAs = Literal["completed", "pending", "declined", "instrument_declined"]
 """What becomes of a capture. With `instrument_declined` there is none, and the payer has to approve again."""
 
+RefundStatus = Literal["COMPLETED", "PENDING", "FAILED", "CANCELLED"]
+
 
 @dataclass(slots=True)
 class Payment:
@@ -37,10 +39,12 @@ class Payment:
 
 @dataclass(slots=True)
 class Refund:
+    """A refund. While it is `PENDING`, the payment is not changed."""
+
     payment: Payment
     amount: Money
     at: datetime
-    status: str = "COMPLETED"
+    status: RefundStatus = "COMPLETED"
     id: str = field(default_factory=new_id)
 
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from streams.wire.errors import InvalidParameter
 from streams.wire.money import Money
 from vendors.sandbox.payments.paypal_amounts import (
     fee_of,
@@ -11,7 +12,7 @@ from vendors.sandbox.payments.paypal_amounts import (
     written,
     written_total,
 )
-from vendors.sandbox.payments.paypal_records import Payment, Refund
+from vendors.sandbox.payments.paypal_records import Payment, Refund, RefundStatus
 from vendors.sandbox.payments.paypal_state import Merchant
 from vendors.sandbox.payments.paypal_wire import not_found, refusal, time_text
 
@@ -144,7 +145,7 @@ def refund_capture(merchant: Merchant, capture_id: str, body: dict[str, Any]) ->
         raise refusal(422, "REFUND_CAPTURE_CURRENCY_MISMATCH", "Refund must be in the currency of the capture.")
     if capture.left < amount:
         raise refusal(422, "REFUND_AMOUNT_EXCEEDED", "The refund amount must be at most the capture's.")
-    return make_refund(merchant, capture, amount)
+    return make_refund(merchant, capture, amount, status=merchant.refunds_as)
 
 
 def refund_sale(merchant: Merchant, sale_id: str, body: dict[str, Any]) -> Refund:
@@ -160,20 +161,32 @@ def refund_sale(merchant: Merchant, sale_id: str, body: dict[str, Any]) -> Refun
         amount = read_amount(body["amount"], "/amount", code="currency", number="total")
     if amount.currency != sale.amount.currency or sale.left < amount:
         raise refusal(400, name="REFUND_EXCEEDED_TRANSACTION_AMOUNT")
-    return make_refund(merchant, sale, amount)
+    return make_refund(merchant, sale, amount, status=merchant.refunds_as)
 
 
-def make_refund(merchant: Merchant, payment: Payment, amount: Money) -> Refund:
+def make_refund(
+    merchant: Merchant, payment: Payment, amount: Money, *, status: RefundStatus = "COMPLETED"
+) -> Refund:
     """Refund a payment, whoever has asked for it."""
-    payment.refund(amount)
-    refund = Refund(payment, amount, merchant.now)
+    refund = Refund(payment, amount, merchant.now, "PENDING")
     merchant.refunds[refund.id] = refund
-    if payment.order_id:
-        resource = capture_refund_object(merchant, refund)
-        merchant.emit("PAYMENT.CAPTURE.REFUNDED", "refund", resource, at=refund.at)
-    else:
-        merchant.emit("PAYMENT.SALE.REFUNDED", "refund", sale_refund_object(merchant, refund), at=refund.at)
+    turn_refund(merchant, refund, status)
     return refund
+
+
+def turn_refund(merchant: Merchant, refund: Refund, status: RefundStatus) -> None:
+    """Give a pending refund its status. The payment is refunded once the refund is completed."""
+    if refund.status != "PENDING":
+        raise InvalidParameter(f"the refund is {refund.status}")
+    refund.status = status
+    if status != "COMPLETED":
+        return
+    refund.payment.refund(refund.amount)
+    if refund.payment.order_id:
+        resource = capture_refund_object(merchant, refund)
+        merchant.emit("PAYMENT.CAPTURE.REFUNDED", "refund", resource, at=merchant.now)
+    else:
+        merchant.emit("PAYMENT.SALE.REFUNDED", "refund", sale_refund_object(merchant, refund), at=merchant.now)
 
 
 def reverse(merchant: Merchant, payment: Payment) -> None:

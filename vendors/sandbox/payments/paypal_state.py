@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from vendors.sandbox.deliveries import FaultSource
-from vendors.sandbox.payments.paypal_records import Order, Payment, Payout, Refund, Subscription
+from vendors.sandbox.payments.paypal_records import Order, Payment, Payout, Refund, RefundStatus, Subscription
 from vendors.sandbox.payments.paypal_wire import new_id, time_text
 
 _MAX_MERCHANTS = 10_000
@@ -50,6 +50,8 @@ class Merchant:
     payments: dict[str, Payment] = field(default_factory=dict)
     """The captures of orders and the sales of subscriptions."""
     refunds: dict[str, Refund] = field(default_factory=dict)
+    refunds_as: RefundStatus = "COMPLETED"
+    """The status of further refunds that calls make."""
     payouts: dict[str, Payout] = field(default_factory=dict)
     hooks: dict[str, str] = field(default_factory=dict)
     """The URLs of its webhooks, by id."""

@@ -1,0 +1,143 @@
+"""The job that ends a subscription which another one has replaced: it is cancelled, and its refunds are made."""
+
+from datetime import timedelta
+
+import structlog
+
+from app.payments.posting import begin_posting
+from app.payments.wallet import PLATFORM, client_of, is_final
+from app.payments.wallet_subscription_sync import Synced, cancel
+from app.services import Services
+from storage.event_outbox import PurchaseEvent
+from storage.payments import mismatches, wallet_refunds, wallet_subscriptions, wallet_upgrades
+from storage.payments.mismatches import MismatchKind
+from storage.payments.wallet_refunds import OpenRefund
+from storage.payments.wallet_subscriptions import EndReplacedSubscription, WalletSubscription
+from storage.payments.wallet_upgrades import State
+from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal_refunds import Refund, get_sale_refund, refund_sale
+
+log = structlog.get_logger()
+
+_KEY_KEPT = timedelta(days=44)
+"""The platform remembers the keys of refunds for 45 days."""
+_COMPLETED = "COMPLETED"
+_FAILED = frozenset({"FAILED", "CANCELLED"})
+_REFUNDED = "REFUNDED"
+_PARTLY_REFUNDED = "PARTIALLY_REFUNDED"
+
+
+async def end_replaced(services: Services, job: EndReplacedSubscription) -> None:
+    """Cancel a replaced subscription at the platform, and then make its refunds.
+
+    Each step is repeated by its own key until the platform has answered. Refunds that it has only accepted are read
+    back by further jobs, which the reconciliation stores until they are made or have failed.
+    """
+    async with services.database.connection() as conn:
+        row = await wallet_subscriptions.get(conn, job.app_id, row_id=job.row_id)
+    if row.superseded_at is None:
+        return
+    cancelled = await cancel(services, job.app_id, row, reason="Replaced by another subscription")
+    await _move(services, job.app_id, row, after="new_active", to="old_cancelled")
+    if not await _make_refunds(services, job.app_id, cancelled):
+        return
+    await _move(services, job.app_id, row, after="old_cancelled", to="refunded")
+    await _move(services, job.app_id, row, after="refunded", to="done")
+
+
+async def _make_refunds(services: Services, app_id: str, cancelled: Synced) -> bool:
+    """Make the refunds of a subscription. Return whether the result of each is known."""
+    row_id = cancelled.row.row_id
+    async with services.database.connection() as conn:
+        refunds = await wallet_refunds.open_refunds(conn, app_id, subscription_row=row_id)
+    for refund in refunds:
+        await _make(services, app_id, cancelled, refund)
+    async with services.database.connection() as conn:
+        return not await wallet_refunds.open_refunds(conn, app_id, subscription_row=row_id)
+
+
+async def _make(services: Services, app_id: str, cancelled: Synced, refund: OpenRefund) -> None:
+    """Make a refund, or read back one that is accepted. One that fails for good is kept, for operators."""
+    try:
+        made = await _made(services, app_id, cancelled, refund)
+    except PayPalRefused as error:
+        is_accepted = refund.refund_id is not None
+        if not (error.not_found if is_accepted else is_final(error)):
+            raise
+        kind: MismatchKind = "refund_failed" if is_accepted else "refund_refused"
+        await _set_failed(services, app_id, refund, error.issue, kind=kind)
+        return
+    if made is not None and made.status in _FAILED:
+        await _set_failed(services, app_id, refund, made.status, kind="refund_failed")
+        return
+    async with services.database.transaction() as conn:
+        if made is not None and made.status != _COMPLETED:
+            await wallet_refunds.set_accepted(conn, app_id, row_id=refund.row_id, refund_id=made.id)
+            return
+        refund_id = None if made is None else made.id
+        if await wallet_refunds.set_done(conn, app_id, row_id=refund.row_id, refund_id=refund_id):
+            purchase = _purchase(cancelled.row, refund, refund_id=refund_id)
+            await services.sinks.report(conn, app_id, purchase, now=services.clock.now(app_id))
+
+
+async def _made(services: Services, app_id: str, cancelled: Synced, refund: OpenRefund) -> Refund | None:
+    """Return a refund as the platform has it, after making it unless that is done.
+
+    The call is repeated while the platform remembers its key. After that, and if there is nothing left to refund,
+    the payment's own refunds count as ours, whose id is not known then: the result is `None`.
+    """
+    client, refund_id = client_of(services, app_id, cancelled.row.config), refund.refund_id
+    if refund_id is not None:
+        return await client.call(lambda paypal: get_sale_refund(paypal, refund_id))
+    states = {payment.id: payment.status for payment in cancelled.read.payments}
+    state, is_forgotten = states.get(refund.sale_id), services.clock.now(app_id) - refund.created_at > _KEY_KEPT
+    if is_forgotten and state in {_REFUNDED, _PARTLY_REFUNDED}:
+        return None
+    try:
+        return await client.call(
+            lambda paypal: refund_sale(paypal, f"{refund.row_id}:refund", refund.sale_id, refund.money)
+        )
+    except PayPalRefused as error:
+        if is_final(error) and state == _REFUNDED:
+            return None
+        raise
+
+
+def _purchase(row: WalletSubscription, refund: OpenRefund, *, refund_id: str | None) -> PurchaseEvent:
+    return PurchaseEvent(
+        user_id=row.uid,
+        kind="refund",
+        platform=PLATFORM,
+        config=row.config,
+        transaction_id=refund.sale_id,
+        refund_id=refund_id,
+        subscription_id=row.platform_id,
+        product_id=row.bp_product_id,
+        amount=refund.amount,
+        currency=refund.currency,
+    )
+
+
+async def _set_failed(
+    services: Services, app_id: str, refund: OpenRefund, problem: str, *, kind: MismatchKind
+) -> None:
+    async with services.database.transaction() as conn:
+        if not await wallet_refunds.set_failed(conn, app_id, row_id=refund.row_id, problem=problem):
+            return
+        await mismatches.add(
+            conn, app_id,
+            platform=PLATFORM, kind=kind, subject=refund.sale_id, detail=f"{refund.money}: {problem}",
+            now=services.clock.now(app_id),
+        )  # fmt: skip
+    log.error(
+        "wallet.refund_failed", app_id=app_id, sale_id=refund.sale_id, amount=str(refund.money), problem=problem
+    )
+
+
+async def _move(services: Services, app_id: str, row: WalletSubscription, *, after: State, to: State) -> None:
+    """Move the upgrade that has replaced a subscription to its next state."""
+    async with services.database.transaction() as conn:
+        posting = await begin_posting(services, conn, app_id, row.uid, channel="server")
+        for upgrade in await wallet_upgrades.of_old(conn, app_id, old_row=row.row_id):
+            if upgrade.state == after:
+                await wallet_upgrades.move(conn, app_id, upgrade=upgrade, to=to, now=posting.now)
