@@ -21,7 +21,8 @@ class MismatchView(Model):
     platform: str
     kind: str
     """`missed_event`: no webhook has delivered an event. `missed_entry`: an entry of the ledger was found by
-    reading back. `refund_refused`: the platform does not make a refund; do it by hand."""
+    reading back. `refund_refused`: the platform does not make a refund; do it by hand. `refund_failed`: it has
+    accepted a refund and not made it; do it by hand. `amount_differs`: another amount was paid than was ordered."""
     subject: str
     """The event, the key of the entry, or the payment."""
     detail: str

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from app.assets.grants import grant_of
 from app.payments.posting import Posting
 from app.payments.proration import refund_due
-from app.payments.wallet import PLATFORM, config_of
+from app.payments.wallet import PLATFORM, compare_paid, config_of
 from storage import asset_entries, assets
 from storage.asset_entries import AssetOrigin, Entry
 from storage.event_outbox import PurchaseEvent, PurchaseKind
@@ -15,6 +15,7 @@ from storage.kinds.products import PRODUCTS, Product
 from storage.payments import wallet_refunds, wallet_upgrades
 from storage.payments.wallet_subscriptions import ENDED, SUSPENDED, WalletSubscription
 from streams.wire.errors import ConfigInvalid
+from streams.wire.money import Money
 from vendors.payments.paypal_subscriptions import Subscription, Transaction
 
 _REFUNDED = "REFUNDED"
@@ -46,6 +47,7 @@ async def post_payments(
             entry = _grant(posting, row, payment, plan_id=plan_id, origin=first if before is None else "renewal")
             if await posting.post(entry):
                 await posting.report(_purchase(row, payment, _kind_of(entry)))
+                await _compare_paid(posting, row, payment, plan_id=entry.product_id)
         plan_id, before = entry.product_id or plan_id, payment
         refund = replace(entry, key=f"refund:{payment.id}", kind="refund", channel=posting.channel)
         if payment.status == _REFUNDED and await posting.post(refund):
@@ -73,6 +75,16 @@ async def refund_unused(
             )  # fmt: skip
             if is_new and entry.key not in granted:
                 await posting.report(_purchase(row, payment, _kind_of(entry)))
+
+
+async def _compare_paid(posting: Posting, row: WalletSubscription, payment: Transaction, *, plan_id: str) -> None:
+    """Compare a payment with the price of its product, if that is configured."""
+    product = _product(posting, row, plan_id)[1]
+    if product.price is None:
+        return
+    price = product.price.in_country(row.country or None)
+    trial = [] if product.trial is None else [Money(product.trial.amount, price.currency)]
+    await compare_paid(posting, payment.id, paid=payment.amount, expected=[price, *trial])
 
 
 def _kind_of(grant: Entry) -> PurchaseKind:
