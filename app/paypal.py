@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from actors.paypal_clients import PayPalClient, open_paypal, verify_webhook
+from actors.paypal_clients import PayPalClient, open_paypal, open_verifier, verify_webhook
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookUnverified, platform_config
 from app.missed_events import ListedEvent
 from app.services import Services
@@ -39,9 +39,10 @@ async def verify(services: Services, delivery: Delivery, *, kind: Kind) -> Verif
     Raises `PlatformNotFound`, `ConfigInvalid`, `InvalidSignature` or `WebhookUnverified`.
     """
     config = platform_config(services, kind, delivery)
-    client = client_of(services, kind, delivery.app_id, name=delivery.config)
+    key = ConfigKey(delivery.app_id, kind.name, delivery.config)
+    verifier = open_verifier(services.vendors, config, key=key, sandbox_url=services.settings.sandbox_url)
     try:
-        webhook = await verify_webhook(client, config, delivery.headers, delivery.body)
+        webhook = await verify_webhook(verifier, config, delivery.headers, delivery.body)
     except NotGenuine as error:
         log.info("paypal.webhook_refused", app_id=delivery.app_id, config=delivery.config, reason=str(error))
         raise InvalidSignature from None

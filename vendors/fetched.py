@@ -71,6 +71,13 @@ class FetchedByUrl(Generic[T]):
         entries.move_to_end(key)
         return entry
 
+    def known(self, http: VendorHttp, *key: str) -> T | None:
+        """Return the entry of `key`, if there is one."""
+        entries = self._by_client.get(http, OrderedDict())
+        if key in entries:
+            entries.move_to_end(key)
+        return entries.get(key)
+
     def forget(self, http: VendorHttp, *key: str) -> None:
         self._by_client.get(http, OrderedDict()).pop(key, None)
 

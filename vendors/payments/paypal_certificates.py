@@ -3,7 +3,8 @@
 import re
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 
@@ -33,6 +34,8 @@ from vendors.transport import VendorHttp
 
 _URL = re.compile(r"https://([a-z0-9.-]{1,253})(:[0-9]{1,5})?(?:/[A-Za-z0-9_.~-]{1,200}){1,10}", re.ASCII)
 _ADDRESS = re.compile(r"[0-9.]+", re.ASCII)
+CERTIFICATE_HOSTS = ("api.paypal.com", "api-m.paypal.com", "api.sandbox.paypal.com", "api-m.sandbox.paypal.com")
+"""The hosts at which PayPal's certificates are."""
 _OWNERS = ".paypal.com"
 _MAX_BYTES = 16 * 1024
 _MAX_URLS = 64
@@ -45,38 +48,66 @@ class NotGenuine(Exception):
     """A webhook that PayPal has not sent to us, or not lately. The text says why."""
 
 
-class _Entry(Fetched[Sequence[Certificate]]):
-    """A certificate, and the chain after it."""
+Chain = Sequence[Certificate]
+"""A certificate, and the chain after it."""
+Limited = Callable[[Callable[[], Awaitable[Chain]]], Awaitable[Chain]]
+"""Makes a call within limits, and raises `VendorError` if they are reached."""
 
-    expires_at = 0.0
+
+async def unlimited(fetch: Callable[[], Awaitable[Chain]]) -> Chain:
+    """Make a call without limits."""
+    return await fetch()
+
+
+@dataclass(slots=True)
+class _Known:
+    """A certificate that was fetched."""
+
+    chain: Chain = ()
+    expires_at: float = 0
 
 
 class WebhookCertificates:
-    """The fetched certificates, by their URLs, kept for at most 24 hours. `clock` returns seconds."""
+    """The fetched certificates, by their URLs, kept for at most 24 hours. `clock` returns seconds.
+
+    Anybody can invent any number of URLs, so those that are being fetched do not replace what is kept.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._entries: FetchedByUrl[_Entry] = FetchedByUrl(_Entry, most=_MAX_URLS)
+        self._known: FetchedByUrl[_Known] = FetchedByUrl(_Known, most=_MAX_URLS)
+        self._fetching: FetchedByUrl[Fetched[Chain]] = FetchedByUrl(Fetched, most=_MAX_URLS)
 
     async def find(
-        self, http: VendorHttp, vendor: str, url: str, *, hosts: Sequence[str], authorities: str, now: datetime
+        self,
+        http: VendorHttp,
+        vendor: str,
+        url: str,
+        *,
+        hosts: Sequence[str],
+        authorities: str,
+        now: datetime,
+        limited: Limited = unlimited,
     ) -> RSAPublicKey:
         """Return the public key at `url`, which the sender of a webhook has named.
 
         `hosts` are those from which certificates may come. `authorities`, in PEM format, replace the public ones.
-        Raise `NotGenuine`, or `VendorError` if the certificate cannot be fetched.
+        A certificate that is not known is fetched by `limited`. Raise `NotGenuine`, or `VendorError` if it cannot
+        be fetched.
         """
         check_url(url, hosts=hosts, own_authorities=bool(authorities))
         key = (url, sha256_hex(authorities.encode()))
-        entry = self._entries.of(http, *key)
-        if self._clock() >= entry.expires_at:
-            await entry.fetch(lambda: _certificates(http, vendor, url, authorities=authorities))
-            if entry.error is not None:
-                self._entries.forget(http, *key)  # Anybody can invent any number of paths.
-                raise copy_of(entry.error)
-            entry.expires_at = self._clock() + _MAX_AGE_S
-        assert entry.value is not None, "the fetch succeeded"
-        leaf, *chain = entry.value
+        known = self._known.known(http, *key)
+        if known is None or self._clock() >= known.expires_at:
+            fetched = self._fetching.of(http, *key)
+            await fetched.fetch(lambda: limited(lambda: _certificates(http, vendor, url, authorities=authorities)))
+            self._fetching.forget(http, *key)
+            if fetched.error is not None:
+                raise copy_of(fetched.error)
+            assert fetched.value is not None, "the fetch succeeded"
+            known = self._known.of(http, *key)
+            known.chain, known.expires_at = fetched.value, self._clock() + _MAX_AGE_S
+        leaf, *chain = known.chain
         return check_chain(leaf, chain, authorities=authorities, now=now)
 
 
@@ -98,7 +129,7 @@ def check_url(url: str, *, hosts: Sequence[str], own_authorities: bool) -> None:
         raise NotGenuine(f"the certificate's URL {listed([url])} names an IP address")
 
 
-async def _certificates(http: VendorHttp, vendor: str, url: str, *, authorities: str) -> Sequence[Certificate]:
+async def _certificates(http: VendorHttp, vendor: str, url: str, *, authorities: str) -> Chain:
     raw, _ = await download(http, vendor, url, limit_bytes=_MAX_BYTES, authorities=authorities)
     try:
         return load_pem_x509_certificates(raw)

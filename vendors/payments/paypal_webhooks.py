@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from streams.wire.codec import encoded, from_rfc3339, loads
 from vendors.payments.paypal import PayPal
-from vendors.payments.paypal_certificates import WEBHOOK_CERTIFICATES, NotGenuine
+from vendors.payments.paypal_certificates import WEBHOOK_CERTIFICATES, Limited, NotGenuine, unlimited
 from vendors.payments.paypal_events import WebhookEvent
 from vendors.payments.paypal_fields import PayPalObject
 from vendors.transport import VendorHttp
@@ -94,13 +94,15 @@ async def verify_offline(
     hosts: Sequence[str],
     authorities: str = "",
     now: datetime,
+    limited: Limited = unlimited,
 ) -> None:
     """Verify a webhook with the certificate that it names. `authorities` replace the public ones.
 
-    Raise `NotGenuine`, or `VendorError` if the certificate cannot be fetched.
+    A certificate that is not known is fetched by `limited`. Raise `NotGenuine`, or `VendorError` if it cannot be
+    fetched.
     """
     key = await WEBHOOK_CERTIFICATES.find(
-        http, vendor, webhook.certificate_url, hosts=hosts, authorities=authorities, now=now
+        http, vendor, webhook.certificate_url, hosts=hosts, authorities=authorities, now=now, limited=limited
     )
     webhook.check(key, webhook_id=webhook_id)
 
