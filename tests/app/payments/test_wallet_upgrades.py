@@ -209,34 +209,6 @@ async def test_an_upgrade_can_be_upgraded(wallet: Wallet) -> None:
     assert (await wallet.assets())["pro"]["bp_product_id"] == "week"
 
 
-async def test_a_year_with_an_upgrade_a_refund_and_a_cancellation_follows_the_clock(wallet: Wallet) -> None:
-    """Every month passes by moving the clock, and the assets are those of the state at that time."""
-    began = datetime.now(UTC)
-    sub_id = await wallet.subscribed()
-    for month in range(1, 6):
-        await wallet.travel(began + timedelta(days=31 * month))
-        await wallet.reconcile()
-        assert (await wallet.assets())["pro"]["valid_seconds"] > 0
-    new = await approved(wallet, sub_id)
-    await settled(wallet, "done")
-    for month in range(6, 10):
-        await wallet.travel(began + timedelta(days=31 * month))
-        await wallet.reconcile()
-    assert (await wallet.assets())["pro"]["bp_product_id"] == "year"
-    await wallet.platform("POST", f"/v1/billing/subscriptions/{new['id']}/cancel", {"reason": "enough"})
-    await wallet.travel(began + timedelta(days=31 * 10))
-    await wallet.reconcile()
-    pro = (await wallet.assets())["pro"]
-    assert (pro["sub_canceled"], pro["valid_seconds"] > 0) == (True, True)
-    await wallet.control("refund", payment_id=new["latest_transaction"]["id"])
-    _, answer = await wallet.sync(new["id"])
-    assert answer["walletpay_sub"]["status"] == "CANCELLED"
-    found = {asset["receipt_id"]: (asset["is_refund"], asset["valid_seconds"]) for asset in answer["assets"]}
-    assert found == {sub_id: (False, 0), new["id"]: (True, 0)}
-    kinds = await wallet.kinds()
-    assert kinds == ["grant"] * 6 + ["end", "grant", "cancel", "cancel", "refund"]
-
-
 async def test_sync_upgrade_without_an_upgrade_syncs(wallet: Wallet) -> None:
     sub = await wallet.subscribe()
     await wallet.approve(sub["approve_link_href"])

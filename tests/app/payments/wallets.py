@@ -81,7 +81,7 @@ class Wallet:
         self, method: str, path: str, *, more: dict[str, str] | None = None, **body: Any
     ) -> tuple[int, Any]:
         headers = {"X-Service-Session-Token": self.session, **(more or {})}
-        return await ask(self.server, method, f"/bp/asset/{path}", headers=headers, **body)
+        return await ask(self.server, method, f"/bp/asset/{path}".rstrip("/"), headers=headers, **body)
 
     async def order(self, product: str = "coins", **fields: Any) -> dict[str, Any]:
         return await self._created("walletpay/create", "walletpay_order", product, **fields)
@@ -133,6 +133,13 @@ class Wallet:
             assert response.status == 200, answer
             return answer
 
+    async def books(self) -> dict[str, Any]:
+        """All that the merchant was paid and has refunded."""
+        url = f"{self.sandbox.url}/paypal/_control/books"
+        async with self.server.http.get(url, params={"client_id": self.client_id}) as response:
+            answer: dict[str, Any] = await response.json()
+            return answer
+
     async def platform(self, method: str, path: str, body: Any = None) -> Any:
         """Call the platform as the merchant could by other means."""
         url, http = f"{self.sandbox.url}/paypal", self.server.http
@@ -150,16 +157,17 @@ class Wallet:
 
     async def travel(self, to: datetime | None) -> None:
         """Move the clocks of the app and of the platform."""
-        at = None if to is None else to.isoformat()
-        await self.control("clock", at=at)
-        await self._move_app(at)
+        await self.control("clock", at=None if to is None else to.isoformat())
+        await self.move_clock(to)
 
     async def renew(self, sub_id: str, *, times: int = 1) -> None:
         """Move both clocks to the next payments of a subscription."""
         moved = await self.control("renew", subscription_id=sub_id, times=times)
-        await self._move_app(moved["now"])
+        await self.move_clock(moved["now"])
 
-    async def _move_app(self, at: str | None) -> None:
+    async def move_clock(self, to: datetime | str | None) -> None:
+        """Move the clock of the app, which accounts at the server's own sandbox follow."""
+        at = to.isoformat() if isinstance(to, datetime) else to
         assert (await ask(self.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
         _, self.session = await self.server.login(self.device)  # The session may have ended meanwhile.
 
