@@ -12,14 +12,19 @@ from hypothesis import strategies as st
 
 from storage.ledger import find_differences
 from tests.app.callers import work_off
-from tests.app.payments.wallets import WEBHOOK, Wallet, wallet_at
+from tests.app.payments.killed_requests import kill_request
+from tests.app.payments.wallets import WEBHOOK, Wallet, put, wallet_at
 from tests.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
+SLOW = key_of(delay_ms=250)
+"""The platform does what it is asked, and answers later."""
 LOST = key_of(fault="cut_mid_stream", position="before")
 """The platform does what it is asked, and its answer is lost."""
-DELIVERIES = st.sampled_from(["", "lost", "duplicate", "reordered"])
+DELIVERIES = st.sampled_from(["", "lost", "duplicate", "delayed", "reordered"])
+REQUESTS = ["order_again", "capture", "sync_order", "sync_sub"]
+"""Those of a client that may run at any time."""
 WHICH = st.integers(0, 2)
 STEPS = st.one_of(
     st.tuples(st.just("buy"), st.sampled_from(["", "lost", "duplicate", "decline", "pending"])),
@@ -28,6 +33,11 @@ STEPS = st.one_of(
     st.tuples(st.sampled_from(["capture_without_answer", "settle_pending", "reupgrade"]), WHICH),
     st.tuples(st.just("upgrade"), DELIVERIES),
     st.tuples(st.sampled_from(["work", "reconcile", "find_missed", "fail_for_a_while"]), WHICH),
+    st.tuples(
+        st.just("race"),
+        st.lists(st.sampled_from([*REQUESTS, "work", "reconcile_now", "find_missed"]), min_size=2, max_size=3),
+    ),
+    st.tuples(st.just("kill"), st.sampled_from([*REQUESTS, "create_order", "create_sub", "reconcile_now"])),
 )
 PAID = {"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"}
 
@@ -40,12 +50,57 @@ class Schedule:
         self.orders: list[str] = []
         self.subs: list[str] = []
         self.upgrades: list[dict[str, Any]] = []
+        self.keys: set[str] = set()
+        """Those of requests that create orders, each of which may be repeated."""
+        self.bought = 0
+        """How many orders were created without a key."""
+
+    async def find_created(self) -> None:
+        """Add what killed requests have created, and the user knows by no response."""
+        for known, table, column in (
+            (self.orders, "wallet_orders", "order_id"),
+            (self.subs, "wallet_subscriptions", "subscription_id"),
+        ):
+            statement = f"select {column} from {table} where uid = $1 and {column} is not null order by row_id"  # noqa: S608
+            known += [name for (name,) in await self.wallet.rows(statement, self.wallet.uid) if name not in known]
 
     async def run(self, step: tuple[str, Any]) -> None:
         what, given_ = step
         await getattr(self, what)(given_)
 
+    async def race(self, names: Sequence[str]) -> None:
+        """Let requests and jobs concern the same objects at once, which are due."""
+        await self.pass_minutes()
+        await asyncio.gather(*(getattr(self, name)(0) for name in names))
+
+    async def kill(self, name: str) -> None:
+        """Let a request or job end after it has called the platform, and before it has stored the result."""
+        await self.pass_minutes()
+        await self.wallet.configure(client_secret=SLOW)
+        await kill_request(self.wallet, getattr(self, name)(0))
+        await self.wallet.configure(client_secret="sandbox")
+        await self.find_created()
+
+    async def create_order(self, _: int) -> None:
+        await self.order_with_key(f"key-{len(self.keys)}")
+
+    async def order_again(self, _: int) -> None:
+        """Send a request again that has created an order, perhaps while it runs."""
+        await asyncio.gather(*(self.order_with_key(f"key-{max(0, len(self.keys) - 1)}") for _ in range(2)))
+
+    async def order_with_key(self, key: str) -> None:
+        self.keys.add(key)
+        status, answer = await self.wallet.post(
+            "walletpay/create", {"product_id": "coins"}, **{"Idempotency-Key": f"{self.wallet.uid}-{key}"}
+        )
+        if status == 200 and (order_id := answer["walletpay_order"]["id"]) not in self.orders:
+            self.orders.append(order_id)
+
+    async def create_sub(self, _: int) -> None:
+        await self.wallet.subscribe()
+
     async def buy(self, fault: str) -> None:
+        self.bought += 1
         order = await self.wallet.order()
         self.orders.append(order["id"])
         await self.wallet.approve(order["approve_link_href"], fault=fault)
@@ -127,9 +182,14 @@ class Schedule:
         """Run the jobs that wait."""
         await work_off(self.wallet.server.services)
 
+    async def pass_minutes(self) -> None:
+        await self.wallet.travel(self.wallet.server.services.clock.now("default") + timedelta(minutes=3))
+
     async def reconcile(self, _: int) -> None:
-        now = self.wallet.server.services.clock.now("default")
-        await self.wallet.travel(now + timedelta(minutes=3))
+        await self.pass_minutes()
+        await self.wallet.reconcile()
+
+    async def reconcile_now(self, _: int) -> None:
         await self.wallet.reconcile()
 
     async def find_missed(self, _: int) -> None:
@@ -145,6 +205,7 @@ class Schedule:
             await self.wallet.reconcile()
             await self.wallet.find_missed_events()
         await self.work(0)
+        await self.find_created()
 
     async def sub(self, sub_id: str) -> dict[str, Any]:
         found: dict[str, Any] = await self.wallet.platform("GET", f"/v1/billing/subscriptions/{sub_id}")
@@ -167,12 +228,14 @@ def one_of(ids: Sequence[str], which: int) -> str | None:
     return ids[which % len(ids)] if ids else None
 
 
-async def run_examples(server: Server, sandbox: Running, *, count: int) -> None:
+async def run_examples(server: Server, sandbox: Running, *, count: int, steps: int) -> None:
     """Run schedules that hypothesis generates, each for a new user. Hypothesis blocks a thread of its own."""
+    many = {"count": 1000, "per_s": 1}
+    await put(server, "limits", "default", {"rates": {"wallets": many, "signup": many}})
     loop = asyncio.get_running_loop()
 
     @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.lists(STEPS, min_size=3, max_size=10))
+    @given(st.lists(STEPS, min_size=3, max_size=steps))
     def each(steps: list[tuple[str, Any]]) -> None:
         asyncio.run_coroutine_threadsafe(example(server, sandbox, steps), loop).result()
 
@@ -191,12 +254,12 @@ async def example(server: Server, sandbox: Running, steps: list[tuple[str, Any]]
 
 
 async def test_every_payment_is_granted_once_whatever_happens(shared_server: Server, platform: Running) -> None:
-    await run_examples(shared_server, platform, count=4)
+    await run_examples(shared_server, platform, count=4, steps=10)
 
 
 @pytest.mark.soak
 async def test_every_payment_is_granted_once_in_many_schedules(shared_server: Server, platform: Running) -> None:
-    await run_examples(shared_server, platform, count=300)
+    await run_examples(shared_server, platform, count=300, steps=40)
 
 
 async def check(schedule: Schedule) -> None:
@@ -213,6 +276,7 @@ async def check(schedule: Schedule) -> None:
     for sub_id, superseded_at in replaced:
         await check_subscription(schedule, sub_id, keys, is_replaced=superseded_at is not None)
     assert {sub_id for sub_id, _ in replaced} == set(schedule.subs)
+    await check_books(schedule)
     statement = "select state from wallet_upgrades join wallet_subscriptions on row_id = new_row where uid = $1"
     assert {state for (state,) in await wallet.rows(statement, wallet.uid)} <= {
         "done",
@@ -221,10 +285,24 @@ async def check(schedule: Schedule) -> None:
     }
     pending = """
         select 1 from wallet_refunds join wallet_subscriptions s on s.row_id = subscription_row
-        where state = 'pending' and uid = $1
+        where state in ('pending', 'accepted') and uid = $1
     """
     assert await wallet.rows(pending, wallet.uid) == []
     assert [each async for each in find_differences(wallet.server.services.database)] == []
+
+
+async def check_books(schedule: Schedule) -> None:
+    """Nothing was charged without an order, and a repeated request has created one."""
+    books = await schedule.wallet.books()
+    charged = {payment["order_id"] or payment["subscription_id"] for payment in books["payments"]}
+    assert charged <= {*schedule.orders, *schedule.subs}
+    statement = "select count(*) from wallet_orders where uid = $1 and status = 'NEW'"
+    assert await schedule.wallet.rows(statement, schedule.wallet.uid) == [(0,)]
+    created = [call["key"] for call in schedule.wallet.calls("/v2/checkout/orders")]
+    uids = await schedule.wallet.rows("select row_id from wallet_orders where uid = $1", schedule.wallet.uid)
+    rows = {row_id for (row_id,) in uids}
+    assert {key.removesuffix(":create") for key in created} >= rows
+    assert len(rows) <= schedule.bought + len(schedule.keys)
 
 
 async def check_subscription(schedule: Schedule, sub_id: str, keys: set[str], *, is_replaced: bool) -> None:
