@@ -40,7 +40,7 @@ class DeliveryFault(StrEnum):
     """It is delivered after the next one, or after `delay_ms` if there is none until then."""
 
 
-_TWIN_MS = 70
+_REPEAT_MS = 70
 _DELAY_MS = 1000
 
 
@@ -78,7 +78,7 @@ class FaultSource:
         return self._faults.fault
 
     def delay_s(self, fault: DeliveryFault | None) -> float:
-        default_ms = _TWIN_MS if fault is DeliveryFault.DUPLICATE else _DELAY_MS
+        default_ms = _REPEAT_MS if fault is DeliveryFault.DUPLICATE else _DELAY_MS
         return (default_ms if self._faults.delay_ms is None else self._faults.delay_ms) / 1000
 
 
@@ -113,7 +113,7 @@ class _Attempt:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _Queue:
     """The calls of one URL."""
 
     attempts: list[_Attempt] = field(default_factory=list)
@@ -131,9 +131,9 @@ class Deliveries:
 
     def __init__(self) -> None:
         self.log: deque[Answered] = deque(maxlen=_KEPT)
-        self._lanes: dict[str, _Lane] = {}
-        self._calls: asyncio.Queue[tuple[_Lane, _Attempt]] = asyncio.Queue()
-        """What is due, at most one call of each lane."""
+        self._queues: dict[str, _Queue] = {}
+        self._calls: asyncio.Queue[tuple[_Queue, _Attempt]] = asyncio.Queue()
+        """What is due, at most one call of each queue."""
         self._numbers = count()
         self._changed = asyncio.Event()
 
@@ -142,32 +142,32 @@ class Deliveries:
         fault, now = faults.next(), asyncio.get_running_loop().time()
         if fault is DeliveryFault.LOST:
             return
-        lane = self._lanes.setdefault(delivery.url, _Lane())
-        held, lane.held = lane.held, None
+        queue = self._queues.setdefault(delivery.url, _Queue())
+        held, queue.held = queue.held, None
         later = now + faults.delay_s(fault)
         match fault:
             case DeliveryFault.DUPLICATE:
-                self._push(lane, delivery, due=now)
-                self._push(lane, delivery, due=later)
+                self._push(queue, delivery, due=now)
+                self._push(queue, delivery, due=later)
             case DeliveryFault.DELAYED:
-                self._push(lane, delivery, due=later)
+                self._push(queue, delivery, due=later)
             case DeliveryFault.REORDERED if held is None:
-                lane.held = self._push(lane, delivery, due=later)
+                queue.held = self._push(queue, delivery, due=later)
             case _:
-                self._push(lane, delivery, due=now)
-        if held is not None and held in lane.attempts:
-            lane.attempts.remove(held)
-            heapq.heapify(lane.attempts)
-            self._push(lane, held.delivery, due=now)
+                self._push(queue, delivery, due=now)
+        if held is not None and held in queue.attempts:
+            queue.attempts.remove(held)
+            heapq.heapify(queue.attempts)
+            self._push(queue, held.delivery, due=now)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is left to be delivered."""
-        return not self._lanes
+        return not self._queues
 
     def forget(self) -> None:
         """Drop the deliveries that are not made yet."""
-        self._lanes.clear()
+        self._queues.clear()
         self.log.clear()
 
     async def run(self) -> None:
@@ -179,24 +179,24 @@ class Deliveries:
             while not stopping():
                 self._changed.clear()
                 now = asyncio.get_running_loop().time()
-                for lane in self._lanes.values():
-                    if (due_at := lane.due_at()) is not None and due_at <= now:
-                        lane.calls = True
-                        self._calls.put_nowait((lane, heapq.heappop(lane.attempts)))
+                for queue in self._queues.values():
+                    if (due_at := queue.due_at()) is not None and due_at <= now:
+                        queue.calls = True
+                        self._calls.put_nowait((queue, heapq.heappop(queue.attempts)))
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._wait_s(now)):
                         await self._changed.wait()
 
     async def _work(self, http: aiohttp.ClientSession) -> None:
         while not stopping():
-            lane, attempt = await self._calls.get()
-            await self._call(http, lane, attempt)
+            queue, attempt = await self._calls.get()
+            await self._call(http, queue, attempt)
 
     def _wait_s(self, now: float) -> float | None:
-        times = [due_at for lane in self._lanes.values() if (due_at := lane.due_at()) is not None]
+        times = [due_at for queue in self._queues.values() if (due_at := queue.due_at()) is not None]
         return min(times) - now if times else None
 
-    async def _call(self, http: aiohttp.ClientSession, lane: _Lane, attempt: _Attempt) -> None:
+    async def _call(self, http: aiohttp.ClientSession, queue: _Queue, attempt: _Attempt) -> None:
         delivery = attempt.delivery
         headers, body = delivery.sign()
         try:
@@ -208,14 +208,14 @@ class Deliveries:
         if not 200 <= status < 300 and attempt.tries < _RETRIES:
             wait_s = min(_FIRST_RETRY_S * 2**attempt.tries, _LAST_RETRY_S)
             due = asyncio.get_running_loop().time() + wait_s
-            self._push(lane, delivery, due=due, tries=attempt.tries + 1)
-        lane.calls = False
-        if not lane.attempts and self._lanes.get(delivery.url) is lane:
-            del self._lanes[delivery.url]
+            self._push(queue, delivery, due=due, tries=attempt.tries + 1)
+        queue.calls = False
+        if not queue.attempts and self._queues.get(delivery.url) is queue:
+            del self._queues[delivery.url]
         self._changed.set()
 
-    def _push(self, lane: _Lane, delivery: Delivery, *, due: float, tries: int = 0) -> _Attempt:
+    def _push(self, queue: _Queue, delivery: Delivery, *, due: float, tries: int = 0) -> _Attempt:
         attempt = _Attempt(due, next(self._numbers), delivery, tries)
-        heapq.heappush(lane.attempts, attempt)
+        heapq.heappush(queue.attempts, attempt)
         self._changed.set()
         return attempt

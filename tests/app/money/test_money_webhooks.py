@@ -1,4 +1,4 @@
-"""Webhooks of all payment platforms: twins, forged and old ones, about objects of other apps, and certificates."""
+"""Webhooks of all payment platforms: repeated, forged and old ones, objects of other apps, and certificates."""
 
 import asyncio
 from collections.abc import Callable
@@ -48,7 +48,7 @@ async def _connected(till: Till) -> None:
 
 
 @pytest.mark.parametrize("path", SIGNERS)
-async def test_twins_that_arrive_together_are_stored_once(till: Till, path: str) -> None:
+async def test_repeats_that_arrive_together_are_stored_once(till: Till, path: str) -> None:
     request, before = SIGNERS[path](path, body_of(path)), await stored(till)
     answers = await asyncio.gather(*(till.ask(request) for _ in range(8)))
     assert answers == [(200, None)] * 8

@@ -164,8 +164,8 @@ async def test_an_event_is_stored_once(wallet: Wallet) -> None:
     one = event("BILLING.SUBSCRIPTION.ACTIVATED", id="I-NONE")
     for _ in range(3):
         assert await deliver(wallet, one) == 200
-    assert await deliver(wallet, event("CHECKOUT.ORDER.APPROVED", "WH-2"), transmission_id="twin") == 200
-    assert await deliver(wallet, event("CHECKOUT.ORDER.APPROVED", "WH-3"), transmission_id="twin") == 200
+    assert await deliver(wallet, event("CHECKOUT.ORDER.APPROVED", "WH-2"), transmission_id="same") == 200
+    assert await deliver(wallet, event("CHECKOUT.ORDER.APPROVED", "WH-3"), transmission_id="same") == 200
     assert len(await inbox(wallet)) == 2
 
 
