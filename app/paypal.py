@@ -58,10 +58,10 @@ async def event_pages(
     client, page = client_of(services, _KINDS[key.kind], key.app_id, name=key.name), ""
     while True:
         name = page
-        found = await client.call(lambda paypal: list_webhook_events(paypal, start=since, end=until, page=name))  # noqa: B023
-        yield [_listed(event) for event in found.events]
-        page = found.next
-        if not page or not found.events:
+        listed = await client.call(lambda paypal: list_webhook_events(paypal, start=since, end=until, page=name))  # noqa: B023
+        yield [_listed(event) for event in listed.events]
+        page = listed.next
+        if not page or not listed.events:
             return
 
 

@@ -7,12 +7,12 @@ from app.services import Services
 from storage.payments import card_subscriptions, wallet_subscriptions
 from storage.payments.card_subscriptions import CardSubscription
 from storage.payments.endings import EndSubscriptions
-from storage.payments.wallet_subscriptions import RENEWING, WalletSubscription
+from storage.payments.wallet_subscriptions import RENEWING_STATUSES, WalletSubscription
 from streams.tasks import run_all
 
 
 async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
-    """Cancel what a deactivated user has subscribed to. What one platform refuses does not stop the others."""
+    """Cancel all subscriptions of a deactivated user. If one fails, the others are cancelled nevertheless."""
     async with services.database.connection() as conn:
         wallet = await wallet_subscriptions.unended_of_user(conn, job.app_id, job.uid)
         cards = await card_subscriptions.unended_of_user(conn, job.app_id, job.uid)
@@ -25,9 +25,9 @@ async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
 
 
 async def _end_wallet(services: Services, app_id: str, row: WalletSubscription) -> None:
-    """Cancel a subscription that is paid. One that is not approved cannot be cancelled: it expires."""
+    """Cancel a subscription that the user has approved. The platform cancels no other, and lets it expire."""
     found = (await wallet_subscription_states.read(services, app_id, row)).subscription
-    if found is not None and found.status in RENEWING:
+    if found is not None and found.status in RENEWING_STATUSES:
         await wallet_subscription_sync.cancel(services, app_id, row, reason="The account was deleted")
 
 

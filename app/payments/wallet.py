@@ -24,10 +24,10 @@ CHECK_AGAIN = timedelta(minutes=1)
 _REFUSED = frozenset({400, 403, 404, 422})
 _URL_CHARACTERS = 2048
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def config_of(services: Services, app_id: str, name: str) -> WalletPay:
+def wallet_config(services: Services, app_id: str, name: str) -> WalletPay:
     """Return a config of kind `walletpay`. Raises `ConfigInvalid`."""
     return services.configs.required(WALLETPAY, app_id, name).value
 
@@ -37,7 +37,7 @@ def client_of(services: Services, app_id: str, name: str) -> PayPalClient:
     return paypal.client_of(services, WALLETPAY, app_id, name=name)
 
 
-async def found(reading: Callable[[], Awaitable[Found]]) -> Found | None:
+async def none_if_gone(reading: Callable[[], Awaitable[Result]]) -> Result | None:
     """Return the result of `reading`, or `None` if the platform has no such object any more."""
     try:
         return await reading()
@@ -52,12 +52,12 @@ def is_final(error: PayPalRefused) -> bool:
     return error.vendor_status in _REFUSED and not error.retryable
 
 
-def product_for(services: Services, app_id: str, product_id: str) -> tuple[Product, WalletProduct]:
+def product_for(services: Services, app_id: str, bp_product_id: str) -> tuple[Product, WalletProduct]:
     """Return a product that can be bought by wallet. Raises `ConfigInvalid`."""
-    product = services.configs.required(PRODUCTS, app_id, product_id).value
+    product = services.configs.required(PRODUCTS, app_id, bp_product_id).value
     if product.walletpay is None:
-        raise ConfigInvalid(f"products {product_id}: walletpay is not set")
-    config_of(services, app_id, product.walletpay.config)
+        raise ConfigInvalid(f"products {bp_product_id}: walletpay is not set")
+    wallet_config(services, app_id, product.walletpay.config)
     return product, product.walletpay
 
 
@@ -68,7 +68,7 @@ def return_urls(
 
     Raises `InvalidParameter` for a URL that is not allowed, and `ConfigInvalid` if there is none.
     """
-    config = config_of(services, app_id, name)
+    config = wallet_config(services, app_id, name)
     given = {"return_url": return_url, "cancel_url": cancel_url}
     urls = []
     for field, url in given.items():

@@ -11,7 +11,7 @@ from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
 from app.payments import wallet_order_sync
 from app.payments.posting import Posting, begin_posting
-from app.payments.wallet import client_of, found, product_for, return_urls, soon
+from app.payments.wallet import client_of, none_if_gone, product_for, return_urls, soon
 from app.payments.wallet_order_sync import APPROVED, COMPLETED, apply, create_at_platform, status_of
 from storage.kinds.products import Country
 from storage.payments import wallet_orders
@@ -156,9 +156,9 @@ async def _store(call: Call, transaction: Transaction, body: NewOrder) -> Wallet
         return await wallet_orders.add(conn, app_id, order=order)
 
 
-def _payable(product_id: str, price: Money) -> Money:
+def _payable(bp_product_id: str, price: Money) -> Money:
     if rounded(price) != price:
-        raise ConfigInvalid(f"products {product_id}: price has more decimals than the platform accepts")
+        raise ConfigInvalid(f"products {bp_product_id}: price has more decimals than the platform accepts")
     return price
 
 
@@ -176,7 +176,7 @@ async def _capture(call: Call, order: WalletOrder) -> tuple[Order | None, bool]:
     client, order_id = client_of(call.services, call.app_id, order.config), order.platform_id
 
     async def read() -> Order | None:
-        return await found(lambda: client.call(lambda paypal: get_order(paypal, order_id)))
+        return await none_if_gone(lambda: client.call(lambda paypal: get_order(paypal, order_id)))
 
     if order.status == COMPLETED:
         return await read(), False

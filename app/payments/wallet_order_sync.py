@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from app.assets.grants import grant_of
 from app.payments.posting import Posting, begin_posting
-from app.payments.wallet import PLATFORM, client_of, compare_paid, config_of, found, is_final, soon
+from app.payments.wallet import PLATFORM, client_of, compare_paid, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
 from storage.asset_entries import Channel, Entry
 from storage.event_outbox import PurchaseEvent, PurchaseKind
@@ -21,7 +21,7 @@ APPROVED = "APPROVED"
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of captures whose money we got."""
 _REFUNDED = "REFUNDED"
-_SETTLED = frozenset({COMPLETED, VOIDED})
+_FINAL = frozenset({COMPLETED, VOIDED})
 _KEY_KEPT = timedelta(hours=6)
 """How long the platform remembers the key with which an order is created."""
 
@@ -31,7 +31,7 @@ async def create_at_platform(services: Services, app_id: str, order: WalletOrder
 
     If the platform refuses it for good, the row is deleted.
     """
-    brand_name = config_of(services, app_id, order.config).brand_name
+    brand_name = wallet_config(services, app_id, order.config).brand_name
     try:
         return await client_of(services, app_id, order.config).call(
             lambda paypal: create_order(
@@ -56,7 +56,7 @@ async def read(services: Services, app_id: str, order: WalletOrder) -> Order | N
     """Read an order back from the platform. `None`: it has expired there."""
     order_id = order.platform_id
     client = client_of(services, app_id, order.config)
-    return await found(lambda: client.call(lambda paypal: get_order(paypal, order_id)))
+    return await none_if_gone(lambda: client.call(lambda paypal: get_order(paypal, order_id)))
 
 
 async def sync(
@@ -94,7 +94,7 @@ async def apply(posting: Posting, order: WalletOrder, read: Order | None, *, dec
         order_id=order.order_id or (None if read is None else read.id),
         status=status,
         declined=max(order.declined, declined),
-        check_at=None if status in _SETTLED else soon(posting.now),
+        check_at=None if status in _FINAL else soon(posting.now),
     )
     await wallet_orders.update(conn, app_id, order=applied)
     return applied

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from app.assets.grants import grant_of
 from app.payments.posting import Posting
 from app.payments.proration import refund_due
-from app.payments.wallet import PLATFORM, compare_paid, config_of
+from app.payments.wallet import PLATFORM, compare_paid, wallet_config
 from storage import asset_entries, assets
 from storage.asset_entries import AssetOrigin, Entry
 from storage.event_outbox import PurchaseEvent, PurchaseKind
 from storage.kinds.products import PRODUCTS, Product
 from storage.payments import wallet_refunds, wallet_upgrades
-from storage.payments.wallet_subscriptions import ENDED, SUSPENDED, WalletSubscription
+from storage.payments.wallet_subscriptions import ENDED_STATUSES, SUSPENDED, WalletSubscription
 from streams.wire.errors import ConfigInvalid
 from streams.wire.money import Money
 from vendors.payments.paypal_subscriptions import Subscription, Transaction
@@ -110,7 +110,7 @@ async def post_state(posting: Posting, row: WalletSubscription, read: Subscripti
     paid = await last_paid(posting, row)
     if paid is None:
         return None
-    if read.status in ENDED:
+    if read.status in ENDED_STATUSES:
         key = f"wallet:cancel:{row.subscription_id}"
         await posting.post(_change(posting, paid.entry, key, "cancel"))
     if read.status == SUSPENDED:
@@ -156,7 +156,7 @@ async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscript
 
 async def _post_grace(posting: Posting, row: WalletSubscription, paid: Paid) -> None:
     """Let the asset of a suspended subscription last longer, by the grace of its config."""
-    grace_s = config_of(posting.services, posting.app_id, row.config).grace_s
+    grace_s = wallet_config(posting.services, posting.app_id, row.config).grace_s
     entry, until = paid.entry, paid.ends_at + timedelta(seconds=grace_s)
     asset = await assets.find(
         posting.conn, posting.app_id, posting.uid, name=entry.name, subscription=entry.subscription

@@ -117,21 +117,23 @@ async def begin(call: Call, conn: Connection) -> Posting:
     return await begin_posting(call.services, conn, call.app_id, call.caller.user, channel="client")
 
 
-def plan_for(call: Call, product_id: str, *, country: str | None, field: str = "product_id") -> tuple[Product, str]:
+def plan_for(
+    call: Call, bp_product_id: str, *, country: str | None, field: str = "product_id"
+) -> tuple[Product, str]:
     """Return a product that can be subscribed to, and its plan. `field` names it in requests."""
-    product, wallet = product_for(call.services, call.app_id, product_id)
+    product, wallet = product_for(call.services, call.app_id, bp_product_id)
     if product.type != "subscription":
         raise InvalidParameter(f"{field} is not a subscription")
     plan_id = wallet.plan_in_country(country)
     if plan_id is None:
-        raise ConfigInvalid(f"products {product_id}: walletpay.plan_id is not set")
+        raise ConfigInvalid(f"products {bp_product_id}: walletpay.plan_id is not set")
     return product, plan_id
 
 
 def new_row(
     call: Call,
     row_id: str,
-    product_id: str,
+    bp_product_id: str,
     product: Product,
     *,
     plan_id: str,
@@ -142,6 +144,6 @@ def new_row(
     assert product.walletpay is not None, "it has a plan"
     now = call.services.clock.now(call.app_id)
     return WalletSubscription(
-        row_id, call.caller.user, product.walletpay.config, product_id, product.model_dump(mode="json"),
+        row_id, call.caller.user, product.walletpay.config, bp_product_id, product.model_dump(mode="json"),
         plan_id, country or "", *urls, now, check_at=soon(now),
     )  # fmt: skip

@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from app.payments.posting import Posting
-from app.payments.wallet import client_of, config_of, found, is_final, soon
+from app.payments.wallet import client_of, is_final, none_if_gone, soon, wallet_config
 from app.payments.wallet_periods import Paid, post_payments, post_state, refund_unused
 from app.services import Services
 from storage.payments import wallet_subscriptions, wallet_upgrades
 from storage.payments.wallet_subscriptions import (
     ACTIVE,
-    ENDED,
+    ENDED_STATUSES,
     EXPIRED,
     PENDING,
     SUSPENDED,
-    UNPAID,
+    UNPAID_STATUSES,
     WalletSubscription,
 )
 from vendors.payments.paypal_errors import PayPalRefused
@@ -56,7 +56,7 @@ async def create_at_platform(services: Services, app_id: str, row: WalletSubscri
 
     If the platform refuses it for good, the row is deleted.
     """
-    brand_name = config_of(services, app_id, row.config).brand_name
+    brand_name = wallet_config(services, app_id, row.config).brand_name
     try:
         return await client_of(services, app_id, row.config).call(
             lambda paypal: create_subscription(
@@ -80,8 +80,8 @@ async def create_at_platform(services: Services, app_id: str, row: WalletSubscri
 async def read(services: Services, app_id: str, row: WalletSubscription) -> SubscriptionRead:
     """Read a subscription and its payments back from the platform."""
     client, subscription_id = client_of(services, app_id, row.config), row.platform_id
-    subscription = await found(lambda: client.call(lambda paypal: get_subscription(paypal, subscription_id)))
-    if subscription is None or subscription.status in UNPAID:
+    subscription = await none_if_gone(lambda: client.call(lambda paypal: get_subscription(paypal, subscription_id)))
+    if subscription is None or subscription.status in UNPAID_STATUSES:
         return SubscriptionRead(subscription)
     start, end = row.created_at - _DAY, services.clock.now(app_id) + _DAY
     transactions = await client.call(
@@ -105,14 +105,14 @@ async def apply(posting: Posting, row: WalletSubscription, read: SubscriptionRea
     if subscription is not None and subscription.status == ACTIVE:
         applied = replace(applied, activated_at=row.activated_at or posting.now)
     paid: Paid | None = None
-    if applied.subscription_id is not None and subscription is not None and applied.status not in UNPAID:
+    if applied.subscription_id is not None and subscription is not None and applied.status not in UNPAID_STATUSES:
         if applied.superseded_at is None:
             await post_payments(posting, applied, subscription, read.payments)
         else:
             await refund_unused(posting, applied, read.payments, at=applied.superseded_at)
         paid = await post_state(posting, applied, subscription)
     check_at = _check_at(applied, read, paid, now=posting.now)
-    if await wallet_upgrades.is_unsettled(posting.conn, posting.app_id, old_row=row.row_id):
+    if await wallet_upgrades.is_unfinished(posting.conn, posting.app_id, old_row=row.row_id):
         check_at = soon(posting.now)
     applied = replace(applied, check_at=check_at)
     await wallet_subscriptions.update(posting.conn, posting.app_id, subscription=applied)
@@ -122,7 +122,7 @@ async def apply(posting: Posting, row: WalletSubscription, read: SubscriptionRea
 def status_of(row: WalletSubscription, read: SubscriptionRead, *, now: datetime) -> str:
     """Return the state: the platform's, but one that is not approved in 72 hours has expired."""
     if read.subscription is None:
-        return EXPIRED if row.status in UNPAID else row.status
+        return EXPIRED if row.status in UNPAID_STATUSES else row.status
     status = read.subscription.status
     return EXPIRED if status == PENDING and now - row.created_at >= _UNAPPROVED_FOR else status
 
@@ -131,9 +131,9 @@ def _check_at(
     row: WalletSubscription, read: SubscriptionRead, paid: Paid | None, *, now: datetime
 ) -> datetime | None:
     """Return when to read a subscription back: at its renewal, and at any time while something is expected."""
-    if row.status in UNPAID:
+    if row.status in UNPAID_STATUSES:
         return soon(now)
-    if row.status in ENDED:
+    if row.status in ENDED_STATUSES:
         ended_at = None if read.subscription is None else read.subscription.status_update_time
         return soon(now) if ended_at is not None and now < ended_at + _LAG else None
     if row.status == SUSPENDED:

@@ -19,7 +19,12 @@ from storage import share_groups
 from storage.asset_entries import Channel
 from storage.jobs import enqueue
 from storage.payments import endings, wallet_subscriptions, wallet_upgrades
-from storage.payments.wallet_subscriptions import ENDED, RENEWING, EndReplacedSubscription, WalletSubscription
+from storage.payments.wallet_subscriptions import (
+    ENDED_STATUSES,
+    RENEWING_STATUSES,
+    EndReplacedSubscription,
+    WalletSubscription,
+)
 from storage.payments.wallet_upgrades import UNDECIDED
 from storage.postgres import Connection
 from vendors.errors import Refused
@@ -44,7 +49,7 @@ async def sync(services: Services, app_id: str, row: WalletSubscription, *, chan
             await apply(posting, old.row, old.read)
             await _replace(posting, row, old)
         applied = await apply(posting, row, found)
-        if applied.status in RENEWING:
+        if applied.status in RENEWING_STATUSES:
             await endings.end_if_deactivated(conn, app_id, row.uid)
         return Synced(applied, found)
 
@@ -107,7 +112,7 @@ def _asset(row: WalletSubscription) -> str:
 
 async def cancel(services: Services, app_id: str, row: WalletSubscription, *, reason: str) -> Synced:
     """Cancel a subscription, and apply what is read of it then, such as a payment that was made meanwhile."""
-    if row.status not in ENDED:
+    if row.status not in ENDED_STATUSES:
         await client_of(services, app_id, row.config).call(
             lambda paypal: cancel_subscription(paypal, f"{row.row_id}:cancel", row.platform_id, reason=reason)
         )
@@ -115,7 +120,7 @@ async def cancel(services: Services, app_id: str, row: WalletSubscription, *, re
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel="server")
         row = await apply(posting, row, found)
-    if row.status not in ENDED:
+    if row.status not in ENDED_STATUSES:
         raise Refused(PLATFORM, f"still says {row.status} of a subscription that was cancelled", retryable=True)
     return Synced(row, found)
 

@@ -95,7 +95,7 @@ async def _wallet_row(call: Call, sub_id: str) -> WalletSubscription:
         raise
 
 
-async def _check(call: Call, source: Synced, product_id: str, target: tuple[Product, str]) -> None:
+async def _check(call: Call, source: Synced, bp_product_id: str, target: tuple[Product, str]) -> None:
     """Raise `UpgradeRefused` if the rules do not allow to replace `source` by `target`."""
     row, found, (product, plan_id) = source.row, source.read.subscription, target
     if row.superseded_at is not None:
@@ -108,17 +108,17 @@ async def _check(call: Call, source: Synced, product_id: str, target: tuple[Prod
     if found.plan_id and found.plan_id != current:
         raise UpgradeRefused("the plan of the subscription is about to change")
     if plan_id == current:
-        raise UpgradeRefused(f"{product_id} is the current product of the subscription")
+        raise UpgradeRefused(f"{bp_product_id} is the current product of the subscription")
     assert product.walletpay is not None, "the target has a plan"
     plan = await client_of(call.services, call.app_id, product.walletpay.config).call(
         lambda paypal: get_plan(paypal, plan_id)
     )
     if product.trial is not None or plan.has_trial:
-        raise UpgradeRefused(f"{product_id} has a trial period")
+        raise UpgradeRefused(f"{bp_product_id} has a trial period")
 
 
 async def _store(
-    call: Call, source: WalletSubscription, product_id: str, target: tuple[Product, str]
+    call: Call, source: WalletSubscription, bp_product_id: str, target: tuple[Product, str]
 ) -> WalletSubscription:
     """Return the row of the new subscription: of the upgrade to the same target that waits, or of a new one.
 
@@ -135,16 +135,16 @@ async def _store(
             row = await wallet_subscriptions.get(conn, app_id, row_id=each.new_row)
             if each.state != "awaiting_approval":
                 raise UpgradeRefused("the subscription is replaced by another one")
-            if each.bp_product_id == product_id and row.plan_id == plan_id and row.status != EXPIRED:
+            if each.bp_product_id == bp_product_id and row.plan_id == plan_id and row.status != EXPIRED:
                 return row
             await wallet_upgrades.move(conn, app_id, upgrade=each, to="abandoned", now=posting.now)
         new = new_row(
-            call, new_id(), product_id, product, plan_id=plan_id, country=source.country or None, urls=urls
+            call, new_id(), bp_product_id, product, plan_id=plan_id, country=source.country or None, urls=urls
         )
         row = await wallet_subscriptions.add(conn, app_id, subscription=new)
         await wallet_upgrades.add(
             conn, app_id,
-            upgrade_id=new_id(), old_row=source.row_id, new_row=row.row_id, bp_product_id=product_id,
+            upgrade_id=new_id(), old_row=source.row_id, new_row=row.row_id, bp_product_id=bp_product_id,
             now=posting.now,
         )  # fmt: skip
         return row

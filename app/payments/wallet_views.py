@@ -70,7 +70,7 @@ def subscription_view(
     call: Call, row: WalletSubscription, read: SubscriptionRead, *, with_next_payment: bool = False
 ) -> SubscriptionView:
     found, status = read.subscription, status_of(row, read, now=call.services.clock.now(call.app_id))
-    canceled_at = found.status_update_time if found is not None and status == CANCELLED else None
+    cancelled_at = found.status_update_time if found is not None and status == CANCELLED else None
     last_payment = None if found is None else found.last_payment
     upcoming = found if status == ACTIVE else None
     payment = upcoming.next_payment if upcoming is not None and with_next_payment else None
@@ -80,8 +80,8 @@ def subscription_view(
         plan_id=row.plan_id if found is None else found.plan_id or row.plan_id,
         status=status,
         approve_link_href=found.approve_url if found is not None and status == PENDING else "",
-        canceled_ts=_seconds(canceled_at),
-        canceled_time=rfc3339(canceled_at),
+        canceled_ts=_seconds(cancelled_at),
+        canceled_time=rfc3339(cancelled_at),
         last_payment_ts=0 if last_payment is None else _seconds(last_payment.time),
         next_billing_ts=0 if upcoming is None else _seconds(upcoming.next_payment_at),
         bp_product_id=row.bp_product_id,

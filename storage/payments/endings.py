@@ -1,4 +1,4 @@
-"""The end of the subscriptions of deactivated users, for which nobody is to pay any more."""
+"""The job that cancels the subscriptions of a deactivated user at payment platforms."""
 
 from typing import ClassVar
 
@@ -26,7 +26,7 @@ async def end_later(conn: Connection, app_id: str, uid: str) -> None:
 
 
 async def end_if_deactivated(conn: Connection, app_id: str, uid: str) -> None:
-    """Do so if the user is deactivated. What waited for a payment then may be paid and renew later.
+    """Call `end_later` if the user is deactivated. A subscription may be paid first after the deactivation.
 
     `conn` is in a transaction that has locked the user.
     """

@@ -15,11 +15,11 @@ ACTIVE = "ACTIVE"
 SUSPENDED = "SUSPENDED"
 CANCELLED = "CANCELLED"
 EXPIRED = "EXPIRED"
-UNPAID = frozenset({NEW, PENDING, "APPROVED"})
+UNPAID_STATUSES = frozenset({NEW, PENDING, "APPROVED"})
 """The states before the first payment."""
-RENEWING = frozenset({ACTIVE, SUSPENDED})
+RENEWING_STATUSES = frozenset({ACTIVE, SUSPENDED})
 """The states in which the platform takes payments."""
-ENDED = frozenset({CANCELLED, EXPIRED})
+ENDED_STATUSES = frozenset({CANCELLED, EXPIRED})
 
 
 class EndReplacedSubscription(Job):

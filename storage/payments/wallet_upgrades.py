@@ -65,7 +65,7 @@ async def move(conn: Connection, app_id: str, *, upgrade: Upgrade, to: State, no
     await conn.execute(_MOVE, app_id, upgrade.upgrade_id, to, now)
 
 
-_IS_UNSETTLED = """
+_IS_UNFINISHED = """
 select exists (select from wallet_refunds where app_id = $1 and subscription_row = $2
         and state in ('pending', 'accepted'))
     or exists (select from wallet_upgrades where app_id = $1 and old_row = $2
@@ -73,7 +73,7 @@ select exists (select from wallet_refunds where app_id = $1 and subscription_row
 """
 
 
-async def is_unsettled(conn: Connection, app_id: str, *, old_row: str) -> bool:
+async def is_unfinished(conn: Connection, app_id: str, *, old_row: str) -> bool:
     """Return whether steps of an upgrade, or refunds, of a replaced subscription remain."""
-    unsettled: bool = await conn.fetchval(_IS_UNSETTLED, app_id, old_row)
-    return unsettled
+    unfinished: bool = await conn.fetchval(_IS_UNFINISHED, app_id, old_row)
+    return unfinished

@@ -90,23 +90,23 @@ class PayPal:
         return await self._send(lambda bearer: self._read(path, bearer, query), lambda reply: reply.value(model))
 
     async def ask(self, path: str, body: object, model: type[M]) -> M:
-        """Read the answer to a POST that changes nothing."""
+        """Send a POST that changes nothing at PayPal, and return the response."""
         return await self._send(lambda bearer: self._question(path, bearer, body), lambda reply: reply.value(model))
 
     async def post(self, key: str, path: str, body: object, model: type[M]) -> M:
-        """Move something, once for all calls with the same `key`, and return the object that it has become."""
+        """Send a POST that PayPal executes once for all calls with the same `key`, and return the response."""
         return await self._send(
             lambda bearer: self._move(key, path, bearer, body), lambda reply: reply.value(model)
         )
 
     async def command(self, key: str, path: str, body: object) -> None:
-        """Move something, once for all calls with the same `key`. The answer has no content."""
+        """Send a POST that PayPal executes once for all calls with the same `key`. The response has no content."""
         await self._send(lambda bearer: self._move(key, path, bearer, body), _nothing)
 
     async def _send(
         self, call: Callable[[str], MoneyCall | ReadCall], read: Callable[[_Reply], Awaitable[Result]]
     ) -> Result:
-        """Return what `read` makes of the reply. A token that PayPal does not accept is renewed once."""
+        """Send a call, and return the result of `read` for its response. A refused access token is renewed once."""
         bearer = await self._bearer()
         try:
             return await self._once(call(bearer), read)
