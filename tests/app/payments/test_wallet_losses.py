@@ -3,8 +3,10 @@
 from datetime import timedelta
 
 from tests.app.callers import work_off, working
+from tests.app.payments.killed_requests import kill_request
 from tests.app.payments.wallets import WEBHOOK, Wallet, put
 from tests.waiting import until
+from vendors.sandbox.faults import key_of
 
 ORDERS = 25
 SUBSCRIPTIONS = 15
@@ -47,3 +49,20 @@ async def test_every_grant_arrives_although_webhooks_are_lost(wallet: Wallet) ->
 
 async def _has_granted(wallet: Wallet, count: int) -> bool:
     return await granted(wallet) == count
+
+
+async def test_a_capture_whose_request_ends_before_its_commit_is_granted(wallet: Wallet) -> None:
+    order = await wallet.order()
+    await wallet.approve(order["approve_link_href"])
+
+    async def capture() -> None:
+        await wallet.capture(order["id"])
+
+    await wallet.configure(client_secret=key_of(delay_ms=250))
+    await kill_request(wallet, capture())
+    await wallet.configure(client_secret="sandbox")
+    assert [payment["status"] for payment in (await wallet.books())["payments"]] == ["COMPLETED"]
+    assert await wallet.entries() == []
+    await wallet.travel(wallet.server.services.clock.now("default") + timedelta(minutes=3))
+    await wallet.reconcile()
+    assert await wallet.kinds() == ["grant"]
