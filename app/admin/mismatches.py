@@ -22,9 +22,12 @@ class MismatchView(Model):
     kind: str
     """`missed_event`: no webhook has delivered an event. `missed_entry`: an entry of the ledger was found by
     reading back. `refund_refused`: the platform does not make a refund; do it by hand. `refund_failed`: it has
-    accepted a refund and not made it; do it by hand. `amount_differs`: another amount was paid than was ordered."""
+    accepted a refund and not made it; do it by hand. `amount_differs`: another amount was paid than was ordered.
+    `payout_unknown`: the platform has forgotten a payout before its result was known. `payout_returned`: it has
+    taken back what it had paid. `payout_paid_after_failure`: it has paid what was counted as failed. PAYMENTS.md
+    says what to do."""
     subject: str
-    """The event, the key of the entry, or the payment."""
+    """The event, the key of the entry, the payment, or the withdrawal."""
     detail: str
     found_at: str
 
@@ -36,8 +39,8 @@ class MismatchList(Page[int]):
 async def list_mismatches(call: Call, query: Query[MismatchQuery]) -> MismatchList:
     """List mismatches between this server and payment platforms.
 
-    These are what no platform had reported, which is repaired already, and what one has refused. The newest comes
-    first.
+    These are what no platform had reported, which is repaired already, and what an operator has to look into. The
+    newest comes first.
     """
     async with call.services.database.connection() as conn:
         found = await mismatches.page(conn, of_app=query.app, before=query.before, size=query.size + 1)

@@ -5,6 +5,7 @@ is never submitted under another id.
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from prometheus_client import Counter
@@ -14,6 +15,8 @@ from app.services import Services
 from app.withdrawals.errors import PLATFORM_UNAVAILABLE, reason_of
 from storage import withdrawals
 from storage.kinds.payouts import PAYOUTS
+from storage.payments import mismatches
+from storage.payments.mismatches import MismatchKind
 from storage.postgres import Connection
 from storage.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
 from streams.wire.errors import ConfigInvalid
@@ -77,7 +80,11 @@ async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
     if withdrawal.status != "START":
         return None
     if receiver is None or now - (withdrawal.submitted_at or now) > _REMEMBERED:
-        log.error("withdrawal.unknown", app_id=withdrawal.app_id, withdrawal_id=withdrawal.withdrawal_id)
+        async with services.database.transaction() as conn:
+            locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
+            detail = str(locked.money)
+            if await _report(conn, services, locked, kind="payout_unknown", detail=detail):
+                _bound(locked).error("withdrawal.unknown", amount=detail)
         return None
     client = client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
     note = withdrawal.request.get("desc", "")
@@ -150,7 +157,7 @@ async def _end(
     """End a withdrawal unless it has ended. What was paid and is returned stays paid, and an entry says so."""
     now = services.clock.now(withdrawal.app_id)
     locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
-    bound = log.bind(app_id=locked.app_id, withdrawal_id=locked.withdrawal_id)
+    bound, detail = _bound(locked), f"{locked.money}, {payout_id}"
     if locked.status == "START":
         await withdrawals.end(
             conn, locked.withdrawal_id, payout_id=payout_id, reason=reason, paid_at=paid_at, now=now
@@ -161,6 +168,26 @@ async def _end(
     elif locked.status == "SUCCESS" and paid_at is None:
         if await withdrawals.enter_return(conn, locked.withdrawal_id, now=now):
             RETURNED.inc()
+            await _report(conn, services, locked, kind="payout_returned", detail=f"{detail}: {reason}")
             bound.error("withdrawal.returned", reason=reason)
-    elif locked.status == "FAILED" and paid_at is not None:
+    elif (
+        locked.status == "FAILED"
+        and paid_at is not None
+        and await _report(conn, services, locked, kind="payout_paid_after_failure", detail=detail)
+    ):
         bound.error("withdrawal.paid_after_failure", payout_id=payout_id)
+
+
+async def _report(
+    conn: Connection, services: Services, locked: Withdrawal, *, kind: MismatchKind, detail: str
+) -> bool:
+    """Report what operators have to look into. Return whether it is new. `conn` has locked the withdrawal."""
+    return await mismatches.add_once(
+        conn, locked.app_id,
+        platform=PAYOUTS.name, kind=kind, subject=locked.withdrawal_id, detail=detail,
+        now=services.clock.now(locked.app_id),
+    )  # fmt: skip
+
+
+def _bound(withdrawal: Withdrawal) -> Any:
+    return log.bind(app_id=withdrawal.app_id, withdrawal_id=withdrawal.withdrawal_id)

@@ -1,4 +1,4 @@
-"""The report of mismatches: what no webhook had reported, and what a platform has refused to do."""
+"""The report of mismatches: what no webhook had reported, and what operators have to look into."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,16 @@ from typing import Literal
 
 from storage.postgres import Connection
 
-MismatchKind = Literal["missed_event", "missed_entry", "refund_refused", "refund_failed", "amount_differs"]
+MismatchKind = Literal[
+    "missed_event",
+    "missed_entry",
+    "amount_differs",
+    "refund_refused",
+    "refund_failed",
+    "payout_unknown",
+    "payout_returned",
+    "payout_paid_after_failure",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,29 @@ async def add(
     now: datetime,
 ) -> None:
     await conn.execute(_ADD, app_id, platform, kind, subject, detail, now)
+
+
+_KNOWN = "select from payment_mismatches where app_id = $1 and platform = $2 and kind = $3 and subject = $4"
+
+
+async def add_once(
+    conn: Connection,
+    app_id: str,
+    *,
+    platform: str,
+    kind: MismatchKind,
+    subject: str,
+    detail: str,
+    now: datetime,
+) -> bool:
+    """Add a mismatch unless its subject has one of its kind. Return whether it is new.
+
+    `conn` is in a transaction that has locked the subject.
+    """
+    if await conn.fetchrow(_KNOWN, app_id, platform, kind, subject) is not None:
+        return False
+    await add(conn, app_id, platform=platform, kind=kind, subject=subject, detail=detail, now=now)
+    return True
 
 
 _PAGE = """
