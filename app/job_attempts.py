@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -21,7 +21,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exp
 from app.services import Services
 from storage import stalled_jobs
 from storage.jobs import UNIQUE_WHILE_WAITING, Job
-from storage.stalled_jobs import StalledJob
+from storage.stalled_jobs import MAX_DEATHS, StalledJob
 from streams.tasks import pause, stopping
 from streams.wire.errors import ServiceError
 
@@ -57,7 +57,7 @@ def task_of(
             if stopping():
                 bound.warning("job.canceled")
                 raise
-            outcome = "failed" if attempt < message.attempts else "held"
+            outcome = "failed" if _failures(context.job) + 1 < message.attempts else "held"
             unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
             bound.error(f"job.{outcome}", error=_cause(message, error), exc_info=unexpected)
             raise
@@ -86,10 +86,16 @@ class RetryPolicy(BaseRetryStrategy):
     def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
         if stopping():  # The worker ends, which is not the fault of the job. So even a last attempt is repeated.
             return RetryDecision()
-        if job.attempts + 1 >= self._message.attempts:
+        failures = _failures(job)
+        if failures + 1 >= self._message.attempts:
             return None
-        wait_s = min(self._message.retry_after_s * 2**job.attempts, _MAX_RETRY_WAIT_S)
+        wait_s = min(self._message.retry_after_s * 2**failures, _MAX_RETRY_WAIT_S)
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
+
+
+def _failures(job: StoredJob) -> int:
+    """Return how many attempts have failed, without those that ended with the death of a worker."""
+    return job.attempts - job.priority
 
 
 # An attempt is named by its worker and its number. The lock makes this hold until the outcome is stored.
@@ -151,25 +157,24 @@ def _is_outage(error: BaseException) -> bool:
     return isinstance(error, ConnectorException) and not isinstance(error, UniqueViolation)
 
 
-async def recover_stalled(services: Services, messages: Sequence[type[Job]], *, stalled_s: float) -> None:
-    """Run the jobs of dead workers again. A worker's death counts as an attempt: the job may have caused it.
+async def recover_stalled(services: Services, *, stalled_s: float) -> None:
+    """Run the jobs of dead workers again. A job is held only if its workers die again and again.
 
     What fails is logged, and tried again in the next round.
     """
-    attempts = {message.task: message.attempts for message in messages}
     while not stopping():
         with _logged():
             async with services.database.connection() as conn:
                 found = await stalled_jobs.find(conn, stalled_s=stalled_s)
             for job in found:
                 with _logged(job=job.task, job_id=job.job_id):
-                    await _recover(services, job, stalled_s=stalled_s, attempts=attempts.get(job.task, 1))
+                    await _recover(services, job, stalled_s=stalled_s)
         await pause(stalled_s / 2)
 
 
-async def _recover(services: Services, job: StalledJob, *, stalled_s: float, attempts: int) -> None:
+async def _recover(services: Services, job: StalledJob, *, stalled_s: float) -> None:
     async with services.database.connection() as conn:
-        recovered = await stalled_jobs.recover(conn, job, stalled_s=stalled_s, attempts=attempts)
+        recovered = await stalled_jobs.recover(conn, job, stalled_s=stalled_s)
     if recovered is None:
         return
     bound = log.bind(job=job.task, job_id=job.job_id, attempt=recovered.attempts)
@@ -177,7 +182,7 @@ async def _recover(services: Services, job: StalledJob, *, stalled_s: float, att
         case "todo":
             bound.warning("job.stalled")
         case "failed":
-            bound.error("job.held", error="its worker died")
+            bound.error("job.held", error=f"its workers died {MAX_DEATHS} times")
         case "dropped":
             bound.info("job.dropped")
 

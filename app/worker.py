@@ -212,13 +212,12 @@ async def run_jobs(
     """
     faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
     wait = wait_exponential(max=_MAX_RECONNECT_WAIT_S)
-    messages = [row.message for row in jobs]
     async for attempt in AsyncRetrying(
         wait=wait, retry=faults, stop=lambda _: stopping(), before_sleep=_log_outage, reraise=True
     ):
         with attempt:
             app, manager = _application(services, jobs, schedules)
-            async with _connected(app), background(recover_stalled(services, messages, stalled_s=stalled_s)):
+            async with _connected(app), background(recover_stalled(services, stalled_s=stalled_s)):
                 worker = Worker(
                     app,
                     queues=[QUEUE],

@@ -31,7 +31,8 @@ class Job(Model):
     task: ClassVar[str]
     """The name in the database. It must not change while jobs of this kind are stored."""
     attempts: ClassVar[int] = 5
-    """The number of attempts before the job is held for an operator."""
+    """The number of attempts that may fail before the job is held for an operator. The death of a worker is no
+    failure."""
     retry_after_s: ClassVar[float] = 10
     """The wait before the second attempt. It doubles with each further attempt, up to an hour."""
     timeout_s: ClassVar[float] = 300
@@ -250,7 +251,7 @@ async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None
 
 _LOCK_HELD = f"select task_name, attempts from procrastinate_jobs where id = $1 and {_IS_HELD} for update"  # noqa: S608 - constants
 _RUN_NOW = f"""
-update procrastinate_jobs set status = 'todo', attempts = 0, scheduled_at = null,
+update procrastinate_jobs set status = 'todo', attempts = 0, priority = 0, scheduled_at = null,
     queueing_lock = case when status = 'todo' then queueing_lock end
 where id = $1 and (status = 'todo' or {_IS_HELD}) returning true
 """  # noqa: S608 - constants

@@ -12,6 +12,11 @@ status = 'doing' and (worker_id is null or worker_id in (
 """
 
 
+MAX_DEATHS = 10
+"""A job whose workers have died this often is held, because it seems to kill them."""
+_MAX_WAIT_S = 30
+
+
 class StalledJob(NamedTuple):
     job_id: int
     task: str
@@ -33,9 +38,11 @@ class Recovered:
     attempts: int
 
 
+# Jobs that run beside one that kills their worker must not die with it each time, hence the random wait.
 _RECOVER = f"""
-update procrastinate_jobs set attempts = attempts + 1, scheduled_at = now(),
-    status = (case when attempts + 1 < $3 then 'todo' else 'failed' end)::procrastinate_job_status
+update procrastinate_jobs set attempts = attempts + 1, priority = priority + 1,
+    scheduled_at = now() + make_interval(secs => random() * least({_MAX_WAIT_S}, 2 ^ priority)),
+    status = (case when priority + 1 < {MAX_DEATHS} then 'todo' else 'failed' end)::procrastinate_job_status
 where id = $2 and {_IS_STALLED} returning status::text, attempts
 """  # noqa: S608 - constants
 _DROP = f"""
@@ -44,15 +51,16 @@ returning 'dropped' as status, attempts + 1 as attempts
 """  # noqa: S608 - constants
 
 
-async def recover(conn: Connection, job: StalledJob, *, stalled_s: float, attempts: int) -> Recovered | None:
-    """Make a job due again, or hold it if that was the last of its `attempts`.
+async def recover(conn: Connection, job: StalledJob, *, stalled_s: float) -> Recovered | None:
+    """Make a job due again within 30 s, or hold it if it seems to kill its workers.
 
+    The deaths are counted in the priority of the job, which then runs before others. They are no failures of it.
     Return `None` if another worker has recovered it meanwhile, and may already run it.
     """
     try:
         with on_conflict(UNIQUE_WHILE_WAITING, AlreadyWaits):
             async with conn.transaction():
-                row = await conn.fetchrow(_RECOVER, stalled_s, job.job_id, attempts)
+                row = await conn.fetchrow(_RECOVER, stalled_s, job.job_id)
     except AlreadyWaits:
         row = await conn.fetchrow(_DROP, stalled_s, job.job_id)
     return None if row is None else Recovered(row["status"], row["attempts"])

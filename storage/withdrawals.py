@@ -21,7 +21,7 @@ EntryKind = Literal["reserve", "pay", "void", "return"]
 class PayOut(Job):
     """Submit a withdrawal to its platform, or read back what has become of it.
 
-    The next round repeats it. It has several attempts nevertheless, so that the death of a worker does not hold it.
+    The next round repeats it, so it needs few attempts.
     """
 
     task: ClassVar[str] = "pay_out"

@@ -69,5 +69,5 @@ def _repairs(run: Run, books: Books) -> str:
     names = ", ".join(f"{count:,} {name}" for name, count in held.most_common()) or "none"
     return (
         f"Granted: {grants}. Nothing changed any more after the clock was moved {run.rounds} times. "
-        f"Jobs that are held because each of their attempts ended with a killed worker: {names}."
+        f"Jobs that are held: {names}."
     )

@@ -9,7 +9,21 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.services import Services
-from tests.app.notes import ALIVE, DEAD, Notes, add, assign_to_worker, held_are, in_an_hour, jobs_are, worker
+from storage import stalled_jobs
+from storage.stalled_jobs import MAX_DEATHS
+from tests.app.notes import (
+    ALIVE,
+    DEAD,
+    Note,
+    Notes,
+    add,
+    admin,
+    assign_to_worker,
+    held_are,
+    in_an_hour,
+    jobs_are,
+    worker,
+)
 from tests.servers import Server
 from tests.waiting import until
 
@@ -29,23 +43,69 @@ def notes() -> Notes:
     return Notes()
 
 
-async def test_job_whose_worker_died_runs_again_and_that_counts_as_an_attempt(
+async def let_die(services: Services, job_id: int | None, *, times: int) -> None:
+    """Let the workers of a job die, as often as given. The last death is not noticed yet."""
+    async with services.database.connection() as conn:
+        for number in range(times):
+            await assign_to_worker(conn, job_id, heartbeat=DEAD)
+            if number < times - 1:
+                [stalled] = await stalled_jobs.find(conn, stalled_s=1)
+                recovered = await stalled_jobs.recover(conn, stalled, stalled_s=1)
+                assert recovered is not None
+                assert recovered.status == "todo"
+                within_a_minute = (
+                    "select scheduled_at < now() + interval '31 s' from procrastinate_jobs where id = $1"
+                )
+                assert await conn.fetchval(within_a_minute, job_id)
+
+
+async def due_now(services: Services) -> None:
+    async with services.database.connection() as conn:
+        await conn.execute("update procrastinate_jobs set scheduled_at = now() where status = 'todo'")
+
+
+async def test_a_job_whose_workers_have_died_runs_again_by_itself(services: Services, notes: Notes) -> None:
+    job_id = await add(services, "survivor")
+    await let_die(services, job_id, times=2 * Note.attempts)
+    async with worker(services, notes, stalled_s=1):
+
+        async def runs() -> bool:
+            await due_now(services)
+            return bool(notes.texts)
+
+        await until(runs)
+        await until(lambda: jobs_are(services, 0))
+    assert notes.texts == ["survivor"]
+
+
+async def test_a_job_that_fails_after_its_workers_have_died_has_all_its_attempts(
     services: Services, server: Server, notes: Notes
 ) -> None:
-    job_id = await add(services, "survivor")
-    async with services.database.connection() as conn:
-        await assign_to_worker(conn, job_id, heartbeat=DEAD)
+    job_id = await add(services, "unlucky")
+    await let_die(services, job_id, times=Note.attempts)
+    notes.failures = Note.attempts
     async with worker(services, notes, stalled_s=1):
-        await notes.reach(1)
-        await until(lambda: jobs_are(services, 0))
 
-    killer = await add(services, "killer")
+        async def held() -> bool:
+            await due_now(services)
+            return await held_are(server, [job_id])
+
+        await until(held)
+    assert len(notes.texts) == Note.attempts
+    assert (await admin(server, "POST", f"/jobs/held/{job_id}/retry"))[0] == 200
     async with services.database.connection() as conn:
-        await conn.execute("update procrastinate_jobs set attempts = 2 where id = $1", killer)
-        await assign_to_worker(conn, killer, heartbeat=DEAD)
+        counted = "select attempts = 0 and priority = 0 from procrastinate_jobs where id = $1"
+        assert await conn.fetchval(counted, job_id)
+
+
+async def test_a_job_that_kills_its_worker_again_and_again_is_held(
+    services: Services, server: Server, notes: Notes
+) -> None:
+    killer = await add(services, "killer")
+    await let_die(services, killer, times=MAX_DEATHS)
     async with worker(services, notes, stalled_s=1):
         await until(lambda: held_are(server, [killer]))
-    assert notes.texts == ["survivor"]
+    assert notes.texts == []
 
 
 async def test_a_job_that_cannot_be_recovered_does_not_keep_others_from_it_and_is_tried_again(

@@ -10,6 +10,7 @@ from app.settings import Settings
 from app.worker import run_jobs
 from storage.audit import COMMAND
 from storage.jobs import Job, RemoveExpiredConversations, RemoveObjects, enqueue
+from storage.withdrawals import CheckPayouts
 from streams.tasks import background
 from streams.wire.codec import loads
 from tests.deploy.commands import Command, command
@@ -87,6 +88,35 @@ async def test_the_job_of_a_killed_worker_is_run_by_another(settings: Settings, 
             assert await first.end() != 0
     async with background(run_jobs(services, schedules=(), stalled_s=1, poll_s=0.1)):
         await until(none_left)
+
+
+async def test_a_job_outlives_more_killed_workers_than_it_has_attempts(
+    settings: Settings, services: Services
+) -> None:
+    async def row() -> Any:
+        async with services.database.connection() as conn:
+            return await conn.fetchrow("select status, worker_id from procrastinate_jobs where id = $1", job_id)
+
+    async def taken() -> bool:
+        found = await row()
+        return found["status"] == "doing" and found["worker_id"] is not None
+
+    async def succeeded() -> bool:
+        return await row() is None
+
+    async with services.database.connection() as conn, conn.transaction():
+        await conn.execute("lock table withdrawals in access exclusive mode")
+        async with services.database.transaction() as other:
+            job_id = await enqueue(other, CheckPayouts())
+        for _ in range(CheckPayouts.attempts + 1):
+            async with command("app", "worker", **worker_env(settings)) as each:
+                await until(taken)
+                each.process.kill()
+                assert await each.end() != 0
+            async with services.database.transaction() as other:
+                await other.execute("delete from procrastinate_workers")  # As if it were dead for long.
+    async with background(run_jobs(services, schedules=(), stalled_s=1, poll_s=0.1)):
+        await until(succeeded)
 
 
 async def test_worker_without_a_database_ends_with_one_line(settings: Settings, unused_tcp_port: int) -> None:
