@@ -32,6 +32,8 @@ _STABLE_S = 10
 """A child that has run for longer is restarted without a delay when it ends."""
 _FIRST_DELAY_S = 0.2
 _MAX_DELAY_S = 5.0
+_MAX_KILLS = 6
+"""A slot whose first children were all killed is given up after so many. The delays until then are 6 s in total."""
 _OVERDUE_S = 30
 """How long after the drain time a child that has to end may still run. Its last writes take up to 15 s."""
 _LAST_PORT = 65_535
@@ -56,6 +58,8 @@ class _Slot:
     """When `child` was started, in the event loop's time."""
     was_ready: bool = False
     """Whether a child was ever ready in this slot. If not, a child that ends indicates a broken deployment."""
+    kills: int = 0
+    """How many children of this slot were killed before one was ready, such as by a kernel without memory."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     vacant: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while the slot has no child."""
@@ -81,6 +85,8 @@ class _NotStarted(NamedTuple):
 
     reason: str
     code: int = 1
+    killed: bool = False
+    """Whether it was killed by another program, which may not happen again."""
 
 
 @contextmanager
@@ -170,12 +176,18 @@ class _Parent:
             self._take_over(slot, started)
         elif self._stopping.is_set():
             return
-        elif slot.was_ready:
+        elif slot.was_ready or self._may_start_again(slot, started):
             log.error("process.not_started", number=slot.number, reason=started.reason)
         else:
-            sys.stderr.write(f"parley: {started.reason}\n")
+            others = f", as did the {slot.kills - 1} before it" if started.killed else ""
+            sys.stderr.write(f"parley: {started.reason}{others}\n")
             self._code = started.code
             self._stop()
+
+    def _may_start_again(self, slot: _Slot, started: _NotStarted) -> bool:
+        """Return whether the first child of a slot is started again. One that exits with an error is not."""
+        slot.kills += started.killed
+        return started.killed and slot.kills < _MAX_KILLS
 
     async def _start_child(self, slot: _Slot) -> Child | _NotStarted:
         """Start a child and wait until it is ready."""
@@ -205,7 +217,8 @@ class _Parent:
         if child.fault:
             return _NotStarted(child.fault, code)
         manner = f"by {signal.Signals(-code).name}" if code < 0 else f"with code {code}"
-        return _NotStarted(f"process {child.process.pid} ended {manner} before it was ready")
+        reason = f"process {child.process.pid} ended {manner} before it was ready"
+        return _NotStarted(reason, killed=code == -signal.SIGKILL)
 
     async def _follow(self, slot: _Slot, child: Child) -> None:
         """Process the child's messages until it has ended."""
