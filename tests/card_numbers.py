@@ -1,18 +1,23 @@
-"""The card numbers that tests have sent to a server, which must be neither in its database nor in its log."""
+"""The numbers of cards in tests, which must be in no database and in no log of a server."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from storage.postgres import Connection
+from vendors.sandbox.payments.stripe_cards import BY_NUMBER, INCORRECT_NUMBER
 
-SENT: set[str] = set()
-"""The numbers that the tests of this process have sent."""
+SENT: set[str] = {*BY_NUMBER, INCORRECT_NUMBER}
+"""The numbers that tests may send, and those that the tests of this process have sent besides."""
 
-_TABLES = """
-select format('%I.%I', schemaname, tablename) from pg_tables
-where schemaname not in ('pg_catalog', 'information_schema') order by 1
+_WITH_ROWS = """
+select format('%I.%I', nspname, relname) from pg_class join pg_namespace n on n.oid = relnamespace
+where relkind = 'r' and nspname not in ('pg_catalog', 'information_schema') and pg_relation_size(pg_class.oid) > 0
+order by 1
 """
+_WITHOUT_SEPARATORS = "replace(replace(t::text, ' ', ''), '-', '')"
+_WITHOUT_HEX_SEPARATORS = f"replace(replace({_WITHOUT_SEPARATORS}, '20', ''), '2d', '')"
 
 
 def record(body: Any) -> None:
@@ -24,21 +29,26 @@ def record(body: Any) -> None:
                 SENT.add(digits)
 
 
-def pattern_of(numbers: Iterable[str]) -> str:
-    """Return a regular expression for these numbers, also with spaces or hyphens, and for their bytes as hex."""
-    texts = ["[ -]?".join(number) for number in sorted(numbers)]
-    bytes_ = ["(20|2d)?".join(f"3{digit}" for digit in number) for number in sorted(numbers)]
-    return "|".join([*texts, *bytes_])
-
-
 def shows_number(text: str, numbers: Iterable[str]) -> bool:
-    return bool(pattern := pattern_of(numbers)) and re.search(pattern, text) is not None
+    """Return whether a number is in a text, also with spaces or hyphens."""
+    digits = text.replace(" ", "").replace("-", "")
+    return any(number in digits for number in numbers)
 
 
 async def tables_with(conn: Connection, numbers: Iterable[str]) -> list[str]:
-    """Return the names of the tables that have one of the numbers in any column of any row."""
-    if not (pattern := pattern_of(numbers)):
-        return []
-    names = [row[0] for row in await conn.fetch(_TABLES)]
-    found = (f"select '{name}' where exists (select from {name} t where t::text ~ $1)" for name in names)  # noqa: S608
-    return [row[0] for row in await conn.fetch(" union all ".join(found), pattern)]
+    """Return the names of the tables that have one of the numbers in any column of any row, also as bytes."""
+    patterns = [f"%{form}%" for number in numbers for form in (number, number.encode().hex())]
+    names = [row[0] for row in await conn.fetch(_WITH_ROWS)]
+    found = (
+        f"select '{name}' where exists (select from {name} t where {_WITHOUT_SEPARATORS} like any($1)"  # noqa: S608
+        f" or {_WITHOUT_HEX_SEPARATORS} like any($1))"
+        for name in names
+    )
+    return [row[0] for row in await conn.fetch(" union all ".join(found), patterns)] if names else []
+
+
+def logs_with(folder: Path, numbers: Iterable[str]) -> Iterator[Path]:
+    """Yield the log files below a folder that have one of the numbers."""
+    for path in folder.rglob("*.log"):
+        if path.is_file() and shows_number(path.read_text(errors="replace"), numbers):
+            yield path

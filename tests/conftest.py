@@ -21,7 +21,7 @@ from prometheus_client.samples import Sample
 from app.services import Services, open_services
 from app.settings import Settings
 from deploy.stores import Stores
-from tests import forks
+from tests import card_numbers, forks
 from tests.connections import check_connections
 from tests.environment import forget_settings, log_plain_tracebacks, trust_nobody
 from tests.password_hashes import hash_cheaply
@@ -63,6 +63,7 @@ _SLOW = (
     "tests/deploy/",
     "tests/bench/",
     "tests/test_contributing.py",
+    "tests/test_card_number_search.py",
     "tests/app/test_connections.py",
     "tests/app/accounts/test_generated_requests.py",
     "tests/app/ai/test_remote_readers.py",
@@ -139,8 +140,13 @@ def _is_long(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
-    """Remove the captured output of what has passed. Nobody reads it, but workers of xdist would send it."""
+    """Fail a test in whose output, which has the logs of its servers, is the number of a card.
+
+    Remove the captured output of what has passed. Nobody reads it, but workers of xdist would send it.
+    """
     report = yield
+    if report.passed and card_numbers.shows_number("".join(text for _, text in report.sections), card_numbers.SENT):
+        report.outcome, report.longrepr = "failed", "the number of a card is in the log"
     if report.passed:
         report.sections.clear()
     return report
@@ -281,6 +287,14 @@ def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     if left:
         _, left = loop.run_until_complete(asyncio.wait(left, timeout=_SETTLE_S))
     assert not left, f"tasks remain: {left}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_card_number_in_log_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail the last test of this process if a file with the log of a server has the number of a card."""
+    yield
+    found = [str(path) for path in card_numbers.logs_with(tmp_path_factory.getbasetemp(), card_numbers.SENT)]
+    assert not found, f"numbers of cards are in {found}"
 
 
 @pytest.fixture(autouse=True)

@@ -29,6 +29,7 @@ from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
 from storage.migrate import migrate
 from streams.wire.codec import loads
+from tests import card_numbers
 from tests.connections import check_connections
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ _TEMPLATES = {"parley_migrated": "template0", "parley_seeded": "parley_migrated"
 _START_S = 60
 _PREFIX = "parley-tests-"
 _MEMORY_BYTES = 1 << 30
+_SEARCH_S = 20
+"""A test may have left a lock."""
 
 
 @contextmanager
@@ -90,9 +93,20 @@ class Databases:
         template = "parley_seeded" if seeded else "parley_migrated"
         await self.admin.execute(f"create database {name} template {template} strategy file_copy")
         try:
-            yield _named(self.stores, name)
+            yield (url := _named(self.stores, name))
+            await _check_card_numbers(url)
         finally:
             await self.admin.execute(f"drop database {name} with (force)")
+
+
+async def _check_card_numbers(url: str) -> None:
+    """Fail the last test that has used a database if the number of a card is stored there."""
+    conn = await asyncpg.connect(url, command_timeout=_SEARCH_S)
+    try:
+        found = await card_numbers.tables_with(conn, card_numbers.SENT)
+    finally:
+        await conn.close()
+    assert not found, f"numbers of cards are stored in {found}"
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ import psutil
 
 from app.process.children import ending_with_parent
 from streams.wire.codec import loads
+from tests import card_numbers
 from tests.forks import AVAILABLE, ForkedProcess
 
 _TIMEOUT_S = 90
@@ -85,6 +86,9 @@ async def command(*arguments: str, fresh: bool = False, **env: str) -> AsyncIter
         if isinstance(process, ForkedProcess):
             await process.close()
     assert not [line for line in running.lines if '"event":"response.unlisted_error"' in line]
+    assert not card_numbers.shows_number("\n".join(running.lines), card_numbers.SENT), (
+        "it has printed a card's number"
+    )
 
 
 async def left_of(processes: list[psutil.Process]) -> list[psutil.Process]:

@@ -1,0 +1,79 @@
+"""A run of the tests fails if the number of a card is stored or logged in any of them."""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LEAKS = {
+    "log": """
+import structlog
+async def test_leak():
+    structlog.get_logger().info("paid", card="4242 4242-4242 4242")
+""",
+    "file": """
+async def test_leak(tmp_path):
+    (tmp_path / "server.log").write_text("5555555555554444")
+""",
+    "command": """
+from tests.deploy.commands import command
+async def test_leak():
+    async with command("timeit", "-n1", "-r1", "print('4000000000000002')") as running:
+        await running.end()
+""",
+    "database": """
+async def test_leak(services):
+    async with services.database.connection() as conn:
+        await conn.execute("create table receipts as select '4242424242424242'::bytea as body")
+""",
+}
+NO_LEAK = """
+import structlog
+async def test_leak(services, tmp_path):
+    structlog.get_logger().info("paid", card="424242 in test 42424242")
+    (tmp_path / "server.log").write_text("4242")
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that this run does not search."""
+    with tempfile.TemporaryDirectory(prefix="parley-") as name:
+        yield Path(name)
+
+
+async def run(folder: Path, name: str, test: str, *options: str) -> tuple[int | None, str]:
+    """Run a test in a process of its own, with the fixtures of all tests. Return the exit code and the output."""
+    path = folder / f"test_{name}.py"
+    path.write_text(test)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:randomly", "--noconftest"),
+        *("-c", str(ROOT / "pyproject.toml"), f"--basetemp={folder / 'temp'}", *options, str(path)),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    return process.returncode, output.decode()
+
+
+@pytest.mark.parametrize("where", LEAKS)
+async def test_a_run_fails_if_the_number_of_a_card_is_left(folder: Path, where: str) -> None:
+    code, output = await run(folder, where, LEAKS[where])
+    assert code == 1, output
+    assert "card" in output
+
+
+async def test_a_run_of_several_workers_fails_too(folder: Path) -> None:
+    code, output = await run(folder, "file", LEAKS["file"], "-n", "1")
+    assert code == 1, output
+    assert "numbers of cards are in" in output
+
+
+async def test_a_run_without_the_number_of_a_card_passes(folder: Path) -> None:
+    code, output = await run(folder, "none", NO_LEAK)
+    assert code == 0, output
