@@ -61,7 +61,12 @@ async def _logged(platform: CardPlatform, work: Awaitable[None], *, subject: str
         raise
     except ServiceError as error:
         log.warning(
-            "card_platform.unread", app_id=platform.app_id, config=platform.name, subject=subject, error=str(error)
+            "platform.unread",
+            app_id=platform.app_id,
+            kind=CARDPAY.name,
+            config=platform.name,
+            subject=subject,
+            error=str(error),
         )
 
 
