@@ -130,7 +130,7 @@ SENT = st.builds(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples // 4)  # Each takes 0.3 s.
 @given(st.lists(SENT, min_size=1, max_size=5), st.lists(st.integers(0, 200_000), max_size=6))
 @example([Sent(LONG, (1,))], [])
 @example([Sent(LONG, (1,), upgrade=True), Sent(LONG, (1, 700), upgrade=True), Sent(b"", ())], [])
