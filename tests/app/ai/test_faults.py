@@ -1,6 +1,8 @@
 """Every fault of a vendor or a caller at every stage has the documented outcome and leaves no call open."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from itertools import cycle
@@ -32,6 +34,20 @@ CELLS = [cell for cell in cells() if not isinstance(cell.expected, NotPossible)]
 CALLER_CELLS = [cell for cell in caller_cells() if not isinstance(cell.expected, NotPossible)]
 
 
+def one_in_three(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells of all runs: each fault at each stage and position, with a third of the vendors, in turn.
+
+    `make soak` and `make bench-failover` run the others too.
+    """
+    alike = defaultdict(list)
+    for cell in cells:
+        alike[cell.row.name, cell.position, cell.vendor_stage.stage].append(cell)
+    return [cell for number, group in enumerate(alike.values()) for cell in group[number % len(group) :: 3]]
+
+
+IN_ALL_RUNS = {cell.name for cell in one_in_three(CELLS)}
+
+
 @pytest.fixture(scope="module")
 async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FaultTestbed]:
     """One server and one sandbox for all cells. Each cell has its own configs."""
@@ -45,19 +61,22 @@ async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory
         yield await stack.enter_async_context(open_testbed(server.url, ADMIN_TOKEN, sandbox, VENDOR_STAGES))
 
 
-def shared(possible: Sequence[Cell | CallerCell]) -> list[Any]:
-    """Return the parameters of a test of these cells."""
+def shared(possible: Sequence[Cell | CallerCell], chosen: AbstractSet[str]) -> list[Any]:
+    """Return the parameters of a test of these cells. Only a soak has those that are not `chosen`, by name."""
     groups = (pytest.mark.xdist_group(f"faults {number}") for number in cycle(range(WORKERS)))
-    return [pytest.param(cell, marks=group, id=cell.name) for cell, group in zip(possible, groups, strict=False)]
+    return [
+        pytest.param(cell, marks=[group] if cell.name in chosen else [group, pytest.mark.soak], id=cell.name)
+        for cell, group in zip(possible, groups, strict=False)
+    ]
 
 
-@pytest.mark.parametrize("cell", shared(CELLS))
+@pytest.mark.parametrize("cell", shared(CELLS, IN_ALL_RUNS))
 async def test_a_fault_of_a_vendor_has_the_outcome_in_the_table(testbed: FaultTestbed, cell: Cell) -> None:
     await testbed.configure(cell)
     assert await judge(testbed, cell) == []
 
 
-@pytest.mark.parametrize("cell", shared(CALLER_CELLS))
+@pytest.mark.parametrize("cell", shared(CALLER_CELLS, {cell.name for cell in CALLER_CELLS}))
 async def test_caller_faults_leave_no_call_open(testbed: FaultTestbed, cell: CallerCell) -> None:
     await testbed.configure_slow(cell)
     assert await judge_caller(testbed, cell) == []
