@@ -20,6 +20,7 @@ from tests.app.callers import ask
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import setup, subscribe
 from tests.deploy.kills import RELIABLE, STALLED_S, At, free_key, kill_server, kill_worker, verify_ledger
+from tests.sampling import paired
 from tests.servers import running_server
 from tests.waiting import until
 from vendors.sandbox.server import Running, listening
@@ -29,7 +30,7 @@ CREATE = 1
 SUBSCRIBE = 2
 """The call that makes a subscription. Those before read the card and make it the default one, those after read the
 subscription back with its invoice and payment."""
-FIRST = pytest.mark.parametrize("first", ["the client", "the reconciliation"])
+FIRST = ["the client", "the reconciliation"]
 Request = Callable[[Shop], Awaitable[tuple[int, Any]]]
 
 
@@ -87,8 +88,7 @@ async def working(shop: Shop) -> AsyncIterator[None]:
         yield
 
 
-@FIRST
-@pytest.mark.parametrize("at", [At(CREATE, before=True), At(CREATE), None], ids=str)
+@pytest.mark.parametrize(("at", "first"), paired([At(CREATE, before=True), At(CREATE), None], FIRST))
 async def test_a_charge_is_granted_once(
     shop: Shop, settings: Settings, unused_tcp_port: int, at: At | None, first: str
 ) -> None:
@@ -133,11 +133,12 @@ async def test_a_new_user_is_one_customer(
     assert len(await shop.listed("payment_intents", customer=intent["customer_id"])) == 1
 
 
-@FIRST
 @pytest.mark.parametrize(
-    "at",
-    [At(1), At(SUBSCRIBE, before=True), At(SUBSCRIBE), At(SUBSCRIBE + 1, before=True), At(SUBSCRIBE + 3), None],
-    ids=str,
+    ("at", "first"),
+    paired(
+        [At(1), At(SUBSCRIBE, before=True), At(SUBSCRIBE), At(SUBSCRIBE + 1, before=True), At(SUBSCRIBE + 3), None],
+        FIRST,
+    ),
 )
 async def test_a_subscription_is_made_and_granted_once(
     shop: Shop, settings: Settings, unused_tcp_port: int, at: At | None, first: str

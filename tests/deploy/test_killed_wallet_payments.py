@@ -13,6 +13,7 @@ from app.settings import Settings
 from tests.app.callers import working
 from tests.app.payments.wallets import Wallet, wallet_at
 from tests.deploy.kills import RELIABLE, At, free_key, kill_server, kill_worker, verify_ledger
+from tests.sampling import paired
 from tests.servers import running_server
 from tests.waiting import until
 from vendors.sandbox.server import Running, listening
@@ -53,8 +54,7 @@ async def recovered(wallet: Wallet) -> None:
     await wallet.reconcile()
 
 
-@pytest.mark.parametrize("retried", [False, True])
-@pytest.mark.parametrize("at", ONE_CALL, ids=str)
+@pytest.mark.parametrize(("at", "retried"), paired(ONE_CALL, [False, True]))
 @pytest.mark.parametrize(
     ("path", "table"), [("walletpay/create", "wallet_orders"), ("walletpay_sub", "wallet_subscriptions")]
 )
@@ -78,8 +78,7 @@ async def test_a_creation_is_completed(
     assert len({call["key"] for call in created}) == 1
 
 
-@pytest.mark.parametrize("at", ONE_CALL, ids=str)
-@pytest.mark.parametrize("first", ["the client", "the reconciliation"])
+@pytest.mark.parametrize(("at", "first"), paired(ONE_CALL, ["the client", "the reconciliation"]))
 async def test_a_capture_is_granted_once(
     wallet: Wallet, settings: Settings, unused_tcp_port: int, at: At | None, first: str
 ) -> None:

@@ -11,6 +11,7 @@ from streams.wire.errors import BackendUnavailable, Unavailable
 from tests.app.money.error_causes import IMPOSSIBLE, ROWS
 from tests.app.money.good_requests import GOOD
 from tests.app.money.till import Answer, Place, Request, Till
+from tests.sampling import sampled
 from vendors.sandbox.faults import Fault, key_of
 
 FAULTS = {
@@ -52,7 +53,9 @@ def allowed(place: Place, fault: str) -> set[tuple[int, str]]:
     return expected | {(422, "config_invalid")} if fault == "401" else expected
 
 
-@pytest.mark.parametrize("fault", ["refused", *FAULTS])
+@pytest.mark.parametrize(
+    "fault", sampled(["refused", *FAULTS], ["timeout", "lost answer", "503", "401", "garbage"])
+)
 async def test_each_fault_is_answered_and_a_repeat_completes_the_request_once(till: Till, fault: str) -> None:
     requests = {place: await prepared(till, place) for place in CALLING}
     before = max((entry.id for entry in till.sandbox.bill.since(0)), default=0)
