@@ -212,7 +212,7 @@ async def after_a_response_that_was_too_large_to_keep(case: Case) -> Answer:
 @causes(RateLimited)
 async def more_often_than_allowed(case: Case) -> Answer:
     of_area = {"walletpay": "wallets", "assets": "share_codes"}
-    rate = "server" if case.of_server else of_area.get(case.row.area.name, "cards")
+    rate = "server" if case.of_server else of_area.get(case.row.area.group, "cards")
     request = await case.new()
     if rate == "share_codes":
         request = request.another
