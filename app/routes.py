@@ -27,6 +27,7 @@ from app.http.caller import Access
 from app.http.endpoint import Endpoint
 from app.http.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
 from app.http.large_responses import LARGE_RESPONSE_ERRORS
+from app.leaderboards.routes import LEADERBOARD_ROUTES
 from app.pages.accounts import ACCOUNTS_PAGE_ROUTES
 from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
@@ -63,6 +64,7 @@ INTERFACE: list[Endpoint] = [
     *CARD_ROUTES,
     *WALLET_ROUTES,
     *WITHDRAWAL_ROUTES,
+    *LEADERBOARD_ROUTES,
     *GEO_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,

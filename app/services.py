@@ -20,6 +20,8 @@ from app.settings import Settings, SettingsError
 from app.stores import Stores, open_stores
 from app.telemetry import Traces, open_traces
 from storage.admission import Admissions, open_admissions
+from storage.board_creations import BoardCreations
+from storage.board_index import BoardIndexes, open_board_indexes
 from storage.codes import Codes
 from storage.event_outbox import EventSinks
 from storage.heartbeats import Heartbeat, open_heartbeat
@@ -68,6 +70,8 @@ class Services(Stores):
     flights: Flights
     traces: Traces | None
     geo: GeoFiles
+    boards: BoardIndexes
+    board_creations: BoardCreations
     resources: Resources
     """Those services that plays use."""
 
@@ -126,6 +130,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
         copies = settings.data_dir if settings.s3_bucket is None else None
         geo = await stack.enter_async_context(open_geo_files(copies))
+        boards = await stack.enter_async_context(open_board_indexes(database, valkey))
         supervisor, process = Supervisor(), new_id()
         heartbeat = await stack.enter_async_context(
             open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
@@ -175,6 +180,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             flights=flights,
             traces=traces,
             geo=geo,
+            boards=boards,
+            board_creations=BoardCreations(database),
             resources=Resources(
                 database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, clock
             ),

@@ -47,6 +47,7 @@ DELETED: Mapping[str, str] = {
     "earlier_emails": "delete from earlier_emails where app_id = $1 and uid = $2",
     "passwords": "delete from passwords where app_id = $1 and uid = $2",
     "login_networks": "delete from login_networks where app_id = $1 and uid = $2",
+    "leaderboard_scores": "delete from leaderboard_scores where app_id = $1 and uid = $2",
     "share_members": "delete from share_members where app_id = $1 and uid = $2",
     "share_groups": "delete from share_groups where app_id = $1 and uid = $2",
     "receivers_of_withdrawals": """
@@ -74,6 +75,7 @@ KEPT: Mapping[str, str] = {
     "withdrawal_entries": "the same amounts, as they were reserved, paid or void",
     "card_payments": "payments with a card: the amount, the product and when, without the card",
     "card_subscriptions": "subscriptions with a card: the product, and from when to when",
+    "leaderboard_rewards": "the purchase history: ranks and scores that were rewarded",
     "card_sales": "which of these payments were refunded",
     "reported_events": "reports of the account, its purchases and its assets that a sink of the app has not "
     "accepted yet, for at most `event_days`",

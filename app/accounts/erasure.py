@@ -6,7 +6,7 @@ from functools import partial
 import structlog
 
 from app.services import Services
-from storage import erasures, retention
+from storage import erasures, leaderboards, retention
 from storage.batches import delete_in_batches
 from storage.erasures import EraseUser, RevocationState, RevokeToken
 from storage.kinds.limits import LIMITS
@@ -34,6 +34,7 @@ async def erase_user(services: Services, job: EraseUser) -> None:
     )
     conversations = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
     files = await _delete_speech(services, app_id, uid)
+    await _delete_scores(services, app_id, uid)
     async with services.database.transaction() as conn:
         left = await retention.has_conversations(conn, app_id, uid)
         erased_at = now if job.last and not left else None
@@ -53,6 +54,14 @@ async def _delete_speech(services: Services, app_id: str, uid: str) -> int:
             await services.objects.delete(keys)
             count += len(keys)
     return count
+
+
+async def _delete_scores(services: Services, app_id: str, uid: str) -> None:
+    """Delete scores that were stored during the deactivation, and the user from the indexes of boards."""
+    async with services.database.transaction() as conn:
+        periods = await leaderboards.erase(conn, app_id, uid)
+    for period in periods:
+        await services.boards.remove(period, uid=uid)
 
 
 async def revoke_token(services: Services, job: RevokeToken) -> None:

@@ -10,7 +10,7 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import exports
+from storage import exports, leaderboards
 from storage.batches import delete_in_batches
 from storage.conversations import Record, page
 from storage.exports import Export, object_key
@@ -71,12 +71,14 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         subscriptions = await exports.wallet_subscriptions(conn, export.app_id, export.uid)
         withdrawals = await exports.withdrawals(conn, export.app_id, export.uid)
         payments = await card_payments.exported(conn, export.app_id, export.uid)
+        scores = await leaderboards.exported(conn, export.app_id, export.uid)
         card_subs = await card_subscriptions.exported(conn, export.app_id, export.uid)
     yield b'{"account":%b,"identities":%b' % (dumps(account), dumps(identities))
     yield b',"pending_emails":%b,"earlier_emails":%b' % (dumps(pending), dumps(earlier))
     yield b',"sessions":%b,"login_networks":%b' % (dumps(sessions), dumps(networks))
     yield b',"asset_entries":%b,"share_groups":%b' % (dumps(entries), dumps(groups))
     yield b',"wallet_orders":%b,"wallet_subscriptions":%b' % (dumps(orders), dumps(subscriptions))
+    yield b',"leaderboard_scores":%b' % dumps(scores)
     yield b',"card_payments":%b,"card_subscriptions":%b' % (dumps(payments), dumps(card_subs))
     yield b',"withdrawals":%b' % dumps(withdrawals)
     yield b',"login_failures":['

@@ -10,6 +10,7 @@ from storage.kinds.conversation import CONVERSATION
 from storage.kinds.email import EMAIL
 from storage.kinds.events import EVENTS
 from storage.kinds.iplocation import IPLOCATION
+from storage.kinds.leaderboards import LEADERBOARDS
 from storage.kinds.limits import LIMITS
 from storage.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.kinds.payouts import PAYOUTS
@@ -38,6 +39,7 @@ KINDS: dict[str, ConfigKind[Any]] = {
         PAYOUTS,
         SHARE_GROUPS,
         CARDPAY,
+        LEADERBOARDS,
         IPLOCATION,
         EVENTS,
         VENDOR_ACCOUNTS,

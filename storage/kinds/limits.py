@@ -32,6 +32,7 @@ RATES = {
     "share_codes": Rate(count=10, per_s=HOUR_S),
     "share_code_address": Rate(count=100, per_s=HOUR_S),
     "iplocation": Rate(count=120, per_s=60),
+    "board_upload": Rate(count=60, per_s=60),
     "server": Rate(count=200, per_s=2),
 }
 """The rates by name, with their defaults."""

@@ -1,0 +1,62 @@
+"""The periods of a board: when they begin, in the time zone of its config."""
+
+import calendar
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from storage.kinds.leaderboards import Reset
+
+_DAY = timedelta(days=1)
+_UNITS = range(-2, 4)
+"""The periods to look at, relative to the one that a date belongs to."""
+
+
+def starts_near(reset: Reset, moment: datetime) -> tuple[datetime, ...]:
+    """Return when the periods around a moment begin, in UTC: at least one before the moment's, and one after it."""
+    return _starts_near(reset, moment.astimezone(UTC).date())
+
+
+def start_of(starts: tuple[datetime, ...], moment: datetime) -> datetime:
+    """Return when the period of a moment has begun."""
+    return max((start for start in starts if start <= moment), default=starts[0])
+
+
+@lru_cache(maxsize=1024)
+def _starts_near(reset: Reset, day: date) -> tuple[datetime, ...]:
+    zone, at = ZoneInfo(reset.time_zone), time.fromisoformat(reset.at)
+    return tuple(sorted({instant_of(datetime.combine(each, at), zone) for each in _dates(reset, day)}))
+
+
+def _dates(reset: Reset, day: date) -> Iterator[date]:
+    for unit in _UNITS:
+        if reset.every == "day":
+            yield day + unit * _DAY
+        elif reset.every == "week":
+            yield day + (unit * 7 + reset.weekday - day.isoweekday()) * _DAY
+        else:
+            year, month = divmod(day.year * 12 + day.month - 1 + unit, 12)
+            last = calendar.monthrange(year, month + 1)[1]
+            yield date(year, month + 1, min(reset.day, last))
+
+
+def instant_of(local: datetime, zone: ZoneInfo) -> datetime:
+    """Return the instant of a local time, in UTC.
+
+    A time that comes twice stands for the first. A time that does not exist stands for the first instant after the
+    gap, which is found by bisection: it lies between the instants by the offsets before and after the gap.
+    """
+    first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    if first.astimezone(zone).replace(tzinfo=None) == local:
+        return first
+    before, after = second, first
+    offset = first.astimezone(zone).utcoffset()
+    while after - before > timedelta(seconds=1):
+        middle = before + (after - before) // 2
+        middle -= timedelta(microseconds=middle.microsecond)
+        if middle.astimezone(zone).utcoffset() == offset:
+            after = middle
+        else:
+            before = middle
+    return after

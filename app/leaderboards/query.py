@@ -1,0 +1,127 @@
+"""Query the ranks of a board (§4.14)."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from app.http.replies import Json
+from app.leaderboards.boards import Board, board_of, elapsed_s
+from storage import leaderboards
+from storage.board_index import Ranks
+from storage.leaderboards import BoardPeriod, Standing
+from streams.wire.codec import encoded, rfc3339
+from streams.wire.errors import InvalidParameter
+from streams.wire.model import Model
+
+_MAX_SPAN = 1000
+
+
+class BoardQuery(Model):
+    name: str
+    """The board."""
+    around: int | None = Field(default=None, ge=0, le=100)
+    """Also return up to this many users above the caller and below, and the caller."""
+    from_: int = Field(alias="from", ge=1)
+    """The first rank."""
+    to: int = Field(ge=1)
+    """The last rank: at most the board's size, and at most 1,000 after the first."""
+
+
+class BoardEntry(Model):
+    member: str
+    """The user id."""
+    score: float
+    extra: dict[str, Any] | None = None
+    """What was sent with the score."""
+    rank: int
+
+
+class BoardView(Model):
+    around_data: list[BoardEntry]
+    """Empty without `around`, and if the caller has no score."""
+    rank_data: list[BoardEntry]
+    name: str
+    self_rank: int
+    """The caller's rank, which may be beyond the board's size. 0: the caller has no score in this period."""
+    period: str
+    """When the current period began."""
+    order: Literal["DESC", "ASC"]
+    elapsed_seconds: int
+    """How long the current period has lasted."""
+    request_time: str
+
+
+class BoardReply(Model):
+    leaderboard: BoardView
+
+
+async def query(call: Call, body: Body[BoardQuery]) -> Json[BoardReply]:
+    """Query the ranks of a board in its current period."""
+    board = await board_of(call, body.name)
+    _check_ranks(body, board)
+    now = call.services.clock.now(call.app_id)
+    period = board.period(board.start_of(now))
+    ranks = await call.services.boards.read(
+        period, uid=call.caller.user, first=body.from_, last=body.to, around=body.around or 0
+    )
+    if ranks is None:
+        call.services.boards.build_soon(period, ends_at=board.end_of(period.starts_at), now=now)
+        ranks = await _count(call, period, body)
+    else:
+        ranks = await _with_extras(call, period, ranks)
+    view = {
+        "around_data": _views(ranks.near),
+        "rank_data": _views(ranks.ranked),
+        "name": board.name,
+        "self_rank": ranks.own_rank,
+        "period": rfc3339(period.starts_at),
+        "order": board.config.order,
+        "elapsed_seconds": elapsed_s(period.starts_at, now),
+        "request_time": rfc3339(now),
+    }
+    return Json({"leaderboard": view})
+
+
+def _check_ranks(body: BoardQuery, board: Board) -> None:
+    if body.to < body.from_:
+        raise InvalidParameter("to must be at least from")
+    if body.to > board.config.size:
+        raise InvalidParameter(f"to must be at most {board.config.size}, the size of the board")
+    if body.to - body.from_ > _MAX_SPAN:
+        raise InvalidParameter(f"to must be at most {_MAX_SPAN} after from")
+
+
+async def _with_extras(call: Call, period: BoardPeriod, ranks: Ranks) -> Ranks:
+    """Add what was sent with the scores. Users who were deactivated meanwhile are left out."""
+    uids = list({standing.uid for standing in (*ranks.ranked, *ranks.near)})
+    if not uids:
+        return ranks
+    async with call.services.database.connection() as conn:
+        found = await leaderboards.extras(conn, period, uids=uids)
+
+    def known(standings: Sequence[Standing]) -> list[Standing]:
+        return [each._replace(extra=found[each.uid]) for each in standings if each.uid in found]
+
+    return Ranks(ranks.own_rank, known(ranks.ranked), known(ranks.near))
+
+
+async def _count(call: Call, period: BoardPeriod, body: BoardQuery) -> Ranks:
+    """Answer from PostgreSQL while the index is built."""
+    around = body.around or 0
+    async with call.services.database.connection() as conn, conn.transaction(isolation="repeatable_read"):
+        rank = await leaderboards.rank_of(conn, period, uid=call.caller.user)
+        ranked = await leaderboards.standings(conn, period, first=body.from_, last=body.to)
+        near: list[Standing] = []
+        if rank and around:
+            near = await leaderboards.standings(conn, period, first=max(1, rank - around), last=rank + around)
+    return Ranks(rank, ranked, near)
+
+
+def _views(standings: Sequence[Standing]) -> list[dict[str, Any]]:
+    return [
+        {"member": uid, "score": score, "rank": rank, **({} if extra is None else {"extra": encoded(extra)})}
+        for uid, score, rank, extra in standings
+    ]
