@@ -15,6 +15,7 @@ from storage.jobs import (
     RemoveExpiredWebhooks,
     VerifyLedger,
 )
+from storage.leaderboards import CheckBoardIndexes
 from storage.missed_events import FindMissedEvents
 from storage.payments.card_reconciliation import ReconcileCards
 from storage.payments.wallet_reconciliation import ReconcileWallets
@@ -46,4 +47,5 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("*/10 * * * *", FindMissedEvents()),
     Schedule("* * * * * */10", CheckPayouts()),
     Schedule("* * * * *", ReconcileCards()),
+    Schedule("* * * * * */30", CheckBoardIndexes()),
 )

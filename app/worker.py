@@ -32,6 +32,7 @@ from app.assets.verification import verify_ledger
 from app.event_delivery import deliver_events, measure_events
 from app.http.server import runner_of
 from app.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
+from app.leaderboards.index_check import check_board_indexes
 from app.mail.sending import send_mail
 from app.main import application
 from app.payments.card_reconciliation import reconcile_card_platform, reconcile_cards
@@ -65,6 +66,7 @@ from storage.jobs import (
     WorkWebhook,
     job_counts,
 )
+from storage.leaderboards import CheckBoardIndexes
 from storage.mail import SendMail
 from storage.missed_events import CompareEvents, FindMissedEvents
 from storage.password_resets import SendReset
@@ -132,6 +134,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(EndSubscriptions, end_subscriptions),
     JobRow(PayOut, pay_out),
     JobRow(CheckPayouts, check_payouts),
+    JobRow(CheckBoardIndexes, check_board_indexes),
     JobRow(ReconcileCards, reconcile_cards),
     JobRow(ReconcileCardPlatform, reconcile_card_platform),
 )

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from storage.jobs import Job
 from storage.kinds.leaderboards import LEADERBOARDS
 from storage.postgres import Connection
 
@@ -17,6 +18,13 @@ class BoardPeriod:
     board: str
     starts_at: datetime
     descending: bool
+
+
+class CheckBoardIndexes(Job):
+    """Put scores into the indexes of boards that were stored by processes which died before they did so."""
+
+    task: ClassVar[str] = "check_board_indexes"
+    attempts: ClassVar[int] = 2
 
 
 class Change(NamedTuple):
@@ -143,6 +151,64 @@ async def changes(conn: Connection, period: BoardPeriod, *, after: str, limit: i
     """Return scores of a period in the order of the users, whose ids come after `after`."""
     rows = await conn.fetch(_CHANGES, period.app_id, period.board, period.starts_at, after, limit)
     return [Change(*row) for row in rows]
+
+
+_NOT_CHECKED = """
+select period_id, app_id, board, starts_at, descending, checked_change from leaderboard_periods
+where state <> 'closed' order by period_id
+"""
+_LOCK = "select pg_advisory_xact_lock(36, hashtext($1 || '/' || $2))"
+_LAST_CHANGE = "select last_value from leaderboard_changes"
+_CHANGED = """
+select uid, change, score from leaderboard_scores
+where period_id = $1 and change > $2 and change <= $3 order by change limit $4
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPeriod:
+    """A period that accepts scores. Its changes up to `checked_change` are known to be in the index."""
+
+    period_id: int
+    period: BoardPeriod
+    checked_change: int
+
+
+async def checked_periods(conn: Connection) -> list[CheckedPeriod]:
+    """Return all periods that are not closed."""
+    return [
+        CheckedPeriod(period_id, BoardPeriod(*period), checked)
+        for period_id, *period, checked in await conn.fetch(_NOT_CHECKED)
+    ]
+
+
+async def last_change(conn: Connection, period: BoardPeriod) -> int:
+    """Return a number up to which all changes of the board are committed. `conn` is in a transaction.
+
+    The lock of the board waits for the uploads that are running.
+    """
+    await lock(conn, period.app_id, board=period.board)
+    number: int = await conn.fetchval(_LAST_CHANGE)
+    return number
+
+
+async def lock(conn: Connection, app_id: str, *, board: str) -> None:
+    """Wait for the uploads of a board that are running, and keep others waiting until the transaction ends."""
+    await conn.execute(_LOCK, app_id, board)
+
+
+async def changed(conn: Connection, period_id: int, *, after: int, last: int, limit: int) -> list[Change]:
+    """Return the scores whose last change is after a number, up to another, in their order."""
+    return [Change(*row) for row in await conn.fetch(_CHANGED, period_id, after, last, limit)]
+
+
+async def mark_checked(conn: Connection, period_id: int, *, change: int) -> None:
+    """Record that the changes up to this number are in the index."""
+    await conn.execute(
+        "update leaderboard_periods set checked_change = $2 where period_id = $1 and checked_change < $2",
+        period_id,
+        change,
+    )
 
 
 _OPEN_OF_APP = """

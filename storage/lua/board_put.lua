@@ -1,15 +1,15 @@
 -- Puts scores into the index of a board.
--- KEYS: the sorted set of scores, the hash of changes. Both have an entry '': in the hash it is 'ready' or the token
--- of the process that builds the index; in the set it comes first, and is only there once the index is ready.
+-- KEYS: the sorted set of scores, the hash of changes. Both have an entry '' as long as they are whole, also while
+-- they are built. In the hash it is 'ready', or the token of the process that builds the index. In the set it is first.
 -- ARGV: a token, or '' for any state; ms until keys that are being built expire; then for each score the user, the
 -- number of its change as 12 hexadecimal digits, the score by which ranks ascend.
 -- Returns 'ready', 'building', or 'lost' if there is no index, which then stays away until it is built.
 local state = redis.call('HGET', KEYS[2], '')
-if state == 'ready' and not redis.call('ZSCORE', KEYS[1], '') then
+if not state or (ARGV[1] ~= '' and state ~= ARGV[1]) then return 'lost' end
+if not redis.call('ZSCORE', KEYS[1], '') then
     redis.call('UNLINK', KEYS[1], KEYS[2])
     return 'lost'
 end
-if not state or (ARGV[1] ~= '' and state ~= ARGV[1]) then return 'lost' end
 for i = 3, #ARGV, 3 do
     local user, change = ARGV[i], ARGV[i + 1]
     local before = redis.call('HGET', KEYS[2], user)

@@ -17,9 +17,8 @@ create table leaderboard_periods (
     closed_at timestamptz,
     -- When all rewards were granted. Null: not yet, or there are none.
     rewarded_at timestamptz,
-    -- The changes up to the first number are known to be in the index. Those up to the second are checked next.
-    checked_change bigint not null default 0,
-    next_change bigint not null default 0
+    -- The changes up to this number are known to be in the index.
+    checked_change bigint not null default 0
 );
 
 create unique index leaderboard_periods_by_start on leaderboard_periods (app_id, board, starts_at);

@@ -21,6 +21,13 @@ class Boards:
         self.name = f"board-{uuid4().hex[:8]}"
         self.sessions: dict[str, dict[str, str]] = {}
 
+    @classmethod
+    def like(cls, other: "Boards") -> "Boards":
+        """A further board, for the same users."""
+        made = cls(other.server)
+        made.sessions = other.sessions
+        return made
+
     async def configure(self, name: str | None = None, **value: Any) -> None:
         put = self.server.services.configs.put
         await put("default", "leaderboards", name or self.name, value, author="test", origin=COMMAND)

@@ -1,0 +1,39 @@
+"""The job that completes the indexes of boards."""
+
+import structlog
+
+from app.services import Services
+from storage import leaderboards
+from storage.leaderboards import CheckBoardIndexes, CheckedPeriod
+
+log = structlog.get_logger()
+
+_BATCH = 1000
+
+
+async def check_board_indexes(services: Services, _: CheckBoardIndexes) -> None:
+    """Put the scores that were stored since the last check into the indexes.
+
+    Uploads do so themselves, unless their process dies or Valkey fails in between. A score that is in the index
+    already has no effect.
+    """
+    async with services.database.connection() as conn:
+        periods = await leaderboards.checked_periods(conn)
+    for found in periods:
+        async with services.database.transaction() as conn:
+            last = await leaderboards.last_change(conn, found.period)
+        await _check(services, found, last=last)
+        async with services.database.connection() as conn:
+            await leaderboards.mark_checked(conn, found.period_id, change=last)
+
+
+async def _check(services: Services, found: CheckedPeriod, *, last: int) -> None:
+    after = found.checked_change
+    while True:
+        async with services.database.connection() as conn:
+            batch = await leaderboards.changed(conn, found.period_id, after=after, last=last, limit=_BATCH)
+        if batch:
+            await services.boards.put(found.period, batch)
+            after = batch[-1].number
+        if len(batch) < _BATCH:
+            return
