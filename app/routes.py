@@ -8,6 +8,7 @@ from app.admin.configs import CONFIG_ROUTES
 from app.admin.events import ADMIN_EVENT_ROUTES
 from app.admin.exports import EXPORT_ROUTES
 from app.admin.jobs import JOB_ROUTES
+from app.admin.leaderboards import ADMIN_BOARD_ROUTES
 from app.admin.login_failures import LOGIN_FAILURE_ROUTES
 from app.admin.mismatches import MISMATCH_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
@@ -75,6 +76,7 @@ INTERFACE: list[Endpoint] = [
     *ADMIN_EVENT_ROUTES,
     *LOGIN_FAILURE_ROUTES,
     *ADMIN_ASSET_ROUTES,
+    *ADMIN_BOARD_ROUTES,
     *MISMATCH_ROUTES,
     *OPERATOR_ROUTES,
     *AUDIT_ROUTES,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from storage.board_periods import EndPeriods
 from storage.jobs import (
     Job,
     RemoveExpiredAudit,
@@ -47,5 +48,6 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("*/10 * * * *", FindMissedEvents()),
     Schedule("* * * * * */10", CheckPayouts()),
     Schedule("* * * * *", ReconcileCards()),
+    Schedule("* * * * * */10", EndPeriods()),
     Schedule("* * * * * */30", CheckBoardIndexes()),
 )

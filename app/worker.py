@@ -33,6 +33,7 @@ from app.event_delivery import deliver_events, measure_events
 from app.http.server import runner_of
 from app.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
 from app.leaderboards.index_check import check_board_indexes
+from app.leaderboards.rewards import end_period, end_periods
 from app.mail.sending import send_mail
 from app.main import application
 from app.payments.card_reconciliation import reconcile_card_platform, reconcile_cards
@@ -47,6 +48,7 @@ from app.services import Services, open_services
 from app.settings import Settings
 from app.webhooks import compare_events, find_missed_events, work_webhook
 from app.withdrawals.payouts import check_payouts, pay_out
+from storage.board_periods import EndPeriod, EndPeriods
 from storage.erasures import EraseUser, RevokeToken
 from storage.freezes import EndFreeze
 from storage.jobs import (
@@ -134,6 +136,8 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(EndSubscriptions, end_subscriptions),
     JobRow(PayOut, pay_out),
     JobRow(CheckPayouts, check_payouts),
+    JobRow(EndPeriods, end_periods),
+    JobRow(EndPeriod, end_period),
     JobRow(CheckBoardIndexes, check_board_indexes),
     JobRow(ReconcileCards, reconcile_cards),
     JobRow(ReconcileCardPlatform, reconcile_card_platform),

@@ -17,6 +17,7 @@ SUBJECTS = frozenset({OPERATOR, "job", "user", "webhook"})
 Action = Literal[
     "asset.adjust",
     "asset.grant",
+    "board.reward",
     "config.delete",
     "config.put",
     "config.rollback",

@@ -120,6 +120,9 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
     await server.services.configs.put("default", "products", "coins", coins, author="test", origin=COMMAND)
     bob = f"{OPERATORS}/bob"
     future = "2090-01-01T00:00:00Z"
+    columns = "app_id, board, starts_at, descending, state"
+    values = "('default', 'race', '2090-01-01Z', true, 'closed')"
+    await sql(server, f"insert into leaderboard_periods ({columns}) values {values}")  # noqa: S608 - constants
     viewer, editor = {"role": "viewer", "expires_at": None}, {"role": "editor", "expires_at": future}
     config = ("default", "vendor_accounts", "main")
     steps: list[tuple[str, str, Any, str, tuple[Any, str, str], Any, Any]] = [
@@ -153,22 +156,17 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
         (
             *("PATCH", f"/admin/api/users/default/{uid}/assets", {"name": "coins", "quantity": -1}),
             *("asset.adjust", ("default", "user", uid), {"asset": "coins", "quantity": 100, "ends_at": None}),
-            {
-                "asset": "coins",
-                "quantity": 99,
-                "ends_at": None,
-                "change": {"name": "coins", "subscription": "", "quantity": -1},
-            },
+            {"asset": "coins", "quantity": 99, "ends_at": None}
+            | {"change": {"name": "coins", "subscription": "", "quantity": -1}},
         ),
         ("DELETE", f"/admin/api/jobs/held/{second}", None, "job.drop", (None, "job", second), held(), None),
         (
-            "POST",
-            OPERATORS,
-            {"name": "bob", "role": "viewer"},
-            "operator.add",
-            (None, "operator", "bob"),
-            None,
-            viewer,
+            *("POST", OPERATORS, {"name": "bob", "role": "viewer"}),
+            *("operator.add", (None, "operator", "bob"), None, viewer),
+        ),
+        (
+            *("POST", f"/admin/api/leaderboards/default/race/{future}/rewards", None),
+            *("board.reward", ("default", "leaderboards", "race"), None, {"period": future}),
         ),
         ("PUT", bob, editor, "operator.change", (None, "operator", "bob"), viewer, editor),
         ("POST", f"{bob}/rotate", None, "operator.rotate", (None, "operator", "bob"), editor, editor),

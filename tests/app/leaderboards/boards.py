@@ -29,8 +29,14 @@ class Boards:
         return made
 
     async def configure(self, name: str | None = None, **value: Any) -> None:
+        await self.put_config("leaderboards", name or self.name, value)
+
+    async def put_config(self, kind: str, name: str, value: dict[str, Any]) -> None:
         put = self.server.services.configs.put
-        await put("default", "leaderboards", name or self.name, value, author="test", origin=COMMAND)
+        await put("default", kind, name, value, author="test", origin=COMMAND)
+
+    async def without_limits(self) -> None:
+        await self.put_config("limits", "default", {"rates": {"board_upload": {"count": 1_000_000, "per_s": 1}}})
 
     async def user(self) -> str:
         uid, session = await self.server.login()

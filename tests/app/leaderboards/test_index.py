@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from storage import leaderboards
-from storage.audit import COMMAND
 from storage.jobs import enqueue
 from storage.leaderboards import CheckBoardIndexes
 from tests.app.callers import work_off
@@ -20,12 +19,6 @@ SORTED = """
 select uid from leaderboard_scores join leaderboard_periods using (period_id)
 where board = $1 order by score desc, change
 """
-
-
-async def without_limits(boards: Boards) -> None:
-    rates = {"board_upload": {"count": 1_000_000, "per_s": 1}}
-    put = boards.server.services.configs.put
-    await put("default", "limits", "default", {"rates": rates}, author="test", origin=COMMAND)
 
 
 async def lose(boards: Boards, kind: str) -> None:
@@ -56,7 +49,7 @@ async def test_lost_index_is_rebuilt(boards: Boards, kind: str) -> None:
 
 async def test_index_that_is_lost_while_it_is_built_is_built_again(boards: Boards) -> None:
     await boards.configure()
-    await without_limits(boards)
+    await boards.without_limits()
     users = await boards.users(4)
     await boards.put(users[0], 0)
     await many(boards, 5000)
@@ -93,7 +86,7 @@ async def many(boards: Boards, count: int) -> None:
 
 async def test_no_score_is_lost_by_uploads_while_the_index_is_lost_again_and_again(boards: Boards) -> None:
     await boards.configure()
-    await without_limits(boards)
+    await boards.without_limits()
     users = await boards.users(12)
     await boards.put(users[0], 0)
     await many(boards, 2500)
@@ -218,7 +211,7 @@ def triples(entries: Sequence[dict[str, Any]]) -> list[tuple[int, str, float]]:
 
 async def run_histories(boards: Boards, *, count: int) -> None:
     """Run random histories. Hypothesis blocks a thread of its own."""
-    await without_limits(boards)
+    await boards.without_limits()
     users = await boards.users(7)
     loop = asyncio.get_running_loop()
 
