@@ -1,0 +1,66 @@
+"""The first board of LEADERBOARDS.md: its commands, in one shell, print what the page shows."""
+
+import asyncio
+import re
+from asyncio.subprocess import PIPE, STDOUT
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.app.leaderboards.boards import Boards
+from tests.servers import ADMIN_TOKEN, Server
+
+PAGE = (Path(__file__).parents[3] / "LEADERBOARDS.md").read_text()
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = BLOCK.findall(PAGE)
+
+
+async def run(commands: str, folder: Path, **env: str) -> list[str]:
+    shell = await asyncio.create_subprocess_exec(
+        "bash", "-euc", commands, cwd=folder, env={"PATH": "/usr/bin:/bin", **env}, stdout=PIPE, stderr=STDOUT
+    )
+    printed, _ = await asyncio.wait_for(shell.communicate(), 30)
+    assert shell.returncode == 0, printed.decode()
+    return printed.decode().splitlines()
+
+
+async def test_commands_of_the_page_print_what_it_shows(shared_server: Server, tmp_path: Path) -> None:
+    (tmp_path / ".parley").mkdir()
+    (tmp_path / ".parley" / "admin-token").write_text(ADMIN_TOKEN)
+    _, session = await shared_server.login()
+    commands = "".join(text for language, text in BLOCKS if language == "sh")
+    assert commands.count("http://127.0.0.1:8080/") == 2
+    commands = commands.replace("http://127.0.0.1:8080/", f"{shared_server.url}/")
+
+    stored, *printed = await run(commands, tmp_path, SESSION=session)
+
+    assert "revision" in stored
+    [shown] = [text.splitlines() for language, text in BLOCKS if not language]
+    assert len(printed) == len(shown)
+    for line, wanted in zip(printed, shown, strict=True):
+        assert re.fullmatch(".+".join(map(re.escape, wanted.split("…"))), line), line
+
+
+@pytest.mark.parametrize("text", [text for language, text in BLOCKS if language == "yaml"])
+async def test_config_of_the_page_is_valid(shared_server: Server, text: str) -> None:
+    boards = Boards(shared_server)
+    await boards.configure(**yaml.safe_load(text))
+    one = await boards.user()
+    await boards.put(one, 1)
+
+
+async def test_resets_of_the_page_are_valid(shared_server: Server) -> None:
+    boards = Boards(shared_server)
+    rows = re.findall(r"^\| `(\{every: .*?\})`", PAGE, re.MULTILINE)
+    assert len(rows) == 4
+    for row in rows:
+        await boards.configure(reset=yaml.safe_load(row.replace(", …", "")))
+
+
+async def test_development_app_has_a_weekly_board_with_rewards(shared_server: Server) -> None:
+    boards = Boards(shared_server)
+    boards.name = "weekly"
+    one = await boards.user()
+    assert (await boards.put(one, 5))["order"] == "DESC"
+    assert (await boards.read(one))["self_rank"] == 1
