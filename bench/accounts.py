@@ -12,11 +12,8 @@ import os
 import secrets
 import signal
 import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
@@ -25,10 +22,10 @@ import uvloop
 from bench.arrivals import prepare
 from bench.client import Target
 from bench.deployment import Deployment, DeploymentSpec, spawned
-from bench.figures import Spread, table
 from bench.generated_section import write_between
-from bench.keep_alive import KeepAlive, request
-from bench.machine import Cores, Usage, describe, raise_priority
+from bench.keep_alive import request
+from bench.machine import Cores, describe, raise_priority
+from bench.request_rows import Next, Row, paced, repeat, table
 from bench.scenarios import seconds
 from deploy.running import Failed
 from streams.tasks import background
@@ -42,47 +39,6 @@ _EVERY_S = 0.005
 """The time between two reads while others log in by password."""
 _PASSWORD_CLIENTS = 60
 _NAME = {"name": "storm", "password": "correct horse battery"}
-
-Next = Callable[[], bytes]
-"""Returns the bytes of the next request."""
-
-
-@dataclass(slots=True)
-class Row:
-    """What was measured, and what it should be: requests in a second, or milliseconds of the 99th percentile."""
-
-    name: str
-    per_s: float | None = None
-    p99_ms: float | None = None
-    took_s: float = 0
-    cpu_s: float = 0
-    statuses: Counter[int] = field(default_factory=Counter)
-    times_s: list[float] = field(default_factory=list)
-
-    @property
-    def rate(self) -> float:
-        return self.statuses[200] / max(self.took_s, 1e-9)
-
-    @property
-    def failed(self) -> int:
-        return self.statuses.total() - self.statuses[200]
-
-    @property
-    def met(self) -> bool:
-        fast = self.per_s is None or self.rate >= self.per_s
-        return fast and self.failed == 0 and (self.p99_ms is None or Spread.of(self.times_s).at(99) <= self.p99_ms)
-
-    def cells(self) -> list[str]:
-        target = "-"
-        if self.per_s is not None:
-            target = f"≥ {self.per_s:,.0f}/s"
-        elif self.p99_ms is not None:
-            target = f"p99 ≤ {self.p99_ms:g} ms"
-        cost = "-" if self.p99_ms is not None else f"{self.cpu_s / max(1, self.statuses[200]) * 1e6:,.0f}"
-        share = f"{self.cpu_s / self.took_s:.0%}"
-        verdict = "-" if target == "-" else "met" if self.met else "missed"
-        times = str(Spread.of(self.times_s))
-        return [self.name, target, f"{self.rate:,.0f}", cost, share, times, str(self.failed), verdict]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -105,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Failed, OSError) as error:
         print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1
-    report = f"{describe(cores)}\n\n{_table(rows)}\n"
+    report = f"{describe(cores)}\n\n{table(rows)}\n"
     print(report, end="")
     if args.report:
         write_between(args.report, MARKS, f"\n{report}\n")
@@ -135,15 +91,15 @@ async def _measure(deployment: Deployment, args: argparse.Namespace) -> list[Row
     measured = []
     for row, following, warm_up in rows:
         if args.only in row.name:
-            await _repeat(Row(""), target, following, clients=args.clients, pids=pids, requests=warm_up)
+            await repeat(Row(""), target, following, clients=args.clients, pids=pids, requests=warm_up)
             _toggle(pids, args.profile)
-            await _repeat(row, target, following, clients=args.clients, pids=pids, for_s=args.for_s)
+            await repeat(row, target, following, clients=args.clients, pids=pids, for_s=args.for_s)
             _toggle(pids, args.profile)
             measured.append(row)
     row = Row("`GET /bp/user/me` of the baseline")
     if args.only in row.name:
         assert deployment.baseline is not None, "the deployment has a baseline"
-        await _repeat(
+        await repeat(
             row, deployment.baseline, me, clients=args.clients, pids=deployment.baseline_pids, for_s=args.for_s
         )
         measured.append(row)
@@ -163,68 +119,17 @@ def _device(target: Target) -> bytes:
     return request(target, "POST", _LOGIN, {"device": {"id": secrets.token_hex(16)}, "platform": "ios"})
 
 
-async def _repeat(
-    row: Row,
-    target: Target,
-    following: Next,
-    *,
-    clients: int,
-    pids: Sequence[int],
-    requests: int = 0,
-    for_s: float = float("inf"),
-) -> None:
-    """Let clients send one request after the other, for a time or until their number is reached."""
-    connections = [await KeepAlive.open(target.url) for _ in range(clients)]
-    begun, cpu_s = time.perf_counter(), Usage.of(pids).cpu_s
-
-    async def ask(connection: KeepAlive) -> None:
-        while (now := time.perf_counter()) < begun + for_s and (not requests or row.statuses.total() < requests):
-            row.statuses[await connection.ask(following())] += 1
-            row.times_s.append(time.perf_counter() - now)
-
-    await asyncio.gather(*map(ask, connections))
-    row.took_s, row.cpu_s = time.perf_counter() - begun, Usage.of(pids).cpu_s - cpu_s
-    for connection in connections:
-        connection.close()
-
-
 async def _during_logins(row: Row, target: Target, following: Next, *, pids: Sequence[int], for_s: float) -> None:
     sign_up = request(target, "POST", "/bp/user/signup", {"name_password": _NAME})
     log_in = request(target, "POST", _LOGIN, {"name_password": _NAME})
-    await _repeat(Row(""), target, lambda: sign_up, clients=1, pids=pids, requests=1)
+    await repeat(Row(""), target, lambda: sign_up, clients=1, pids=pids, requests=1)
     storm = Row("")
     async with background(
-        _repeat(storm, target, lambda: log_in, clients=_PASSWORD_CLIENTS, pids=pids, for_s=2 * for_s + 60)
+        repeat(storm, target, lambda: log_in, clients=_PASSWORD_CLIENTS, pids=pids, for_s=2 * for_s + 60)
     ):
         await asyncio.sleep(1)
-        await _paced(row, target, following, pids=pids, for_s=for_s)
+        await paced(row, target, following, pids=pids, for_s=for_s, every_s=_EVERY_S)
     row.name += f" ({sum(storm.statuses.values()) / (row.took_s + 1):,.0f}/s)"
-
-
-async def _paced(row: Row, target: Target, following: Next, *, pids: Sequence[int], for_s: float) -> None:
-    """Send a request every `_EVERY_S`. Its time counts from when it is due."""
-    free = [await KeepAlive.open(target.url) for _ in range(64)]
-    begun, cpu_s = time.perf_counter(), Usage.of(pids).cpu_s
-
-    async def ask(due: float) -> None:
-        connection = free.pop()
-        row.statuses[await connection.ask(following())] += 1
-        row.times_s.append(time.perf_counter() - due)
-        free.append(connection)
-
-    async with asyncio.TaskGroup() as tasks:
-        for number in range(int(for_s / _EVERY_S)):
-            due = begun + number * _EVERY_S
-            await asyncio.sleep(due - time.perf_counter())
-            tasks.create_task(ask(due))
-    row.took_s, row.cpu_s = time.perf_counter() - begun, Usage.of(pids).cpu_s - cpu_s
-    for connection in free:
-        connection.close()
-
-
-def _table(rows: Sequence[Row]) -> str:
-    header = ("row", "target", "requests/s", "CPU µs/request", "CPU", "ms p50/p95/p99/max", "failed", "verdict")
-    return table(header, [row.cells() for row in rows])
 
 
 if __name__ == "__main__":

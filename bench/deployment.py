@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,9 @@ class Deployment:
     release_url: str = ""
     baseline: Target | None = None
     baseline_pids: tuple[int, ...] = ()
+    stores: "Stores | None" = None
+    log: Path | None = None
+    """The server's log, if the benchmark has started it."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class DeploymentSpec:
     """The file for the server's profile; SIGUSR2 starts and stops the profiler. None: no profiler."""
     descriptors: int = 0
     """The server's limit of open files and sockets; 0: the limit of this process."""
+    configs: Mapping[str, Any] = field(default_factory=dict)
+    """Further configs of the app by `kind/name`."""
     one_address: bool = True
     """Whether all clients share one address, so that the limit of connections per address must be raised."""
 
@@ -98,7 +103,7 @@ async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deploymen
         server = await _server(stack, spec, env, cores, log=folder / "server.log", url=url)
         admin_token = env["PARLEY_ADMIN_TOKEN"]
         await make_app(url, admin_token)
-        await put_all(url, admin_token, strategies(spec, vendor_url, sandbox_url))
+        await put_all(url, admin_token, {**strategies(spec, vendor_url, sandbox_url), **spec.configs})
         tokens = await make_tokens(spec.users, env, folder / "users")
         deployment = Deployment(
             Target(url, tokens, APP),
@@ -106,6 +111,8 @@ async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deploymen
             vendor_pids=(vendor,),
             store_pids=tuple(process.pid for process in stores.processes.values()),
             release_url=f"{vendor_url}/release",
+            stores=stores,
+            log=folder / "server.log",
         )
         yield await _with_baseline(stack, deployment, vendor_url, cores) if spec.baseline else deployment
 

@@ -1,4 +1,4 @@
-"""The generator of `bench.accounts`, and its verdicts."""
+"""The generator of `bench.accounts` and `bench.leaderboards`, and its verdicts."""
 
 import asyncio
 import os
@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from bench.accounts import Row, _paced, _repeat
 from bench.client import Target
 from bench.keep_alive import KeepAlive, request
+from bench.request_rows import Row, paced, repeat
 from tests.servers import Server
 
 
@@ -21,11 +21,11 @@ async def test_connections_are_kept_alive_and_statuses_are_counted(guest: Server
     assert [await connection.ask(each) for each in (read, wrong, read)] == [200, 400, 200]
     connection.close()
 
-    row, paced = Row("reads"), Row("paced reads")
-    await _repeat(row, target, lambda: read, clients=4, pids=[os.getpid()], requests=20)
-    await _paced(paced, target, lambda: read, pids=[os.getpid()], for_s=0.1)
+    row, steady = Row("reads"), Row("paced reads")
+    await repeat(row, target, lambda: read, clients=4, pids=[os.getpid()], requests=20)
+    await paced(steady, target, lambda: read, pids=[os.getpid()], for_s=0.1, every_s=0.005)
     assert 20 <= row.statuses[200] < 24
-    assert (row.failed, paced.statuses) == (0, {200: 20})
+    assert (row.failed, steady.statuses) == (0, {200: 20})
     assert len(row.times_s) == row.statuses[200]
 
 
