@@ -7,7 +7,7 @@ scores the one that came first ranks first. A hash has the number of each user.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
@@ -67,14 +67,21 @@ class BoardIndexes:
         rank, ranked, first_near, near = reply
         return Ranks(rank, _standings(period, ranked, first=first), _standings(period, near, first=first_near))
 
+    async def complete(self, period: BoardPeriod, changes: Sequence[Change]) -> None:
+        """Put scores into the index that their uploads may not have put there."""
+        for each in _both_orders(period):
+            await self.put(each, changes)
+
     async def remove(self, period: BoardPeriod, *, uid: str) -> None:
-        with map_errors():
-            await self._valkey.run("board_remove", keys=self._keys(period), args=[uid])
+        for each in _both_orders(period):
+            with map_errors():
+                await self._valkey.run("board_remove", keys=self._keys(each), args=[uid])
 
     async def drop(self, period: BoardPeriod) -> None:
         """Delete the index of a period that is over."""
-        with map_errors():
-            await self._valkey.call("UNLINK", *self._keys(period))
+        for each in _both_orders(period):
+            with map_errors():
+                await self._valkey.call("UNLINK", *self._keys(each))
 
     def build_soon(self, period: BoardPeriod, *, ends_at: datetime | None, now: datetime) -> None:
         """Have an index built in the background, unless it is ready or another process builds it."""
@@ -139,6 +146,11 @@ class BoardIndexes:
         order = "desc" if period.descending else "asc"
         parts = str(int(period.starts_at.timestamp() * 1_000_000)), order
         return self._valkey.key(tag, *parts, "ranks"), self._valkey.key(tag, *parts, "changes")
+
+
+def _both_orders(period: BoardPeriod) -> tuple[BoardPeriod, BoardPeriod]:
+    """Return a period in both orders. If the order of its config has changed, it may have two indexes."""
+    return replace(period, descending=True), replace(period, descending=False)
 
 
 def _ascending(period: BoardPeriod, score: float) -> float:

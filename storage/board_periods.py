@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from storage.clock import app_now
 from storage.jobs import Job, enqueue
-from storage.leaderboards import BoardPeriod
+from storage.leaderboards import BoardPeriod, lock
 from storage.postgres import Connection
 
 State = Literal["open", "rewarding", "closed"]
@@ -146,13 +146,23 @@ where period_id = $1 and state = 'open' and ends_at <= {app_now("$3")} returning
 
 
 async def close(conn: Connection, period_id: int, *, descending: bool, offset_s: float) -> EndedPeriod | None:
-    """Close a period to further scores. Return `None` if it is closed already, or not over.
-
-    `conn` is in a transaction that has locked the board. Its time is that of its begin, so an upload that follows
-    has a later one, and belongs to the next period.
-    """
+    """Close a period, all of whose scores are committed. Return `None` if it is closed already, or not over."""
     row = await conn.fetchrow(_CLOSE, period_id, descending, offset_s)
     return None if row is None else EndedPeriod(**row)
+
+
+_IS_OVER = f"select ends_at <= {app_now('$2')} from leaderboard_periods where period_id = $1"  # noqa: S608 - constants
+
+
+async def is_over(conn: Connection, ended: EndedPeriod, *, offset_s: float) -> bool:
+    """Wait for the uploads that are running. Return whether the period is over, so that it gets no further scores.
+
+    `conn` is in a transaction, whose time is that of its begin: it precedes the lock of the board, and the lock
+    precedes the times of later uploads.
+    """
+    await lock(conn, ended.app_id, board=ended.board)
+    over: bool = await conn.fetchval(_IS_OVER, ended.period_id, offset_s)
+    return over
 
 
 def _winners(order: str) -> str:

@@ -33,7 +33,7 @@ async def _check(services: Services, found: CheckedPeriod, *, last: int) -> None
         async with services.database.connection() as conn:
             batch = await leaderboards.changed(conn, found.period_id, after=after, last=last, limit=_BATCH)
         if batch:
-            await services.boards.put(found.period, batch)
+            await services.boards.complete(found.period, batch)
             after = batch[-1].number
         if len(batch) < _BATCH:
             return

@@ -11,7 +11,7 @@ import structlog
 
 from app.assets.grants import grant_of
 from app.services import Services
-from storage import board_periods, leaderboards, ledger
+from storage import board_periods, ledger
 from storage.board_periods import EndedPeriod, EndPeriod, EndPeriods, Reward, RewardedRanks
 from storage.errors import ConfigNotFound
 from storage.kinds.leaderboards import LEADERBOARDS, Leaderboard
@@ -61,7 +61,9 @@ async def _close(services: Services, job: EndPeriod) -> EndedPeriod:
     )
     offset_s = services.clock.offset_s(found.app_id)
     async with services.database.transaction() as conn:
-        await leaderboards.lock(conn, found.app_id, board=found.board)
+        if not await board_periods.is_over(conn, found, offset_s=offset_s):
+            return found
+    async with services.database.transaction() as conn:
         closed = await board_periods.close(conn, found.period_id, descending=descending, offset_s=offset_s)
         if closed is None:
             return await board_periods.find(conn, found.period_id)
