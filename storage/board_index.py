@@ -28,6 +28,8 @@ log = structlog.get_logger()
 BUILT = CounterMetric("parley_board_indexes_built", "Indexes of leaderboards that were built", [])
 _NUMBER_DIGITS = 12
 _BATCH = 1000
+_COUNTING = 2
+"""How many queries at once count ranks in PostgreSQL. Others wait until they may, or until the index is built."""
 _BUILDER_MS = 10_000
 """After this time without progress, another process may build the index."""
 _KEPT_MS = 24 * 60 * 60 * 1000
@@ -53,6 +55,8 @@ class BoardIndexes:
         self._wanted: dict[BoardPeriod, int] = {}
         """The indexes to be built, with the ms until they expire; 0: never."""
         self._woken = asyncio.Event()
+        self.counting = asyncio.Semaphore(_COUNTING)
+        """Held while ranks are counted in PostgreSQL, because that is slow on large boards."""
 
     async def put(self, period: BoardPeriod, changes: Sequence[Change]) -> bool:
         """Put scores into an index. Return whether it is ready. Raises `StoreError`."""

@@ -124,20 +124,24 @@ async def standings(conn: Connection, period: BoardPeriod, *, first: int, last: 
     return [Standing(*row) for row in rows]
 
 
-_RANK = f"""
-select 1 + (
-    select count(*) from leaderboard_scores other where other.period_id = own.period_id and (
-        (case when $5 then other.score > own.score else other.score < own.score end)
-        or (other.score = own.score and other.change < own.change)))
-from leaderboard_scores own where period_id = {_PERIOD} and uid = $4
-"""  # noqa: S608 - constants
+def _rank(better: str) -> str:
+    return f"""
+    select 1 + (select count(*) from leaderboard_scores other
+            where other.period_id = own.period_id and other.score {better} own.score)
+        + (select count(*) from leaderboard_scores other
+            where other.period_id = own.period_id and other.score = own.score and other.change < own.change)
+    from leaderboard_scores own where period_id = {_PERIOD} and uid = $4
+    """  # noqa: S608 - constants
+
+
+_RANK = {True: _rank(">"), False: _rank("<")}
+"""By whether the highest score is the best."""
 
 
 async def rank_of(conn: Connection, period: BoardPeriod, *, uid: str) -> int:
     """Return the rank of a user by counting, or 0 without a score."""
-    rank: int | None = await conn.fetchval(
-        _RANK, period.app_id, period.board, period.starts_at, uid, period.descending
-    )
+    statement = _RANK[period.descending]
+    rank: int | None = await conn.fetchval(statement, period.app_id, period.board, period.starts_at, uid)
     return rank or 0
 
 

@@ -64,14 +64,11 @@ async def query(call: Call, body: Body[BoardQuery]) -> Json[BoardReply]:
     _check_ranks(body, board)
     now = call.services.clock.now(call.app_id)
     period = board.period(board.start_of(now))
-    ranks = await call.services.boards.read(
-        period, uid=call.caller.user, first=body.from_, last=body.to, around=body.around or 0
-    )
+    ranks = await _read(call, period, body)
     if ranks is None:
         call.services.boards.build_soon(period, ends_at=board.end_of(period.starts_at), now=now)
-        ranks = await _count(call, period, body)
-    else:
-        ranks = await _with_extras(call, period, ranks)
+        async with call.services.boards.counting:
+            ranks = await _read(call, period, body) or await _count(call, period, body)
     view = {
         "around_data": _views(ranks.near),
         "rank_data": _views(ranks.ranked),
@@ -92,6 +89,14 @@ def _check_ranks(body: BoardQuery, board: Board) -> None:
         raise InvalidParameter(f"to must be at most {board.config.size}, the size of the board")
     if body.to - body.from_ > _MAX_SPAN:
         raise InvalidParameter(f"to must be at most {_MAX_SPAN} after from")
+
+
+async def _read(call: Call, period: BoardPeriod, body: BoardQuery) -> Ranks | None:
+    """Answer from the index. `None`: it is not ready."""
+    ranks = await call.services.boards.read(
+        period, uid=call.caller.user, first=body.from_, last=body.to, around=body.around or 0
+    )
+    return None if ranks is None else await _with_extras(call, period, ranks)
 
 
 async def _with_extras(call: Call, period: BoardPeriod, ranks: Ranks) -> Ranks:

@@ -66,6 +66,19 @@ async def test_index_that_is_lost_while_it_is_built_is_built_again(boards: Board
     assert [entry["rank"] for entry in found["around_data"]] == [4999, 5000, 5001]
 
 
+async def test_many_queries_at_once_are_answered_while_the_index_is_built(boards: Boards) -> None:
+    await boards.configure()
+    one = await boards.user()
+    await boards.put(one, 0)
+    await many(boards, 5000)
+    await lose(boards, "all")
+    found = await asyncio.gather(*(boards.read(one, around=1) for _ in range(100)))
+    assert {(board["self_rank"], len(board["rank_data"]), len(board["around_data"])) for board in found} == {
+        (5001, 100, 2)
+    }
+    await boards.indexed()
+
+
 async def many(boards: Boards, count: int) -> None:
     """Add users with higher scores than 0 to the board."""
     services = boards.server.services
