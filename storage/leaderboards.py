@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from storage.jobs import Job
 from storage.kinds.leaderboards import LEADERBOARDS
 from storage.postgres import Connection
+from streams.wire.codec import encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,4 +236,5 @@ select board, starts_at, ends_at, score, extra, posted_at from leaderboard_score
 
 async def exported(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
     """Return the scores of a user for the export of the user's data."""
-    return [dict(row) for row in await conn.fetch(_OF_USER, app_id, uid)]
+    rows = await conn.fetch(_OF_USER, app_id, uid)
+    return [{**row, "extra": None if row["extra"] is None else encoded(row["extra"])} for row in rows]

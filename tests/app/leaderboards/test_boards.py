@@ -9,6 +9,7 @@ from storage.audit import COMMAND
 from streams.wire.codec import from_rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.leaderboards.boards import QUERY, UPLOAD, Boards
+from tests.servers import ADMIN_TOKEN
 
 DAILY = {"reset": {"every": "day", "at": "04:00", "time_zone": "Europe/Berlin"}}
 
@@ -265,6 +266,20 @@ async def test_broken_config_is_named(boards: Boards) -> None:
     ]:
         with pytest.raises(Exception, match=message.replace("(", r"\(")):
             await boards.configure(**value)
+
+
+async def test_export_of_a_user_has_the_scores(boards: Boards) -> None:
+    await boards.configure(**DAILY)
+    one = await boards.user()
+    posted = await boards.put(one, 7.5, extra={"car": "red"})
+    path, headers = f"/admin/api/users/default/{one}/export", {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    assert (await ask(boards.server, "POST", path, headers=headers))[0] == 200
+    await work_off(boards.server.services)
+    _, export = await ask(boards.server, "GET", path, headers=headers)
+    async with boards.server.http.get(export["url"]) as response:
+        [score] = (await response.json())["leaderboard_scores"]
+    assert (score["board"], score["score"], score["extra"]) == (boards.name, 7.5, {"car": "red"})
+    assert from_rfc3339(score["starts_at"]) == from_rfc3339(posted["period"])
 
 
 async def test_erased_user_leaves_the_board(boards: Boards) -> None:
