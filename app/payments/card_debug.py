@@ -20,6 +20,7 @@ from app.payments.card_subscribing import CardSetupNotFound, found
 from app.payments.card_subscriptions import CardSubscriptionPath
 from app.payments.card_views import PaymentIntentReply, SetupIntentReply, setup_view, view_of
 from app.payments.cards import ConfigName
+from app.payments.posting import begin_posting
 from storage.payments import card_payments, card_subscriptions
 from storage.payments.card_payments import CardPaymentNotFound
 from storage.payments.card_subscriptions import CardSubscriptionNotFound
@@ -115,14 +116,8 @@ async def confirm_payment_intent(
     key = f"{transaction.operation_id}:confirm"
     intent = await platform.call(lambda stripe: stripe.confirm_payment_intent(key, name, payment_method=method))
     async with transaction.begin() as conn:
-        await apply_intent(
-            conn,
-            payment,
-            intent,
-            channel="client",
-            now=call.services.clock.now(call.app_id),
-            sinks=call.services.sinks,
-        )
+        posting = await begin_posting(call.services, conn, call.app_id, uid, channel="client")
+        await apply_intent(posting, payment, intent)
         return transaction.answer(PaymentIntentReply(cardpay_payment_intent=view_of(payment, intent)))
 
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from app.assets.grants import grant_of
-from app.payments.card_grants import grant
 from app.payments.card_platform import CardPlatform
-from app.payments.posting import post
-from storage import assets, users
+from app.payments.card_purchases import purchase_of
+from app.payments.posting import Posting, begin_posting
+from storage import assets
 from storage.asset_entries import AssetOrigin, Channel, Entry, EntryKind
-from storage.event_outbox import EventSinks, PurchaseEvent
+from storage.event_outbox import PurchaseKind
 from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_sales, card_subscriptions, endings
+from storage.payments.card_sales import CardSale
 from storage.payments.card_subscriptions import CardSubscription
-from storage.postgres import Connection
 from vendors.payments.stripe_objects import Invoice, Subscription, money_of
 
 ROW_ID = "subscription_row_id"
@@ -47,11 +47,10 @@ async def sync_subscription(
     if row is None:
         return None
     read = await _read(platform, row, subscription_id)
-    now = platform.services.clock.now(platform.app_id)
     async with platform.services.database.transaction() as conn:
-        await users.lock_all(conn, row.app_id, uids=[row.uid])
+        posting = await begin_posting(platform.services, conn, row.app_id, row.uid, channel=channel)
         row = await card_subscriptions.lock(conn, row.row_id)
-        await _apply(conn, row, read, channel=channel, now=now, sinks=platform.services.sinks)
+        await _apply(posting, row, read)
         if not read.is_canceled:
             await endings.end_if_deactivated(conn, row.app_id, row.uid)
     return read
@@ -89,46 +88,42 @@ async def _intent_of(platform: CardPlatform, invoice_id: str) -> str | None:
     return next((each.payment.payment_intent for each in payments if each.payment.payment_intent), None)
 
 
-async def _apply(
-    conn: Connection,
-    row: CardSubscription,
-    read: SubscriptionRead,
-    *,
-    channel: Channel,
-    now: datetime,
-    sinks: EventSinks,
-) -> None:
-    """Grant the periods that are paid, and store the state unless a later read is stored.
-
-    `conn` has locked the row.
-    """
+async def _apply(posting: Posting, row: CardSubscription, read: SubscriptionRead) -> None:
+    """Grant the periods that are paid, and store the state unless a later read is stored. The row is locked."""
     for invoice in read.invoices:
-        if invoice.id in read.intents and (entry := _grant(row, invoice, read, channel=channel)) is not None:
-            is_new = await grant(
-                conn, row.app_id, row.uid, config=row.config, entry=entry,
-                sale_id=invoice.id, intent_id=read.intents[invoice.id], now=now, sinks=sinks,
-            )  # fmt: skip
-            if is_new and invoice.amount_paid:
-                await sinks.report(conn, row.app_id, _purchase(row, invoice, entry), now=now)
+        if invoice.id in read.intents:
+            await _apply_invoice(posting, row, invoice, read)
     if read.number <= row.applied_read:
         return
-    canceled_at = (row.canceled_at or now) if read.is_canceled else None
+    canceled_at = (row.canceled_at or posting.now) if read.is_canceled else None
     if (canceled_at is None) is not (row.canceled_at is None):
-        kind: EntryKind = "resume" if canceled_at is None else "cancel"
-        await _post_change(conn, row, kind, read=read, channel=channel, now=now, sinks=sinks)
+        await _post_change(posting, row, read, "resume" if canceled_at is None else "cancel")
     end = read.subscription.period_end
     await card_subscriptions.set_read(
-        conn,
+        posting.conn,
         row.row_id,
         status=read.subscription.status,
         period_ends_at=None if end is None else datetime.fromtimestamp(end, UTC),
         canceled_at=canceled_at,
         read=read.number,
-        now=now,
+        now=posting.now,
     )
 
 
-def _grant(row: CardSubscription, invoice: Invoice, read: SubscriptionRead, *, channel: Channel) -> Entry | None:
+async def _apply_invoice(posting: Posting, row: CardSubscription, invoice: Invoice, read: SubscriptionRead) -> None:
+    """Grant the period of a paid invoice, and report the payment."""
+    entry = _grant(posting, row, invoice, read)
+    if entry is None:
+        return
+    name, intent_id = read.subscription.id, read.intents[invoice.id]
+    sale = CardSale(row.app_id, row.config, invoice.id, row.uid, intent_id, name, row.product_id)
+    await card_sales.add(posting.conn, sale)
+    if await posting.post(entry) and invoice.amount_paid:
+        kind: PurchaseKind = "renewal" if entry.origin == "renewal" else "charge"
+        await posting.report(purchase_of(sale, kind, money_of(invoice.amount_paid, invoice.currency)))
+
+
+def _grant(posting: Posting, row: CardSubscription, invoice: Invoice, read: SubscriptionRead) -> Entry | None:
     product, period = row.sold, invoice.period
     if period is None:
         return None
@@ -139,7 +134,7 @@ def _grant(row: CardSubscription, invoice: Invoice, read: SubscriptionRead, *, c
         key=card_sales.key_of(invoice.id),
         receipt_id=invoice.id,
         origin=_origin(row, invoice),
-        channel=channel,
+        channel=posting.channel,
         start=start,
         subscription=read.subscription.id,
         platform=CARDPAY.name,
@@ -149,41 +144,17 @@ def _grant(row: CardSubscription, invoice: Invoice, read: SubscriptionRead, *, c
     return replace(entry, ends_at=end)
 
 
-def _purchase(row: CardSubscription, invoice: Invoice, granted: Entry) -> PurchaseEvent:
-    money = money_of(invoice.amount_paid, invoice.currency)
-    return PurchaseEvent(
-        user_id=row.uid,
-        kind="renewal" if granted.origin == "renewal" else "charge",
-        platform=CARDPAY.name,
-        config=row.config,
-        transaction_id=invoice.id,
-        subscription_id=granted.subscription,
-        product_id=row.product_id,
-        amount=money.amount,
-        currency=money.currency,
-    )
-
-
 def _origin(row: CardSubscription, invoice: Invoice) -> AssetOrigin:
     if invoice.billing_reason != "subscription_create":
         return "renewal"
     return "trial" if row.trial_ends_at is not None and invoice.amount_paid == 0 else "purchase"
 
 
-async def _post_change(
-    conn: Connection,
-    row: CardSubscription,
-    kind: EntryKind,
-    *,
-    read: SubscriptionRead,
-    channel: Channel,
-    now: datetime,
-    sinks: EventSinks,
-) -> None:
+async def _post_change(posting: Posting, row: CardSubscription, read: SubscriptionRead, kind: EntryKind) -> None:
     """Enter that a subscription was canceled or resumed, if it has granted something."""
     product, name = row.sold, read.subscription.id
-    if await assets.find(conn, row.app_id, row.uid, name=product.asset, subscription=name) is None:
+    if await assets.find(posting.conn, row.app_id, row.uid, name=product.asset, subscription=name) is None:
         return
     key = f"{kind}:{name}:{read.number}"
-    entry = Entry(key, kind, product.asset, product.type, name, platform=CARDPAY.name, channel=channel)
-    await post(conn, row.app_id, row.uid, entry=entry, now=now, sinks=sinks)
+    entry = Entry(key, kind, product.asset, product.type, name, platform=CARDPAY.name, channel=posting.channel)
+    await posting.post(entry)

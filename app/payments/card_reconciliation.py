@@ -8,6 +8,7 @@ import structlog
 from app.payments.card_grants import PAYMENT_ID, apply_intent, sync_intent
 from app.payments.card_periods import ROW_ID, sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
+from app.payments.posting import begin_posting
 from app.services import Services
 from storage.jobs import enqueue
 from storage.kinds.cardpay import CARDPAY
@@ -81,9 +82,10 @@ async def _read_payment(platform: CardPlatform, payment: CardPayment, *, now: da
     found = [intent for intent in intents if intent.metadata.get(PAYMENT_ID) == payment.payment_id]
     async with database.transaction() as conn:
         if found:
-            await apply_intent(
-                conn, payment, found[0], channel="reconciliation", now=now, sinks=platform.services.sinks
+            posting = await begin_posting(
+                platform.services, conn, payment.app_id, payment.uid, channel="reconciliation"
             )
+            await apply_intent(posting, payment, found[0])
         else:
             await card_reconciliation.abandon_payment(conn, payment.payment_id)
 

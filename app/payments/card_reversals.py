@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from app.payments.card_grants import sync_intent
 from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform
-from app.payments.posting import post
-from storage import asset_entries, assets, users
+from app.payments.card_purchases import purchase_of
+from app.payments.posting import Posting, begin_posting
+from storage import asset_entries, assets
 from storage.asset_entries import Channel, Entry
-from storage.event_outbox import PurchaseEvent, PurchaseKind
 from storage.payments import card_sales
 from storage.payments.card_sales import CardSale
-from storage.postgres import Connection
+from streams.wire.money import Money
 from vendors.payments.stripe_objects import Dispute, Refund, money_of
 
 _TAKEN = frozenset({"needs_response", "under_review", "lost"})
@@ -29,6 +28,10 @@ class Reversals:
     currency: str
     refunds: Sequence[Refund]
     disputes: Sequence[Dispute]
+
+    @property
+    def money(self) -> Money:
+        return money_of(self.amount, self.currency)
 
     @property
     def taken_by(self) -> str | None:
@@ -64,12 +67,11 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
     refunds = await platform.call(lambda stripe: stripe.refunds(intent_id))
     disputes = await platform.call(lambda stripe: stripe.disputes(intent_id))
     read = Reversals(intent.amount, intent.currency, refunds, disputes)
-    now = platform.services.clock.now(platform.app_id)
     async with platform.services.database.transaction() as conn:
-        await users.lock_all(conn, platform.app_id, uids=[sale.uid])
+        posting = await begin_posting(platform.services, conn, platform.app_id, sale.uid, channel=channel)
         current = await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
         assert current is not None, "sales are not deleted"
-        await _apply(conn, platform, current, read, channel=channel, now=now)
+        await _apply(posting, current, read)
 
 
 async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
@@ -93,52 +95,29 @@ async def _sync_invoice(platform: CardPlatform, invoice_id: str | None, *, chann
         await sync_subscription(platform, invoice.subscription_id, channel=channel)
 
 
-async def _apply(
-    conn: Connection, platform: CardPlatform, sale: CardSale, read: Reversals, *, channel: Channel, now: datetime
-) -> None:
-    granted = await asset_entries.find(conn, platform.app_id, key=sale.key)
+async def _apply(posting: Posting, sale: CardSale, read: Reversals) -> None:
+    granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
     assert granted is not None, "a sale has a grant"
-    granted = replace(granted, channel=channel)
-    app_id, config, taken_by = platform.app_id, platform.name, read.taken_by
-    sinks = platform.services.sinks
+    granted, taken_by = replace(granted, channel=posting.channel), read.taken_by
     if sale.reversed_by is None and taken_by is not None:
-        entry = replace(granted, key=f"refund:{taken_by}", kind="refund")
-        if await post(conn, app_id, sale.uid, entry=entry, now=now, sinks=sinks):
-            await card_sales.set_reversed(conn, app_id, config=config, sale_id=sale.sale_id, reversed_by=taken_by)
-            purchase = _purchase("refund", platform, sale, read, granted, by=taken_by)
-            await sinks.report(conn, app_id, purchase, now=now)
+        if await posting.post(replace(granted, key=f"refund:{taken_by}", kind="refund")):
+            await card_sales.set_reversed(posting.conn, sale, by=taken_by)
+            await posting.report(purchase_of(sale, "refund", read.money, refund_id=taken_by))
     elif sale.reversed_by is not None and taken_by is None and read.gives_back(sale.reversed_by):
-        restored = await _restored(conn, app_id, sale, granted)
-        if restored is None or await post(conn, app_id, sale.uid, entry=restored, now=now, sinks=sinks):
-            await card_sales.set_reversed(conn, app_id, config=config, sale_id=sale.sale_id, reversed_by=None)
-            purchase = _purchase("restored", platform, sale, read, granted, by=sale.reversed_by)
-            await sinks.report(conn, app_id, purchase, now=now)
+        restored = await _restored(posting, sale, granted)
+        if restored is None or await posting.post(restored):
+            await card_sales.set_reversed(posting.conn, sale, by=None)
+            await posting.report(purchase_of(sale, "restored", read.money, refund_id=sale.reversed_by))
 
 
-def _purchase(
-    kind: PurchaseKind, platform: CardPlatform, sale: CardSale, read: Reversals, granted: Entry, *, by: str
-) -> PurchaseEvent:
-    money = money_of(read.amount, read.currency)
-    return PurchaseEvent(
-        user_id=sale.uid,
-        kind=kind,
-        platform=granted.platform,
-        config=platform.name,
-        transaction_id=sale.sale_id,
-        refund_id=by,
-        subscription_id=granted.subscription or None,
-        product_id=granted.bp_product_id,
-        amount=money.amount,
-        currency=money.currency,
-    )
-
-
-async def _restored(conn: Connection, app_id: str, sale: CardSale, granted: Entry) -> Entry | None:
+async def _restored(posting: Posting, sale: CardSale, granted: Entry) -> Entry | None:
     """Return the entry that gives a grant back. `None`: it was the period of a subscription that has others now."""
     key = f"restore:{sale.reversed_by}"
     if granted.type != "subscription":
         return replace(granted, key=key, origin="restore")
-    asset = await assets.find(conn, app_id, sale.uid, name=granted.name, subscription=granted.subscription)
+    asset = await assets.find(
+        posting.conn, posting.app_id, sale.uid, name=granted.name, subscription=granted.subscription
+    )
     if asset is None or asset.ended_at is None or asset.paid_ends_at != granted.ends_at:
         return None
     return replace(granted, key=key, kind="adjust", origin="restore", quantity=0)

@@ -11,6 +11,7 @@ from app.http.transactions import Transaction
 from app.payments.card_grants import PAYMENT_ID, apply_intent
 from app.payments.card_platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.card_views import PaymentIntentReply, PaymentIntentWithAssets, view_of
+from app.payments.posting import begin_posting
 from storage.errors import ConfigNotFound
 from storage.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
 from storage.payments import card_payments
@@ -80,14 +81,14 @@ async def create_payment_intent(
     services, uid = call.services, call.caller.user
     platform = card_platform(services, call.app_id, body.pay_platform_config_name)
     new = _payment(call, body, platform, payment_id=transaction.operation_id)
-    now = services.clock.now(call.app_id)
     async with services.database.transaction() as conn:
-        payment = await card_payments.begin(conn, new, now=now)
+        payment = await card_payments.begin(conn, new, now=services.clock.now(call.app_id))
     if payment.customer_id is None:
         payment = await _prepare(platform, payment, body, customer=await platform.customer_of(uid))
     intent = await _create(platform, payment, email=new.email)
     async with transaction.begin() as conn:
-        await apply_intent(conn, payment, intent, channel="client", now=now, sinks=services.sinks)
+        posting = await begin_posting(services, conn, call.app_id, uid, channel="client")
+        await apply_intent(posting, payment, intent)
         return transaction.answer(PaymentIntentReply(cardpay_payment_intent=view_of(payment, intent)))
 
 
@@ -107,10 +108,10 @@ async def get_payment_intent(
     if payment is None:
         raise CardPaymentNotFound(path.payment_intent_id)
     intent = await platform.call(lambda stripe: stripe.payment_intent(path.payment_intent_id))
-    now = services.clock.now(app_id)
     async with services.database.transaction() as conn:
-        await apply_intent(conn, payment, intent, channel="client", now=now, sinks=services.sinks)
-        owned = await assets_of(conn, app_id, uid, now=now)
+        posting = await begin_posting(services, conn, app_id, uid, channel="client")
+        await apply_intent(posting, payment, intent)
+        owned = await assets_of(conn, app_id, uid, now=posting.now)
     return PaymentIntentWithAssets(cardpay_payment_intent=view_of(payment, intent), assets=owned)
 
 

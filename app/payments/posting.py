@@ -1,4 +1,4 @@
-"""Entries of the ledger that follow from what was read of a payment platform."""
+"""The transaction in which what was read of a payment platform changes what a user owns."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 from app.services import Services
 from storage import ledger, users
 from storage.asset_entries import Channel, Entry
-from storage.event_outbox import EventSinks, PurchaseEvent
+from storage.event_outbox import PurchaseEvent
 from storage.payments import mismatches
 from storage.postgres import Connection
 
@@ -25,31 +25,25 @@ class Posting:
     """The app's time."""
 
     async def post(self, entry: Entry) -> bool:
-        """Enter an event, once. Return whether it was new."""
-        return await post(self.conn, self.app_id, self.uid, entry=entry, now=self.now, sinks=self.services.sinks)
+        """Enter an event, once. Return whether it was new. What only a reconciliation finds is a mismatch."""
+        is_new = await ledger.post(
+            self.conn, self.app_id, self.uid, entry=entry, now=self.now, sinks=self.services.sinks
+        )
+        if is_new and entry.channel == "reconciliation":
+            await mismatches.add(
+                self.conn, self.app_id,
+                platform=entry.platform, kind="missed_entry", subject=entry.key, detail=entry.kind, now=self.now,
+            )  # fmt: skip
+        return is_new
 
     async def report(self, purchase: PurchaseEvent) -> None:
         """Report what the platform has taken or given back."""
         await self.services.sinks.report(self.conn, self.app_id, purchase, now=self.now)
 
 
-async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime, sinks: EventSinks) -> bool:
-    """Enter an event of a user, once. Return whether it was new. What only a reconciliation has found is reported.
-
-    `conn` is in a transaction that has locked the user.
-    """
-    is_new = await ledger.post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
-    if is_new and entry.channel == "reconciliation":
-        await mismatches.add(
-            conn, app_id,
-            platform=entry.platform, kind="missed_entry", subject=entry.key, detail=entry.kind, now=now,
-        )  # fmt: skip
-    return is_new
-
-
 async def begin_posting(
     services: Services, conn: Connection, app_id: str, uid: str, *, channel: Channel
 ) -> Posting:
-    """Lock a user, whose payments no other transaction applies then. Deactivated users are locked too."""
+    """Lock a user, so that no other transaction applies payments of the user. Deactivated users are locked too."""
     await users.lock_all(conn, app_id, uids=[uid])
     return Posting(services, conn, app_id, uid, channel, services.clock.now(app_id))

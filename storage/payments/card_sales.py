@@ -1,21 +1,30 @@
-"""Payments and invoices at the card platform that have granted something."""
+"""What users have paid at the card platform: payments, and invoices of subscriptions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from storage.postgres import Connection
 
 
 @dataclass(frozen=True, slots=True)
 class CardSale:
+    """A paid payment or invoice. The fields are columns."""
+
+    app_id: str
+    config: str
     sale_id: str
+    """The platform's id of the payment or invoice."""
     uid: str
-    reversed_by: str | None
-    """The refund or dispute that has taken the grant back."""
+    intent_id: str | None
+    """The payment, which refunds and disputes name. An invoice of nothing has none."""
+    subscription_id: str | None
+    product_id: str | None
+    reversed_by: str | None = None
+    """The refund or dispute that has taken it back."""
 
     @property
     def key(self) -> str:
-        """The key of the grant in the ledger."""
+        """The key of what it has granted, if anything, in the ledger."""
         return key_of(self.sale_id)
 
 
@@ -23,15 +32,16 @@ def key_of(sale_id: str) -> str:
     return f"card:{sale_id}"
 
 
-_ADD = """
-insert into card_sales (app_id, config, sale_id, uid, intent_id) values ($1, $2, $3, $4, $5)
+_COLUMNS = ", ".join(CardSale.__slots__)
+_ADD = f"""
+insert into card_sales ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (app_id, config, sale_id) do update set intent_id = coalesce(card_sales.intent_id, excluded.intent_id)
-"""
+"""  # noqa: S608 - constants
 
 
-async def add(conn: Connection, app_id: str, uid: str, *, config: str, sale_id: str, intent_id: str | None) -> None:
+async def add(conn: Connection, sale: CardSale) -> None:
     """Store a sale. A later call may add the payment of an invoice."""
-    await conn.execute(_ADD, app_id, config, sale_id, uid, intent_id)
+    await conn.execute(_ADD, *astuple(sale))
 
 
 _KNOWN = "select sale_id from card_sales where app_id = $1 and config = $2 and sale_id = any($3)"
@@ -42,9 +52,7 @@ async def known(conn: Connection, app_id: str, *, config: str, sale_ids: Sequenc
     return {row["sale_id"] for row in await conn.fetch(_KNOWN, app_id, config, sale_ids)}
 
 
-_FIND = """
-select sale_id, uid, reversed_by from card_sales where app_id = $1 and config = $2 and intent_id = $3
-"""
+_FIND = f"select {_COLUMNS} from card_sales where app_id = $1 and config = $2 and intent_id = $3"  # noqa: S608 - constants
 
 
 async def of_intent(conn: Connection, app_id: str, *, config: str, intent_id: str) -> CardSale | None:
@@ -55,7 +63,6 @@ async def of_intent(conn: Connection, app_id: str, *, config: str, intent_id: st
 _SET = "update card_sales set reversed_by = $4 where app_id = $1 and config = $2 and sale_id = $3"
 
 
-async def set_reversed(
-    conn: Connection, app_id: str, *, config: str, sale_id: str, reversed_by: str | None
-) -> None:
-    await conn.execute(_SET, app_id, config, sale_id, reversed_by)
+async def set_reversed(conn: Connection, sale: CardSale, *, by: str | None) -> None:
+    """Store which refund or dispute has taken a sale back, or that none has any more."""
+    await conn.execute(_SET, sale.app_id, sale.config, sale.sale_id, by)

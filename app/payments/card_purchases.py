@@ -1,0 +1,32 @@
+"""What is reported of payments with a card to an app's sinks."""
+
+from typing import Any
+
+from storage.event_outbox import PurchaseEvent, PurchaseKind
+from storage.kinds.cardpay import CARDPAY
+from storage.payments.card_sales import CardSale
+from streams.wire.money import Money
+
+
+def purchase_of(
+    sale: CardSale,
+    kind: PurchaseKind,
+    money: Money,
+    *,
+    refund_id: str | None = None,
+    device_info: dict[str, Any] | None = None,
+) -> PurchaseEvent:
+    """Return the event of a sale, or of the refund or dispute `refund_id` that takes or gives it back."""
+    return PurchaseEvent(
+        user_id=sale.uid,
+        kind=kind,
+        platform=CARDPAY.name,
+        config=sale.config,
+        transaction_id=sale.sale_id,
+        refund_id=refund_id,
+        subscription_id=sale.subscription_id,
+        product_id=sale.product_id,
+        amount=money.amount,
+        currency=money.currency,
+        device_info=device_info,
+    )
