@@ -1,4 +1,4 @@
-"""Refunds and disputes of payments with a card, which take back what a payment has granted (§2.7)."""
+"""Refunds and disputes of payments with a card, which take back what a sale has granted (§2.7)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -58,9 +58,9 @@ class Reversals:
 async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Channel) -> None:
     """Read the refunds and disputes of a payment from the platform and apply them.
 
-    What the payment has granted is entered first if it is missing.
+    The sale, and what it has granted, are stored first if they are missing.
     """
-    sale = await _sale_of(platform, intent_id) or await _granted(platform, intent_id, channel=channel)
+    sale = await _sale_of(platform, intent_id) or await _sold(platform, intent_id, channel=channel)
     if sale is None:
         return
     intent = await platform.call(lambda stripe: stripe.payment_intent(intent_id))
@@ -79,8 +79,8 @@ async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
         return await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
 
 
-async def _granted(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardSale | None:
-    """Grant what a payment has paid for, and return the sale."""
+async def _sold(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardSale | None:
+    """Apply what a payment has paid for, and return the sale."""
     if await sync_intent(platform, intent_id, channel=channel) is None:
         for payment in await platform.call(lambda stripe: stripe.invoices_paid_by(intent_id)):
             await _sync_invoice(platform, payment.invoice, channel=channel)
@@ -96,28 +96,40 @@ async def _sync_invoice(platform: CardPlatform, invoice_id: str | None, *, chann
 
 
 async def _apply(posting: Posting, sale: CardSale, read: Reversals) -> None:
-    granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
-    assert granted is not None, "a sale has a grant"
-    granted, taken_by = replace(granted, channel=posting.channel), read.taken_by
-    if sale.reversed_by is None and taken_by is not None:
-        if await posting.post(replace(granted, key=f"refund:{taken_by}", kind="refund")):
-            await card_sales.set_reversed(posting.conn, sale, by=taken_by)
-            await posting.report(purchase_of(sale, "refund", read.money, refund_id=taken_by))
+    """Report what has taken a sale, or given it back, and do the same with what it has granted, if anything."""
+    taken_by = read.taken_by
+    if sale.reversed_by is None and taken_by is not None and taken_by != sale.failed_reversal:
+        await _take(posting, sale, read.money, by=taken_by)
     elif sale.reversed_by is not None and taken_by is None and read.gives_back(sale.reversed_by):
-        restored = await _restored(posting, sale, granted)
-        if restored is None or await posting.post(restored):
-            await card_sales.set_reversed(posting.conn, sale, by=None)
-            await posting.report(purchase_of(sale, "restored", read.money, refund_id=sale.reversed_by))
+        await _give_back(posting, sale, read.money, by=sale.reversed_by)
+
+
+async def _take(posting: Posting, sale: CardSale, money: Money, *, by: str) -> None:
+    granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
+    if granted is not None:
+        refund = replace(granted, key=f"refund:{by}", kind="refund", channel=posting.channel)
+        if not await posting.post(refund):  # Given back before failed reversals were stored.
+            return
+    await card_sales.reverse(posting.conn, sale, by=by)
+    await posting.report(purchase_of(sale, "refund", money, refund_id=by))
+
+
+async def _give_back(posting: Posting, sale: CardSale, money: Money, *, by: str) -> None:
+    granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
+    if granted is not None and (restored := await _restored(posting, sale, granted)) is not None:
+        await posting.post(restored)
+    await card_sales.restore(posting.conn, sale)
+    await posting.report(purchase_of(sale, "restored", money, refund_id=by))
 
 
 async def _restored(posting: Posting, sale: CardSale, granted: Entry) -> Entry | None:
     """Return the entry that gives a grant back. `None`: it was the period of a subscription that has others now."""
-    key = f"restore:{sale.reversed_by}"
+    granted = replace(granted, key=f"restore:{sale.reversed_by}", origin="restore", channel=posting.channel)
     if granted.type != "subscription":
-        return replace(granted, key=key, origin="restore")
+        return granted
     asset = await assets.find(
         posting.conn, posting.app_id, sale.uid, name=granted.name, subscription=granted.subscription
     )
     if asset is None or asset.ended_at is None or asset.paid_ends_at != granted.ends_at:
         return None
-    return replace(granted, key=key, kind="adjust", origin="restore", quantity=0)
+    return replace(granted, kind="adjust", quantity=0)

@@ -4,7 +4,9 @@ alter table card_sales
     -- The platform's id of the subscription whose invoice it is.
     add column subscription_id text,
     -- The product, as the service names it.
-    add column product_id text;
+    add column product_id text,
+    -- The last refund that has failed, or dispute that was won. A read from before that must not apply it again.
+    add column failed_reversal text;
 
 update card_sales
 set subscription_id = nullif(entry.subscription, ''), product_id = nullif(entry.bp_product_id, '')

@@ -21,6 +21,8 @@ class CardSale:
     product_id: str | None
     reversed_by: str | None = None
     """The refund or dispute that has taken it back."""
+    failed_reversal: str | None = None
+    """The last one that has given it back: a refund that has failed, or a dispute that was won."""
 
     @property
     def key(self) -> str:
@@ -34,7 +36,7 @@ def key_of(sale_id: str) -> str:
 
 _COLUMNS = ", ".join(CardSale.__slots__)
 _ADD = f"""
-insert into card_sales ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8)
+insert into card_sales ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 on conflict (app_id, config, sale_id) do update set intent_id = coalesce(card_sales.intent_id, excluded.intent_id)
 """  # noqa: S608 - constants
 
@@ -60,9 +62,18 @@ async def of_intent(conn: Connection, app_id: str, *, config: str, intent_id: st
     return None if row is None else CardSale(**row)
 
 
-_SET = "update card_sales set reversed_by = $4 where app_id = $1 and config = $2 and sale_id = $3"
+_REVERSE = "update card_sales set reversed_by = $4 where app_id = $1 and config = $2 and sale_id = $3"
+_RESTORE = """
+update card_sales set failed_reversal = reversed_by, reversed_by = null
+where app_id = $1 and config = $2 and sale_id = $3
+"""
 
 
-async def set_reversed(conn: Connection, sale: CardSale, *, by: str | None) -> None:
-    """Store which refund or dispute has taken a sale back, or that none has any more."""
-    await conn.execute(_SET, sale.app_id, sale.config, sale.sale_id, by)
+async def reverse(conn: Connection, sale: CardSale, *, by: str) -> None:
+    """Store which refund or dispute has taken a sale back."""
+    await conn.execute(_REVERSE, sale.app_id, sale.config, sale.sale_id, by)
+
+
+async def restore(conn: Connection, sale: CardSale) -> None:
+    """Store that what has taken a sale back has given it back."""
+    await conn.execute(_RESTORE, sale.app_id, sale.config, sale.sale_id)

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
@@ -80,6 +82,21 @@ async def report(shop: Shop) -> list[dict[str, Any]]:
     assert found.status == 200, found.body
     mismatches: list[dict[str, Any]] = found.body["mismatches"]
     return mismatches
+
+
+@pytest.mark.parametrize("product_id", ["coins_100", None])
+async def test_a_paid_amount_that_is_not_that_of_the_order_is_a_mismatch(
+    shop: Shop, buyer: Buyer, product_id: str | None
+) -> None:
+    intent = (await shop.created(buyer, product_id=product_id))["id"]
+    await shop.platform(f"payment_intents/{intent}", amount="150")
+    await shop.pay(intent)
+    for _ in range(2):
+        _, answer = await shop.get(buyer, intent)
+    assert (answer["cardpay_payment_intent"]["status"], answer["assets"]) == ("succeeded", [])
+    [found] = [each for each in await report(shop) if each["subject"] == intent]
+    assert (found["kind"], found["platform"]) == ("amount_differs", "cardpay")
+    assert found["detail"] == "1.50 USD were paid instead of 1.99 USD"
 
 
 async def test_a_late_payment_is_found_in_the_list_of_events(shop: Shop, buyer: Buyer) -> None:

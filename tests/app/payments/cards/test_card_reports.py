@@ -87,6 +87,37 @@ async def test_a_dispute_and_its_end_are_reported(shop: Shop, buyer: Buyer) -> N
     assert {event["amount"] for event in (dispute, restored, refund)} == {199}
 
 
+@pytest.mark.parametrize("amount", ["199", "150"])
+async def test_reversals_of_a_payment_that_has_granted_nothing_are_reported(
+    shop: Shop, buyer: Buyer, amount: str
+) -> None:
+    """It has no product, or the amount that was paid is not that of the order."""
+    await shop.send_webhooks()
+    product_id = None if amount == "199" else "coins_100"
+    intent = (await shop.created(buyer, product_id=product_id))["id"]
+    await shop.platform(f"payment_intents/{intent}", amount=amount)
+
+    async def are(*kinds: str) -> None:
+        async def equal() -> bool:
+            return [kind for kind, _, _ in brief(await reported(shop.server, buyer.uid))] == [*kinds]
+
+        await until(equal)
+
+    async with working(shop.server.services):
+        await shop.pay(intent, card="pm_card_createDispute")
+        await are("charge", "refund")
+        await shop.control("dispute", payment_intent=intent, status="won")
+        await are("charge", "refund", "restored")
+        await shop.platform("refunds", payment_intent=intent)
+        await are("charge", "refund", "restored", "refund")
+        await shop.stop_webhooks()
+    events = await reported(shop.server, buyer.uid)
+    assert {(each["transaction_id"], each["amount"], each["product_id"]) for each in events} == {
+        (intent, int(amount), product_id)
+    }
+    assert await shop.assets(buyer) == {}
+
+
 async def test_a_subscription_is_charged_and_renews(shop: Shop, buyer: Buyer) -> None:
     name = (await subscribed(shop, buyer))["cardpay_sub"]["id"]
     await shop.control("clock", by_s=int(timedelta(days=32).total_seconds()))
