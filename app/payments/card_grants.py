@@ -59,6 +59,18 @@ def _grant(posting: Posting, sale: CardSale, product: Product) -> Entry:
     )
 
 
+async def find_intent(platform: CardPlatform, payment: CardPayment) -> PaymentIntent | None:
+    """Return what an earlier call has created for a payment, in the platform's list."""
+    customer = payment.customer_id
+    if customer is None:  # It is stored before that call.
+        return None
+    return await platform.find(
+        lambda stripe, *, after: stripe.payment_intents(customer, after=after),
+        field=PAYMENT_ID,
+        value=payment.payment_id,
+    )
+
+
 async def sync_intent(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardPayment | None:
     """Read a payment from the platform and apply it. Return `None` if it is not one of the app's payments."""
     intent = await platform.call(lambda stripe: stripe.payment_intent(intent_id))

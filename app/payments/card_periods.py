@@ -56,6 +56,16 @@ async def sync_subscription(
     return read
 
 
+async def find_subscription(platform: CardPlatform, row: CardSubscription) -> Subscription | None:
+    """Return what an earlier call has created for a row, in the platform's list."""
+    customer = row.customer_id
+    if customer is None:  # It is stored before that call.
+        return None
+    return await platform.find(
+        lambda stripe, *, after: stripe.subscriptions(customer, after=after), field=ROW_ID, value=row.row_id
+    )
+
+
 async def _row_of(platform: CardPlatform, subscription_id: str) -> CardSubscription | None:
     """Return the row of a subscription. Its metadata names the row if that has no id yet."""
     database, app_id, config = platform.services.database, platform.app_id, platform.name

@@ -2,18 +2,28 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from datetime import datetime
+from functools import partial
+from typing import Protocol, TypeVar
 
 from actors.stripe_clients import StripeClient, open_stripe
 from app.services import Services
 from storage.config_rows import ConfigKey
 from storage.kinds.cardpay import CARDPAY, CardPay
 from storage.payments import card_customers
-from vendors.payments.stripe import Stripe
+from vendors.payments.stripe import KEYS_KEPT, Stripe
+from vendors.payments.stripe_objects import Page, PaymentIntent, Subscription
 
 Result = TypeVar("Result")
+Found = TypeVar("Found", PaymentIntent, Subscription)
 
 DEFAULT_CONFIG = "Default"
+
+
+class ListPage(Protocol[Found]):
+    """A call that returns the page of a list after an object."""
+
+    async def __call__(self, stripe: Stripe, *, after: str | None) -> Page[Found]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +39,28 @@ class CardPlatform:
         """Return the result of `use`. Raises `VendorError`; what was asked may have been done nevertheless."""
         return await self.client.call(use)
 
+    def knows_keys_since(self, at: datetime) -> bool:
+        """Return whether a call that was first made at `at`, or later, can be repeated with its key."""
+        return self.services.clock.now(self.app_id) - at < KEYS_KEPT
+
+    async def find(self, list_page: ListPage[Found], *, field: str, value: str) -> Found | None:
+        """Return the object of a list whose metadata has a field of this value."""
+        after: str | None = None
+        while True:
+            page = await self.call(partial(list_page, after=after))
+            for each in page.data:
+                if each.metadata.get(field) == value:
+                    return each
+            if not page.has_more or not page.data:
+                return None
+            after = page.data[-1].id
+
     async def customer_of(self, uid: str) -> str:
-        """Return the platform's id of a user, who becomes a customer if necessary."""
+        """Return the platform's id of a user, who becomes a customer if necessary.
+
+        If a response was lost, and the platform has forgotten the key, it is another customer. The first one has
+        neither cards nor payments.
+        """
         database = self.services.database
         async with database.transaction() as conn:
             now = self.services.clock.now(self.app_id)

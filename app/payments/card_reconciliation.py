@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from app.payments.card_grants import PAYMENT_ID, apply_intent, sync_intent
-from app.payments.card_periods import ROW_ID, sync_subscription
+from app.payments.card_grants import apply_intent, find_intent, sync_intent
+from app.payments.card_periods import find_subscription, sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.posting import begin_posting
 from app.services import Services
@@ -77,15 +77,13 @@ async def _read_payment(platform: CardPlatform, payment: CardPayment, *, now: da
         return
     if payment.created_at > now - _UNANSWERED:
         return
-    customer, database = payment.customer_id, platform.services.database
-    intents = [] if customer is None else await platform.call(lambda stripe: stripe.payment_intents(customer))
-    found = [intent for intent in intents if intent.metadata.get(PAYMENT_ID) == payment.payment_id]
-    async with database.transaction() as conn:
-        if found:
+    intent = await find_intent(platform, payment)
+    async with platform.services.database.transaction() as conn:
+        if intent is not None:
             posting = await begin_posting(
                 platform.services, conn, payment.app_id, payment.uid, channel="reconciliation"
             )
-            await apply_intent(posting, payment, found[0])
+            await apply_intent(posting, payment, intent)
         else:
             await card_reconciliation.abandon_payment(conn, payment.payment_id)
 
@@ -96,11 +94,9 @@ async def _read_subscription(platform: CardPlatform, row: CardSubscription, *, n
         return
     if row.created_at > now - _UNANSWERED:
         return
-    customer = row.customer_id
-    known = [] if customer is None else await platform.call(lambda stripe: stripe.subscriptions(customer))
-    for subscription in known:
-        if subscription.metadata.get(ROW_ID) == row.row_id:
-            await sync_subscription(platform, subscription.id, channel="reconciliation")
-            return
+    subscription = await find_subscription(platform, row)
+    if subscription is not None:
+        await sync_subscription(platform, subscription.id, channel="reconciliation")
+        return
     async with platform.services.database.connection() as conn:
         await card_subscriptions.close(conn, row.row_id, status="abandoned")

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from app.payments.card_periods import ROW_ID
+from app.payments.card_periods import ROW_ID, find_subscription
 from app.payments.card_platform import CardPlatform
 from storage.payments import card_subscriptions
 from storage.payments.card_subscriptions import CardSubscription
@@ -52,7 +52,7 @@ async def create_subscription(platform: CardPlatform, row: CardSubscription, pay
                 row = await card_subscriptions.prepare(
                     conn, row.row_id, customer_id=customer, payment_method=method
                 )
-        created = await platform.call(_creation(row))
+        created = await _create(platform, row)
     except ServiceError as error:
         if _is_refusal(error):
             async with database.connection() as conn:
@@ -63,6 +63,15 @@ async def create_subscription(platform: CardPlatform, row: CardSubscription, pay
             conn, row.app_id, config=row.config, row_id=row.row_id, subscription_id=created
         )
     return created
+
+
+async def _create(platform: CardPlatform, row: CardSubscription) -> str:
+    """Create a subscription, unless an earlier attempt has done so. Return its id."""
+    if not platform.knows_keys_since(row.created_at):
+        earlier = await find_subscription(platform, row)
+        if earlier is not None:
+            return earlier.id
+    return await platform.call(_creation(row))
 
 
 def _creation(row: CardSubscription) -> Callable[[Stripe], Awaitable[str]]:

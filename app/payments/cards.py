@@ -8,7 +8,7 @@ from app.assets.assets import assets_of
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path, Query
 from app.http.transactions import Transaction
-from app.payments.card_grants import PAYMENT_ID, apply_intent
+from app.payments.card_grants import PAYMENT_ID, apply_intent, find_intent
 from app.payments.card_platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.card_views import PaymentIntentReply, PaymentIntentWithAssets, view_of
 from app.payments.posting import begin_posting
@@ -85,7 +85,7 @@ async def create_payment_intent(
         payment = await card_payments.begin(conn, new, now=services.clock.now(call.app_id))
     if payment.customer_id is None:
         payment = await _prepare(platform, payment, body, customer=await platform.customer_of(uid))
-    intent = await _create(platform, payment, email=new.email)
+    intent = await _intent_of(platform, payment, email=new.email)
     async with transaction.begin() as conn:
         posting = await begin_posting(services, conn, call.app_id, uid, channel="client")
         await apply_intent(posting, payment, intent)
@@ -172,6 +172,17 @@ async def _method(stripe: Stripe, customer: str, body: NewPaymentIntent) -> str 
     if body.use_default_payment_method:
         return (await stripe.customer(customer)).default_method
     return None
+
+
+async def _intent_of(platform: CardPlatform, payment: CardPayment, *, email: str | None) -> PaymentIntent:
+    """Return the payment at the platform, which is created unless an earlier attempt has done so."""
+    if (name := payment.intent_id) is not None:
+        return await platform.call(lambda stripe: stripe.payment_intent(name))
+    if not platform.knows_keys_since(payment.created_at):
+        earlier = await find_intent(platform, payment)
+        if earlier is not None:
+            return earlier
+    return await _create(platform, payment, email=email)
 
 
 async def _create(platform: CardPlatform, payment: CardPayment, *, email: str | None) -> PaymentIntent:

@@ -1,10 +1,12 @@
 """Stripe's API: customers, cards, payments, subscriptions, refunds and the list of events.
 
 Each method makes one call. Amounts are in the platform's unit, times are Unix seconds. `key` is the idempotency
-key, which is stored before the call. Stripe keeps the result of a key for at least a day.
+key, which is stored before the call, and `KEYS_KEPT` says for how long Stripe recognizes it. Lists begin with the
+newest object, and `after` is the last object of the page before.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from streams.wire.model import Model
@@ -24,6 +26,8 @@ from vendors.payments.stripe_objects import (
 )
 
 BASE_URL = "https://api.stripe.com"
+KEYS_KEPT = timedelta(hours=23)
+"""For how long a key surely has the result of its first call: Stripe forgets it after 24 hours at the earliest."""
 _PAGE = 100
 
 
@@ -89,10 +93,9 @@ class Stripe(StripeCalls):
     async def payment_intent(self, intent: str) -> PaymentIntent:
         return await self.get(f"payment_intents/{part(intent)}", {}, PaymentIntent)
 
-    async def payment_intents(self, customer: str) -> list[PaymentIntent]:
-        """Return the last payments of a customer, the newest first."""
-        query: Mapping[str, Value] = {"customer": customer, "limit": _PAGE}
-        return (await self.get("payment_intents", query, Page[PaymentIntent])).data
+    async def payment_intents(self, customer: str, *, after: str | None = None) -> Page[PaymentIntent]:
+        query: Mapping[str, Value] = {"customer": customer, "starting_after": after, "limit": _PAGE}
+        return await self.get("payment_intents", query, Page[PaymentIntent])
 
     async def confirm_payment_intent(self, key: str, intent: str, *, payment_method: str | None) -> PaymentIntent:
         path = f"payment_intents/{part(intent)}/confirm"
@@ -142,10 +145,15 @@ class Stripe(StripeCalls):
     async def subscription(self, subscription: str) -> Subscription:
         return await self.get(f"subscriptions/{part(subscription)}", {}, Subscription)
 
-    async def subscriptions(self, customer: str) -> list[Subscription]:
-        """Return the subscriptions of a customer, also those that have ended, the newest first."""
-        query: Mapping[str, Value] = {"customer": customer, "status": "all", "limit": _PAGE}
-        return (await self.get("subscriptions", query, Page[Subscription])).data
+    async def subscriptions(self, customer: str, *, after: str | None = None) -> Page[Subscription]:
+        """Return subscriptions of a customer, also those that have ended."""
+        query: Mapping[str, Value] = {
+            "customer": customer,
+            "status": "all",
+            "starting_after": after,
+            "limit": _PAGE,
+        }
+        return await self.get("subscriptions", query, Page[Subscription])
 
     async def set_cancel(self, key: str, subscription: str, *, cancels: bool) -> Subscription:
         """Cancel a subscription at the end of its period, or resume it."""
@@ -184,6 +192,6 @@ class Stripe(StripeCalls):
         return (await self.get("disputes", query, Page[Dispute])).data
 
     async def events(self, *, since: int, after: str | None) -> EventPage:
-        """Return a page of the events since a time. `after`: the last event of the page before it."""
+        """Return events since a time."""
         query: Mapping[str, Value] = {"created": {"gte": since}, "starting_after": after, "limit": _PAGE}
         return await self.get("events", query, EventPage)

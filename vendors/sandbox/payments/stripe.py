@@ -151,26 +151,25 @@ def _delete(sandbox: Sandbox, store: Store, path: str, act: Change) -> web.Route
 
 
 async def _act(store: Store, path: str, act: Any, call: Call) -> None:
-    """Do what a request asks for, once for each idempotency key."""
+    """Do what a request asks for, once for each idempotency key that is not forgotten yet."""
     text = await call.request.text()
     params, key = _decoded(text), call.request.headers.get("Idempotency-Key")
     call.record(path=path, key=key, params={name: value for name, value in params.items() if name != "card"})
     request = sha256_hex(f"{call.request.method} {call.request.path} {text}".encode())
-    if key is not None and key in store.answers:
-        kept, status, body = store.answers[key]
-        if kept != request:
+    if (kept := store.answer_of(key)) is not None:
+        if kept.request != request:
             message = (
                 "Keys for idempotent requests can only be used with the same parameters they were first used with."
             )
             raise Refusal(400, {"error": {"type": "idempotency_error", "message": message}})
         call.headers["Idempotent-Replayed"] = "true"
-        if status != 200:
-            raise Refusal(status, body)
-        await call.answer(body, empty={})
+        if kept.status != 200:
+            raise Refusal(kept.status, kept.body)
+        await call.answer(kept.body, empty={})
         return
     status, body = _result(store, act, params, call)
     if key is not None and status in _KEPT_STATUSES:
-        store.answers[key] = request, status, body
+        store.keep_answer(key, request=request, status=status, body=body)
     if status != 200:
         raise Refusal(status, body)
     await call.answer(body, empty={})

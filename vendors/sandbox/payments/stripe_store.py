@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,8 @@ from vendors.sandbox.deliveries import Deliveries, Delivery, FaultSource, Signed
 
 WEBHOOK_SECRET = "whsec_sandbox"  # noqa: S105 - it protects nothing
 API_VERSION = "2025-03-31.basil"
+_KEYS_KEPT_S = 24 * 3600
+"""For how long an idempotency key is remembered."""
 
 Object = dict[str, Any]
 _PREFIXES = {
@@ -34,6 +37,17 @@ def missing(param: str) -> Refusal:
     return invalid(f"Missing required param: {param}.", code="parameter_missing", param=param)
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to the first request with an idempotency key."""
+
+    at: int
+    request: str
+    """A digest of the request."""
+    status: int
+    body: bytes
+
+
 class Store:
     def __init__(self, deliveries: Deliveries) -> None:
         self._deliveries = deliveries
@@ -41,13 +55,21 @@ class Store:
         """The faults of its webhooks."""
         self._objects: dict[str, Object] = {}
         self.offset_s = 0
-        self.answers: dict[str, tuple[str, int, bytes]] = {}
-        """By idempotency key: the request, and the status and body of the response."""
+        self._answers: dict[str, Answer] = {}
+        """By idempotency key."""
         self.card_numbers: dict[str, str] = {}
         """The number of the card of each payment method, which its object does not have."""
 
     def now(self) -> int:
         return int(time.time()) + self.offset_s
+
+    def answer_of(self, key: str | None) -> Answer | None:
+        """Return the answer to an earlier request with an idempotency key, unless the key is forgotten."""
+        answer = None if key is None else self._answers.get(key)
+        return answer if answer is not None and self.now() < answer.at + _KEYS_KEPT_S else None
+
+    def keep_answer(self, key: str, *, request: str, status: int, body: bytes) -> None:
+        self._answers[key] = Answer(self.now(), request, status, body)
 
     def new(self, kind: str, *, id_: str | None = None, **fields: Any) -> Object:
         """Store a new object."""

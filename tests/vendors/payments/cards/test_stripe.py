@@ -42,7 +42,7 @@ async def test_a_payment_is_created_confirmed_and_read(stripe: Stripe) -> None:
     confirmed = await stripe.confirm_payment_intent("1:confirm", created.id, payment_method="pm_card_visa")
     assert confirmed.status == "succeeded"
     assert await stripe.payment_intent(created.id) == confirmed
-    assert [each.id for each in await stripe.payment_intents(created.customer or "")] == [created.id]
+    assert [each.id for each in (await stripe.payment_intents(created.customer or "")).data] == [created.id]
 
 
 async def test_a_repeated_key_charges_once(stripe: Stripe, sandbox: Running) -> None:
@@ -132,7 +132,7 @@ async def test_a_subscription_lives_until_the_end_of_its_period(stripe: Stripe, 
     assert (cancelled.status, cancelled.cancel_at_period_end) == ("active", True)
     await control(sandbox, "clock", by_s=32 * 86400)
     assert (await stripe.subscription(created.id)).status == "canceled"
-    assert [each.id for each in await stripe.subscriptions(customer)] == [created.id]
+    assert [each.id for each in (await stripe.subscriptions(customer)).data] == [created.id]
     incomplete = await stripe.create_subscription("2:create", payment_method=None, **params)
     assert incomplete.status == "incomplete"
     other = await stripe.attach("2:attach", "pm_card_visa", customer=customer)
@@ -186,10 +186,10 @@ async def test_a_connection_that_is_lost_after_the_charge_leaves_one_payment(
     charged = {"customer": customer, "payment_method": "pm_card_visa", "confirm": True}
     with pytest.raises(VendorError):
         await pay(lost, **charged)
-    [found] = await stripe.payment_intents(customer)
+    [found] = (await stripe.payment_intents(customer)).data
     assert found.status == "succeeded"
     assert await pay(stripe, **charged) == found
-    assert len(await stripe.payment_intents(customer)) == 1
+    assert len((await stripe.payment_intents(customer)).data) == 1
 
 
 async def test_ids_cannot_leave_their_part_of_the_path(stripe: Stripe, sandbox: Running) -> None:
