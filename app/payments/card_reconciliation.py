@@ -1,5 +1,6 @@
-"""Reads open rows back from the card platform, of which no webhook has reported what became of them."""
+"""Reads payments and subscriptions back from the card platform, in case the webhook about their result was lost."""
 
+import asyncio
 from collections.abc import Awaitable
 from datetime import datetime, timedelta
 
@@ -14,13 +15,22 @@ from storage.jobs import enqueue
 from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_reconciliation, card_subscriptions
 from storage.payments.card_payments import CardPayment
-from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
+from storage.payments.card_reconciliation import (
+    ReconcileCardPlatform,
+    ReconcileCards,
+    next_payment,
+    next_subscription,
+)
 from storage.payments.card_subscriptions import CardSubscription
+from streams.tasks import run_all
 from streams.wire.errors import ConfigInvalid, ServiceError, StoreError
 
 log = structlog.get_logger()
 
-_ROWS = 100
+_AT_ONCE = 8
+"""The maximum number of rows of a config that are read at a time."""
+_WITHIN_S = 45
+"""After this time, what is still due is left to the job of the next minute."""
 _UNANSWERED = timedelta(minutes=2)
 """After this time, a call of which the platform knows nothing has not arrived."""
 
@@ -41,18 +51,29 @@ async def reconcile_card_platform(services: Services, job: ReconcileCardPlatform
     except ConfigInvalid as error:
         log.warning("card_platform.skipped", app_id=job.app_id, config=job.config, error=error.what)
         return
-    now = services.clock.now(job.app_id)
-    async with services.database.connection() as conn:
-        payments = await card_reconciliation.open_payments(
-            conn, job.app_id, config=job.config, now=now, limit=_ROWS
-        )
-        subscriptions = await card_reconciliation.open_subscriptions(
-            conn, job.app_id, config=job.config, now=now, limit=_ROWS
-        )
-    for payment in payments:
-        await _logged(platform, _read_payment(platform, payment, now=now), subject=payment.payment_id)
-    for subscription in subscriptions:
-        await _logged(platform, _read_subscription(platform, subscription, now=now), subject=subscription.row_id)
+    since, until = services.clock.now(job.app_id), asyncio.get_running_loop().time() + _WITHIN_S
+    at_once = min(_AT_ONCE, platform.config.concurrency)
+    await run_all(_read_due(platform, since=since, until=until) for _ in range(at_once))
+
+
+async def _read_due(platform: CardPlatform, *, since: datetime, until: float) -> None:
+    """Read payments and subscriptions in turn, until none is left that was due at `since`.
+
+    `until`: when to stop, as the event loop's time.
+    """
+    app_id, config, services = platform.app_id, platform.name, platform.services
+    while asyncio.get_running_loop().time() < until:
+        now = services.clock.now(app_id)
+        async with services.database.connection() as conn:
+            payment = await next_payment(conn, app_id, config=config, now=now, since=since)
+            subscription = await next_subscription(conn, app_id, config=config, now=now, since=since)
+        if payment is None and subscription is None:
+            return
+        if payment is not None:
+            await _logged(platform, _read_payment(platform, payment, now=now), subject=payment.payment_id)
+        if subscription is not None:
+            work = _read_subscription(platform, subscription, now=now)
+            await _logged(platform, work, subject=subscription.row_id)
 
 
 async def _logged(platform: CardPlatform, work: Awaitable[None], *, subject: str) -> None:

@@ -1,6 +1,5 @@
-"""What remains to be found out about payments at the card platform: its open rows."""
+"""Payments and subscriptions whose result at the card platform is not known yet."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import ClassVar
 
@@ -30,40 +29,49 @@ class ReconcileCardPlatform(Job):
     config: str
 
 
-_PAYMENTS = f"""
-update card_payments set checked_at = $3 where payment_id in (
+_DUE = "app_id = $1 and config = $2 and (checked_at <= $4 or checked_at > $5)"
+_PAYMENT = f"""
+update card_payments set checked_at = $3 where payment_id = (
     select payment_id from card_payments
-    where app_id = $1 and config = $2 and status not in ('succeeded', 'canceled', 'abandoned')
-    and (status = 'new' or created_at > $5) and (checked_at <= $4 or checked_at > $3)
-    order by checked_at limit $6 for update skip locked)
+    where {_DUE} and status not in ('succeeded', 'canceled', 'abandoned') and (status = 'new' or created_at > $6)
+    order by checked_at limit 1 for update skip locked)
 returning {", ".join(CardPayment.__slots__)}
 """  # noqa: S608 - constants
 
 
-async def open_payments(
-    conn: Connection, app_id: str, *, config: str, now: datetime, limit: int
-) -> Sequence[CardPayment]:
-    """Return payments that are due to be read from the platform. They are due again after a while."""
-    rows = await conn.fetch(_PAYMENTS, app_id, config, now, now - _BETWEEN, now - PAYMENTS_READ_FOR, limit)
-    return [CardPayment(**row) for row in rows]
+async def next_payment(
+    conn: Connection, app_id: str, *, config: str, now: datetime, since: datetime
+) -> CardPayment | None:
+    """Return an unpaid payment that is due to be read from the platform, and was not returned since a time.
+
+    It is due again after a while.
+    """
+    unread = _due_outside(now=now, since=since)
+    row = await conn.fetchrow(_PAYMENT, app_id, config, now, *unread, now - PAYMENTS_READ_FOR)
+    return None if row is None else CardPayment(**row)
 
 
-_SUBSCRIPTIONS = f"""
-update card_subscriptions set checked_at = $3 where row_id in (
+_SUBSCRIPTION = f"""
+update card_subscriptions set checked_at = $3 where row_id = (
     select row_id from card_subscriptions
-    where app_id = $1 and config = $2 and status not in ('refused', 'abandoned', 'canceled', 'incomplete_expired')
-    and (status not in ('trialing', 'active') or period_ends_at <= $3) and (checked_at <= $4 or checked_at > $3)
-    order by checked_at limit $5 for update skip locked)
+    where {_DUE} and status not in ('refused', 'abandoned', 'canceled', 'incomplete_expired')
+    and (status not in ('trialing', 'active') or period_ends_at <= $3)
+    order by checked_at limit 1 for update skip locked)
 returning {", ".join(CardSubscription.__slots__)}
 """  # noqa: S608 - constants
 
 
-async def open_subscriptions(
-    conn: Connection, app_id: str, *, config: str, now: datetime, limit: int
-) -> Sequence[CardSubscription]:
-    """Return subscriptions that are not paid, or whose period has ended, and that are due to be read."""
-    rows = await conn.fetch(_SUBSCRIPTIONS, app_id, config, now, now - _BETWEEN, limit)
-    return [CardSubscription(**row) for row in rows]
+async def next_subscription(
+    conn: Connection, app_id: str, *, config: str, now: datetime, since: datetime
+) -> CardSubscription | None:
+    """Do the same for a subscription that is not paid, or whose period has ended."""
+    row = await conn.fetchrow(_SUBSCRIPTION, app_id, config, now, *_due_outside(now=now, since=since))
+    return None if row is None else CardSubscription(**row)
+
+
+def _due_outside(*, now: datetime, since: datetime) -> tuple[datetime, datetime]:
+    """Return the times between which a row was read if it is not due. Later ones are of a clock that was moved."""
+    return since - _BETWEEN, now + _BETWEEN
 
 
 _ABANDON = "update card_payments set status = 'abandoned' where payment_id = $1 and intent_id is null"
