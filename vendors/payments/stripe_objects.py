@@ -58,13 +58,13 @@ class InvoiceSettings(Model):
 
 class Customer(Model):
     id: str
-    deleted: bool = False
     default_source: Id = None
-    invoice_settings: InvoiceSettings = InvoiceSettings()
+    invoice_settings: InvoiceSettings | None = None
 
     @property
     def default_method(self) -> str | None:
-        return self.invoice_settings.default_payment_method or self.default_source
+        settings = self.invoice_settings or InvoiceSettings()
+        return settings.default_payment_method or self.default_source
 
 
 class PaymentMethod(Model):

@@ -127,7 +127,7 @@ def _move_clock(store: Store, account: str, offset: timedelta) -> None:
 def _get(sandbox: Sandbox, store: Store, path: str, list_: Create) -> web.RouteDef:
     async def serve(call: Call) -> None:
         params = {**_decoded(call.request.query_string), **call.request.match_info}
-        call.record(path=path, params=params)
+        call.record(method="GET", path=path, params=params)
         await call.answer(list_(store, params), empty={})
 
     return sandbox.get(f"/stripe/v1/{path}", STRIPE, "payments", serve)
@@ -135,9 +135,10 @@ def _get(sandbox: Sandbox, store: Store, path: str, list_: Create) -> web.RouteD
 
 def _read(sandbox: Sandbox, store: Store, kind: str) -> web.RouteDef:
     async def serve(call: Call) -> None:
-        call.record(path=f"{kind}s/{{id}}", params=dict(call.request.match_info))
+        params = _decoded(call.request.query_string)
+        call.record(method="GET", path=f"{kind}s/{{id}}", params=params)
         found = store.get(kind, call.request.match_info["id"])
-        await call.answer(_expanded(store, found, _decoded(call.request.query_string)), empty={})
+        await call.answer(_expanded(store, found, params), empty={})
 
     return sandbox.get(f"/stripe/v1/{kind}s/{{id}}", STRIPE, "payments", serve)
 
@@ -154,7 +155,12 @@ async def _act(store: Store, path: str, act: Any, call: Call) -> None:
     """Do what a request asks for, once for each idempotency key that is not forgotten yet."""
     text = await call.request.text()
     params, key = _decoded(text), call.request.headers.get("Idempotency-Key")
-    call.record(path=path, key=key, params={name: value for name, value in params.items() if name != "card"})
+    call.record(
+        method=call.request.method,
+        path=path,
+        key=key,
+        params={name: value for name, value in params.items() if name != "card"},
+    )
     request = sha256_hex(f"{call.request.method} {call.request.path} {text}".encode())
     if (kept := store.answer_of(key)) is not None:
         if kept.request != request:

@@ -94,7 +94,7 @@ def _new(store: Store, params: Object, customer: Object, *, price: Object, metho
         items={"object": "list", "data": [item], "has_more": False}, start_date=now, trial_end=trial_end,
         cancel_at_period_end=params.get("cancel_at_period_end") == "true", cancel_at=None, canceled_at=None,
         ended_at=None, default_payment_method=method if "default_payment_method" in params else None,
-        latest_invoice=None, currency=price["currency"], pending_setup_intent=None, periods=0,
+        latest_invoice=None, currency=price["currency"], pending_setup_intent=None,
         metadata=params.get("metadata", {}),
     )  # fmt: skip
 
@@ -110,7 +110,7 @@ def _begin(store: Store, subscription: Object, *, pays: bool) -> None:
         subscription["status"] = "trialing"
         stripe_invoices.pay(store, invoice)
     else:
-        subscription["periods"] = 1
+        store.periods[subscription["id"]] = 1
         _collect(store, subscription, invoice, pays=pays)
 
 
@@ -206,10 +206,10 @@ def _renew(store: Store, subscription: Object) -> None:
         _end(store, subscription, status="canceled")
         return
     item = subscription["items"]["data"][0]
-    subscription["periods"] += 1
+    periods = store.periods[subscription["id"]] = store.periods.get(subscription["id"], 0) + 1
     anchor = subscription["billing_cycle_anchor"]
     start = item["current_period_end"]
-    end = _after(anchor, item["price"], periods=subscription["periods"])
+    end = _after(anchor, item["price"], periods=periods)
     item |= {"current_period_start": start, "current_period_end": end}
     invoice = stripe_invoices.new_invoice(
         store, subscription, reason="subscription_cycle", amount=item["price"]["unit_amount"], start=start, end=end

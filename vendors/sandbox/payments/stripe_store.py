@@ -27,6 +27,10 @@ _PREFIXES = {
 }  # fmt: skip
 
 
+_WITHOUT = {"livemode": {"refund", "subscription_item"}, "metadata": {"event", "invoice_payment"}}
+"""The kinds of objects that do not have a field."""
+
+
 def invalid(message: str, *, code: str | None = None, param: str | None = None, **more: Any) -> Refusal:
     """Return the response to an invalid request."""
     error = {"type": "invalid_request_error", "message": message, "code": code, "param": param, **more}
@@ -57,6 +61,8 @@ class Store:
         self.offset_s = 0
         self._answers: dict[str, Answer] = {}
         """By idempotency key."""
+        self.periods: dict[str, int] = {}
+        """The number of paid periods of each subscription, by its id."""
         self.card_numbers: dict[str, str] = {}
         """The number of the card of each payment method, which its object does not have."""
 
@@ -73,12 +79,12 @@ class Store:
 
     def new(self, kind: str, *, id_: str | None = None, **fields: Any) -> Object:
         """Store a new object."""
+        common = {"livemode": False, "metadata": {}}
         made: Object = {
             "id": id_ or f"{_PREFIXES[kind]}_{secrets.token_hex(12)}",
             "object": kind,
             "created": self.now(),
-            "livemode": False,
-            "metadata": {},
+            **{name: value for name, value in common.items() if kind not in _WITHOUT[name]},
             **fields,
         }
         self._objects[made["id"]] = made
@@ -121,7 +127,6 @@ class Store:
             pending_webhooks=0,
             request={"id": None, "idempotency_key": None},
         )
-        del event["metadata"]
         for endpoint in self.find("webhook_endpoint"):
             if kind in endpoint["enabled_events"] or "*" in endpoint["enabled_events"]:
                 delivery = Delivery(endpoint["url"], partial(_signed, dumps(event)), event["id"])
