@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from storage.jobs import Job, cancel, due_in, enqueue
-from storage.payments.card_subscriptions import RENEWING
+from storage.payments.card_subscriptions import HAS_RENEWING
 from storage.postgres import Connection
 
 
@@ -21,7 +21,7 @@ class EndFreeze(Job):
 RESTRICTIONS: Mapping[str, str] = {
     "a withdrawal is in progress": """
         select exists (select from withdrawals where app_id = $1 and uid = $2 and status = 'START')""",
-    "a subscription with a card renews: cancel it first": RENEWING,
+    "a subscription with a card renews: cancel it first": HAS_RENEWING,
 }
 """Maps each reason to refuse a freeze, as the client gets it, to a query that returns whether it applies.
 

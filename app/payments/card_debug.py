@@ -15,8 +15,8 @@ from app.http.transactions import Transaction
 from app.payments.card_grants import apply_intent
 from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
-from app.payments.card_setups import PlatformId, ProductId, config_of
-from app.payments.card_subscribing import CardSetupNotFound, found
+from app.payments.card_setups import PlatformId, ProductId, config_for
+from app.payments.card_subscription_creation import CardSetupNotFound, existing
 from app.payments.card_subscriptions import CardSubscriptionPath
 from app.payments.card_views import PaymentIntentReply, SetupIntentReply, setup_view, view_of
 from app.payments.cards import ConfigName
@@ -89,9 +89,9 @@ async def confirm_setup_intent(
 
     Only debug environments have this endpoint.
     """
-    platform = _debugged(call, card_platform(call.services, call.app_id, config_of(call, body.product_id)))
+    platform = _debugged(call, card_platform(call.services, call.app_id, config_for(call, body.product_id)))
     method, name = body.card.method, body.setup_intent_id
-    intent = await platform.call(lambda stripe: found(stripe.setup_intent(name), name))
+    intent = await platform.call(lambda stripe: existing(stripe.setup_intent(name), name))
     if intent.customer is None or intent.customer != await platform.customer_of(call.caller.user):
         raise CardSetupNotFound(name)
     key = f"{transaction.operation_id}:confirm"
@@ -107,7 +107,7 @@ async def confirm_payment_intent(
 
     Only debug environments have this endpoint.
     """
-    platform = _debugged(call, card_platform(call.services, call.app_id, config_of(call, body.product_id)))
+    platform = _debugged(call, card_platform(call.services, call.app_id, config_for(call, body.product_id)))
     method, name, uid = body.method, body.payment_intent_id, call.caller.user
     async with call.services.database.connection() as conn:
         payment = await card_payments.of_user(conn, call.app_id, uid, config=platform.name, intent_id=name)
@@ -139,7 +139,7 @@ async def set_default_method(
         raise CardSubscriptionNotFound(path.sub_id)
     customer, keys, name = row.customer_id, transaction.operation_id, body.payment_method_name
     method = await platform.call(
-        lambda stripe: found(stripe.attach(f"{keys}:attach", name, customer=customer), name)
+        lambda stripe: existing(stripe.attach(f"{keys}:attach", name, customer=customer), name)
     )
     await platform.call(
         lambda stripe: stripe.set_subscription_method(f"{keys}:method", path.sub_id, payment_method=method.id)

@@ -19,7 +19,7 @@ from vendors.payments.stripe_objects import Invoice, Subscription, money_of
 
 ROW_ID = "subscription_row_id"
 """The field of a subscription's metadata that names our row."""
-ENDED = frozenset({"canceled", "incomplete_expired"})
+FINAL_STATUSES = frozenset({"canceled", "incomplete_expired"})
 """The statuses after which nothing is paid any more."""
 
 
@@ -35,8 +35,8 @@ class SubscriptionRead:
     """The payments of those that are not known yet, by invoice."""
 
     @property
-    def is_canceled(self) -> bool:
-        return self.subscription.cancel_at_period_end or self.subscription.status in ENDED
+    def is_cancelled(self) -> bool:
+        return self.subscription.cancel_at_period_end or self.subscription.status in FINAL_STATUSES
 
 
 async def sync_subscription(
@@ -51,7 +51,7 @@ async def sync_subscription(
         posting = await begin_posting(platform.services, conn, row.app_id, row.uid, channel=channel)
         row = await card_subscriptions.lock(conn, row.row_id)
         await _apply(posting, row, read)
-        if not read.is_canceled:
+        if not read.is_cancelled:
             await endings.end_if_deactivated(conn, row.app_id, row.uid)
     return read
 
@@ -105,7 +105,7 @@ async def _apply(posting: Posting, row: CardSubscription, read: SubscriptionRead
             await _apply_invoice(posting, row, invoice, read)
     if read.number <= row.applied_read:
         return
-    canceled_at = (row.canceled_at or posting.now) if read.is_canceled else None
+    canceled_at = (row.canceled_at or posting.now) if read.is_cancelled else None
     if (canceled_at is None) is not (row.canceled_at is None):
         await _post_change(posting, row, read, "resume" if canceled_at is None else "cancel")
     end = read.subscription.period_end
@@ -149,7 +149,7 @@ def _grant(posting: Posting, row: CardSubscription, invoice: Invoice, read: Subs
         subscription=read.subscription.id,
         platform=CARDPAY.name,
         product_id=row.price_id,
-        renews=not read.is_canceled,
+        renews=not read.is_cancelled,
     )
     return replace(entry, ends_at=end)
 

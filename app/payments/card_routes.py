@@ -9,7 +9,7 @@ from app.http.errors import PathNotFound
 from app.http.limits import Limit
 from app.payments.card_debug import confirm_payment_intent, confirm_setup_intent, set_default_method
 from app.payments.card_setups import create_setup_intent
-from app.payments.card_subscribing import CardSetupNotFound, SetupUnfinished
+from app.payments.card_subscription_creation import CardSetupNotFound, SetupUnfinished
 from app.payments.card_subscriptions import cancel, get_subscription, subscribe
 from app.payments.cards import create_payment_intent, get_payment_intent
 from storage.payments.card_payments import CardPaymentNotFound

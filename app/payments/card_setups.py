@@ -31,7 +31,7 @@ async def create_setup_intent(call: Call, transaction: Transaction, body: Body[N
 
     The app confirms it with the `client_secret` and a card.
     """
-    name = body.pay_platform_config_name or config_of(call, body.product_id)
+    name = body.pay_platform_config_name or config_for(call, body.product_id)
     platform = card_platform(call.services, call.app_id, name)
     customer = await platform.customer_of(call.caller.user)
     key = f"{transaction.operation_id}:create"
@@ -40,7 +40,7 @@ async def create_setup_intent(call: Call, transaction: Transaction, body: Body[N
         return transaction.answer(SetupIntentReply(cardpay_setup_intent=setup_view(intent)))
 
 
-def config_of(call: Call, product_id: str | None) -> str:
+def config_for(call: Call, product_id: str | None) -> str:
     """Return the name of the config of kind `cardpay` of a product. Raises `ConfigInvalid` if it is unknown."""
     if product_id is None:
         return DEFAULT_CONFIG

@@ -10,7 +10,7 @@ from app.http.transactions import Transaction
 from app.payments.card_periods import SubscriptionRead, sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_setups import PlatformId, ProductId
-from app.payments.card_subscribing import Payer, create_subscription
+from app.payments.card_subscription_creation import Payer, create_subscription
 from app.payments.card_views import PaymentIntentView, payment_view
 from storage.kinds.products import PRODUCTS, CardProduct, Product
 from storage.payments import card_subscriptions

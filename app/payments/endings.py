@@ -1,7 +1,7 @@
 """The job that cancels the subscriptions of deactivated users at payment platforms."""
 
 from app.payments import wallet_subscription_states, wallet_subscription_sync
-from app.payments.card_periods import ENDED, sync_subscription
+from app.payments.card_periods import FINAL_STATUSES, sync_subscription
 from app.payments.card_platform import card_platform
 from app.services import Services
 from storage.payments import card_subscriptions, wallet_subscriptions
@@ -36,6 +36,6 @@ async def _end_card(services: Services, row: CardSubscription) -> None:
     assert name is not None, "only subscriptions with an id are listed"
     platform = card_platform(services, row.app_id, row.config)
     found = await platform.call(lambda stripe: stripe.subscription(name))
-    if found.status not in ENDED and not found.cancel_at_period_end:
+    if found.status not in FINAL_STATUSES and not found.cancel_at_period_end:
         await platform.call(lambda stripe: stripe.cancel_now(f"{row.row_id}:end", name))
     await sync_subscription(platform, name, channel="server")

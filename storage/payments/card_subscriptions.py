@@ -11,7 +11,7 @@ from storage.postgres import Connection
 from streams.wire.errors import ItemNotFound, listed
 
 _ENDED = "('refused', 'abandoned', 'canceled', 'incomplete_expired')"
-RENEWING = """
+HAS_RENEWING = """
 select exists (
     select from card_subscriptions where app_id = $1 and uid = $2 and canceled_at is null
     and status in ('new', 'trialing', 'active', 'past_due', 'unpaid'))

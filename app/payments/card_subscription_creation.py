@@ -96,7 +96,7 @@ def _creation(row: CardSubscription) -> Callable[[Stripe], Awaitable[str]]:
 async def _method(stripe: Stripe, customer: str, payer: Payer, *, row_id: str) -> str | None:
     """Return the card of the user that the request names, attached to the customer."""
     if (setup := payer.setup_intent_id) is not None:
-        intent = await found(stripe.setup_intent(setup), setup)
+        intent = await existing(stripe.setup_intent(setup), setup)
         if intent.customer != customer:
             raise CardSetupNotFound(setup)
         if intent.status != "succeeded" or intent.payment_method is None:
@@ -104,7 +104,7 @@ async def _method(stripe: Stripe, customer: str, payer: Payer, *, row_id: str) -
         return intent.payment_method
     if (name := payer.payment_method_id) is None:
         return None
-    method = await found(stripe.payment_method(name), name)
+    method = await existing(stripe.payment_method(name), name)
     if method.customer is None:
         method = await stripe.attach(f"{row_id}:attach", method.id, customer=customer)
     if method.customer != customer:
@@ -112,7 +112,7 @@ async def _method(stripe: Stripe, customer: str, payer: Payer, *, row_id: str) -
     return method.id
 
 
-async def found(reading: Awaitable[T], name: str) -> T:
+async def existing(reading: Awaitable[T], name: str) -> T:
     """Return what is read. Raises `CardSetupNotFound` if the platform does not have it."""
     try:
         return await reading
