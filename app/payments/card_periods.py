@@ -20,7 +20,7 @@ from vendors.payments.stripe_objects import Invoice, Subscription, money_of
 ROW_ID = "subscription_row_id"
 """The field of a subscription's metadata that names our row."""
 FINAL_STATUSES = frozenset({"canceled", "incomplete_expired"})
-"""The statuses after which nothing is paid any more."""
+"""The platform's statuses of subscriptions for which nothing is paid any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _origin(row: CardSubscription, invoice: Invoice) -> AssetOrigin:
 
 
 async def _post_change(posting: Posting, row: CardSubscription, read: SubscriptionRead, kind: EntryKind) -> None:
-    """Enter that a subscription was canceled or resumed, if it has granted something."""
+    """Enter that a subscription was cancelled or resumed, if it has granted something."""
     product, name = row.sold, read.subscription.id
     if await assets.find(posting.conn, row.app_id, row.uid, name=product.asset, subscription=name) is None:
         return

@@ -7,7 +7,7 @@ from app.assets.view import AssetView
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
-from app.payments.card_periods import SubscriptionRead, sync_subscription
+from app.payments.card_periods import FINAL_STATUSES, SubscriptionRead, sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_setups import PlatformId, ProductId
 from app.payments.card_subscription_creation import Payer, create_subscription
@@ -51,7 +51,7 @@ class CardSubscriptionView(Model):
     current_period_end_ts: int
     """Unix seconds."""
     canceled_ts: int
-    """When it was canceled; 0 if it was not. It lasts until the end of the period."""
+    """When it was cancelled; 0 if it was not. It lasts until the end of the period."""
 
 
 class CardSubscriptionReply(Model):
@@ -67,7 +67,7 @@ async def subscribe(
 
     Without a card, or if the card is declined, the subscription is `incomplete` until the app has confirmed
     `latest_payment_intent`. A user has one subscription to a product: it is returned again while it lasts, and
-    resumed if it was canceled.
+    resumed if it was cancelled.
     """
     services, app_id, uid = call.services, call.app_id, call.caller.user
     if body.payment_method_id is not None and body.setup_intent_id is not None:
@@ -104,7 +104,7 @@ async def cancel(call: Call, transaction: Transaction, path: Path[CardSubscripti
     current = await platform.call(lambda stripe: stripe.subscription(path.sub_id))
     if current.status == "incomplete":
         await platform.call(lambda stripe: stripe.cancel_now(key, path.sub_id))
-    elif current.status not in {"canceled", "incomplete_expired"} and not current.cancel_at_period_end:
+    elif current.status not in FINAL_STATUSES and not current.cancel_at_period_end:
         await platform.call(lambda stripe: stripe.set_cancel(key, path.sub_id, cancels=True))
     return await _reply(platform, row, path.sub_id, transaction)
 

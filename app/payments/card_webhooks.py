@@ -92,11 +92,11 @@ async def _pages(
     platform, after = card_platform(services, key.app_id, key.name), None
     while True:
         page = await platform.call(_page(since=since, after=after))
-        found = [_listed(raw) for raw in page.data]
-        yield found
-        if not page.has_more or not found:
+        events = [_listed(raw) for raw in page.data]
+        yield events
+        if not page.has_more or not events:
             return
-        after = found[-1].id
+        after = events[-1].id
 
 
 def _page(*, since: datetime, after: str | None) -> Callable[[Stripe], Awaitable[EventPage]]:

@@ -134,7 +134,7 @@ returning true
 
 
 async def set_intent(conn: Connection, payment_id: str, *, intent_id: str, status: str, now: datetime) -> bool:
-    """Store what was read of a payment. Return `False` if it has succeeded or was canceled before."""
+    """Store what was read of a payment. Return `False` if it has succeeded or was cancelled before."""
     return await conn.fetchval(_SET, payment_id, intent_id, status, now) is not None
 
 

@@ -16,7 +16,7 @@ select exists (
     select from card_subscriptions where app_id = $1 and uid = $2 and canceled_at is null
     and status in ('new', 'trialing', 'active', 'past_due', 'unpaid'))
 """
-"""Whether a user has subscriptions that renew. The account cannot be deactivated until they are canceled."""
+"""Whether a user has subscriptions that renew. The account cannot be deactivated until they are cancelled."""
 
 
 class CardSubscriptionNotFound(ItemNotFound):

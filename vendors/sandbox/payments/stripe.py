@@ -2,7 +2,8 @@
 
 A fault that occurs while the answer is sent, such as `hang_before_output`, has its effect first: the card is
 charged, and the client does not learn of it. `POST /stripe/_sandbox/webhooks` switches on faults of webhooks,
-`…/clock` moves the clock, `…/authenticate` finishes an authentication, and `…/dispute` opens or settles a dispute.
+`…/clock` moves the clock, `…/authenticate` finishes an authentication, and `…/dispute` opens a dispute or changes
+its status.
 """
 
 import base64

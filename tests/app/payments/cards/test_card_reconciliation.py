@@ -171,11 +171,11 @@ async def test_a_cancellation_at_the_platform_is_found(shop: Shop, buyer: Buyer)
     name = (await subscribed(shop, buyer))["cardpay_sub"]["id"]
     await shop.platform(f"subscriptions/{name}", cancel_at_period_end="true")
 
-    async def canceled() -> bool:
+    async def was_cancelled() -> bool:
         return bool((await shop.assets(buyer))["pro"]["sub_canceled"])
 
     async with reconciling(shop):
-        await until(canceled, within_s=15)
+        await until(was_cancelled, within_s=15)
     assert (await cancelled(shop, buyer, name))["cardpay_sub"]["status"] == "active"
 
 
