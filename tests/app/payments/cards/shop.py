@@ -1,5 +1,7 @@
 """A server, the sandbox as its card platform, and users who buy."""
 
+import hashlib
+import hmac
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -9,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from storage.audit import COMMAND
+from streams.wire.codec import dumps
 from tests import card_numbers
 from tests.app.callers import ask, token
 from tests.servers import Databases, Server, new_server
@@ -127,6 +130,16 @@ class Shop:
             url = f"{self.sandbox.url}/stripe/v1/webhook_endpoints/{endpoint['id']}"
             async with self.server.http.delete(url, headers={"Authorization": "Bearer sandbox"}) as response:
                 assert response.status == 200
+
+    async def deliver(self, intent: str) -> int:
+        """Send a webhook about a payment, signed as the platform does. Return the status of the response."""
+        about = {"id": intent, "object": "payment_intent"}
+        event = {"id": f"evt_{uuid4().hex}", "type": "payment_intent.succeeded", "created": int(time.time())}
+        body = dumps({**event, "data": {"object": about}})
+        t = int(time.time())
+        mac = hmac.new(b"whsec_sandbox", b"%d." % t + body, hashlib.sha256).hexdigest()
+        headers = {"Stripe-Signature": f"t={t},v1={mac}"}
+        return (await ask(self.server, "POST", WEBHOOK, data=body, headers=headers))[0]
 
     async def link(self, customer: str, card: str = "pm_card_visa") -> str:
         """Link a card to a customer of the platform."""

@@ -4,11 +4,13 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import aiohttp
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from storage.ledger import find_differences
+from streams.tasks import background, run_all
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, working
 from tests.app.payments.cards.shop import Buyer, Shop
@@ -17,6 +19,7 @@ from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
 FAULTS = ["cut_mid_stream", "refuse", "unavailable"]
+RACERS = st.sampled_from(["webhook", "get", "repeat", "reconciliation"])
 STEPS = st.one_of(
     st.tuples(st.just("buy"), st.sampled_from(["charge", "confirm", "leave"])),
     st.tuples(st.just("refund"), st.integers(0, 3)),
@@ -25,6 +28,8 @@ STEPS = st.one_of(
     st.tuples(st.just("cancel"), st.none()),
     st.tuples(st.just("month"), st.none()),
     st.tuples(st.just("webhooks"), st.sampled_from(["lost", "duplicate", "delayed", "reordered", None])),
+    st.tuples(st.just("race"), st.tuples(st.integers(0, 3), st.lists(RACERS, min_size=2, max_size=4))),
+    st.tuples(st.just("kill"), st.booleans()),
     st.tuples(st.just("fail"), st.tuples(st.sampled_from(FAULTS), st.integers(0, 4))),
 )
 
@@ -37,6 +42,8 @@ class Schedule:
         self.buyer = buyer
         self.customer = ""
         self.calls = 0
+        self.orders: list[tuple[str, dict[str, Any]]] = []
+        """The idempotency key and the body of each request for a payment."""
 
     async def begin(self) -> None:
         self.customer = (await self.shop.created(self.buyer))["customer_id"]
@@ -53,15 +60,67 @@ class Schedule:
         await getattr(self, f"_{step}")(choice)
 
     async def _buy(self, how: str) -> None:
-        body: dict[str, Any] = {"product_id": "coins_100", "with_customer_payment_method": how == "charge"}
-        self.calls += 1
+        order = self._ordered(charge=how == "charge")
         for _ in range(2):  # A client repeats what has failed.
-            status, answer = await self.shop.create(self.buyer, key=f"order-{self.calls}", **body)
+            status, answer = await self._create(order)
             if status == 200:
                 if how == "confirm":
                     await self.shop.pay(answer["id"])
                 return
             assert answer["error_type"] == "backend unavailable"
+
+    def _ordered(self, *, charge: bool) -> tuple[str, dict[str, Any]]:
+        self.calls += 1
+        body = {"product_id": "coins_100", "with_customer_payment_method": charge}
+        self.orders.append((f"order-{self.calls}", body))
+        return self.orders[-1]
+
+    async def _create(self, order: tuple[str, dict[str, Any]]) -> tuple[int, Any]:
+        key, body = order
+        return await self.shop.create(self.buyer, key=key, **body)
+
+    async def _race(self, choice: tuple[int, list[str]]) -> None:
+        """Do several things about one payment at once."""
+        index, racers = choice
+        intents = await self.intents()
+        if index < len(intents):
+            await run_all(self._run(racer, intents[index]["id"], index) for racer in racers)
+
+    async def _run(self, racer: str, intent: str, index: int) -> None:
+        match racer:
+            case "webhook":
+                assert await self.shop.deliver(intent) == 200
+            case "get":
+                assert (await self.shop.get(self.buyer, intent))[0] in {200, 400, 404}
+            case "repeat" if index < len(self.orders):
+                assert (await self._create(self.orders[-1 - index]))[0] in {200, 400, 409}
+            case "reconciliation":
+                await self.pass_time(minutes=2)
+
+    async def _kill(self, repeats: bool) -> None:
+        """Cancel a request that waits for the response to its charge. A client repeats it, or does not."""
+        order = self._ordered(charge=True)
+        name = f"{self.buyer.uid}-{self.calls}"
+        await self.shop.configure(secret_key=key_of(name=name, delay_ms=250))
+        async with background(self._lose(order)) as lost:
+            await until(lambda: self._is_charging(name))
+            [waiting] = tasks_in("create_payment_intent")
+            waiting.cancel()
+            await lost
+        await self.shop.configure()
+        if repeats:
+            async with self.shop.server.services.database.connection() as conn:  # A minute passes.
+                await conn.execute("update idempotency_keys set claimed_at = '-infinity' where answered_at is null")
+            assert (await self._create(order))[0] == 200
+
+    async def _lose(self, order: tuple[str, dict[str, Any]]) -> None:
+        with pytest.raises(aiohttp.ClientError):
+            await self._create(order)
+
+    def _is_charging(self, name: str) -> bool:
+        """Whether the platform has made the charge, and its response is under way."""
+        calls = [entry for entry in self.shop.sandbox.bill.since(0) if entry.key == name]
+        return any(call.asked.get("path") == "payment_intents" and call.asked.get("key") for call in calls)
 
     async def _refund(self, index: int) -> None:
         paid = [each for each in await self.intents() if each["status"] == "succeeded"]
@@ -144,13 +203,27 @@ class Schedule:
         return await self.owned() == await self.expected()
 
 
-async def run_examples(shop: Shop, *, count: int) -> None:
+def tasks_in(handler: str) -> list[asyncio.Task[Any]]:
+    """The tasks that run a handler of requests."""
+    return [task for task in asyncio.all_tasks() if handler in _names(task.get_coro())]
+
+
+def _names(coroutine: Any) -> set[str]:
+    """The functions that a coroutine waits in."""
+    names = set()
+    while (code := getattr(coroutine, "cr_code", None)) is not None:
+        names.add(code.co_name)
+        coroutine = coroutine.cr_await
+    return names
+
+
+async def run_examples(shop: Shop, *, count: int, longest: int = 10) -> None:
     """Run schedules that hypothesis generates, each for a new user. Hypothesis blocks a thread of its own."""
     loop = asyncio.get_running_loop()
 
     # Without shrinking, which would wait for each failing example.
     @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(st.lists(STEPS, min_size=3, max_size=10))
+    @given(st.lists(STEPS, min_size=3, max_size=longest))
     def each(steps: list[tuple[str, Any]]) -> None:
         asyncio.run_coroutine_threadsafe(example(shop, steps), loop).result()
 
@@ -181,6 +254,17 @@ async def test_assets_follow_from_what_was_paid(shop: Shop) -> None:
     await run_examples(shop, count=6)
 
 
+async def test_requests_that_are_killed_or_race_grant_once(shop: Shop) -> None:
+    at_once = [["webhook", "get", "repeat", "reconciliation"], ["repeat", "repeat", "get", "webhook"]]
+    races = [("race", (0, racers)) for racers in at_once]
+    await example(shop, [("kill", True), *races, ("kill", False), *races, ("refund", 0), *races])
+
+
 @pytest.mark.soak
 async def test_assets_follow_from_what_was_paid_in_many_schedules(shop: Shop) -> None:
     await run_examples(shop, count=150)
+
+
+@pytest.mark.soak
+async def test_assets_follow_from_what_was_paid_in_long_schedules(shop: Shop) -> None:
+    await run_examples(shop, count=25, longest=60)
