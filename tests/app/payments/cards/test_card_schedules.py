@@ -217,13 +217,13 @@ def _names(coroutine: Any) -> set[str]:
     return names
 
 
-async def run_examples(shop: Shop, *, count: int, longest: int = 10) -> None:
+async def run_examples(shop: Shop, *, count: int, shortest: int = 3, longest: int = 10) -> None:
     """Run schedules that hypothesis generates, each for a new user. Hypothesis blocks a thread of its own."""
     loop = asyncio.get_running_loop()
 
     # Without shrinking, which would wait for each failing example.
     @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(st.lists(STEPS, min_size=3, max_size=longest))
+    @given(st.lists(STEPS, min_size=shortest, max_size=longest))
     def each(steps: list[tuple[str, Any]]) -> None:
         asyncio.run_coroutine_threadsafe(example(shop, steps), loop).result()
 
@@ -267,4 +267,4 @@ async def test_assets_follow_from_what_was_paid_in_many_schedules(shop: Shop) ->
 
 @pytest.mark.soak
 async def test_assets_follow_from_what_was_paid_in_long_schedules(shop: Shop) -> None:
-    await run_examples(shop, count=25, longest=60)
+    await run_examples(shop, count=25, shortest=30, longest=60)
