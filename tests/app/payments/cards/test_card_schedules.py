@@ -257,7 +257,8 @@ async def test_assets_follow_from_what_was_paid(shop: Shop) -> None:
 async def test_requests_that_are_killed_or_race_grant_once(shop: Shop) -> None:
     at_once = [["webhook", "get", "repeat", "reconciliation"], ["repeat", "repeat", "get", "webhook"]]
     races = [("race", (0, racers)) for racers in at_once]
-    await example(shop, [("kill", True), *races, ("kill", False), *races, ("refund", 0), *races])
+    lost, found = ("webhooks", "lost"), ("webhooks", None)
+    await example(shop, [lost, ("kill", True), *races, found, ("kill", False), *races, ("refund", 0), *races])
 
 
 @pytest.mark.soak
