@@ -6,7 +6,7 @@ from shlex import quote
 
 from aiohttp import ClientSession
 
-from app.accounts.tokens import make_server_token
+from app.http.tokens import make_server_token
 from app.settings import Settings, own_url
 from deploy.engines import Engines
 from streams.wire.codec import dumps

@@ -32,7 +32,7 @@ REAL_TIME = {
     "actors/remote_log.py": "events carry the real time at which they were sent",
     "actors/paypal_clients.py": "the platform dates its webhooks by real time",
     "app/accounts/sign_in.py": "platforms date their proofs by real time",
-    "app/accounts/tokens.py": "signatures and server tokens carry the time of the machine that makes them",
+    "app/http/tokens.py": "signatures and server tokens carry the time of the machine that makes them",
     "app/dev/clock.py": "an app's clock is set relative to real time",
     "app/http/auth.py": "signatures carry the time of the machine that makes them",
     "app/http/server_tokens.py": "server tokens carry the time of the machine that makes them",

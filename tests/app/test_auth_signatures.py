@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from app.accounts.tokens import sign_header
 from app.http.signatures import parse
+from app.http.tokens import sign_header
 from storage.audit import COMMAND
 from tests.config_stores import store_unchecked
 from tests.servers import Server

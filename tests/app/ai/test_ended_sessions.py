@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 from aiohttp import ClientResponse
 
-from app.accounts.tokens import make_server_token
+from app.http.tokens import make_server_token
 from storage import sessions
 from storage.audit import COMMAND
 from storage.session_tokens import digest

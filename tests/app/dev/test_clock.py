@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from app.accounts.tokens import make_server_token
+from app.http.tokens import make_server_token
 from app.services import Services
 from app.settings import Settings
 from app.worker import JobRow, run_jobs
