@@ -9,63 +9,23 @@ from typing import Literal
 
 from aiohttp import web
 
+from streams.wire.page_style import PARTS, VARIABLES
+
 _STYLE = """
-:root { color-scheme: light dark; --page: #f6f7f9; --card: #fff; --text: #373c44; --title: #2d3138;
-  --quiet: #5c6370; --line: #e1e5ec; --field: #7b8495; --link: #0172ad; --alert: #8a1c13;
-  --alert-background: #fdecea; }
-@media (prefers-color-scheme: dark) { :root { --page: #13171f; --card: #181c25; --text: #c2c7d0; --title: #f0f1f3;
-  --quiet: #a0a8b8; --line: #2a3140; --field: #6b7589; --link: #01aaff; --alert: #ffb4ab;
-  --alert-background: #3a1613; } }
-* { box-sizing: border-box; }
-html { font: 1rem/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; color: var(--text);
-  background: var(--page); overflow-wrap: anywhere; }
-body { margin: 0; }
-h1 { margin: 0; font-size: 1.5rem; line-height: 1.25; color: var(--title); }
-a { color: var(--link); text-underline-offset: .1em; }
-code { font: .9375em ui-monospace, Menlo, Consolas, monospace; }
-button { font: inherit; font-weight: 600; color: var(--on-accent); background: var(--accent); cursor: pointer;
-  border: 1px solid color-mix(in srgb, var(--title) 25%, var(--accent)); border-radius: .375rem;
-  padding: .5rem 1rem; }
-button:hover { background: color-mix(in srgb, var(--on-accent) 10%, var(--accent)); }
-label { display: block; font-size: .875rem; font-weight: 600; }
-input { font: inherit; font-size: 1rem; font-weight: 400; display: block; width: 100%; margin-top: .25rem;
-  padding: .5rem .75rem; border: 1px solid var(--field); border-radius: .375rem; background: var(--card);
-  color: inherit; }
-input:read-only { border-color: var(--line); background: var(--page); color: var(--quiet); }
-input[aria-invalid] { border-color: var(--alert); }
-:focus-visible { outline: 2px solid var(--title); outline-offset: 2px; }
-.error { margin: .5rem 0 0; padding: .5rem .75rem; border-left: 4px solid var(--alert); border-radius: .25rem;
-  background: var(--alert-background); color: var(--alert); font-size: .875rem; }
-.card { display: grid; min-height: 100vh; min-height: 100dvh; padding: 1rem; align-content: center;
-  justify-items: center; }
-.card main { width: 100%; max-width: 26rem; padding: 2rem; border: 1px solid var(--line); border-radius: .75rem;
-  background: var(--card); box-shadow: 0 .5rem 2rem rgb(15 23 42 / 8%); }
-.card header { display: flex; align-items: center; gap: .75rem; margin-bottom: 1.75rem; font-size: 1.125rem;
-  font-weight: 600; color: var(--title); }
-.card header span { display: grid; place-items: center; flex: none; width: 2.25rem; height: 2.25rem;
-  border-radius: .5rem; background: var(--accent); color: var(--on-accent);
-  border: 1px solid color-mix(in srgb, var(--title) 25%, var(--accent)); }
-.card :is(p, ul) { margin: .75rem 0 0; }
-.card ul { padding-left: 1.25rem; }
-.card li { margin-top: .25rem; }
-.card form { display: grid; gap: 1rem; margin-top: 1.5rem; }
-.card form button { width: 100%; padding-block: .625rem; }
-.card nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin-top: 1.25rem; }
-@media (max-width: 30rem) { .card main { padding: 1.5rem; } }
 .list main { max-width: 60rem; margin: 0 auto; padding: .75rem 1rem; }
 .list header { display: flex; flex-wrap: wrap; align-items: baseline; justify-content: space-between;
   gap: 0 1rem; }
 .list nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; }
 .list form { display: flex; align-items: end; gap: .5rem; max-width: 28rem; margin: .75rem 0; }
 .list form label { flex: 1; min-width: 0; }
-article { border: 1px solid var(--line); border-radius: .5rem; background: var(--card); padding: .75rem 1rem;
-  margin: .75rem 0; }
-article h2 { font-size: 1.0625rem; line-height: 1.4; margin: 0; color: var(--title); }
-article p { margin: 0; font-size: .875rem; color: var(--quiet); }
-article summary { cursor: pointer; }
-pre { white-space: pre-wrap; font: .875rem/1.5 ui-monospace, Menlo, Consolas, monospace; margin: .75rem 0; }
-iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--line); border-radius: .375rem;
-  background: #fff; }
+.list form :is(button, input) { height: 2.75rem; }
+.check { display: flex; align-items: center; gap: .75rem; min-height: 2.75rem; font-weight: 400; }
+article { border: 1px solid var(--line); border-radius: var(--card-radius); background: var(--card);
+  padding: 1rem; margin: .75rem 0; }
+article p { margin: 0; font-size: var(--size-s); color: var(--quiet); }
+pre { white-space: pre-wrap; font: var(--size-s)/1.5 var(--mono); margin: .75rem 0; }
+iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--line);
+  border-radius: var(--radius); background: #fff; }
 """
 _DEFAULT_COLOR = "#0172ad"
 _MIN_CONTRAST = 4.5
@@ -103,7 +63,7 @@ class Html:
 
     def response(self, *, status: int = HTTPStatus.OK) -> web.Response:
         color = self.color or _DEFAULT_COLOR
-        style = f":root {{ --accent: {color}; --on-accent: {text_on(color)}; }}{_STYLE}"
+        style = f"{VARIABLES}:root {{ --accent: {color}; --on-accent: {text_on(color)}; }}\n{PARTS}{_STYLE}"
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"

@@ -3,12 +3,15 @@
 import asyncio
 import gzip
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
 from aiohttp import web
+
+from streams.wire.page_style import VARIABLES
 
 STATIC = Path(__file__).parent / "static"
 DOCS_LINK = 'href="/docs"'
@@ -51,11 +54,23 @@ class Page:
         return web.Response(body=body, headers=headers)
 
 
+_THEME = "theme.css"
+_FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:css|js)", re.ASCII)
+
+
+def is_part(name: str, folders: frozenset[str]) -> bool:
+    """Return whether `name` is the theme of all pages, or a style or script of one of these folders."""
+    found = _FILE.fullmatch(name)
+    return name == _THEME or (found is not None and found[1] in folders and (STATIC / name).is_file())
+
+
 def static_page(name: str, *, without: tuple[str, ...] = ()) -> Page:
     """Return the current version of the file `name` below `STATIC`. Large files are stored as `name.gz`.
 
     `without`: lines that contain one of these texts are removed. Only for files that are not stored as gzip.
     """
+    if name == _THEME:
+        return Page.of(f"{_TYPES['.css']}; charset=utf-8", VARIABLES.encode())
     path, gzipped = STATIC / name, STATIC / f"{name}.gz"
     stored = gzipped if gzipped.exists() else path
     content_type = f"{_TYPES[path.suffix]}; charset=utf-8"

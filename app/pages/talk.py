@@ -1,6 +1,5 @@
 """The talk page, on which people try an app in the browser. Available in development or by the app's config."""
 
-import re
 from http import HTTPStatus
 
 from aiohttp import web
@@ -9,7 +8,7 @@ from app.http.endpoint import DEFAULT_APP, Call
 from app.http.errors import PathNotFound
 from app.http.html import Html
 from app.http.inputs import Path, Query
-from app.pages.assets import DOCS_LINK, STATIC, static_page
+from app.pages.assets import DOCS_LINK, is_part, static_page
 from app.pages.rows import page_row
 from app.playground import playground_shown
 from streams.wire.model import Model
@@ -18,13 +17,13 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_ACCOUNTS_LINK = 'href="/dev/accounts"'
+_DEVELOPMENT_LINK = 'href="/dev/'
 _NOT_FOUND = """<h1>Page not found</h1>
 <p>Either this server has no such app, or the app has no talk page.</p>
 <p>Check the value of <code>?app=</code> in the address. The operator of the server can turn on
 <code>playground</code> in the app's config of kind <code>apps</code>.</p>
 """
-_PART = re.compile(r"(?:talk|vendor)/[a-z0-9_-]+\.(?:css|js)", re.ASCII)
+_FOLDERS = frozenset({"talk", "vendor"})
 
 
 class TalkQuery(Model):
@@ -47,7 +46,7 @@ async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
             raise PathNotFound(call.request.path)
         return _not_found_page(call)
     settings = call.services.settings
-    links = {DOCS_LINK: settings.shows_docs, _ACCOUNTS_LINK: settings.development}
+    links = {DOCS_LINK: settings.shows_docs, _DEVELOPMENT_LINK: settings.development}
     page = static_page("talk/index.html", without=tuple(link for link, shown in links.items() if not shown))
     return await page.response(call.request, policy=_POLICY)
 
@@ -56,7 +55,7 @@ async def talk_part(call: Call, path: Path[PartPath]) -> web.Response:
     """Read a file of the talk page."""
     services, part = call.services, path.part
     shown = any(playground_shown(services, app_id) for app_id in services.configs.apps())
-    if not shown or not _PART.fullmatch(part) or not (STATIC / part).is_file():
+    if not shown or not is_part(part, _FOLDERS):
         raise PathNotFound(call.request.path)
     return await static_page(part).response(call.request, policy=_POLICY)
 

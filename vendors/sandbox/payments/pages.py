@@ -1,72 +1,91 @@
-"""What the pages of the sandbox's payment platforms share: their style, and the buttons of faults."""
+"""What the pages of the sandbox's payment platforms share: their frame, the buttons of faults, and the way back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
+from streams.wire.page_style import PARTS, VARIABLES
+
 _STYLE = """
-:root {
-  color-scheme: light dark;
-  --ink: light-dark(#14213d, #e8ecf5);
-  --soft: light-dark(#5b6784, #9aa5bf);
-  --card: light-dark(#fff, #1b2233);
-  --page: light-dark(#eef1f7, #10141f);
-  --line: light-dark(#d5dbe8, #333c52);
-}
-* { box-sizing: border-box }
-body {
-  margin: 0; min-height: 100vh; padding: 1rem; display: grid; place-items: center;
-  background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif;
-}
-main {
-  width: min(26rem, 100%); padding: 1.5rem;
-  background: var(--card); border: 1px solid var(--line); border-radius: 14px;
-}
-h1 { margin: .75rem 0 0; font-size: 1.1rem }
-p { margin: 0; color: var(--soft) }
-.amount { color: var(--ink); font-size: 2.2rem; font-weight: 650; font-variant-numeric: tabular-nums }
-form { display: grid; gap: .6rem; margin-top: 1.25rem }
-button {
-  padding: .7rem 1rem; border: 1px solid var(--line); border-radius: 999px;
-  background: none; color: inherit; font: inherit; font-weight: 600; cursor: pointer;
-}
-button:focus-visible { outline: 3px solid #4f8cff; outline-offset: 2px }
-button.primary { background: #0b5cff; border-color: #0b5cff; color: #fff }
-details { margin-top: 1.25rem; padding-top: 1rem; border-top: 1px solid var(--line) }
-summary { color: var(--soft); cursor: pointer }
-.faults { grid-template-columns: 1fr 1fr; gap: .5rem; margin-top: .75rem }
-.faults button { padding: .5rem .75rem; border-radius: 10px; font-size: .875rem; font-weight: 500 }
+.card header div { line-height: 1.25; }
+.card header small { display: block; }
+.card .amount { margin-top: .25rem; color: var(--title); font-size: var(--size-xxl); line-height: 1.25;
+  font-weight: 600; font-variant-numeric: tabular-nums; }
+.card .amount + p { margin-top: .25rem; }
+.facts { display: flex; flex-wrap: wrap; align-items: center; gap: .25rem .5rem; font-size: var(--size-xs);
+  color: var(--quiet); }
+.error code { display: block; }
+.faults { margin-top: 1.25rem; padding-top: 1rem; border-top: 1px solid var(--line); }
+.faults summary { min-height: 1.5rem; font-size: var(--size-s); }
+.card .faults form { gap: 1rem; margin-top: 1rem; }
+fieldset { display: grid; grid-template-columns: 1fr 1fr; gap: .5rem; min-width: 0; margin: 0; padding: 0;
+  border: 0; }
+legend { margin-bottom: .5rem; padding: 0; font-size: var(--size-xs); font-weight: 600; color: var(--quiet); }
+fieldset button { font-size: var(--size-s); font-weight: 500; }
+.state { padding: .125rem .5rem; border-radius: var(--radius); font-size: var(--size-xs); font-weight: 600;
+  white-space: nowrap; color: var(--text); background: var(--page); border: 1px solid var(--line); }
+.state.good { color: var(--good); background: var(--good-background); border-color: var(--good-background); }
+.state.bad { color: var(--alert); background: var(--alert-background); border-color: var(--alert-background); }
+.rows { padding: 0; list-style: none; border: 1px solid var(--line); border-radius: var(--radius);
+  overflow: hidden; }
+.card .rows { padding: 0; margin-top: 1.25rem; }
+.card .rows li { margin: 0; }
+.rows li + li { border-top: 1px solid var(--line); }
+.rows a { display: grid; grid-template-columns: 1fr auto; align-items: center; gap: 0 .75rem;
+  padding: .625rem .75rem; color: var(--text); text-decoration: none; }
+.rows a:hover { background: var(--page); }
+.rows a:focus-visible { outline-offset: -2px; }
+.rows b { color: var(--title); font-weight: 600; font-variant-numeric: tabular-nums; }
+.rows code { font-size: var(--size-xs); }
+.rows small { grid-column: 1 / -1; font-size: var(--size-xs); color: var(--quiet); }
+@media (max-width: 30rem) { fieldset { grid-template-columns: 1fr; } }
 """
 Labels = Sequence[tuple[str, str]]
 """Faults, and what their buttons say."""
-_OF_ALL: Labels = (
+_OF_WEBHOOKS: Labels = (
     ("lost", "Lose webhooks"),
     ("duplicate", "Repeat webhooks"),
     ("delayed", "Delay webhooks"),
     ("reordered", "Reverse webhooks"),
-    ("decline", "Decline payment"),
 )
-"""The faults of deliveries, and a decline."""
+_BACK = "back"
+"""Of the address of a page: where the browser goes after it, in place of where the merchant sends it."""
 
 
 def fault_buttons(action: str, faults: Labels) -> str:
     """Return a form that does something with a fault: the field `fault` names it."""
-    buttons = "".join(
-        f'<button name="fault" value="{name}">{escape(label)}</button>' for name, label in (*_OF_ALL, *faults)
-    )
     return (
-        f"<details><summary>{escape(action.capitalize())}, and let something go wrong</summary>"
-        f'<form method="post" class="faults"><input type="hidden" name="action" value="{escape(action)}">'
-        f"{buttons}</form></details>"
+        f'<details class="faults"><summary>{escape(action.capitalize())}, and let something go wrong</summary>'
+        f'<form method="post"><input type="hidden" name="action" value="{escape(action)}">'
+        f"{_group('Payment', faults)}{_group('Webhooks', _OF_WEBHOOKS)}</form></details>"
     )
+
+
+def _group(title: str, faults: Labels) -> str:
+    buttons = "".join(
+        f'<button class="quiet" name="fault" value="{name}">{escape(label)}</button>' for name, label in faults
+    )
+    return f"<fieldset><legend>{title}</legend>{buttons}</fieldset>"
+
+
+def way_back(request: web.Request, query: Mapping[str, str], *, default: str = "") -> web.Response | None:
+    """Return a redirect to the page that the address of this one names, or to `default`. `None`: there is none."""
+    url = request.query.get(_BACK) or default
+    if urlsplit(url).scheme not in {"http", "https"}:
+        return None
+    address = f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(query)}"
+    return web.Response(status=303, headers={"Location": address})
 
 
 def page(title: str, content: str, *, platform: str) -> web.Response:
+    """Return a page with one card. `content` is HTML."""
     html = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(title)} - {platform.lower()} sandbox</title><style>{_STYLE}</style>"
-        f"<main><p>{platform} sandbox: no money moves</p>{content}</main>"
+        f"<title>{escape(title)} - {platform.lower()} sandbox</title><style>{VARIABLES}{PARTS}{_STYLE}</style>"
+        f'<body class="card"><main><header><span aria-hidden="true">{platform[0]}</span>'
+        f"<div>{platform} sandbox<small>No money moves</small></div></header>{content}</main>"
     )
     return web.Response(text=html, content_type="text/html")

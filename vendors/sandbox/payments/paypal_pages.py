@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from html import escape
 from typing import Any
-from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
 from vendors.sandbox.deliveries import FaultSource
 from vendors.sandbox.payments import paypal_orders, paypal_subscriptions
-from vendors.sandbox.payments.pages import Labels, fault_buttons, page
+from vendors.sandbox.payments.pages import Labels, fault_buttons, page, way_back
 from vendors.sandbox.payments.paypal_amounts import read_amount
 from vendors.sandbox.payments.paypal_records import CaptureAs, Order, Subscription
 from vendors.sandbox.payments.paypal_state import Merchant, Merchants
@@ -18,8 +17,9 @@ from vendors.sandbox.sandbox import Sandbox
 
 _PAYER = "2J6QB8YJQSJRJ"
 _CAPTURES: dict[str, CaptureAs] = {"decline": "instrument_declined", "pending": "pending"}
-_FAULTS_OF_ORDERS: Labels = (("timeout", "Time out after charge"), ("pending", "Hold payment"))
-_FAULTS_OF_SUBSCRIPTIONS: Labels = (("later", "Activate later"),)
+_DECLINE = ("decline", "Decline payment")
+_FAULTS_OF_ORDERS: Labels = (_DECLINE, ("timeout", "Time out after charge"), ("pending", "Hold payment"))
+_FAULTS_OF_SUBSCRIPTIONS: Labels = (_DECLINE, ("later", "Activate later"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ class Pages:
             back = "return_url"
         context = approval.object.context
         payer = {"PayerID": _PAYER} if isinstance(approval.object, Order) and back == "return_url" else {}
-        return _redirect(str(context.get(back, "")), {**approval.query, **payer})
+        query = {**approval.query, **payer}
+        done = way_back(request, query, default=str(context.get(back, "")))
+        return done or _message("Done", "The app names no page to return to.")
 
     def _approve(self, approval: _Approval, fault: str) -> None:
         merchant, found = approval.merchant, approval.object
@@ -111,9 +113,9 @@ def _form(approval: _Approval) -> str:
     brand = str(found.context.get("brand_name", "")) or "the merchant"
     return (
         f'<h1>{escape(title)}</h1><p class="amount">{escape(amount)}</p>'
-        f"<p>{escape(every)}, to {escape(brand)}</p>"
-        '<form method="post"><button class="primary" name="action" value="approve">Approve</button>'
-        '<button name="action" value="cancel">Cancel</button></form>'
+        f"<p>Pay {escape(amount)} to {escape(brand)}, {escape(every)}</p>"
+        '<form method="post"><button name="action" value="approve">Approve</button>'
+        '<button class="quiet" name="action" value="cancel">Cancel</button></form>'
         f"{fault_buttons('approve', faults)}"
     )
 
@@ -126,13 +128,6 @@ def _regular(plan: dict[str, Any]) -> tuple[str, str]:
     unit = str(regular["frequency"]["interval_unit"]).lower()
     trial = ", after a trial" if len(cycles) > 1 else ""
     return str(amount), f"every {unit}{trial}" if count == 1 else f"every {count} {unit}s{trial}"
-
-
-def _redirect(url: str, query: dict[str, str]) -> web.Response:
-    if urlsplit(url).scheme not in {"http", "https"}:
-        return _message("Done", "The app names no page to return to.")
-    address = f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(query)}"
-    return web.Response(status=303, headers={"Location": address})
 
 
 async def _returned(request: web.Request) -> web.Response:

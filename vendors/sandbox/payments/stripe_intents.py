@@ -231,7 +231,10 @@ def authenticate(store: Store, intent: Object, *, success: bool) -> Object:
     if success:
         return charge(store, intent) if is_payment else set_up(store, intent)
     intent |= {"status": "requires_payment_method", "next_action": None, "payment_method": None}
-    error = {"type": "invalid_request_error", "code": f"{intent['object']}_authentication_failure"}
+    error = {
+        "type": "invalid_request_error", "code": f"{intent['object']}_authentication_failure",
+        "message": "The provided PaymentMethod has failed authentication.",
+    }  # fmt: skip
     intent["last_payment_error" if is_payment else "last_setup_error"] = error
     store.emit("payment_intent.payment_failed" if is_payment else "setup_intent.setup_failed", intent)
     return intent

@@ -50,7 +50,9 @@ async def payer(sandbox: Running) -> AsyncIterator[Payer]:
 async def test_an_open_payment_is_listed_and_paid(payer: Payer) -> None:
     intent = await payer.intent()
     async with payer.http.get("/stripe/pay") as response:
-        assert f'<a href="pay/{intent}">1.99 USD</a>' in await response.text()
+        listed = await response.text()
+    assert f'<a href="/stripe/pay/{intent}"><b>1.99 USD</b>' in listed
+    assert "waits for a card" in listed
     async with payer.http.get(f"/stripe/pay/{intent}") as response:
         assert 'name="fault" value="duplicate"' in await response.text()
     assert "succeeded" in await payer.pay(intent)
@@ -81,13 +83,61 @@ async def test_lost_webhooks_are_those_of_one_payment(payer: Payer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "status"),
-    [("decline", "requires_payment_method"), ("authenticate", "requires_action"), ("dispute", "succeeded")],
+    ("fault", "status", "shown"),
+    [
+        ("decline", "requires_payment_method", "Your card was declined. <code>generic_decline</code>"),
+        ("funds", "requires_payment_method", "Your card has insufficient funds. <code>insufficient_funds</code>"),
+        ("authenticate", "requires_action", "Authenticate the payment"),
+        ("dispute", "succeeded", "Paid"),
+    ],
 )
-async def test_cards_can_have_a_fault(payer: Payer, fault: str, status: str) -> None:
+async def test_cards_can_have_a_fault(payer: Payer, fault: str, status: str, shown: str) -> None:
     intent = await payer.intent()
-    assert status.replace("_", " ") in await payer.pay(intent, fault=fault)
+    assert shown in await payer.pay(intent, fault=fault)
     assert await payer.status(intent) == status
+
+
+async def test_a_declined_payment_is_paid_with_the_same_form(payer: Payer) -> None:
+    intent = await payer.intent()
+    assert 'value="pay"' in await payer.pay(intent, fault="decline")
+    assert "generic_decline" not in await payer.pay(intent)
+    assert await payer.status(intent) == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "shown"),
+    [
+        ("approve", "succeeded", "Paid"),
+        ("refuse", "requires_payment_method", "<code>payment_intent_authentication_failure</code>"),
+    ],
+)
+async def test_the_owner_of_a_card_authenticates_a_payment(
+    payer: Payer, action: str, status: str, shown: str
+) -> None:
+    intent = await payer.intent()
+    await payer.pay(intent, fault="authenticate")
+    assert shown in await payer.pay(intent, action=action)
+    assert await payer.status(intent) == status
+
+
+async def test_the_browser_returns_to_the_app_once_the_payment_is_made(payer: Payer) -> None:
+    intent = await payer.intent()
+    page, query = f"/stripe/pay/{intent}", {"back": "http://127.0.0.1:9/done?app=a"}
+    for fault, to in (
+        ("decline", f"{page}?back="),
+        ("", f"http://127.0.0.1:9/done?app=a&payment_intent={intent}&redirect_status=succeeded"),
+    ):
+        form = {"action": "pay", "fault": fault}
+        async with payer.http.post(page, params=query, data=form, allow_redirects=False) as response:
+            assert response.status == 303
+            assert response.headers["Location"].startswith(to)
+
+
+async def test_the_browser_is_sent_to_no_other_scheme(payer: Payer) -> None:
+    page = f"/stripe/pay/{await payer.intent()}"
+    form = {"action": "pay"}
+    async with payer.http.post(page, params={"back": "javascript:alert(1)"}, data=form) as response:
+        assert "Paid" in await response.text()
 
 
 async def test_unknown_payments_have_no_page(payer: Payer) -> None:

@@ -1,0 +1,105 @@
+"""The look of all pages: colours, sizes and the parts that small pages are made of.
+
+The pages of this server and those of the sandbox use the same variables. In both colour schemes, text has a
+contrast of at least 4.5 with its background, and the border of a control at least 3.
+"""
+
+from typing import Final
+
+VARIABLES: Final = """:root {
+  color-scheme: light dark;
+  --accent: #0172ad;
+  --on-accent: #fff;
+  --danger: #b3261e;
+  --page: #f6f7f9;
+  --card: #fff;
+  --text: #373c44;
+  --title: #2d3138;
+  --quiet: #5c6370;
+  --line: #e1e5ec;
+  --field: #7b8495;
+  --link: #0172ad;
+  --alert: #8a1c13;
+  --alert-background: #fdecea;
+  --good: #1d6b34;
+  --good-background: #e6f4ea;
+  --mono: ui-monospace, Menlo, Consolas, monospace;
+  --size-xs: .75rem;
+  --size-s: .875rem;
+  --size-m: 1rem;
+  --size-l: 1.125rem;
+  --size-xl: 1.5rem;
+  --size-xxl: 2.25rem;
+  --card-radius: .75rem;
+  --card-padding: 2rem;
+  --radius: .375rem;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --danger: #c4362c;
+    --page: #13171f;
+    --card: #181c25;
+    --text: #c2c7d0;
+    --title: #f0f1f3;
+    --quiet: #a0a8b8;
+    --line: #2a3140;
+    --field: #6b7589;
+    --link: #01aaff;
+    --alert: #ffb4ab;
+    --alert-background: #3a1613;
+    --good: #7fd89b;
+    --good-background: #12301d;
+  }
+}
+"""
+"""Custom properties of CSS. A page may set `--accent` and `--on-accent` after them."""
+
+PARTS: Final = """* { box-sizing: border-box; }
+html { font: var(--size-m)/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; color: var(--text);
+  background: var(--page); overflow-wrap: anywhere; }
+body { margin: 0; }
+h1, h2, h3 { margin: 0; line-height: 1.25; color: var(--title); }
+h1 { font-size: var(--size-xl); }
+h2 { font-size: var(--size-l); }
+h3 { font-size: var(--size-s); }
+a { color: var(--link); text-underline-offset: .1em; }
+code { font: .9375em var(--mono); }
+summary { width: fit-content; cursor: pointer; }
+button { min-height: 2.75rem; padding: .5rem 1rem; border: 1px solid; border-radius: var(--radius); font: inherit;
+  font-weight: 600; cursor: pointer; color: var(--on-accent); background: var(--accent);
+  border-color: color-mix(in srgb, var(--title) 25%, var(--accent)); }
+button:hover { background: color-mix(in srgb, var(--on-accent) 10%, var(--accent)); }
+button.quiet { color: var(--title); background: none; border-color: var(--field); }
+button.quiet:hover { background: var(--page); }
+button.danger { color: #fff; background: var(--danger);
+  border-color: color-mix(in srgb, var(--title) 25%, var(--danger)); }
+button.danger:hover { background: color-mix(in srgb, #000 15%, var(--danger)); }
+label { display: block; font-size: var(--size-s); font-weight: 600; }
+input { font: inherit; font-size: var(--size-m); font-weight: 400; display: block; width: 100%; margin-top: .25rem;
+  padding: .5rem .75rem; border: 1px solid var(--field); border-radius: var(--radius); background: var(--card);
+  color: inherit; }
+input:read-only { border-color: var(--line); background: var(--page); color: var(--quiet); }
+input[aria-invalid] { border-color: var(--alert); }
+input[type="checkbox"] { flex: none; width: 1.25rem; height: 1.25rem; margin: 0; accent-color: var(--accent); }
+:focus-visible { outline: 2px solid var(--title); outline-offset: 2px; }
+.error { margin: .5rem 0 0; padding: .5rem .75rem; border-left: 4px solid var(--alert);
+  border-radius: var(--radius); background: var(--alert-background); color: var(--alert);
+  font-size: var(--size-s); }
+.card { display: grid; min-height: 100vh; min-height: 100dvh; padding: 1rem; align-content: center;
+  justify-items: center; }
+.card main { width: 100%; max-width: 26rem; padding: var(--card-padding); border: 1px solid var(--line);
+  border-radius: var(--card-radius); background: var(--card); box-shadow: 0 .5rem 2rem rgb(15 23 42 / 8%); }
+.card header { display: flex; align-items: center; gap: .75rem; margin-bottom: 1.5rem; font-size: var(--size-l);
+  font-weight: 600; color: var(--title); }
+.card header span { display: grid; place-items: center; flex: none; width: 2.25rem; height: 2.25rem;
+  border-radius: .5rem; background: var(--accent); color: var(--on-accent);
+  border: 1px solid color-mix(in srgb, var(--title) 25%, var(--accent)); }
+.card header small { font-size: var(--size-xs); font-weight: 400; color: var(--quiet); }
+.card :is(p, ul) { margin: .75rem 0 0; }
+.card ul { padding-left: 1.25rem; }
+.card li { margin-top: .25rem; }
+.card form { display: grid; gap: .75rem; margin-top: 1.5rem; }
+.card nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin-top: 1.25rem; }
+@media (max-width: 30rem) { :root { --card-padding: 1.5rem; } }
+"""
+"""Rules for headings, links, buttons, fields, and a card in the middle of the page (`class="card"` of the body)."""
