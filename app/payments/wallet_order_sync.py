@@ -10,9 +10,10 @@ from app.payments.wallet import PLATFORM, client_of, compare_paid, is_final, non
 from app.services import Services
 from storage.asset_entries import Channel, Entry
 from storage.event_outbox import PurchaseEvent, PurchaseKind
-from storage.kinds.products import Product
+from storage.kinds.products import PRODUCTS, Product
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import VOIDED, WalletOrder
+from streams.wire.errors import ConfigInvalid
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_orders import Capture, Order, create_order, get_order
 
@@ -39,7 +40,7 @@ async def create_at_platform(services: Services, app_id: str, order: WalletOrder
                 f"{order.row_id}:create",
                 amount=order.price,
                 custom_id=order.uid,
-                description=order.bp_product_id[:127],
+                description=_description(services, app_id, order),
                 return_url=order.return_url,
                 cancel_url=order.cancel_url,
                 brand_name=brand_name,
@@ -50,6 +51,14 @@ async def create_at_platform(services: Services, app_id: str, order: WalletOrder
             async with services.database.transaction() as conn:
                 await wallet_orders.remove(conn, app_id, row_id=order.row_id)
         raise
+
+
+def _description(services: Services, app_id: str, order: WalletOrder) -> str:
+    """Return what the payer reads about the product, or its id if its config can no longer be used."""
+    try:
+        return services.configs.required(PRODUCTS, app_id, order.bp_product_id).value.label
+    except ConfigInvalid:
+        return order.bp_product_id[:127]
 
 
 async def read(services: Services, app_id: str, order: WalletOrder) -> Order | None:

@@ -91,6 +91,9 @@ class Product(Model):
     """The type of the asset that a purchase grants."""
     asset: AssetName
     """The name of this asset. Products that grant the same one have the same type."""
+    title: str = Field(default="", max_length=127)
+    """What people call it. Payers read it on the page of the wallet platform, except for subscriptions, whose plan
+    has a name there. Default: its units and its asset."""
     quantity: int = Field(default=0, ge=0, le=MAX_QUANTITY)
     """How many a purchase grants: of a consumable, or for each period of a subscription."""
     period: PeriodText | None = None
@@ -107,6 +110,11 @@ class Product(Model):
     """The product at the card platform. Subscriptions need it to be bought with a card."""
     tags: list[Annotated[str, Field(max_length=64)]] = Field(default_factory=list, max_length=50)
     """For apps, which may order their plans by them."""
+
+    @property
+    def label(self) -> str:
+        """What a payer buys: the title, or else such as `100 coins`."""
+        return self.title or (f"{self.quantity} {self.asset}" if self.quantity else self.asset)
 
     @model_validator(mode="after")
     def _check_type(self) -> "Product":

@@ -63,7 +63,7 @@ async def test_an_order_is_approved_with_a_fault(payer: Payer) -> None:
     )
     await page.goto(order.approve_url)
     await expect(page.get_by_role("heading")).to_have_text("100 coins")
-    await expect(page.get_by_text("1.99 USD")).to_be_visible()
+    await expect(page.get_by_text("1.99 USD", exact=True)).to_be_visible()
     await page.get_by_text("let something go wrong").click()
     await check_accessibility(page)
 
@@ -81,7 +81,7 @@ async def test_a_subscription_is_cancelled_and_then_approved(payer: Payer) -> No
         paypal, new_id(), plan_id=TRIAL, custom_id="u", brand_name="Parley", **payer.urls
     )
     await page.goto(made.approve_url)
-    await expect(page.get_by_text("every month, after a trial, to Parley")).to_be_visible()
+    await expect(page.get_by_text("Pay 9.99 USD to Parley, every month, after a trial")).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.get_by_role("heading")).to_have_text("The payment is cancelled.")
     assert (await get_subscription(paypal, made.id)).status == "APPROVAL_PENDING"

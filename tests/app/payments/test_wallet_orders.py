@@ -280,7 +280,7 @@ async def test_the_platform_is_told_what_the_order_is_for(wallet: Wallet) -> Non
     await wallet.order()
     asked = wallet.calls("/v2/checkout/orders")[0]["body"]
     [unit] = asked["purchase_units"]
-    assert (unit["custom_id"], unit["description"]) == (wallet.uid, "coins")
+    assert (unit["custom_id"], unit["description"]) == (wallet.uid, "100 coins")
     assert unit["amount"] == {"currency_code": "USD", "value": "1.99"}
     assert asked["application_context"]["brand_name"] == "Example"
     assert asked["application_context"]["cancel_url"] == "https://app.example/cancelled"
