@@ -93,11 +93,15 @@ async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
         return message_page(call.request, named.app_id, "not_me_gone")
     labels, key = texts(call.request), "not_me_frees" if named.frees else "not_me_secures"
     listed = "".join(f"<li>{_text(labels[f'change_{change}'], named)}</li>" for change in changes)
+    confirm, look = "", ""
+    if named.frees:  # The account loses its address, so that one press alone is not enough.
+        label = escape(labels["not_me_frees_confirm"])
+        confirm, look = f'<label class="check"><input type="checkbox" required>{label}</label>', ' class="danger"'
     form = (
         f"<p>{_text(labels[f'{key}_more'], named)}</p><ul>{listed}</ul>"
         '<form method="post" action="/account/not-me">'
         f'<input type="hidden" name="token" value="{escape(query.token)}">'
-        f"<button>{escape(labels[f'{key}_button'])}</button></form>"
+        f"{confirm}<button{look}>{escape(labels[f'{key}_button'])}</button></form>"
     )
     return page(call.request, named.app_id, labels[key], form)
 
