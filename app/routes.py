@@ -21,6 +21,7 @@ from app.assets.routes import ASSET_ROUTES
 from app.dev.accounts import DEV_ACCOUNT_ROUTES
 from app.dev.clock import CLOCK_ROUTES
 from app.dev.mail import MAIL_ROUTES
+from app.dev.payments import DEV_PAYMENT_ROUTES
 from app.dev.sms import SMS_ROUTES
 from app.geo.routes import GEO_ROUTES
 from app.http.area import Area
@@ -29,7 +30,7 @@ from app.http.endpoint import Endpoint
 from app.http.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
 from app.http.large_responses import LARGE_RESPONSE_ERRORS
 from app.leaderboards.routes import LEADERBOARD_ROUTES
-from app.pages.accounts import ACCOUNTS_PAGE_ROUTES
+from app.pages.developers import DEVELOPER_PAGE_ROUTES
 from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
 from app.pages.talk import TALK_ROUTES
@@ -55,7 +56,14 @@ OPERATIONS_ROUTES = [
     *METRICS_ROUTES,
 ]
 
-DEVELOPMENT_ROUTES = [*CLOCK_ROUTES, *MAIL_ROUTES, *SMS_ROUTES, *DEV_ACCOUNT_ROUTES, *ACCOUNTS_PAGE_ROUTES]
+DEVELOPMENT_ROUTES = [
+    *CLOCK_ROUTES,
+    *MAIL_ROUTES,
+    *SMS_ROUTES,
+    *DEV_ACCOUNT_ROUTES,
+    *DEV_PAYMENT_ROUTES,
+    *DEVELOPER_PAGE_ROUTES,
+]
 """The rows that only development servers have."""
 
 INTERFACE: list[Endpoint] = [

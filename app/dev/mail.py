@@ -41,8 +41,8 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
     none = f"<p>There are no emails{' to this address' if query.to else ''} yet.</p>"
     shown = "\n".join(map(_article, mails)) or none
     header = (
-        f"<header><h1>{escape(title)}</h1>"
-        '<nav><a href="/">Talk</a><a href="/dev/accounts">Accounts</a></nav></header>'
+        f'<header><h1>{escape(title)}</h1><nav><a href="/">Talk</a>'
+        '<a href="/dev/accounts">Accounts</a><a href="/dev/payments">Payments</a></nav></header>'
     )
     search = (
         '<form><label>Recipient<input name="to" type="email" '

@@ -8,7 +8,11 @@ from app.http.large_responses import LARGE_RESPONSE_ERRORS
 from streams.wire.errors import ServiceError
 
 PAGES = Area(
-    "reference", "Pages", "This page, the talk page and the accounts page.", access=Access.PUBLIC, access_log=False
+    "reference",
+    "Pages",
+    "This page, the talk page and the developer pages.",
+    access=Access.PUBLIC,
+    access_log=False,
 )
 
 

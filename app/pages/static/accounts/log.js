@@ -6,14 +6,24 @@ import { curlOf, outcome, succeeded } from "./exchanges.js";
 
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null|-?\d+(?:\.\d+)?)\b/g;
 
-export function Log({ accounts }) {
+/** `next`: the request that the page would send now, which is shown before there is any. */
+export function Log({ accounts, next = null }) {
   const { list } = accounts.exchanges;
   const newest = list.find(({ aside }) => !aside);
   return html`<section class="log" aria-labelledby="log-title">
     <h2 id="log-title">Requests</h2>
     ${list.length === 0 &&
     html`<p class="muted">Each request is shown here with its response, and as a curl line that you can copy.</p>`}
+    ${list.length === 0 && next && html`<${Next} request=${next} />`}
     ${list.map((one) => html`<${Exchange} key=${one.id} exchange=${one} open=${one === newest} accounts=${accounts} />`)}
+  </section>`;
+}
+
+function Next({ request }) {
+  const { name, method, path } = request;
+  return html`<section class="exchange next" aria-label="Next request">
+    <p><span class="badge">next</span> <code>${method} ${path}</code> <small>${name}</small></p>
+    <${Command} text=${curlOf(request)} label=${`${name} as curl`} />
   </section>`;
 }
 

@@ -6,7 +6,7 @@ import { Accounts } from "./accounts.js";
 import { Log } from "./log.js";
 import { panelOf } from "./panels.js";
 import { entryOf, GROUPS } from "./platforms.js";
-import { Provider } from "./provider.js";
+import { nextLogin, Provider } from "./provider.js";
 import { CurrentUser, listedTitle, providerTitle } from "./user.js";
 
 const DEFAULT_APP = "default";
@@ -43,6 +43,7 @@ function App() {
       <h1>Accounts</h1>
       <p>
         <a href="/">Talk</a>
+        <a href="/dev/payments">Payments</a>
         <a href="/dev/mail">Emails</a>
         ${reference && html`<a href=${reference.href}>API reference</a>`}
       </p>
@@ -51,21 +52,21 @@ function App() {
       ${problem && html`<div class="alert" role="alert"><p><strong>Nobody can sign in at third parties.</strong> ${problem}</p></div>`}
       <div class="columns">
         <${Menu} chosen=${id} />
-        <${CurrentUser} accounts=${accounts} />
+        <${CurrentUser} accounts=${accounts}><${Settings} chosen=${id} /><//>
         <${Flow} id=${id} ready=${problem !== undefined} />
-        <${Log} accounts=${accounts} />
+        <${Log} accounts=${accounts} next=${nextLogin(accounts, id)} />
       </div>
     </main>
   `;
 }
 
-/** The list of all flows: links on wide screens, one select on narrow ones. */
+/** The list of the ways to log in: links on wide screens, one select on narrow ones. */
 function Menu({ chosen }) {
   const go = (event) => (location.hash = event.currentTarget.value);
   const title = (id) => listedTitle(accounts, id);
   return html`
     <nav class="menu" aria-label="What to try">
-      ${GROUPS.map(
+      ${GROUPS.filter(({ ofUser }) => !ofUser).map(
         (group) => html`<div key=${group.title}>
           <h2>${group.title}</h2>
           <ul aria-label=${group.title}>
@@ -91,6 +92,14 @@ function Menu({ chosen }) {
       </select>
     </label>
   `;
+}
+
+/** Links to what the current user may change. On narrow screens they are in the select. */
+function Settings({ chosen }) {
+  const { entries } = GROUPS.find(({ ofUser }) => ofUser);
+  return html`<nav class="settings" aria-label="Current user">
+    ${entries.map(({ id, title }) => html`<a key=${id} href=${`#${id}`} aria-current=${id === chosen ? "page" : null}>${title}</a>`)}
+  </nav>`;
 }
 
 const Tile = ({ color, title }) =>

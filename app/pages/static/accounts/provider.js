@@ -66,6 +66,15 @@ export function Provider({ accounts, platform }) {
   `;
 }
 
+/** Return the login that "Log in" would send now, as an exchange without a response; null if there is none. */
+export function nextLogin(accounts, platform) {
+  const emulated = accounts.platforms[platform];
+  if (!emulated || emulated.problem) return null;
+  const body = { ...chosenPerson(accounts), ...emulated.faults[accounts.values.fault] };
+  const proof = { path: `/dev/accounts/${platform}/_issue${accounts.query}`, body };
+  return { name: "Log in", method: "POST", path: "/bp/user/login", headers: accounts.exchanges.headers({}), proof };
+}
+
 function People({ accounts, emulated: { title, verifies_email }, chosen }) {
   const { people, values } = accounts;
   const isElse = values.person === SOMEBODY_ELSE;

@@ -4,12 +4,14 @@ import { html } from "../vendor/preact.js";
 import { Action } from "./fields.js";
 import { ENTRIES, titleOf } from "./platforms.js";
 
-export function CurrentUser({ accounts }) {
+/** `children`: the links to what the user may change. */
+export function CurrentUser({ accounts, children }) {
   const { user } = accounts;
   if (!user) {
     return html`<section class="user" aria-label="Current user">
       <span class="nobody" aria-hidden="true"></span>
       <p class="who"><strong>Not logged in</strong> <small>Choose a platform, and who signs in there.</small></p>
+      ${children}
     </section>`;
   }
   const profile = user.social_accounts.find((one) => one.social_profile)?.social_profile;
@@ -40,6 +42,7 @@ export function CurrentUser({ accounts }) {
       ${user.email && html`<li><span>${user.email.email_address}${user.email.verified ? "" : " (not verified)"}</span></li>`}
       ${user.phone && html`<li><span>${user.phone.phone_number}</span></li>`}
     </ul>
+    ${children}
     <div class="row">
       <${Action} accounts=${accounts} label="Refresh user" onAct=${() => accounts.readUser({ aside: false })} />
       <${Action} accounts=${accounts} label="Log out" onAct=${() => accounts.logOut()} />

@@ -6,7 +6,7 @@ import { HoldButton } from "./hold_button.js";
 export function Controls({ talk, choices }) {
   return html`
     <${Typing} busy=${talk.recorder.held} onSend=${(text) => talk.type(text)} />
-    <div class="row">
+    <div class="row talking">
       <${HoldButton}
         label="Hold to talk"
         pressed=${talk.recorder.held}

@@ -30,7 +30,7 @@ const chosen = new JsonEntry(storage, account.app, "choices");
 
 // The server removes the links to what it does not serve.
 const reference = document.querySelector("link[rel=help]");
-const accounts = document.querySelector("link[rel=related]");
+const related = [...document.querySelectorAll("link[rel=related]")];
 
 let redraw = () => {};
 
@@ -71,9 +71,10 @@ function App() {
   return html`
     <header class="container">
       <h1>Talk to Parley</h1>
+      <span class="app-title">${offers?.title}</span>
       <p>
-        ${offers?.title} ${reference && html`<a href=${reference.href}>API reference</a>`}
-        ${accounts && html`<a href=${accounts.href}>Accounts</a>`}
+        ${reference && html`<a href=${reference.href}>API reference</a>`}
+        ${related.map(({ href, title }) => html`<a key=${href} href=${href}>${title}</a>`)}
       </p>
     </header>
     <main class="container">

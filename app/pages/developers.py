@@ -1,0 +1,62 @@
+"""The pages on which developers try every way to log in, and to pay. Only development servers have them."""
+
+from aiohttp import web
+
+from app.http.endpoint import Call
+from app.http.errors import PathNotFound
+from app.http.inputs import Path
+from app.pages.assets import DOCS_LINK, is_part, static_page
+from app.pages.rows import page_row
+from streams.wire.model import Model
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:{pictures}; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_FOLDERS = frozenset({"accounts", "payments", "talk", "vendor"})
+
+
+class DeveloperPartPath(Model):
+    part: str
+    """A file of the pages."""
+
+
+async def accounts_page(call: Call) -> web.Response:
+    """Open the page on which every way to log in can be tried.
+
+    Only development servers have this page.
+    """
+    return await _page(call, "accounts/index.html")
+
+
+async def payments_page(call: Call) -> web.Response:
+    """Open the page on which products are bought at the sandbox.
+
+    Only development servers have this page.
+    """
+    return await _page(call, "payments/index.html")
+
+
+async def developer_part(call: Call, path: Path[DeveloperPartPath]) -> web.Response:
+    """Read a file of the pages for developers."""
+    if not is_part(path.part, _FOLDERS):
+        raise PathNotFound(call.request.path)
+    return await static_page(path.part).response(call.request, policy=_policy(call))
+
+
+async def _page(call: Call, name: str) -> web.Response:
+    hidden = () if call.services.settings.shows_docs else (DOCS_LINK,)
+    return await static_page(name, without=hidden).response(call.request, policy=_policy(call))
+
+
+def _policy(call: Call) -> str:
+    """Return the policy of the pages, which show the pictures of people from the sandbox."""
+    sandbox_url = call.services.settings.sandbox_url
+    return _POLICY.format(pictures="" if sandbox_url is None else f" {sandbox_url}")
+
+
+DEVELOPER_PAGE_ROUTES = [
+    page_row("/dev/accounts", accounts_page, "text/html"),
+    page_row("/dev/payments", payments_page, "text/html"),
+    page_row("/dev/static/{part:.+}", developer_part, "*/*", errors=(PathNotFound,)),
+]
