@@ -12,7 +12,6 @@ from app.payments.card_grants import PAYMENT_ID, apply_intent, find_intent
 from app.payments.card_platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.card_views import PaymentIntentReply, PaymentIntentWithAssets, view_of
 from app.payments.posting import begin_posting
-from storage.errors import ConfigNotFound
 from storage.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
 from storage.payments import card_payments
 from storage.payments.card_payments import CardPayment, CardPaymentNotFound, NewCardPayment
@@ -137,11 +136,8 @@ def _payment(call: Call, body: NewPaymentIntent, platform: CardPlatform, *, paym
 
 
 def _product(call: Call, product_id: str, money: Money) -> Product:
-    """Return a product that can be bought for `money`."""
-    try:
-        product = call.services.configs.get(PRODUCTS, call.app_id, product_id).value
-    except ConfigNotFound:
-        raise InvalidParameter("product_id names no product") from None
+    """Return a product that can be bought for `money`. Raises `ConfigInvalid` if there is none."""
+    product = call.services.configs.required(PRODUCTS, call.app_id, product_id).value
     if product.type == "subscription":
         raise InvalidParameter("product_id names a subscription, which is not bought by one payment")
     prices = [] if product.price is None else [product.price, *product.price.countries.values()]

@@ -123,7 +123,6 @@ async def test_a_charge_whose_response_was_lost_is_found_by_the_repeated_request
         ({"device_info": {"text": "x" * 8192}}, "device_info must have at most 8192 bytes"),
         ({"use_default_payment_method": 1}, "use_default_payment_method must be true or false"),
         ({"pay_platform_config_name": ""}, "pay_platform_config_name must not be empty"),
-        ({"product_id": "unknown"}, "product_id names no product"),
         ({"product_id": "pro_month"}, "product_id names a subscription, which is not bought by one payment"),
         ({"product_id": "coins_100", "amonut": 198}, "amonut is not the price of coins_100 in USD"),
         ({"product_id": "coins_100", "currency": "eur"}, "amonut is not the price of coins_100 in EUR"),
@@ -166,6 +165,8 @@ async def test_only_the_currencies_of_the_config_are_accepted(shop: Shop, buyer:
 async def test_a_missing_or_unusable_config_is_named(shop: Shop, buyer: Buyer) -> None:
     status, error = await shop.create(buyer, pay_platform_config_name="Other")
     assert (status, error["message"]) == (422, "config_invalid: cardpay Other does not exist")
+    status, error = await shop.create(buyer, product_id="unknown")
+    assert (status, error["message"]) == (422, "config_invalid: products unknown does not exist")
     intent = await shop.created(buyer)
     status, answer = await shop.get(buyer, intent["id"], pay_platform_config_name="Other")
     assert (status, answer["error"]["error_type"]) == (422, "config_invalid")
