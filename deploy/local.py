@@ -109,7 +109,8 @@ async def _run(env: dict[str, str]) -> None:
             "the worker": worker,
         }
         await while_running(processes, _ready(own_url(settings.host, settings.port)))
-        print(await welcome(settings, engines, server_key=env["PARLEY_SERVER_KEY"]), flush=True)
+        text = await welcome(settings, engines, sandbox_url=platforms.url, server_key=env["PARLEY_SERVER_KEY"])
+        print(text, flush=True)
         await while_running(processes, asyncio.Event().wait())
 
 

@@ -19,10 +19,12 @@ _TEXT = """
 Parley listens on {url}
 Open it in a browser to start a conversation.
 Every way to log in: {url}/dev/accounts
+Buy at the sandbox: {url}/dev/payments
 API reference: {url}/docs
 
 export SESSION={session}
 export SERVER={server}
+export PARLEY_SANDBOX_URL={sandbox_url}
 
 # A conversation with streamed text and speech (strategies: local, scripted, scripted-text)
 curl -N {url}/bp/ai/conversation -H "X-Service-Session-Token: $SESSION" \\
@@ -54,7 +56,7 @@ _CONVERSE = {
 _SPEAK = {"strategies": ["local"], "text": "Hello from Parley."}
 
 
-async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> str:
+async def welcome(settings: Settings, engines: Engines, *, sandbox_url: str, server_key: str) -> str:
     """Log a device in and return the text, with the tokens of that device in the requests.
 
     Its commands have absolute paths, so that they work in any folder.
@@ -63,6 +65,7 @@ async def welcome(settings: Settings, engines: Engines, *, server_key: str) -> s
     uid, session = await _login(url)
     return _TEXT.format(
         url=url,
+        sandbox_url=sandbox_url,
         session=session,
         server=make_server_token(kid="development", alg="HS256", key=server_key, app_id="default"),
         uid=uid,
