@@ -20,21 +20,25 @@ BOTH_CLIENTS = {
         "test_refusals",
         "test_push",
         "test_repeats",
-        "test_openai_faults",
-        "test_anthropic_sandbox",
         "test_gemini_sandbox",
-        "test_google_sandbox",
+        "test_azure_tts_faults",
+        "test_azure_stt_faults",
     ),
-    *("test_elevenlabs_sandbox", "test_azure_tts_faults", "test_azure_stt_faults"),
 }
 """Modules whose tests run with both HTTP clients. Others run only with our own."""
-assert all(Path(__file__).with_name(f"{name}.py").exists() for name in BOTH_CLIENTS), "a module was renamed"
+BOTH_IN_A_SOAK = {"test_openai_faults", "test_anthropic_sandbox", "test_google_sandbox", "test_elevenlabs_sandbox"}
+"""Modules whose tests run with both HTTP clients in a soak."""
+assert all(Path(__file__).with_name(f"{name}.py").exists() for name in BOTH_CLIENTS | BOTH_IN_A_SOAK), (
+    "a module was renamed"
+)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "http" in metafunc.fixturenames:
-        both = metafunc.module.__name__.rpartition(".")[2] in BOTH_CLIENTS
-        metafunc.parametrize("http", ["http1", "aiohttp"] if both else ["http1"], indirect=True)
+        module = metafunc.module.__name__.rpartition(".")[2]
+        second = [pytest.param("aiohttp", marks=[] if module in BOTH_CLIENTS else pytest.mark.soak)]
+        clients = ["http1", *(second if module in BOTH_CLIENTS | BOTH_IN_A_SOAK else [])]
+        metafunc.parametrize("http", clients, indirect=True)
 
 
 @pytest.fixture
