@@ -105,6 +105,7 @@ async def test_an_added_word_is_an_insertion(local: Local, reader: Reader) -> No
     assert errors(await assessed(local, pcm)) == sound(REFERENCE)
 
 
+@pytest.mark.soak
 async def test_a_replaced_word_is_a_mispronunciation_or_a_miscue(local: Local, reader: Reader) -> None:
     pcm = await reader("The quick brown cow jumps over the lazy dog.")
 
@@ -133,6 +134,7 @@ async def test_the_granularity_full_text_has_no_words(local: Local, reader: Read
     assert scores(answer)["AccuracyScore"] > 85
 
 
+@pytest.mark.soak
 async def test_scores_do_not_depend_on_what_was_assessed_before(local: Local, reader: Reader) -> None:
     noise = random.Random(1)  # noqa: S311 - noise
     pcm = await reader(REFERENCE)
@@ -160,6 +162,7 @@ async def test_prosody_is_graded_on_request(local: Local, reader: Reader) -> Non
     assert 50 <= reported["ProsodyScore"] <= 100
 
 
+@pytest.mark.soak
 async def test_words_missing_from_the_dictionary_are_spelt_out(local: Local, reader: Reader) -> None:
     text = "Our new product Zyntrafol costs 25 dollars in Kuala Lumpur."
     answer = await assessed(local, await reader(text), reference_text=text)
@@ -180,6 +183,7 @@ async def test_silence_and_noise_are_recognized_as_no_words(local: Local, needs)
         assert (raw["RecognitionStatus"], raw["Duration"], raw["NBest"]) == ("NoMatch", 3 * SECOND, [])
 
 
+@pytest.mark.soak
 async def test_a_long_reference_is_graded_within_the_time_limit(local: Local, reader: Reader) -> None:
     pcm = await reader(REFERENCE) + bytes(32_000) + await reader(OTHER)
     strange = "\u2d30\u2d31 \u6f22\u5b57 \U0001f98a ((( a(b c(2) </s> <sil> " + "x" * 500

@@ -66,8 +66,8 @@ async def test_verbose_answer_has_segments(local: Local, speech: bytes) -> None:
     ("container", "codec", "rate"),
     [
         ("webm", "libopus", 48_000),
-        ("ogg", "libopus", 48_000),
-        ("flac", "flac", 22_050),
+        pytest.param("ogg", "libopus", 48_000, marks=pytest.mark.soak),
+        pytest.param("flac", "flac", 22_050, marks=pytest.mark.soak),
         ("mp4", "aac", 44_100),
     ],
 )
