@@ -11,7 +11,7 @@ from bench.attack.attacks import ATTACKS
 from tests.deploy.commands import Command, command
 from tests.servers import Server
 
-QUICK = ("--streams", "2", "--calm", "1s", "--for", "1s")
+QUICK = ("--streams", "2", "--calm", "500ms", "--for", "500ms")
 
 
 def cells(attack: Command, table: int) -> dict[str, str]:

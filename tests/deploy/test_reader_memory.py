@@ -119,7 +119,7 @@ async def test_stalled_readers_of_spoken_answers_cost_little_beside_the_log(
         await configure(services, vendor)
         await configure_speech(services, sandbox.url)
         async with server_process(settings, http) as server:
-            talking = await callers(http, settings.public_url, 22)
+            talking = await callers(http, settings.public_url, 8)
             for caller in talking:
                 await spoken(caller)
             assert await a_reader_costs(server, settings.port, talking) <= MAX_BYTES
@@ -132,7 +132,7 @@ async def test_memory_of_stalled_answers_is_released(
     await configure(services, vendor, readable_s=1, resume_grace_s=0.2)
     body = {"strategies": ["wide"], "type": "text", "language_code": "en", "target_language_code": "en"}
     async with server_process(settings, http) as server:
-        talking = await callers(http, settings.public_url, 25)
+        talking = await callers(http, settings.public_url, 15)
         await answered(talking[0])
         before = server.rss_bytes
         with stalled(settings.port) as readers:
@@ -143,7 +143,7 @@ async def test_memory_of_stalled_answers_is_released(
             await until(lambda: logs_hold(server, len(asking) * MIB), within_s=40, every_s=0.2)
             most = server.rss_bytes
         await until(lambda: gives_back(server, before * 1.3), within_s=WAIT_S + 40, every_s=0.2)
-        assert most > before * 2
+        assert most > before * 1.5
 
 
 @pytest.mark.timeout(180)
@@ -225,7 +225,7 @@ async def wave_of_readers(server: ServerProcess, port: int, talking: list[Caller
 @pytest.mark.parametrize(
     ("allocator", "streams", "waves"),
     [
-        ("malloc", 60, 2),
+        ("malloc", 30, 2),
         pytest.param("malloc", 134, 2, marks=pytest.mark.soak),
         pytest.param("pymalloc", 134, 2, marks=pytest.mark.soak),
     ],
