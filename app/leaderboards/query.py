@@ -11,6 +11,7 @@ from app.http.replies import Json
 from app.leaderboards.boards import Board, board_of, elapsed_s
 from storage import leaderboards
 from storage.board_index import Ranks
+from storage.kinds.leaderboards import MAX_SIZE
 from storage.leaderboards import BoardPeriod, Standing
 from streams.wire.codec import encoded, rfc3339
 from streams.wire.errors import InvalidParameter
@@ -24,9 +25,9 @@ class BoardQuery(Model):
     """The board."""
     around: int | None = Field(default=None, ge=0, le=100)
     """Also return up to this many users above the caller and below, and the caller."""
-    from_: int = Field(alias="from", ge=1)
+    from_: int = Field(alias="from", ge=1, le=MAX_SIZE)
     """The first rank."""
-    to: int = Field(ge=1)
+    to: int = Field(ge=1, le=MAX_SIZE)
     """The last rank: at most the board's size, and at most 1,000 after the first."""
 
 

@@ -1,8 +1,9 @@
 """Upload a score (§4.14)."""
 
+from sys import float_info
 from typing import Any, Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from app.http.endpoint import Call
 from app.http.inputs import Body
@@ -14,12 +15,13 @@ from streams.wire.codec import dumps, rfc3339
 from streams.wire.model import Model
 
 _EXTRA_BYTES = 4096
+_MAX_SCORE = float_info.max
 _SHORTEST_LOCK_S = 600
 """While rewards are granted, the lock does not end earlier than after this time."""
 
 
 class Score(Model):
-    score: float
+    score: float = Field(ge=-_MAX_SCORE, le=_MAX_SCORE)
     """Stored as given, in place of the user's earlier score in this period."""
     extra: dict[str, Any] | None = None
     """Returned by queries. At most 4 KiB of JSON."""

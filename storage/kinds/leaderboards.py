@@ -24,6 +24,7 @@ class Reset(Model):
     """When a new period begins."""
 
     every: Literal["day", "week", "month", "never"] = "never"
+    """How long a period lasts. `never`: the board has one period, from its creation on."""
     at: Annotated[str, Matches(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", "must be a time such as 04:00")] = "00:00"
     """The local time. One that the clocks skip is the end of the gap; one that comes twice is the first."""
     weekday: int = Field(default=1, ge=1, le=7)

@@ -173,7 +173,7 @@ WRONG_QUERIES: list[tuple[dict[str, Any], int, str]] = [
     ({"to": 0}, 400, "invalid_parameter: to must be at least 1"),
     ({"from": 5, "to": 4}, 400, "invalid_parameter: to must be at least from"),
     ({"to": 5001}, 400, "invalid_parameter: to must be at most 5000, the size of the board"),
-    ({"from": 2**63, "to": 2**63}, 400, "invalid_parameter: to must be at most 5000, the size of the board"),
+    ({"from": 2**63, "to": 2**63}, 400, "invalid_parameter: from must be at most 10000000"),
     ({"from": 2**80, "to": 2**80}, 400, "invalid_parameter: from must be an integer"),
     ({"from": 1, "to": 1002}, 400, "invalid_parameter: to must be at most 1000 after from"),
     ({"around": -1}, 400, "invalid_parameter: around must be at least 0"),
