@@ -21,9 +21,9 @@ class EndPeriods(Job):
 
 
 class EndPeriod(Job):
-    """Store the winners of a period, and grant their rewards. The next round repeats what could not be done.
+    """Store the winners of a period, and grant their rewards.
 
-    It has several attempts nevertheless, so that the death of a worker does not hold it.
+    The next round repeats what could not be done, so it needs few attempts.
     """
 
     task: ClassVar[str] = "end_board_period"
