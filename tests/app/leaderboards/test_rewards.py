@@ -220,11 +220,11 @@ async def test_missing_product_delays_only_its_own_rewards(boards: Boards) -> No
 async def test_uploads_around_the_end_of_a_period_are_in_one_period_each(boards: Boards) -> None:
     ends_at = await begin(boards, rewards=[])
     users = await boards.users(10)
-    await boards.move_to(ends_at - timedelta(seconds=1.5))
+    await boards.move_to(ends_at - timedelta(seconds=3))
     posted: list[tuple[str, float, dict[str, Any]]] = []
 
     async def play(uid: str) -> None:
-        for score in range(1, 1000):
+        for score in range(1, 100_000):
             found = await boards.put(uid, score)
             posted.append((uid, score, found))
             if from_rfc3339(found["post_time"]) > ends_at + timedelta(seconds=0.5):
