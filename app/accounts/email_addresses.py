@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from email_validator import EmailNotValidError, validate_email
-
+from app.addresses import normalized
 from app.http.endpoint import Call
 from app.services import Services
 from storage.kinds.email import EMAIL, Email
@@ -11,7 +10,6 @@ from storage.kinds.mail_accounts import MAIL_ACCOUNTS
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 
 ClientPlatform = Literal["website", "ios", "android"]
-MAX_CHARACTERS = 320
 _NAME = "default"
 
 
@@ -19,21 +17,6 @@ class EmailConfigInvalid(ConfigInvalid):
     """The app has no usable config of kind `email`, or it does not allow this."""
 
     status = 417
-
-
-def normalized(address: str, *, development: bool) -> str | None:
-    """Return the form of an address by which it is compared and to which emails are sent, or `None` if it is none.
-
-    Emails are sent only to this form. Otherwise, somebody could get emails for an address that merely looks alike.
-    """
-    try:
-        valid = validate_email(
-            address.strip(), check_deliverability=False, test_environment=development, allow_empty_local=False
-        )
-    except EmailNotValidError:
-        return None
-    domain = valid.ascii_domain or valid.domain
-    return f"{valid.local_part.lower()}@{domain.lower()}"
 
 
 def address_in(call: Call, address: str, *, field: str) -> str:

@@ -10,12 +10,10 @@ from pydantic import Field
 
 from app.accounts.code_sending import counted, store_code
 from app.accounts.email_addresses import (
-    MAX_CHARACTERS,
     ClientPlatform,
     address_in,
     email_config,
     login_config,
-    normalized,
     require_enabled,
     require_sending,
     sending_config,
@@ -27,6 +25,7 @@ from app.accounts.not_me import not_me_link
 from app.accounts.password_rules import Password
 from app.accounts.passwords import prove_by_password
 from app.accounts.proofs import Proven, use_code
+from app.addresses import MAX_CHARACTERS, normalized
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from storage import codes, identities

@@ -9,8 +9,8 @@ from pydantic import AfterValidator
 
 from app.accounts.email_addresses import require_sending, sending_config
 from app.accounts.email_texts import Purpose, chosen, event_text
-from app.accounts.mail_links import public_link
 from app.accounts.not_me import LIFETIME, not_me_link
+from app.mail_links import public_link
 from app.services import Services
 from storage import emails
 from storage.jobs import enqueue

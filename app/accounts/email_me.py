@@ -5,7 +5,6 @@ from pydantic import Field
 from app.accounts.caller_lock import lock_caller
 from app.accounts.code_sending import store_code
 from app.accounts.email_addresses import (
-    MAX_CHARACTERS,
     ClientPlatform,
     address_in,
     email_config,
@@ -21,6 +20,7 @@ from app.accounts.first_proof import first_proof
 from app.accounts.login_methods import unlink
 from app.accounts.reports import report_address
 from app.accounts.views import bp_auth_view
+from app.addresses import MAX_CHARACTERS
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from storage import bp_auth, codes, earlier_emails, emails, identities, sessions

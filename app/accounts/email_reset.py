@@ -8,13 +8,14 @@ from pydantic import Field, SecretStr
 
 from app.accounts import throttle
 from app.accounts.code_sending import store_code
-from app.accounts.email_addresses import MAX_CHARACTERS, ClientPlatform, address_in, email_config, sending_config
+from app.accounts.email_addresses import ClientPlatform, address_in, email_config, sending_config
 from app.accounts.email_mails import CustomVariables, notify, reset_link, reset_page, send
 from app.accounts.email_texts import language_of
 from app.accounts.first_proof import first_proof
 from app.accounts.not_me import not_me_link
 from app.accounts.password_rules import Password, check_password
 from app.accounts.revocation import revoke_access
+from app.addresses import MAX_CHARACTERS
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.services import Services

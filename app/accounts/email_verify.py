@@ -3,11 +3,12 @@
 from aiohttp import web
 from pydantic import Field
 
-from app.accounts.email_addresses import MAX_CHARACTERS, email_config, normalized
+from app.accounts.email_addresses import email_config
 from app.accounts.email_mails import send_notice, sends_mails, with_query
 from app.accounts.email_texts import language_of
 from app.accounts.hosted import message_page
 from app.accounts.reports import report_address
+from app.addresses import MAX_CHARACTERS, normalized
 from app.http.endpoint import Call
 from app.http.html import wants_html
 from app.http.inputs import Query

@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from app.accounts.freeze import lift_freeze
-from app.accounts.mail_links import public_link
 from app.accounts.reports import report, report_address
 from app.accounts.revocation import revoke_access
+from app.mail_links import public_link
 from app.services import Services
 from storage import bp_auth, earlier_emails, emails, freezes, identities, login_networks, passwords, sessions
 from storage.emails import Addresses, AddressTaken, identity_of
