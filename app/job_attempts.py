@@ -89,8 +89,15 @@ class RetryPolicy(BaseRetryStrategy):
         failures = _failures(job)
         if failures + 1 >= self._message.attempts:
             return None
-        wait_s = min(self._message.retry_after_s * 2**failures, _MAX_RETRY_WAIT_S)
-        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait_s))
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=self._wait_s(failures)))
+
+    def _wait_s(self, failures: int) -> float:
+        """Return the wait after an attempt that `failures` others came before."""
+        message = self._message
+        waits = [min(message.retry_after_s * 2.0**number, _MAX_RETRY_WAIT_S) for number in range(failures + 1)]
+        if message.last_after_s is not None and failures + 2 == message.attempts:
+            return message.last_after_s - sum(waits[:-1])
+        return waits[-1]
 
 
 def _failures(job: StoredJob) -> int:

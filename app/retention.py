@@ -1,4 +1,4 @@
-"""Jobs that delete what the endpoints of all areas leave behind: idempotency keys, webhooks, and events."""
+"""Jobs that delete what the endpoints of all areas leave behind: idempotency keys, webhooks, events, and emails."""
 
 from datetime import timedelta
 from functools import partial
@@ -7,9 +7,9 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import event_queue, idempotency, inbox
+from storage import event_queue, idempotency, inbox, mails
 from storage.batches import delete_in_batches
-from storage.jobs import RemoveExpiredEvents, RemoveExpiredKeys, RemoveExpiredWebhooks, due_in
+from storage.jobs import RemoveExpiredEvents, RemoveExpiredKeys, RemoveExpiredMails, RemoveExpiredWebhooks, due_in
 from storage.kinds.base import DAY_S
 from storage.kinds.events import EVENTS
 
@@ -43,3 +43,13 @@ async def remove_expired_events(services: Services, job: RemoveExpiredEvents) ->
         removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
         if removed:
             log.info("events.expired", app_id=app.app_id, removed=removed)
+
+
+async def remove_expired_mails(services: Services, job: RemoveExpiredMails) -> None:
+    """Delete the emails of each app that were stored more than its `mail_days` ago."""
+    for app in await limits_of_all_apps(services, job):
+        before = services.clock.now(app.app_id) - timedelta(days=app.limits.mail_days)
+        delete = partial(mails.delete_expired, app_id=app.app_id, before=before)
+        removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
+        if removed:
+            log.info("mails.expired", app_id=app.app_id, removed=removed)

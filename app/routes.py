@@ -15,6 +15,7 @@ from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
 from app.admin.receipts import RECEIPT_ROUTES
 from app.admin.streams import STREAM_ROUTES
+from app.admin.suppressions import SUPPRESSION_ROUTES
 from app.admin.webhooks import admin_webhook_routes
 from app.ai.routes import AI_ROUTES
 from app.assets.routes import ASSET_ROUTES
@@ -30,6 +31,7 @@ from app.http.endpoint import Endpoint
 from app.http.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
 from app.http.large_responses import LARGE_RESPONSE_ERRORS
 from app.leaderboards.routes import LEADERBOARD_ROUTES
+from app.mail.routes import MAIL_HUB_ROUTES
 from app.pages.developers import DEVELOPER_PAGE_ROUTES
 from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
@@ -75,6 +77,7 @@ INTERFACE: list[Endpoint] = [
     *WITHDRAWAL_ROUTES,
     *LEADERBOARD_ROUTES,
     *GEO_ROUTES,
+    *MAIL_HUB_ROUTES,
     *AI_ROUTES,
     *CONFIG_ROUTES,
     *PLATFORM_ROUTES,
@@ -82,6 +85,7 @@ INTERFACE: list[Endpoint] = [
     *JOB_ROUTES,
     *admin_webhook_routes([source.name for source in SOURCES]),
     *ADMIN_EVENT_ROUTES,
+    *SUPPRESSION_ROUTES,
     *LOGIN_FAILURE_ROUTES,
     *ADMIN_ASSET_ROUTES,
     *ADMIN_BOARD_ROUTES,

@@ -41,7 +41,7 @@ from app.payments.endings import end_subscriptions
 from app.payments.wallet_reconciliation import reconcile_wallet, reconcile_wallets
 from app.payments.wallet_replaced import end_replaced
 from app.process.sockets import listening_sockets
-from app.retention import remove_expired_events, remove_expired_keys, remove_expired_webhooks
+from app.retention import remove_expired_events, remove_expired_keys, remove_expired_mails, remove_expired_webhooks
 from app.routes import OPERATIONS_ROUTES
 from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
@@ -60,6 +60,7 @@ from storage.jobs import (
     RemoveExpiredEvents,
     RemoveExpiredExports,
     RemoveExpiredKeys,
+    RemoveExpiredMails,
     RemoveExpiredSignIns,
     RemoveExpiredSpeech,
     RemoveExpiredWebhooks,
@@ -118,6 +119,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredKeys, remove_expired_keys),
     JobRow(RemoveExpiredWebhooks, remove_expired_webhooks),
     JobRow(RemoveExpiredEvents, remove_expired_events),
+    JobRow(RemoveExpiredMails, remove_expired_mails),
     JobRow(WorkWebhook, work_webhook),
     JobRow(SendSms, send_sms),
     JobRow(SendMail, send_mail),

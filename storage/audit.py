@@ -12,7 +12,7 @@ ROOT = "root"
 """The actor of changes with the root token."""
 OPERATOR = "operator"
 """The kind of subjects of changes of operators and their tokens."""
-SUBJECTS = frozenset({OPERATOR, "job", "user", "webhook"})
+SUBJECTS = frozenset({OPERATOR, "job", "suppression", "user", "webhook"})
 """The kinds of subjects that are no configs."""
 Action = Literal[
     "asset.adjust",
@@ -28,6 +28,8 @@ Action = Literal[
     "operator.change",
     "operator.remove",
     "operator.rotate",
+    "suppression.add",
+    "suppression.remove",
     "user.export",
     "users.make",
     "webhook.replay",

@@ -53,6 +53,7 @@ DELETED: Mapping[str, str] = {
     "receivers_of_withdrawals": """
         update withdrawals set receiver = null, request = '{}'
         where app_id = $1 and uid = $2 and receiver is not null""",
+    "mails": "delete from mails where app_id = $1 and uid = $2",
     "card_payment_details": "delete from card_payment_details where app_id = $1 and uid = $2",
     "card_customers": "delete from card_customers where app_id = $1 and uid = $2",
     "assets": "delete from assets where app_id = $1 and uid = $2",

@@ -177,6 +177,17 @@ async def withdrawals(conn: Connection, app_id: str, uid: str) -> list[dict[str,
     return [dict(row) for row in await conn.fetch(_WITHDRAWALS, app_id, uid)]
 
 
+_MAILS = """
+select mail_id, strategy, status, created_at, sent_at, opens from mails
+where app_id = $1 and uid = $2 order by mail_id
+"""
+
+
+async def mails(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    """Return the emails that were sent for the user."""
+    return [dict(row) for row in await conn.fetch(_MAILS, app_id, uid)]
+
+
 _LOGIN_FAILURES = f"""
 select failure_id, operation, platform, social_id, error_type, failed_at from login_failures
 where failure_id in ({OF_USER}) and failure_id > $3 order by failure_id limit $4

@@ -35,6 +35,8 @@ class Job(Model):
     failure."""
     retry_after_s: ClassVar[float] = 10
     """The wait before the second attempt. It doubles with each further attempt, up to an hour."""
+    last_after_s: ClassVar[float | None] = None
+    """When the last attempt is made, after the first one. `None`: when the doubled wait has passed."""
     timeout_s: ClassVar[float] = 300
     """The time limit of one attempt."""
 
@@ -87,6 +89,13 @@ class RemoveObjects(Job):
     task: ClassVar[str] = "remove_objects"
     attempts: ClassVar[int] = 12
     keys: list[str]
+
+
+class RemoveExpiredMails(Job):
+    """Delete the rows of emails of strategies that are older than `limits.mail_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_mails"
+    timeout_s: ClassVar[float] = 3000
 
 
 class RemoveExpiredKeys(Job):

@@ -1,7 +1,6 @@
 """Writes the emails about accounts, and stores the jobs that send them."""
 
 from collections.abc import Mapping
-from html import escape
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
@@ -20,7 +19,7 @@ from storage.mail import MailContent, SendMail
 from storage.postgres import Connection
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter
-from streams.wire.template import render
+from streams.wire.template import render, render_html
 
 _VARIABLES_BYTES = 8 * 1024
 _SUBJECT_CHARACTERS = 900
@@ -85,7 +84,7 @@ async def send(
         to=to,
         subject=subject,
         text=render(template.text, given),
-        html=render(template.html, _escaped(given)),
+        html=render_html(template.html, given),
         language=tag,
         sender=config.from_,
         accounts=config.mail_accounts,
@@ -145,9 +144,3 @@ def sends_mails(services: Services, app_id: str) -> bool:
     except ConfigInvalid:
         return False
     return True
-
-
-def _escaped(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _escaped(item) for key, item in value.items()}
-    return escape(value) if isinstance(value, str) else value

@@ -70,6 +70,7 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         orders = await exports.wallet_orders(conn, export.app_id, export.uid)
         subscriptions = await exports.wallet_subscriptions(conn, export.app_id, export.uid)
         withdrawals = await exports.withdrawals(conn, export.app_id, export.uid)
+        mails = await exports.mails(conn, export.app_id, export.uid)
         payments = await card_payments.exported(conn, export.app_id, export.uid)
         scores = await leaderboards.exported(conn, export.app_id, export.uid)
         card_subs = await card_subscriptions.exported(conn, export.app_id, export.uid)
@@ -80,7 +81,7 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
     yield b',"wallet_orders":%b,"wallet_subscriptions":%b' % (dumps(orders), dumps(subscriptions))
     yield b',"leaderboard_scores":%b' % dumps(scores)
     yield b',"card_payments":%b,"card_subscriptions":%b' % (dumps(payments), dumps(card_subs))
-    yield b',"withdrawals":%b' % dumps(withdrawals)
+    yield b',"withdrawals":%b,"mails":%b' % (dumps(withdrawals), dumps(mails))
     yield b',"login_failures":['
     async with aclosing(_login_failures(services, export)) as failures:
         async for piece in failures:

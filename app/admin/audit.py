@@ -35,8 +35,8 @@ class AuditQuery(PageQuery[QueryInt]):
     action: Action | None = None
     """List only these changes."""
     kind: str | None = None
-    """List only changes of subjects of this kind: a config kind, `job`, `operator`, `user` or
-    `webhook`."""
+    """List only changes of subjects of this kind: a config kind, `job`, `operator`, `suppression`,
+    `user` or `webhook`."""
     name: str | None = None
     """List only changes of subjects with this name."""
     since: Moment | None = Field(default=None, alias="from")

@@ -5,48 +5,102 @@ from email.message import EmailMessage
 from urllib.parse import urlsplit
 
 import structlog
+from structlog.typing import FilteringBoundLogger as BoundLogger
 
 from app.services import Services
+from storage import mails
 from storage.config_rows import ConfigKey
 from storage.kinds.limits import Rate
 from storage.kinds.mail_accounts import INBOX, MAIL_ACCOUNTS, MailAccount
 from storage.mail import MailContent, SendMail
-from streams.wire.errors import ConfigInvalid, RateLimited, ServiceError
+from streams.metrics import CounterMetric
+from streams.tasks import pause
+from streams.wire.errors import ConfigInvalid, RateLimited, ServiceError, StoreError
 from vendors.account import Account
 from vendors.catalog import Capability
-from vendors.errors import VendorError
+from vendors.errors import TimedOut, VendorError
 from vendors.mail.message import Mail, build
 from vendors.mail.smtp import RecipientRefused, SmtpClient, SmtpOptions
 
 log = structlog.get_logger()
 
-_WITHIN_S = 30
+_WITHIN_S = 60
+_STORE_AGAIN_S = 5
+_STORE_TRIES = 12
 _MINUTE_S = 60
+MAILS = CounterMetric("parley_mails", "Attempts to send emails by outcome", ["app", "strategy", "outcome"])
 _MAILS = Capability[SmtpOptions, SmtpClient]("mail").by(SmtpClient)
 
 
 async def send_mail(services: Services, job: SendMail) -> None:
-    """Send an email, unless its code has expired. The accounts are tried in order; if all fail, the job fails.
+    """Send an email, unless its code has expired or its address gets none of its strategy.
 
-    An email may arrive twice: an account whose server has not answered may have sent it.
+    The accounts are tried in order. If all fail, the job fails. If one may have accepted the email, the others are
+    not tried in this attempt, because the recipient would get it by both. A further attempt sends it with the same
+    `Message-ID`.
     """
-    bound = log.bind(app_id=job.app_id, mail_id=job.mail_id)
+    bound = log.bind(app_id=job.app_id, mail_id=job.mail_id, strategy=job.strategy)
     if job.expires_s is not None and services.clock.now(job.app_id).timestamp() >= job.expires_s:
         bound.warning("mail.expired")
         return
     content = job.content(services.keyring)
+    if not await _may_send(services, job, to=content.to):
+        bound.info("mail.not_sent")
+        return
+    try:
+        await _send_by_first(services, job, content, log=bound)
+    except RecipientRefused as error:
+        bound.warning("mail.undeliverable", error=str(error))
+        await _end_attempt(services, job, "refused")
+    except ServiceError:
+        await _end_attempt(services, job, "waiting")
+        raise
+    else:
+        await _end_attempt(services, job, "sent")
+
+
+async def _may_send(services: Services, job: SendMail, *, to: str) -> bool:
+    if job.strategy is None:
+        return True
+    async with services.database.connection() as conn:
+        return await mails.may_send(conn, job.mail_id, to=to)
+
+
+async def _end_attempt(services: Services, job: SendMail, outcome: mails.Outcome) -> None:
+    """Count the outcome of an attempt, and store it for an email of a strategy.
+
+    An error would repeat the job, and send the email again. So the outcome is stored as soon as the database is
+    available; if it is not for a minute, the email keeps its former status.
+    """
+    MAILS.add(1, job.app_id, job.strategy or "", outcome)
+    if job.strategy is None:
+        return
+    now = services.clock.now(job.app_id) if outcome == "sent" else None
+    for pause_s in (*[_STORE_AGAIN_S] * _STORE_TRIES, 0):
+        try:
+            async with services.database.connection() as conn:
+                await mails.end_attempt(conn, job.mail_id, outcome=outcome, now=now)
+        except StoreError as error:
+            log.warning("mail.outcome_not_stored", mail_id=job.mail_id, outcome=outcome, error=error.what)
+            await pause(pause_s)
+        else:
+            return
+
+
+async def _send_by_first(services: Services, job: SendMail, content: MailContent, *, log: BoundLogger) -> None:
+    """Send an email by the first account that accepts it. Raises the error of the last account, or `TimedOut`."""
     failure: ServiceError = ConfigInvalid("email default: mail_accounts is empty")
     for name in content.accounts:
         try:
             await _send_by(services, job, content, name)
-        except RecipientRefused as error:
-            bound.warning("mail.undeliverable", account=name, error=str(error))
-            return
+        except TimedOut as error:
+            log.warning("mail.account_silent", account=name, error=str(error))
+            raise
         except (ConfigInvalid, RateLimited, VendorError) as error:
-            bound.warning("mail.account_failed", account=name, error=str(error))
+            log.warning("mail.account_failed", account=name, error=str(error))
             failure = error
         else:
-            bound.info("mail.sent", account=name)
+            log.info("mail.sent", account=name)
             return
     raise failure
 
@@ -79,6 +133,9 @@ def _message(
         text=content.text,
         html=content.html,
         language=content.language,
+        reply_to=content.reply_to or "",
+        unsubscribe=content.unsubscribe,
+        one_click=content.one_click,
     )
     return build(mail, host=_own_host(services), at=datetime.now(UTC))
 

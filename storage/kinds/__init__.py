@@ -12,6 +12,7 @@ from storage.kinds.events import EVENTS
 from storage.kinds.iplocation import IPLOCATION
 from storage.kinds.leaderboards import LEADERBOARDS
 from storage.kinds.limits import LIMITS
+from storage.kinds.mail import MAIL
 from storage.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.kinds.payouts import PAYOUTS
 from storage.kinds.products import PRODUCTS
@@ -34,6 +35,7 @@ KINDS: dict[str, ConfigKind[Any]] = {
         SMS,
         MAIL_ACCOUNTS,
         EMAIL,
+        MAIL,
         WALLETPAY,
         PRODUCTS,
         PAYOUTS,

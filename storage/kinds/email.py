@@ -23,10 +23,13 @@ def _one_line(subject: str) -> str:
     return subject
 
 
+Subject = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
+
+
 class Template(Model):
     """An email. `{{.Name}}` stands for the variable `Name`, `{{.CustomVariables.key}}` for one of the request."""
 
-    subject: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
+    subject: Subject
     """The subject, on one line."""
     text: str = Field(min_length=1, max_length=64 * 1024)
     """The part in plain text."""

@@ -26,6 +26,8 @@ RATES = {
     "email_minute": Rate(count=1, per_s=60),
     "email_day": Rate(count=10, per_s=DAY_S),
     "email_address": Rate(count=100, per_s=HOUR_S),
+    "mail_user": Rate(count=20, per_s=DAY_S),
+    "mail_recipient": Rate(count=3, per_s=DAY_S),
     "cards": Rate(count=30, per_s=HOUR_S),
     "wallets": Rate(count=30, per_s=HOUR_S),
     "detect": Rate(count=60, per_s=HOUR_S),
@@ -91,6 +93,8 @@ class Limits(Model):
     """Days after which a received webhook is deleted. A repeat of it is recognized until then."""
     event_days: int = Field(default=30, ge=1, le=3660)
     """Days after which an event is deleted that its sink has not accepted."""
+    mail_days: int = Field(default=90, ge=2, le=3660)
+    """Days after which the row of an email of a strategy is deleted. Opens of it are not reported any more then."""
     send_timeout_s: float = Field(default=30, ge=0.01, le=HOUR_S)
     """Seconds within which a reader must accept data. A slower reader is disconnected."""
     ping_after_s: float = Field(default=15, ge=0.01, le=HOUR_S)

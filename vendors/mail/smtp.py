@@ -2,18 +2,21 @@
 
 import re
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import aiosmtplib
 from aiosmtplib import (
+    SMTP,
     SMTPAuthenticationError,
     SMTPException,
     SMTPNotSupported,
     SMTPRecipientsRefused,
+    SMTPResponse,
     SMTPResponseException,
+    SMTPServerDisconnected,
     SMTPTimeoutError,
 )
 
@@ -22,7 +25,9 @@ from vendors.account import Account
 from vendors.errors import Refused, TimedOut, Unreachable, VendorError
 from vendors.transport import VendorHttp
 
-_STEP_S = 15
+_STEP_S = 10
+_ACCEPT_S = 30
+_QUIT_S = 1
 _PERMANENT = 500
 _ENHANCED = re.compile(r"\b[245]\.\d{1,3}\.\d{1,3}\b")
 
@@ -40,6 +45,22 @@ class RecipientRefused(BackendUnavailable):
     """The mail server knows that nobody receives mail at the address. Another attempt has the same result."""
 
 
+class MaybeAccepted(TimedOut):
+    """The mail server has got the email, and has not said whether it accepts it. It may deliver it."""
+
+
+class _Connection(SMTP):
+    async def data(self, message: str | bytes, /, **_: Any) -> SMTPResponse:
+        try:
+            return await super().data(message, timeout=_ACCEPT_S)
+        except (SMTPServerDisconnected, SMTPTimeoutError, OSError) as error:
+            raise _Unanswered from error
+
+
+class _Unanswered(Exception):
+    """The connection was lost, or nothing has arrived in time, after the command DATA."""
+
+
 class SmtpClient:
     """A client of a mail server. The base URL of its account is `smtp://<host>:<port>`."""
 
@@ -50,14 +71,13 @@ class SmtpClient:
     async def send(self, message: EmailMessage) -> None:
         """Send a message over a new connection. Raises `VendorError`, and `RecipientRefused`.
 
-        After `TimedOut` or `Unreachable`, the server may have accepted the message nevertheless. The errors contain
-        the codes of the server's replies, but not their texts, which may repeat the address.
+        After `TimedOut`, which includes `MaybeAccepted`, the server may have accepted the message nevertheless.
+        The errors contain the codes of the server's replies, but not their texts, which may repeat the address.
         """
         options, name, secret = self._options, self._account.name, self._account.api_key
         server = urlsplit(self._account.base_url)
         try:
-            await aiosmtplib.send(
-                message,
+            connection = _Connection(
                 hostname=server.hostname,
                 port=server.port,
                 use_tls=options.tls == "implicit",
@@ -67,10 +87,13 @@ class SmtpClient:
                 local_hostname=options.own_host,
                 timeout=_STEP_S,
             )
+            await _send(connection, message)
+        except _Unanswered:
+            raise MaybeAccepted(name, "has not answered after it got the email", retryable=True) from None
         except SMTPRecipientsRefused as error:
             raise _recipient_error(name, error) from None
         except SMTPTimeoutError:
-            raise TimedOut(name, f"did not answer within {_STEP_S} s", retryable=True) from None
+            raise Unreachable(name, f"did not answer within {_STEP_S} s", retryable=True) from None
         except SMTPNotSupported:
             raise Refused(name, "does not support what the account needs: STARTTLS, or its login") from None
         except SMTPResponseException as error:
@@ -79,6 +102,17 @@ class SmtpClient:
             raise Unreachable(name, f"cannot be connected to by TLS: {error.reason}") from None
         except (SMTPException, OSError) as error:
             raise Unreachable(name, f"cannot be reached: {type(error).__name__}", retryable=True) from None
+
+
+async def _send(connection: _Connection, message: EmailMessage) -> None:
+    """Send a message. What follows its acceptance cannot fail, because the message would be sent again."""
+    try:
+        await connection.connect()
+        await connection.send_message(message)
+        with suppress(SMTPException, OSError):
+            await connection.quit(timeout=_QUIT_S)
+    finally:
+        connection.close()
 
 
 def _recipient_error(name: str, error: SMTPRecipientsRefused) -> BackendUnavailable:

@@ -1,0 +1,48 @@
+"""Routes of emails that apps send."""
+
+from dataclasses import replace
+
+from app.http.area import Area
+from app.http.caller import Access
+from app.http.docs import Docs, OtherResponse
+from app.http.endpoint import Endpoint
+from app.mail.errors import ApiEmailInvalid, EmailToInvalid
+from app.mail.links import UNSUBSCRIBE_PATH
+from app.mail.send import send
+from app.mail.unsubscribe import unsubscribe, unsubscribe_page
+from storage.mails import SendDuplicate
+from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable, RateLimited
+
+AREA = Area(
+    "mail",
+    "Emails of apps",
+    "Emails that an app sends to its users by named strategies, and how it learns that they were opened.",
+    s2s=True,
+    scope="mail",
+    statuses={ConfigInvalid: 417},
+)
+PUBLIC = replace(AREA, access=Access.PUBLIC, s2s=False, scope="", statuses={})
+"""What mail programs and browsers of recipients call."""
+_PAGE = Docs(answers={200: OtherResponse("A page.", "text/html")})
+_DONE = Docs(answers={200: OtherResponse("A page, or an empty object.", "application/json")})
+_BODY_BYTES = 320 * 1024
+
+MAIL_HUB_ROUTES = [
+    Endpoint(
+        "POST",
+        "/bp/user/me/mail_hub/send",
+        send,
+        AREA,
+        body_bytes=_BODY_BYTES,
+        errors=(ApiEmailInvalid, EmailToInvalid, SendDuplicate, RateLimited),
+    ),
+    Endpoint("GET", UNSUBSCRIBE_PATH, unsubscribe_page, PUBLIC, docs=_PAGE),
+    Endpoint(
+        "POST",
+        UNSUBSCRIBE_PATH,
+        unsubscribe,
+        PUBLIC,
+        errors=(DatabaseError, DatabaseUnavailable),
+        docs=_DONE,
+    ),
+]

@@ -1,0 +1,147 @@
+"""Sends emails to users by the strategies of their app (§4.15)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from app.addresses import MAX_CHARACTERS, normalized
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from app.http.limits import COUNTS
+from app.http.replies import Empty
+from app.http.transactions import Transaction
+from app.mail.errors import ApiEmailInvalid, EmailToInvalid
+from app.mail.links import Subscription, pixel_url, unsubscribe_url
+from app.mail.templates import names_in, rendered
+from app.mail.variables import CustomVariables, allowed
+from storage import emails, mails
+from storage.kinds.apps import APPS
+from storage.kinds.mail import MAIL, MailStrategy
+from storage.kinds.mail_accounts import MAIL_ACCOUNTS
+from storage.limits import Bucket
+from storage.mail import MailContent, SendMail
+from streams.wire.errors import ConfigInvalid
+from streams.wire.ids import new_id, sha256_hex
+from streams.wire.model import Model
+
+_TAG = "mails"
+_PIXEL = "TrackingPixelURL"
+_UNSUBSCRIBE = "UnsubscribeURL"
+
+
+class NewMail(Model):
+    name: str
+    """Name of a strategy, a config of kind `mail`."""
+    email_to: str | None = None
+    """The recipient, if the strategy allows this (`enable_api_email`). Absent or empty: the address of the user."""
+    custom_variables: CustomVariables | None = None
+    """Values for `{{.CustomVariables.key}}` of the templates. At most 64, each of at most 4 KiB. Those that the
+    strategy does not name are ignored."""
+
+
+async def send(call: Call, transaction: Transaction, body: Body[NewMail]) -> Empty:
+    """Send an email to the user by a strategy of the app.
+
+    It is sent later, by a job, which is repeated for a day if the mail servers do not accept the email. Clients are
+    limited by `mail_user` and `mail_recipient`, and app servers are not.
+    """
+    strategy = call.services.configs.required(MAIL, call.app_id, body.name).value
+    _check_accounts(call, body.name, strategy)
+    if body.email_to and not strategy.enable_api_email:
+        raise ApiEmailInvalid(f"email_to must be empty for {body.name}: enable_api_email is false")
+    variables = allowed(body.custom_variables or {}, strategy.variables, url_hosts=strategy.url_hosts)
+    job = _job(call, body.name, strategy, variables=variables, to=await _recipient(call, body.email_to))
+    async with _counted(call, job.recipient), transaction.begin() as conn:
+        now = call.services.clock.now(call.app_id)
+        await mails.add(conn, call.app_id, call.caller.user, job, tracked=strategy.track, now=now)
+        return transaction.answer(Empty())
+
+
+def _check_accounts(call: Call, name: str, strategy: MailStrategy) -> None:
+    """Raise `ConfigInvalid` if no account can send the email."""
+    configs, fault = call.services.configs, ConfigInvalid(f"mail {name}: mail_accounts is empty")
+    for account in strategy.mail_accounts:
+        try:
+            config = configs.required(MAIL_ACCOUNTS, call.app_id, account).value
+        except ConfigInvalid as error:
+            fault = error
+        else:
+            if strategy.from_ is not None or config.from_ is not None:
+                return
+            fault = ConfigInvalid(f"mail_accounts {account}: from is required, because mail {name} has none")
+    raise fault
+
+
+async def _recipient(call: Call, given: str | None) -> str:
+    if given:
+        development = call.services.settings.development
+        to = normalized(given, development=development) if len(given) <= MAX_CHARACTERS else None
+        if to is None:
+            raise EmailToInvalid("email_to must be an email address")
+        return to
+    async with call.services.database.connection() as conn:
+        addresses = await emails.find(conn, call.app_id, call.caller.user)
+    if not addresses.current:
+        raise EmailToInvalid("email_to is required, because the user has no email address")
+    return addresses.current
+
+
+def _job(call: Call, name: str, strategy: MailStrategy, *, variables: dict[str, Any], to: str) -> SendMail:
+    services, uid, mail_id, shown = call.services, call.caller.user, new_id(), names_in(strategy)
+    links, pixel, unsubscribe = [], "", ""
+    own = strategy.list_unsubscribe
+    if own is not None:
+        links.append(own)
+    one_click = own is None or own.startswith("mailto:")
+    if one_click or _UNSUBSCRIBE in shown:
+        unsubscribe = unsubscribe_url(services, Subscription(call.app_id, to, name))
+    if one_click:
+        links.append(unsubscribe)
+    if strategy.track and shown & {_PIXEL, f"CustomVariables.{_PIXEL}"}:
+        pixel = pixel_url(services, uid, mail_id=mail_id, to=to)
+    app = services.configs.singleton(APPS, call.app_id).title or call.app_id
+    values = {
+        "App": app,
+        "Email": to,
+        _PIXEL: pixel,
+        _UNSUBSCRIBE: unsubscribe,
+        "CustomVariables": {**variables, _PIXEL: pixel},
+    }
+    email = rendered(strategy, values)
+    content = MailContent(
+        to=to,
+        subject=email.subject,
+        text=email.text,
+        html=email.html,
+        sender=strategy.from_,
+        reply_to=strategy.reply_to,
+        unsubscribe=links,
+        one_click=one_click,
+        accounts=strategy.mail_accounts,
+    )
+    return SendMail.seal(call.app_id, content, keyring=services.keyring, uid=uid, mail_id=mail_id, strategy=name)
+
+
+@asynccontextmanager
+async def _counted(call: Call, recipient: str) -> AsyncIterator[None]:
+    """Count an email of a client. If the block fails, it does not count. Raises `RateLimited`."""
+    if call.caller.server_key is not None:
+        yield
+        return
+    limiter, rate = call.services.limiter, call.app_limits.rate
+    to = sha256_hex(recipient.encode())[:32]
+    buckets = [
+        Bucket("mail_user", rate("mail_user"), call.caller.user),
+        Bucket("mail_recipient", rate("mail_recipient"), to),
+    ]
+    earlier = call.request.get(COUNTS, ())
+    counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
+    call.request[COUNTS] = (*earlier, *counts)
+    for count in counts:
+        count.check()
+    try:
+        yield
+    except BaseException:
+        counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG, calls=-1)
+        call.request[COUNTS] = (*earlier, *counts)
+        raise

@@ -1,0 +1,64 @@
+"""The page and the call that unsubscribe the recipient of an email (RFC 8058)."""
+
+from html import escape
+from urllib.parse import quote
+
+from aiohttp import web
+from pydantic import Field
+
+from app.http.endpoint import Call
+from app.http.html import Html, wants_html
+from app.http.inputs import Query
+from app.http.replies import json_response
+from app.mail.links import UNSUBSCRIBE_PATH, Subscription, read_token
+from app.services import Services
+from storage import suppressions
+from storage.kinds.apps import APPS
+from streams.wire.model import Model
+
+_TOKEN_CHARACTERS = 2048
+
+
+class UnsubscribeQuery(Model):
+    token: str = Field(default="", max_length=_TOKEN_CHARACTERS)
+    """The token of the email."""
+
+
+async def unsubscribe_page(call: Call, query: Query[UnsubscribeQuery]) -> web.Response:
+    """Open the page that asks whether to unsubscribe.
+
+    Opening it changes nothing, because programs that scan emails also open their links.
+    """
+    named = read_token(call.services, query.token)
+    form = (
+        f"<p>{escape(named.address)} will get no more of these emails.</p>"
+        f'<form method="post" action="{UNSUBSCRIBE_PATH}?token={quote(query.token)}">'
+        "<button>Unsubscribe</button></form>"
+    )
+    return _page(call.services, named, "Unsubscribe", form)
+
+
+async def unsubscribe(call: Call, query: Query[UnsubscribeQuery]) -> web.Response:
+    """Send no more emails of a strategy to the recipient of one of them.
+
+    Mail programs call this for `List-Unsubscribe-Post`. Emails about the account are sent nevertheless.
+    """
+    named = read_token(call.services, query.token)
+    async with call.services.database.connection() as conn:
+        await suppressions.unsubscribe(
+            conn,
+            named.app_id,
+            address=named.address,
+            strategy=named.strategy,
+            now=call.services.clock.now(named.app_id),
+        )
+    if not wants_html(call.request):
+        return json_response({})
+    text = f"<p>{escape(named.address)} gets no more of these emails.</p>"
+    return _page(call.services, named, "You are unsubscribed", text)
+
+
+def _page(services: Services, named: Subscription, title: str, body: str) -> web.Response:
+    app = services.configs.singleton(APPS, named.app_id).title or named.app_id
+    header = f'<header><span aria-hidden="true">{escape(app[0].upper())}</span>{escape(app)}</header>'
+    return Html(title, f"{header}\n<h1>{escape(title)}</h1>\n{body}").response()

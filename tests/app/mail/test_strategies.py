@@ -1,0 +1,32 @@
+"""Configs of strategies are checked when they are written."""
+
+from typing import Any
+
+import pytest
+
+from tests.app.callers import ask
+from tests.app.mail.hub import Hub
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"subject": "a\r\nBcc: eve@example.com"}, "subject"),
+        ({"subject": ""}, "subject"),
+        ({"html": "", "text": ""}, ""),
+        ({"from": "a@example.com\nBcc: b@example.com"}, "from"),
+        ({"reply_to": "a@example.com, b@example.com"}, "reply_to"),
+        ({"mail_accounts": []}, "mail_accounts"),
+        ({"variables": ["a b"]}, "variables[0]"),
+        ({"url_hosts": ["https://example.com"]}, "url_hosts[0]"),
+        ({"list_unsubscribe": "http://example.com/"}, "list_unsubscribe"),
+        ({"list_unsubscribe": "https://example.com/>\r\nBcc: b@example.com"}, "list_unsubscribe"),
+        ({"track": "yes"}, "track"),
+    ],
+)
+async def test_a_strategy_that_cannot_be_used_is_refused_when_it_is_written(hub: Hub, fields: Any, path: str):
+    value = {"subject": "Hi", "text": "Hello", "mail_accounts": ["inbox"]} | fields
+    headers = {"Authorization": f"Bearer {hub.server.services.settings.admin_token.get_secret_value()}"}
+    url = "/admin/api/configs/default/mail/x/validate"
+    _, reply = await ask(hub.server, "POST", url, json={"value": value}, headers=headers)
+    assert (reply["valid"], reply["errors"][0]["path"]) == (False, path)

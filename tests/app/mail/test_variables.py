@@ -1,0 +1,116 @@
+"""What clients put into the variables of an email does not leak, inject or lead elsewhere."""
+
+import asyncio
+from json import dumps  # noqa: TID251 - unlike ours, it encodes lone surrogates
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.app.callers import ask, token, working
+from tests.app.mail.hub import Hub, new_address
+from tests.waiting import until
+
+
+async def test_templates_look_up_names_and_do_nothing_else(hub: Hub, monkeypatch):
+    monkeypatch.setenv("SECRET_OF_THE_SERVER", "xyzzy")
+    odd = (
+        '{{env "SECRET_OF_THE_SERVER"}}',
+        "{{.CustomVariables.name.__class__}}",
+        "{{.CustomVariables.__class__}}",
+        "{{range .CustomVariables}}{{end}}",
+        "{{.Settings}}",
+        "{{.App.Keyring}}",
+        "{{.CustomVariables.other}}",
+    )
+    text = "\n".join(f"[{each}]" for each in odd)
+    await hub.strategy(text=text, html=f"<pre>{text}</pre>")
+    ada = await hub.person()
+    variables = {"name": "{{.Email}} {{.App}}", "other": "{{.Email}}", "__class__": "leaked"}
+    assert await hub.send(ada, custom_variables=variables) == (200, {})
+    mail = await hub.received(ada.email)
+    assert mail["subject"] == "Hi {{.Email}} {{.App}}"
+    shown = f"[{odd[0]}]\n[]\n[]\n[{odd[3]}]\n[]\n[]\n[]"
+    assert mail["text"].strip() == shown
+    assert "xyzzy" not in str(mail)
+    assert "leaked" not in str(mail)
+
+
+INJECTED = st.text(max_size=40) | st.tuples(
+    st.text(max_size=5),
+    st.sampled_from(["\r\n", "\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\r\n\r\n", "\x1c", "\x00", "\ud800"]),
+    st.sampled_from(["Bcc: eve@example.org", "Subject: x", "", ".\r\nMAIL FROM:<x@example.com>", "<script>"]),
+).map("".join)
+HEADERS = {
+    "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version", "Content-Type",
+    "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post",
+}  # fmt: skip
+
+
+async def test_no_value_adds_a_header_a_recipient_or_an_element(hub: Hub):
+    ada, loop = await hub.person(with_email=False), asyncio.get_running_loop()
+
+    @settings(max_examples=30)
+    @given(value=INJECTED)
+    def each(value: str) -> None:
+        asyncio.run_coroutine_threadsafe(check(value), loop).result()
+
+    async def check(value: str) -> None:
+        to = new_address()
+        data = dumps({"name": "news", "email_to": to, "custom_variables": {"name": value}})
+        status, reply = await ask(
+            hub.server, "POST", f"/bp/server/user/{ada.uid}/mail_hub/send", data=data, headers=token()
+        )
+        if status != 200:
+            assert (status, reply["error"]["error_type"]) == (400, "invalid_parameter")
+            return
+        await until(lambda: hub.mails(to))
+        [mail] = await hub.mails(to)
+        assert mail["headers"].keys() <= HEADERS
+        assert (mail["headers"]["To"], mail["html"].count("<")) == (to, 3)
+        assert value.isprintable()
+        assert mail["subject"].split() == f"Hi {value}".split()
+
+    async with working(hub.server.services):
+        await asyncio.to_thread(each)
+
+
+async def test_values_in_html_are_escaped(hub: Hub):
+    ada = await hub.person()
+    name = "<script>alert('1')</script>\"&"
+    assert await hub.send(ada, custom_variables={"name": name}) == (200, {})
+    html = (await hub.received(ada.email))["html"]
+    assert "&lt;script&gt;alert(&#x27;1&#x27;)&lt;/script&gt;&quot;&amp;" in html
+
+
+FOREIGN = [
+    "https://evil.example/", "see HTTP://EVIL.example", "//evil.example/x", "\\\\evil.example",
+    "https:evil.example", "https:\\\\evil.example\\@good.example", "https://good.example@evil.example",
+    "https://good.example.evil.example/", "https://evil.example#good.example", "https://good.example:8443/",
+    "https://good.example https://evil.example", "https://evil。example/", "ht\ntps://evil.example",
+    "www.evil.example", "evil.example/path", "evil.example:8443", "javascript:alert(1)", "java\tscript:alert(1)",
+    "data:text/html,x", "mailto:eve@evil.example", "ftp://good.example/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", FOREIGN)
+async def test_a_client_cannot_lead_the_reader_elsewhere(hub: Hub, value: str):
+    await hub.strategy(url_hosts=["good.example"], subject="News")
+    ada = await hub.person()
+    for given_value in (value, {"nested": value}):
+        status, reply = await hub.send(ada, custom_variables={"name": given_value})
+        assert (status, reply["error"]["error_type"]) == (400, "invalid_parameter"), given_value
+        assert "custom_variables.name" in reply["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["https://good.example/a?b=c#d", "HTTPS://Good.example", "see https://good.example.", "good.example/x",
+     "Re: hello", "at 12:30", "a/b", "1.5/2", "e.g. this", "50% // sale", "ada@example.com", 3, True,
+     None, ["//x.example"]],
+)  # fmt: skip
+async def test_known_hosts_and_ordinary_texts_are_allowed(hub: Hub, value: Any):
+    await hub.strategy(url_hosts=["good.example"], subject="News")
+    ada = await hub.person()
+    assert await hub.send(ada, custom_variables={"name": value, "ignored": "https://evil.example"}) == (200, {})
