@@ -29,15 +29,16 @@ values ($1, $2, $3, $4, $5, $6, 'sending', $7, $8)
 """
 
 
-async def add(conn: Connection, app_id: str, uid: str, job: SendMail, *, tracked: bool, now: datetime) -> None:
-    """Store an email of a strategy and the job that sends it. `conn` is in a transaction.
+async def add(conn: Connection, job: SendMail, *, tracked: bool, now: datetime) -> None:
+    """Store an email of a strategy to a user, and the job that sends it. `conn` is in a transaction.
 
     Raises `SendDuplicate` while another one of the strategy is being sent to the user.
     """
     job_id = await enqueue(conn, job)
-    await conn.execute(_END_STUCK, app_id, uid, job.strategy)
+    named = (job.mail_id, job.app_id, job.uid, job.strategy, job.recipient)
+    await conn.execute(_END_STUCK, job.app_id, job.uid, job.strategy)
     with on_conflict("mails_sending", lambda: SendDuplicate(f"name {job.strategy} is still being sent")):
-        await conn.execute(_ADD, job.mail_id, app_id, uid, job.strategy, job.recipient, tracked, job_id, now)
+        await conn.execute(_ADD, *named, tracked, job_id, now)
 
 
 _IS_OPEN = """

@@ -63,7 +63,9 @@ class SuppressionList(Page[str]):
 
 class SuppressionPath(Model):
     app: str
+    """The app that sends the emails."""
     address: Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_address)]
+    """An email address."""
 
 
 class StrategyBody(Model):

@@ -53,7 +53,7 @@ async def send(call: Call, transaction: Transaction, body: Body[NewMail]) -> Emp
     job = _job(call, body.name, strategy, variables=variables, to=await _recipient(call, body.email_to))
     async with _counted(call, job.recipient), transaction.begin() as conn:
         now = call.services.clock.now(call.app_id)
-        await mails.add(conn, call.app_id, call.caller.user, job, tracked=strategy.track, now=now)
+        await mails.add(conn, job, tracked=strategy.track, now=now)
         return transaction.answer(Empty())
 
 

@@ -39,7 +39,7 @@ async def unsubscribe_page(call: Call, query: Query[UnsubscribeQuery]) -> web.Re
 
 
 async def unsubscribe(call: Call, query: Query[UnsubscribeQuery]) -> web.Response:
-    """Send no more emails of a strategy to the recipient of one of them.
+    """Send no more emails of a strategy to a recipient.
 
     Mail programs call this for `List-Unsubscribe-Post`. Emails about the account are sent nevertheless.
     """
