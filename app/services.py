@@ -26,6 +26,7 @@ from storage.codes import Codes
 from storage.event_outbox import EventSinks
 from storage.heartbeats import Heartbeat, open_heartbeat
 from storage.limits import RateLimiter
+from storage.mail_opens import MailOpens, open_mail_opens
 from storage.objects import ObjectStore, open_objects
 from storage.objects.contract import ObjectsRefused
 from storage.operator_tokens import OperatorTokens
@@ -72,6 +73,7 @@ class Services(Stores):
     geo: GeoFiles
     boards: BoardIndexes
     board_creations: BoardCreations
+    opens: MailOpens
     resources: Resources
     """Those services that plays use."""
 
@@ -131,6 +133,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         copies = settings.data_dir if settings.s3_bucket is None else None
         geo = await stack.enter_async_context(open_geo_files(copies))
         boards = await stack.enter_async_context(open_board_indexes(database, valkey))
+        sinks = EventSinks(configs)
+        opens = await stack.enter_async_context(open_mail_opens(database, sinks, clock, stores.keyring))
         supervisor, process = Supervisor(), new_id()
         heartbeat = await stack.enter_async_context(
             open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
@@ -165,7 +169,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             operator_tokens=OperatorTokens(database),
             passwords=passwords,
             codes=Codes(database, stores.keyring),
-            sinks=EventSinks(configs),
+            sinks=sinks,
             vendors=vendors,
             sign_in=SignInClients(configs, vendors, sandbox_url=settings.sandbox_url),
             logins=KeyedLock(),
@@ -182,6 +186,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             geo=geo,
             boards=boards,
             board_creations=BoardCreations(database),
+            opens=opens,
             resources=Resources(
                 database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, clock
             ),

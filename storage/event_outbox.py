@@ -1,8 +1,9 @@
 """The events that are reported to the sinks of an app, stored in the transaction of what they report."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from storage.configs import ConfigStore
 from storage.kinds.events import EVENTS, EventName
@@ -75,6 +76,32 @@ class PurchaseEvent(ReportedEvent):
     """What the app has sent with the payment."""
 
 
+class EmailOperation(ReportedEvent):
+    """Something that happened to an email of an app's strategy (§6.3)."""
+
+    event: ClassVar[EventName] = "email_operation"
+    email: str
+    """The recipient."""
+    status: Literal["open"]
+    extra: str
+    """A JSON object with `email`, `user_id`, `message_id`, `user_agent`, `ip` and `machine_open`."""
+    message_id: str
+
+
+class Happened(NamedTuple):
+    """An event that is stored together with others. Its id stays the same if that is repeated."""
+
+    event_id: str
+    app_id: str
+    event: ReportedEvent
+    at: datetime
+    """The app's time."""
+
+
+_ADD_ALL = """
+insert into reported_events (event_id, app_id, sink, event, uid, happened_at, data)
+select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::jsonb[])
+"""
 _ADD = """
 insert into reported_events (event_id, app_id, sink, event, uid, happened_at, data)
 select $1, $2, sink, $4, $5, $6, $7 from unnest($3::text[]) as sink
@@ -107,6 +134,17 @@ class EventSinks:
         if sinks := self.want(app_id, event.event):
             data = event.model_dump(mode="json")
             await conn.execute(_ADD, new_id(), app_id, sinks, event.event, event.user_id, now, data)
+
+    async def report_all(self, conn: Connection, events: Sequence[Happened]) -> None:
+        """Store events for the sinks that want them, in one statement. `conn`: see `report`."""
+        rows = [
+            (each.event_id, each.app_id, sink, each.event.event, each.event.user_id, each.at, data)
+            for each in events
+            for data in [each.event.model_dump(mode="json")]
+            for sink in self.want(each.app_id, each.event.event)
+        ]
+        if rows:
+            await conn.execute(_ADD_ALL, *map(list, zip(*rows, strict=True)))
 
     def _find(self, app_id: str, event: EventName) -> list[str]:
         found = []

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 
 from storage.postgres import Connection
 from storage.secrets import Keyring
@@ -12,6 +13,16 @@ _PURPOSE = "recipients of jobs"
 def recipient_of(to: str, app_id: str, *, keyring: Keyring) -> str:
     """Return the hash of a normalized address, or of a phone number in E.164."""
     return _hash(keyring.derive(_PURPOSE), app_id, to)
+
+
+def keys_of(keyring: Keyring) -> list[bytes]:
+    """Return the keys of hashes, with each master key, for `is_recipient`."""
+    return keyring.derive_all(_PURPOSE)
+
+
+def is_recipient(recipient: str, to: str, app_id: str, *, keys: Sequence[bytes]) -> bool:
+    """Return whether a hash is that of an address."""
+    return any(hmac.compare_digest(_hash(key, app_id, to), recipient) for key in keys)
 
 
 # An address that a user no longer has, or does not have yet, may be that of another user.

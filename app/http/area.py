@@ -41,6 +41,8 @@ class Area:
     """Whether S2S paths also accept a session in place of a server token (the account endpoints)."""
     single_use_token: bool = False
     """Whether a server token must have a `jti`."""
+    ignores_app: bool = False
+    """Whether the headers that name the app and the version of the interface are ignored. Only for public areas."""
     access_log: bool = True
     """Whether each call writes an access log line."""
     error_page: Callable[[web.Request, int], web.Response] | None = None

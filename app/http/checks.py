@@ -34,7 +34,8 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
         context = request[REQUEST_CONTEXT]
         context.endpoint = row
         services = request.app[SERVICES]
-        if request.headers.get("X-Service-Api-Version", API_VERSION) != API_VERSION:
+        version = request.headers.get("X-Service-Api-Version", API_VERSION)
+        if version != API_VERSION and not row.area.ignores_app:
             raise InvalidApiVersion(f"X-Service-Api-Version must be {API_VERSION}")
         call = await _identified(row, request, services, context, on_server_path=on_server_path)
         counted = services, call.app_limits, request, call.caller
@@ -61,7 +62,8 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
 async def _identified(
     row: Endpoint, request: web.Request, services: Services, context: RequestContext, *, on_server_path: bool
 ) -> Call:
-    access, in_header = row.area.access, request.headers.get(_APP_HEADER)
+    access = row.area.access
+    in_header = None if row.area.ignores_app else request.headers.get(_APP_HEADER)
     if row.area.role is not None:
         operator = await operators.identify(request, services, needed=row.area.role)
         context.authenticated = True

@@ -51,10 +51,11 @@ their own class, whose docstring is their text in the API reference."""
 def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
     """Yield each error that a call of `path` may get, in the order of the checks."""
     access, reply = row.area.access, row.inputs.reply
-    yield InvalidApiVersion
+    if not row.area.ignores_app:
+        yield InvalidApiVersion
     if row.area.role is not None:
         yield from _of_operator(row.area.role)
-    else:
+    elif not row.area.ignores_app:
         yield AppNotFound
         yield ConfigInvalid
         yield from _of_caller(row.area, path)

@@ -7,8 +7,9 @@ from app.http.caller import Access
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Endpoint
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
-from app.mail.links import UNSUBSCRIBE_PATH
+from app.mail.links import PIXEL_PATH, UNSUBSCRIBE_PATH
 from app.mail.send import send
+from app.mail.tracking import pixel, pixel_head
 from app.mail.unsubscribe import unsubscribe, unsubscribe_page
 from storage.mails import SendDuplicate
 from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable, RateLimited
@@ -23,6 +24,9 @@ AREA = Area(
 )
 PUBLIC = replace(AREA, access=Access.PUBLIC, s2s=False, scope="", statuses={})
 """What mail programs and browsers of recipients call."""
+PIXEL = replace(PUBLIC, ignores_app=True, access_log=False)
+"""Its query is an email address, and its requests are many."""
+_IMAGE = Docs(answers={200: OtherResponse("A transparent GIF of one pixel.", "image/gif")})
 _PAGE = Docs(answers={200: OtherResponse("A page.", "text/html")})
 _DONE = Docs(answers={200: OtherResponse("A page, or an empty object.", "application/json")})
 _BODY_BYTES = 320 * 1024
@@ -36,6 +40,8 @@ MAIL_HUB_ROUTES = [
         body_bytes=_BODY_BYTES,
         errors=(ApiEmailInvalid, EmailToInvalid, SendDuplicate, RateLimited),
     ),
+    Endpoint("GET", PIXEL_PATH, pixel, PIXEL, docs=_IMAGE),
+    Endpoint("HEAD", PIXEL_PATH, pixel_head, PIXEL),
     Endpoint("GET", UNSUBSCRIBE_PATH, unsubscribe_page, PUBLIC, docs=_PAGE),
     Endpoint(
         "POST",

@@ -1,0 +1,63 @@
+"""The tracking pixel of emails (§4.15). The same image is returned always, and at once."""
+
+from aiohttp import web
+
+from app.http.endpoint import Call
+from app.http.inputs import Query
+from app.http.limits import peer_ip
+from app.mail.machine_opens import is_machine
+from storage.mail_opens import Open
+from streams.wire.ids import is_id
+from streams.wire.model import Model
+
+IMAGE = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
+"""A transparent GIF of one pixel."""
+_HEADERS = {"Cache-Control": "no-store, no-cache, must-revalidate, max-age=0", "Pragma": "no-cache"}
+_CHARACTERS = 512
+
+
+class PixelQuery(Model):
+    e: str = ""
+    """The recipient."""
+    email: str = ""
+    """Another name of `e`."""
+    mid: str = ""
+    """The message id."""
+    message_id: str = ""
+    """Another name of `mid`."""
+    u: str = ""
+    """The user. Default: the user with the email address."""
+    user_id: str = ""
+    """Another name of `u`."""
+
+
+async def pixel(call: Call, query: Query[PixelQuery]) -> web.Response:
+    """Return the tracking image of an email.
+
+    If the email was sent to the address, each request is reported to the sinks of its app as an event
+    `email_operation`. Anything else returns the image too.
+    """
+    email, mail_id = (query.e or query.email).strip().lower(), query.mid or query.message_id
+    if email and len(email) <= _CHARACTERS and is_id(mail_id):
+        request = call.request
+        user_agent = request.headers.get("User-Agent", "").encode(errors="replace").decode()[:_CHARACTERS]
+        call.services.opens.add(
+            Open(
+                email=email,
+                mail_id=mail_id,
+                uid=(query.u or query.user_id)[:_CHARACTERS],
+                user_agent=user_agent,
+                ip=peer_ip(request, call.services.settings.trusted_proxies),
+                machine=is_machine(user_agent, request.headers),
+            )
+        )
+    return _image()
+
+
+async def pixel_head(_: Call) -> web.Response:
+    """Return the headers of the tracking image. This is not reported."""
+    return _image()
+
+
+def _image() -> web.Response:
+    return web.Response(body=IMAGE, headers=_HEADERS, content_type="image/gif")
