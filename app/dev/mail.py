@@ -19,6 +19,8 @@ from vendors.catalog import Capability
 from vendors.mail.inbox import InboxClient, KeptMail
 
 _INBOX = Capability[None, InboxClient]("inbox").by(InboxClient)
+_PIXEL_PATH = "/bp/res/i.gif"
+"""The only image that emails may load."""
 _LINK = re.compile(r"https?://[^\s<>\"']+")
 
 
@@ -48,7 +50,14 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
         '<form><label>Recipient<input name="to" type="email" '
         f'value="{escape(query.to or "")}"></label><button>Show</button></form>'
     )
-    return Html(title, f"{header}\n{search}\n{shown}", layout="list", frames=True).response()
+    page = Html(
+        title,
+        f"{header}\n{search}\n{shown}",
+        layout="list",
+        frames=True,
+        images_from=f"{call.services.settings.public_url}{_PIXEL_PATH}",
+    )
+    return page.response()
 
 
 def _article(mail: KeptMail) -> str:
@@ -56,7 +65,8 @@ def _article(mail: KeptMail) -> str:
     html = ""
     if mail.html:
         html = (
-            f'<details><summary>HTML</summary><iframe sandbox title="HTML of the email" '
+            # The frame is loaded when it is opened. Its tracking pixel reports this.
+            f'<details><summary>HTML</summary><iframe sandbox loading="lazy" title="HTML of the email" '
             f'srcdoc="{escape(mail.html)}"></iframe></details>'
         )
     sender = escape(str(mail.headers.get("From", "")))

@@ -60,6 +60,8 @@ class Html:
     """Whether it shows one card, or a list of articles below a header."""
     frames: bool = False
     """Whether it shows documents in frames."""
+    images_from: str = ""
+    """The URL of an image that frames may load."""
 
     def response(self, *, status: int = HTTPStatus.OK) -> web.Response:
         color = self.color or _DEFAULT_COLOR
@@ -67,8 +69,9 @@ class Html:
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
+        images = f"data: {self.images_from}".strip()
         policy = (
-            f"default-src 'none'; style-src {allowed}; img-src data:; form-action 'self'; base-uri 'none'; "
+            f"default-src 'none'; style-src {allowed}; img-src {images}; form-action 'self'; base-uri 'none'; "
             "frame-ancestors 'none'"
         )
         text = _PAGE.format(

@@ -1,5 +1,6 @@
 """The tracking pixel: the same image always, and an event for each request for an email (§4.15, §6.3)."""
 
+from html import escape
 from json import loads  # noqa: TID251 - an independent reader
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -184,6 +185,19 @@ async def test_a_signed_webhook_gets_opens(hub: Hub):
     first, second = (loads(call.body) for call in webhook.seen)
     assert first == second
     assert (first["event"], first["app_id"], first["data"]["email"]) == ("email_operation", "default", ada.email)
+
+
+async def test_the_welcome_email_of_development_has_a_pixel_that_its_page_may_load(hub: Hub):
+    ada = await hub.person()
+    assert await hub.send(ada, "welcome", custom_variables={"name": "Ada"}) == (200, {})
+    mail = await hub.received(ada.email)
+    assert mail["subject"] == "Welcome, Ada"
+    url = pixel_of(mail)
+    async with hub.server.http.get(f"{hub.server.url}/dev/mail", headers={"Accept": "text/html"}) as response:
+        page, policy = await response.text(), response.headers["Content-Security-Policy"]
+    assert escape(escape(url)) in page
+    assert f"img-src data: {url.partition('?')[0]};" in policy
+    assert '<iframe sandbox loading="lazy"' in page
 
 
 async def test_the_queue_is_bounded(hub: Hub):
