@@ -65,8 +65,7 @@ def _article(mail: KeptMail) -> str:
     html = ""
     if mail.html:
         html = (
-            # The frame is loaded when it is opened. Its tracking pixel reports this.
-            f'<details><summary>HTML</summary><iframe sandbox loading="lazy" title="HTML of the email" '
+            f'<details><summary>HTML</summary><iframe sandbox title="HTML of the email" '
             f'srcdoc="{escape(mail.html)}"></iframe></details>'
         )
     sender = escape(str(mail.headers.get("From", "")))
