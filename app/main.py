@@ -13,11 +13,12 @@ from aiohttp import web
 from app import logs
 from app.http.checks import handler_of
 from app.http.connections import Bounds
+from app.http.direct import DirectAnswers
 from app.http.endpoint import Endpoint
 from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.paths import routes_of
 from app.http.pipeline import on_prepare
-from app.http.server import Runner, runner_of
+from app.http.server import DIRECT, Runner, runner_of
 from app.process.control import Inherited, ShutdownRequests, parent_channel
 from app.process.drain import answer_last_requests, serve_until_drained
 from app.process.listeners import Listeners
@@ -44,6 +45,7 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
     app[SERVICES] = services
     app[UNSENT_BYTES] = UnsentBytes()
     rows = public_routes(services.settings) if rows is None else rows
+    app[DIRECT] = DirectAnswers({row.path: row.direct for row in rows if row.direct is not None}, services)
     routes = routes_of({path for row in rows for path in row.paths})
     for row in rows:
         for path in row.paths:

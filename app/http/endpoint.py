@@ -9,6 +9,7 @@ from aiohttp import web
 from app.http import auth, operators
 from app.http.area import Area
 from app.http.caller import Access, Caller
+from app.http.direct import DirectAnswer
 from app.http.docs import NO_DOCS, Docs
 from app.http.inputs import Input, Inputs, InvalidRow, Source, inputs_of
 from app.http.limits import Limit
@@ -96,6 +97,8 @@ class Endpoint:
     errors: tuple[type[ServiceError], ...] = ()
     """The errors of the handler. Those of the checks before it follow from the row and its area."""
     docs: Docs = NO_DOCS
+    direct: DirectAnswer | None = None
+    """What the row answers to plain requests, without its handler."""
     alias_of: "Endpoint | None" = None
     """The row of which this is a deprecated path, made by `alias`."""
     inputs: Inputs = field(init=False, repr=False, compare=False)

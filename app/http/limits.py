@@ -1,7 +1,7 @@
 """Rate limits, and the client address that they count."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -131,9 +131,14 @@ def peer_ip(request: web.Request, trusted_proxies: tuple[str, ...]) -> str:
     It is the address of the socket. If that is a trusted proxy, `X-Forwarded-For` is read from its end, up to the
     first address that is not a trusted proxy. Empty for a socket without addresses.
     """
-    peer = parse_address(request.remote or "")
+    return client_ip(request.remote or "", request.headers.getall("X-Forwarded-For", []), trusted_proxies)
+
+
+def client_ip(remote: str, forwarded_for: Iterable[str], trusted_proxies: tuple[str, ...]) -> str:
+    """Return the same for the address of a socket and the values of `X-Forwarded-For`."""
+    peer = parse_address(remote)
     trusted = networks_of(trusted_proxies)
-    hops = ",".join(request.headers.getall("X-Forwarded-For", [])).split(",") if trusted else []
+    hops = ",".join(forwarded_for).split(",") if trusted else []
     while peer is not None and hops and any(peer in network for network in trusted):
         hop = parse_address(hops.pop().strip())
         if hop is None:

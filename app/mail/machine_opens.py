@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
-_PREFETCH_HEADERS = ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz")
+_PREFETCH_HEADERS = ("sec-purpose", "purpose", "x-purpose", "x-moz")
 _PREFETCH = re.compile(r"prefetch|preview", re.IGNORECASE)
 # `Mozilla/5.0` alone is Apple's Mail Privacy Protection, and the one that ends with `Edge/12.246 Mozilla/5.0` the
 # prefetch of Gmail. Its `GoogleImageProxy` and `YahooMailProxy` fetch images for readers.
@@ -16,7 +17,15 @@ _PROGRAM = re.compile(
 
 
 def is_machine(user_agent: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a request says that it is a prefetch, or its user agent is a known program or empty."""
-    if _PROGRAM.search(user_agent.strip()) is not None:
+    """Return whether a request says that it is a prefetch, or its user agent is a known program or empty.
+
+    The names of `headers` are in lower case, or their case does not matter.
+    """
+    if _is_program(user_agent):
         return True
     return any(name in headers and _PREFETCH.search(headers[name]) for name in _PREFETCH_HEADERS)
+
+
+@lru_cache(maxsize=1024)
+def _is_program(user_agent: str) -> bool:
+    return _PROGRAM.search(user_agent.strip()) is not None

@@ -9,7 +9,7 @@ from app.http.endpoint import Endpoint
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import PIXEL_PATH, UNSUBSCRIBE_PATH
 from app.mail.send import send
-from app.mail.tracking import pixel, pixel_head
+from app.mail.tracking import DIRECT, pixel, pixel_head
 from app.mail.unsubscribe import unsubscribe, unsubscribe_page
 from storage.mails import SendDuplicate
 from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable, RateLimited
@@ -40,7 +40,7 @@ MAIL_HUB_ROUTES = [
         body_bytes=_BODY_BYTES,
         errors=(ApiEmailInvalid, EmailToInvalid, SendDuplicate, RateLimited),
     ),
-    Endpoint("GET", PIXEL_PATH, pixel, PIXEL, docs=_IMAGE),
+    Endpoint("GET", PIXEL_PATH, pixel, PIXEL, direct=DIRECT, docs=_IMAGE),
     Endpoint("HEAD", PIXEL_PATH, pixel_head, PIXEL),
     Endpoint("GET", UNSUBSCRIBE_PATH, unsubscribe_page, PUBLIC, docs=_PAGE),
     Endpoint(

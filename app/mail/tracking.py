@@ -1,11 +1,16 @@
 """The tracking pixel of emails (§4.15). The same image is returned always, and at once."""
 
+from collections.abc import Mapping
+
 from aiohttp import web
 
+from app.http.direct import DirectAnswer, DirectRequest
 from app.http.endpoint import Call
 from app.http.inputs import Query
-from app.http.limits import peer_ip
+from app.http.limits import client_ip, peer_ip
+from app.mail.links import PIXEL_PATH
 from app.mail.machine_opens import is_machine
+from app.services import Services
 from storage.mail_opens import Open
 from streams.wire.ids import is_id
 from streams.wire.model import Model
@@ -37,20 +42,10 @@ async def pixel(call: Call, query: Query[PixelQuery]) -> web.Response:
     If the email was sent to the address, each request is reported to the sinks of its app as an event
     `email_operation`. Anything else returns the image too.
     """
-    email, mail_id = (query.e or query.email).strip().lower(), query.mid or query.message_id
-    if email and len(email) <= _CHARACTERS and is_id(mail_id):
-        request = call.request
-        user_agent = request.headers.get("User-Agent", "").encode(errors="replace").decode()[:_CHARACTERS]
-        call.services.opens.add(
-            Open(
-                email=email,
-                mail_id=mail_id,
-                uid=(query.u or query.user_id)[:_CHARACTERS],
-                user_agent=user_agent,
-                ip=peer_ip(request, call.services.settings.trusted_proxies),
-                machine=is_machine(user_agent, request.headers),
-            )
-        )
+    request, trusted = call.request, call.services.settings.trusted_proxies
+    opened = _opened(query.model_dump(), request.headers, ip=peer_ip(request, trusted))
+    if opened is not None:
+        call.services.opens.add(opened)
     return _image()
 
 
@@ -61,3 +56,27 @@ async def pixel_head(_: Call) -> web.Response:
 
 def _image() -> web.Response:
     return web.Response(body=IMAGE, headers=_HEADERS, content_type="image/gif")
+
+
+def _seen(services: Services, request: DirectRequest) -> None:
+    headers = request.headers
+    ip = client_ip(request.peer, [headers.get("x-forwarded-for", "")], services.settings.trusted_proxies)
+    opened = _opened(request.query, headers, ip=ip)
+    if opened is not None:
+        services.opens.add(opened)
+
+
+def _opened(query: Mapping[str, str], headers: Mapping[str, str], *, ip: str) -> Open | None:
+    """Return the open that a request is, if it names an email."""
+    email = (query.get("e") or query.get("email", "")).strip().lower()
+    mail_id = query.get("mid") or query.get("message_id", "")
+    if not (email and len(email) <= _CHARACTERS and is_id(mail_id)):
+        return None
+    user_agent = headers.get("user-agent", "").encode(errors="replace").decode()[:_CHARACTERS]
+    uid = (query.get("u") or query.get("user_id", ""))[:_CHARACTERS]
+    machine = is_machine(user_agent, headers)
+    return Open(email=email, mail_id=mail_id, uid=uid, user_agent=user_agent, ip=ip, machine=machine)
+
+
+DIRECT = DirectAnswer(PIXEL_PATH, IMAGE, {"Content-Type": "image/gif", **_HEADERS}, _seen)
+"""How most requests are answered: thousands of them may arrive at once."""
