@@ -11,10 +11,10 @@ import structlog
 from actors.actor import Actor
 from actors.mailbox import SessionEnded
 from actors.supervisor import Supervisor
-from storage.ended_sessions import SessionKey, listen
+from storage.ended_sessions import SessionKey, listen, listen_for_commits
 from storage.postgres import Database
 from storage.redis import Valkey
-from storage.sessions import not_ended
+from storage.sessions import SessionCache, not_ended
 from streams.tasks import background, stopping
 from streams.wire.errors import StoreError
 
@@ -102,8 +102,19 @@ class SessionWatch:
 
 
 @asynccontextmanager
-async def open_session_watch(database: Database, valkey: Valkey, supervisor: Supervisor) -> AsyncIterator[None]:
-    """Watch sessions during the block."""
+async def open_session_watch(
+    database: Database, valkey: Valkey, supervisor: Supervisor, cache: SessionCache, *, dsn: str
+) -> AsyncIterator[None]:
+    """Watch sessions during the block. `dsn` is that of the database, for a connection that listens."""
     watch = SessionWatch(database, supervisor)
-    async with background(watch.run()), background(listen(valkey, watch.on_ended)):
+
+    def on_committed(keys: Collection[SessionKey]) -> None:
+        cache.forget_later(keys)
+        watch.on_ended(keys)
+
+    async with (
+        background(watch.run()),
+        background(listen(valkey, watch.on_ended)),
+        background(listen_for_commits(dsn, on_committed)),
+    ):
         yield

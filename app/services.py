@@ -151,7 +151,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
-        await stack.enter_async_context(open_session_watch(database, valkey, supervisor))
+        sessions = SessionCache(valkey)
+        await stack.enter_async_context(
+            open_session_watch(database, valkey, supervisor, sessions, dsn=settings.database_url)
+        )
         await stack.enter_async_context(ending(supervisor))
         vendors = VendorClients(configs, http, engines, local_url=settings.local_url)
         strategies = Strategies(configs, vendors)
@@ -175,7 +178,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             logins=KeyedLock(),
             strategies=strategies,
             supervisor=supervisor,
-            sessions=SessionCache(valkey),
+            sessions=sessions,
             admissions=admissions,
             heartbeat=heartbeat,
             turns=turns,

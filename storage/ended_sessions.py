@@ -1,13 +1,24 @@
-"""Announcements of ended sessions, which every process receives through Valkey."""
+"""Announcements of ended sessions, which every process receives through Valkey and PostgreSQL.
+
+Those of Valkey come before the commit, those of PostgreSQL with it. So all processes learn of the end of a session
+even if its own process cannot reach Valkey, or dies.
+"""
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from storage import notifications
 from storage.redis import Valkey
 from storage.subscriptions import subscribe
 from streams.wire.codec import dumps, loads
 
 _TOPIC = "sessions"
+_CHANNEL = "ended_sessions"
+NOTIFY = f"pg_notify('{_CHANNEL}', json_build_array(app_id, digest)::text)"
+"""A column of a statement that ends sessions: announces each of them when the transaction commits.
+
+Such commits run one at a time in PostgreSQL, so logins do not announce that they end the oldest sessions of a user.
+"""
 
 
 class SessionKey(NamedTuple):
@@ -33,3 +44,13 @@ async def listen(valkey: Valkey, on_ended: Callable[[Collection[SessionKey] | No
         on_ended([SessionKey(app_id, digest) for digest in digests])
 
     await subscribe(valkey, _TOPIC, on_message, on_subscribed=lambda: on_ended(None))
+
+
+async def listen_for_commits(dsn: str, on_ended: Callable[[Collection[SessionKey]], None]) -> None:
+    """Call `on_ended` with each session that `NOTIFY` has announced in a committed transaction, until cancelled."""
+
+    def on_message(raw: str) -> None:
+        app_id, digest = loads(raw)
+        on_ended([SessionKey(app_id, digest)])
+
+    await notifications.listen(dsn, _CHANNEL, on_message)

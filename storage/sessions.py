@@ -6,10 +6,11 @@ invalidates it for all nodes, whereas caches in the processes would have to be i
 
 import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
-from storage.ended_sessions import SessionKey, announcement
+from storage.ended_sessions import NOTIFY, SessionKey, announcement
 from storage.identities import Identity
 from storage.pipeline import Word
 from storage.postgres import Connection, Database
@@ -51,12 +52,12 @@ class Client(NamedTuple):
     address: str = ""
 
 
-_END = """
+_END = f"""
 update sessions set revoke_time = $3
 where app_id = $1 and uid = $2 and revoke_time is null and ($4::text is null or digest = $4)
 and ($5::text is null or digest <> $5) and ($6::text is null or (platform = $6 and social_id = $7))
-returning digest
-"""
+returning digest, {NOTIFY}
+"""  # noqa: S608 - constants
 
 
 async def end(
@@ -83,20 +84,28 @@ async def end(
     return len(digests)
 
 
+_REREAD = f"""
+select digest, {NOTIFY} from sessions where app_id = $1 and uid = $2 and revoke_time is null
+"""  # noqa: S608 - constants
+
+
 async def reread(conn: Connection, app_id: str, uid: str, *, cache: "SessionCache") -> None:
     """Make all processes read the sessions of a user from their rows again, because the state of the user changes.
 
     `conn` is in a transaction that has locked the user, so that no session is added meanwhile.
     """
-    rows = await conn.fetch(
-        "select digest from sessions where app_id = $1 and uid = $2 and revoke_time is null", app_id, uid
-    )
+    rows = await conn.fetch(_REREAD, app_id, uid)
     await cache.forget(app_id, [row["digest"] for row in rows])
+
+
+_ERASE = f"""
+delete from sessions where app_id = $1 and uid = $2 returning digest, {NOTIFY}
+"""  # noqa: S608 - constants
 
 
 async def erase(conn: Connection, app_id: str, uid: str, *, cache: "SessionCache") -> int:
     """End the sessions of a user, delete their rows and return the number of these."""
-    rows = await conn.fetch("delete from sessions where app_id = $1 and uid = $2 returning digest", app_id, uid)
+    rows = await conn.fetch(_ERASE, app_id, uid)
     await cache.forget(app_id, [row["digest"] for row in rows])
     return len(rows)
 
@@ -141,7 +150,7 @@ class SessionCache:
     A reader may have read a row just before it is revoked and cache it afterwards. Therefore a revoked session is
     not deleted from the cache but replaced by a tombstone: as long as that exists, the session cannot be cached and
     is read from its row. Tombstones that could not be written because Valkey was unavailable are written before
-    the next read.
+    the next read. Every process also writes those of sessions whose end PostgreSQL announces, before its next read.
     """
 
     def __init__(self, valkey: Valkey) -> None:
@@ -176,12 +185,15 @@ class SessionCache:
         if not digests:
             return
         ended = [SessionKey(app_id, digest) for digest in digests]
-        self._unsent.update(dict.fromkeys(ended))
-        try:
+        self.forget_later(ended)
+        with suppress(StoreError):  # Sent before the next read of a session.
             await self._send(ended)
-        except StoreError:  # Sent before the next read of a session.
-            while len(self._unsent) > _MAX_UNSENT:
-                del self._unsent[next(iter(self._unsent))]
+
+    def forget_later(self, keys: Collection[SessionKey]) -> None:
+        """Replace cached sessions by tombstones before this process reads the next session."""
+        self._unsent.update(dict.fromkeys(keys))
+        while len(self._unsent) > _MAX_UNSENT:
+            del self._unsent[next(iter(self._unsent))]
 
     async def _send(self, ended: Collection[SessionKey]) -> None:
         """Write the tombstones of `ended`, and announce their end."""

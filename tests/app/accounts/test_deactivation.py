@@ -121,9 +121,13 @@ async def test_a_confirmation_long_after_the_freeze_ends_cached_sessions(box: Ma
     await freeze(box, session)
     valkey = box.server.services.valkey
     key = valkey.key(f"default:{digest(session['X-Service-Session-Token'])}", "session")
-    await valkey.client.delete(key)  # The tombstone of the freeze expires after a minute.
-    assert (await box.me(session))[0] == 200
-    assert await valkey.client.get(key)
+
+    async def is_cached() -> bool:
+        await valkey.client.delete(key)  # The tombstones of the freeze expire after a minute.
+        assert (await box.me(session))[0] == 200
+        return bool(await valkey.client.get(key))
+
+    await until(is_cached)
     assert await call(box, session, "/confirm") == (200, None)
     assert refusal(await box.me(session)) == ENDED
 
