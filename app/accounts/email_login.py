@@ -1,13 +1,14 @@
 """Logins and sign-ups with an email address, and the codes and links that are sent for them (§4.1, §4.3, §4.7)."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
+from app.accounts.account_text import account_text
 from app.accounts.code_sending import counted, store_code
 from app.accounts.email_addresses import (
     ClientPlatform,
@@ -184,26 +185,24 @@ async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:
     return NewEmail(
         identity,
         verified=False,
-        store=partial(_send_activation, call, address),
+        store=partial(_send_activation, call, address, info.platform),
         counted=partial(counted, call, VERIFY_LINK, address),
     )
 
 
-async def _send_activation(call: Call, address: str, conn: Connection, uid: str) -> None:
-    await send_link(call, conn, uid, address=address)
+async def _send_activation(
+    call: Call, address: str, platform: ClientPlatform | None, conn: Connection, uid: str
+) -> None:
+    await send_link(call, conn, uid, address=address, platform=platform)
 
 
 async def send_link(
-    call: Call, conn: Connection, uid: str, *, address: str, values: Mapping[str, Any] | None = None
+    call: Call, conn: Connection, uid: str, *, address: str, platform: ClientPlatform | None
 ) -> None:
-    """Store the job that sends the link which verifies an address of a user."""
+    """Store the job that sends the link which verifies an address of a user. `platform` is that of the request."""
     services, app_id, now = call.services, call.app_id, call.services.clock.now(call.app_id)
     link_s = sending_config(services, app_id).link_s
     code = await services.codes.issue(conn, app_id, VERIFY_LINK, address, now=now, for_s=link_s, uid=uid)
-    links = {
-        "Link": verify_link(services, code),
-        "NotMeLink": not_me_link(services, app_id, uid, address=address, frees=True),
-    }
     await send(
         services,
         conn,
@@ -212,6 +211,10 @@ async def send_link(
         uid=uid,
         to=address,
         language=language_of(call.request),
-        values={**links, **(values or {})},
+        values={
+            "Link": verify_link(services, code),
+            "NotMeLink": not_me_link(services, app_id, uid, address=address, frees=True),
+            "Account": await account_text(call, conn, uid, address=address, platform=platform),
+        },
         expires_s=now.timestamp() + link_s,
     )

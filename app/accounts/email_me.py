@@ -71,7 +71,7 @@ async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
         if address == found.pending:
             now = call.services.clock.now(call.app_id)
             await emails.set_pending(conn, call.app_id, call.caller.user, address=address, now=now)
-        await send_link(call, conn, call.caller.user, address=address)
+        await send_link(call, conn, call.caller.user, address=address, platform=body.platform)
 
     await store_code(call, VERIFY_LINK, address, store=store)
 
@@ -93,7 +93,7 @@ async def bind_email(call: Call, body: Body[BindEmail]) -> None:
     async def store(conn: Connection) -> None:
         if (await _locked(call, conn)).current:
             raise EmailAlreadyBound
-        await _store_pending(call, conn, address)
+        await _store_pending(call, conn, address, body.platform)
 
     await store_code(call, VERIFY_LINK, address, store=store)
 
@@ -146,7 +146,7 @@ async def change_email(call: Call, body: Body[NewAddress]) -> None:
             raise EmailNotFound
         if address == addresses.current:
             raise InvalidParameter("email is the user's address already")
-        await _store_pending(call, conn, address)
+        await _store_pending(call, conn, address, body.platform)
         if old := addresses.current:
             uid, language = call.caller.user, language_of(call.request)
             await send_notice(call.services, conn, call.app_id, uid, "address_changing", to=old, language=language)
@@ -154,13 +154,13 @@ async def change_email(call: Call, body: Body[NewAddress]) -> None:
     await store_code(call, VERIFY_LINK, address, store=store, notified=notified)
 
 
-async def _store_pending(call: Call, conn: Connection, address: str) -> None:
+async def _store_pending(call: Call, conn: Connection, address: str, platform: ClientPlatform) -> None:
     """Store an address that is not verified yet, and send the link that verifies it."""
     if await identities.user_of(conn, identity_of(call.app_id, address)) is not None:
         raise EmailTaken
     uid, now = call.caller.user, call.services.clock.now(call.app_id)
     await emails.set_pending(conn, call.app_id, uid, address=address, now=now)
-    await send_link(call, conn, uid, address=address)
+    await send_link(call, conn, uid, address=address, platform=platform)
 
 
 async def unbind_email(call: Call) -> None:

@@ -15,7 +15,8 @@ Purpose = Literal["login_email", "sign_up_email", "verify", "reset", "notice"]
 _NOT_ME = "{{.NotMeLink}}"
 _LINKS = {"{{.Link}}", _NOT_ME}
 _TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").read_bytes())
-"""By language: for each email its subject and its paragraphs, the texts of `events`, and those of `pages`."""
+"""By language: for each email its subject and its paragraphs, those about its `account`, those of `events` and of
+`pages`."""
 _MAX_TAGS = 10
 
 
@@ -75,6 +76,12 @@ def language_for(accepted: str) -> str:
 def page_texts(accepted: str) -> dict[str, str]:
     """Return the texts of the pages in the reader's language."""
     texts: dict[str, str] = _TEXTS[language_for(accepted)]["pages"]
+    return texts
+
+
+def account_texts(accepted: str) -> dict[str, str]:
+    """Return the sentences about an account, in the reader's language."""
+    texts: dict[str, str] = _TEXTS[language_for(accepted)]["account"]
     return texts
 
 

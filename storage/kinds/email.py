@@ -55,7 +55,8 @@ class Templates(Model):
     sign_up_email: Translations = Field(default_factory=dict)
     """The code of a sign-up: `{{.Code}}`."""
     verify: Translations = Field(default_factory=dict)
-    """The link that verifies an address, `{{.Link}}`, and one to refuse that, `{{.NotMeLink}}`."""
+    """The link that verifies an address, `{{.Link}}`, one to refuse that, `{{.NotMeLink}}`, and what its reader
+    has to know, `{{.Account}}`: when the account was created, its name, and from where the email was requested."""
     reset: Translations = Field(default_factory=dict)
     """The link to a new password, `{{.Link}}`, its code, `{{.Code}}`, and a link that ends all sessions,
     `{{.NotMeLink}}`."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from datetime import UTC, datetime
 
 from tests.app.accounts.error_causes import AUTH
 from tests.app.accounts.mailbox import (
@@ -29,6 +30,34 @@ async def verified_user(box) -> tuple[str, dict]:
     session = session_of(await box.sign_up(address))
     assert (await box.get(path_of(link_in(await box.mail(address)))))[0] == 200
     return address, session
+
+
+async def test_the_mail_that_confirms_an_address_says_which_account_and_from_where_it_was_requested(box: Mailbox):
+    await box.configure(code_login=False, activation=True)
+    try:
+        address, agent = new_address(), "Mozilla/5.0 (Windows NT 10.0) evil.example"
+        body = {"email_password": {"email": address, "password": PASSWORD}}
+        reply = await box.post("signup", body, User_Agent=agent)
+        signed_up = (await box.mail(address))["text"]
+        created = datetime.fromtimestamp(reply[1]["user"]["create_time"], UTC).strftime("%Y-%m-%d %H:%M")
+        assert f"confirms the account that was signed up with this address at {created} UTC" in signed_up
+        assert "requested from Windows, in the network 127.0.0.1" in signed_up
+        assert "evil" not in signed_up
+
+        name, other = f"mallory-{address[:8]}", new_address()
+        session = session_of(await box.post("signup", {"name_password": {"name": name, "password": PASSWORD}}))
+        given = {"email": other, "platform": "ios"}
+        assert await box.post("me/email", given, **session, **{"Accept-Language": "de"}) == (200, None)
+        bound = (await box.mail(other))["text"]
+        assert "einem Konto hinzu, das es schon vorher gab, seit" in bound
+        assert f"„{name}“" in bound
+        assert "von iOS aus angefordert, im Netz 127.0.0.1" in bound
+        assert (await box.post("me/email/send_verify_code", {"platform": "android"}, **session))[0] == 200
+        again = (await box.mail(other, nth=2))["text"]
+        assert "an account that existed before" in again
+        assert "requested from Android" in again
+    finally:
+        await box.configure(code_login=True, activation=True)
 
 
 async def test_an_address_is_bound_by_a_code(box: Mailbox):
