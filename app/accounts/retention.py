@@ -6,7 +6,17 @@ from functools import partial
 import structlog
 
 from app.services import Services
-from storage import bp_auth, codes, earlier_emails, emails, jobs, login_failures, login_networks, logins
+from storage import (
+    bp_auth,
+    codes,
+    earlier_emails,
+    emails,
+    jobs,
+    login_failures,
+    login_networks,
+    logins,
+    used_once,
+)
 from storage.batches import Deletion, delete_in_batches
 from storage.jobs import RemoveExpiredSignIns
 from storage.kinds.auth import AUTH
@@ -43,5 +53,6 @@ def _deletions(services: Services, app_id: str, *, now: datetime) -> list[Deleti
         partial(earlier_emails.delete_expired, app_id=app_id, before=now - earlier_emails.RESTORABLE),
         partial(emails.delete_pending, app_id=app_id, before=now - _KEEP_PENDING),
         partial(login_networks.delete_expired, app_id=app_id, before=now - login_networks.KEEP),
+        partial(used_once.delete_expired, app_id=app_id, before=now),
         partial(jobs.delete_expired, app_id=app_id, before=now),
     ]

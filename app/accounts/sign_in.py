@@ -9,9 +9,9 @@ from app.accounts import trace
 from app.accounts.proofs import Prove, Proven
 from app.http.endpoint import Call
 from app.http.limits import client_network
+from storage import used_once
 from storage.identities import Details, Identity
-from storage.single_use import first_use
-from streams.wire.errors import InvalidParameter, StoreError, Unavailable
+from streams.wire.errors import InvalidParameter
 from streams.wire.ids import sha256_hex
 from streams.wire.model import Model
 from vendors.errors import VendorError
@@ -96,15 +96,17 @@ async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
 
 
 async def _check_single_use(call: Call, verified: VerifiedIdentity, *, now: datetime) -> None:
-    """Raise `ProofRefused` if a proof that may be used only once was used before."""
+    """Raise `ProofRefused` if a proof that may be used only once was used before.
+
+    Only signatures of Game Center are such proofs. Valkey alone might forget them.
+    """
     if not verified.single_use or verified.single_use_until is None:
         return
-    within_s = max(1.0, (verified.single_use_until - now).total_seconds())
-    value = sha256_hex(verified.single_use.encode())
-    try:
-        fresh = await first_use(call.services.valkey, value, app_id=call.app_id, what="proof", within_s=within_s)
-    except StoreError as error:
-        raise Unavailable("the server cannot check at the moment whether the proof was used before") from error
+    app_id, digest = call.app_id, sha256_hex(verified.single_use.encode())
+    app_now = call.services.clock.now(app_id)
+    until = app_now + (verified.single_use_until - now)
+    async with call.services.database.connection() as conn:
+        fresh = await used_once.use(conn, app_id, what="proof", digest=digest, now=app_now, until=until)
     if not fresh:
         trace.step(call, "the proof was used before")
         raise ProofRefused

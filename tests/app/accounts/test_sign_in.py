@@ -283,9 +283,17 @@ async def test_an_access_token_is_renewed(server):
     assert (status, error_type(reply)) == (400, "invalid_parameter")
 
 
+async def lose_valkey(server: Server) -> None:
+    """Delete all data of the server in Valkey."""
+    client, prefix = server.services.valkey.client, server.services.settings.redis_prefix
+    if names := [name async for name in client.scan_iter(f"{prefix}*")]:
+        await client.delete(*names)
+
+
 async def test_a_signature_of_a_game_service_counts_once(server):
     body = await proof(server, "ios_games_service")
     assert (await login(server, body))[0] == 200
+    await lose_valkey(server)
     status, reply = await login(server, body)
     assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
     [failure] = await failures(server, platform="ios_games_service")
