@@ -100,10 +100,12 @@ async def test_callers_get_no_500_while_postgresql_is_away_and_its_pools_heal(da
 @pytest.mark.soak
 @pytest.mark.parametrize("way", ["killed", "restarted"])
 async def test_callers_get_no_500_beyond_a_restart_of_postgresql(tmp_path: Path, way: str):
-    async with AsyncExitStack() as stack:
-        stores = await stack.enter_async_context(embedded_stores(tmp_path / "stores", durable=False))
-        databases = await stack.enter_async_context(open_databases(stores))
-        server = await stack.enter_async_context(new_server(databases, tmp_path / "data"))
+    async with (
+        embedded_stores(tmp_path / "stores", durable=False) as stores,
+        AsyncExitStack() as restarted,  # Outlives the databases, which are dropped at the end.
+        open_databases(stores) as databases,
+        new_server(databases, tmp_path / "data") as server,
+    ):
 
         @asynccontextmanager
         async def away() -> AsyncIterator[None]:
@@ -111,7 +113,7 @@ async def test_callers_get_no_500_beyond_a_restart_of_postgresql(tmp_path: Path,
             process.kill() if way == "killed" else process.send_signal(2)
             await process.wait()
             yield
-            await stack.enter_async_context(stores.restarts["PostgreSQL"]())
+            await restarted.enter_async_context(stores.restarts["PostgreSQL"]())
             await _reconnect(stores, databases)
 
         await check_outage(server, away)
