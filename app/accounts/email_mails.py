@@ -124,16 +124,12 @@ async def notify(
     event: str,
     *,
     language: str,
-    with_link: bool = True,
 ) -> None:
-    """Send a notice to the verified address of a user, if there is one and the app can send emails.
-
-    `with_link` adds the link "this was not me".
-    """
+    """Send a notice to the verified address of a user, if there is one and the app can send emails."""
     addresses = await emails.find(conn, app_id, uid)
     if addresses.verified and sends_mails(services, app_id):
         to = addresses.current
-        await send_notice(services, conn, app_id, uid, event, to=to, language=language, with_link=with_link)
+        await send_notice(services, conn, app_id, uid, event, to=to, language=language)
 
 
 def sends_mails(services: Services, app_id: str) -> bool:

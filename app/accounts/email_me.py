@@ -179,7 +179,7 @@ async def unbind_email(call: Call) -> None:
         identity = identity_of(app_id, addresses.current)
         kept = await earlier_emails.keep(conn, app_id, uid, now=now)
         event = "address_removed" if kept else "address_removed_finally"
-        await notify(services, conn, app_id, uid, event, language=language_of(call.request), with_link=kept)
+        await notify(services, conn, app_id, uid, event, language=language_of(call.request))
         await unlink(services, conn, identity, uid=uid)
         await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
         await bp_auth.revoke_for(conn, identity)

@@ -110,7 +110,7 @@ async def verify_address(services: Services, query: VerifyQuery, *, language: st
             await bp_auth.revoke_for(conn, identity_of(app_id, old))
         if addresses.verified and sends_mails(services, app_id):
             event = "address_changed" if kept else "address_changed_finally"
-            await send_notice(services, conn, app_id, uid, event, to=old, language=language, with_link=kept)
+            await send_notice(services, conn, app_id, uid, event, to=old, language=language)
     return code
 
 

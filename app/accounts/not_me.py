@@ -10,7 +10,18 @@ from app.accounts.reports import report, report_address
 from app.accounts.revocation import revoke_access
 from app.mail_links import public_link
 from app.services import Services
-from storage import bp_auth, earlier_emails, emails, freezes, identities, login_networks, passwords, sessions
+from storage import (
+    bp_auth,
+    earlier_emails,
+    emails,
+    freezes,
+    identities,
+    login_networks,
+    passwords,
+    sessions,
+    used_once,
+    users,
+)
 from storage.emails import Addresses, AddressTaken, identity_of
 from storage.identities import Identity
 from storage.kinds.auth import AUTH
@@ -18,15 +29,18 @@ from storage.postgres import Connection, TransactionConflict
 from storage.secrets import DecryptionFailed
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
+from streams.wire.ids import sha256_hex
 
 LIFETIME = earlier_emails.RESTORABLE
 """How long a link is valid."""
 _AAD = "accounts/not_me"
+_LOGGED_OUT = "not_me"
 
-Outcome = Literal["freed", "secured", "restored", "taken", "gone"]
+Outcome = Literal["freed", "secured", "restored", "taken", "logged_out", "gone"]
 """`freed`: the address was removed from the account. `secured`: it stays that of the account. `restored`: it is
 that of the account again. `taken`: it is not, because it belongs to another user; only the sessions, the codes and
-the freeze were ended. `gone`: the account does not have the address any more, so nothing was done."""
+the freeze were ended. `logged_out`: the account does not have the address any more; only the sessions and the
+codes were ended, which happens once. `gone`: the same, but nothing was done, because it was done before."""
 Change = Literal[
     "removes_address",
     "restores_address",
@@ -87,8 +101,9 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     address, which is then removed from the account. If the account had the address before and it was proven, it
     becomes that of the account again.
 
-    A link whose address is not, or does not become, that of the account does nothing. Otherwise somebody who had
-    the account for a while could end its sessions for as long as the link is valid.
+    A link whose address is not, or does not become, that of the account ends the sessions and the codes, but only
+    once per address: its reader may be the owner whose address somebody else has replaced, or somebody who had
+    the account for a while.
     """
     app_id, uid, address = named.app_id, named.uid, named.address
     now = services.clock.now(app_id)
@@ -96,7 +111,11 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     addresses = await emails.find(conn, app_id, uid)
     relation = await _relation(conn, named, addresses, now=now)
     if relation is None:
-        return Refusal("gone")
+        if not await _may_log_out(services, conn, named):
+            return Refusal("gone")
+        await used_once.use(conn, app_id, what=_LOGGED_OUT, digest=_digest(named), now=now, until=now + LIFETIME)
+        await revoke_access(services, conn, app_id, uid, now=now)
+        return Refusal("logged_out")
     changes = _changes(named, relation, addresses)
     await revoke_access(services, conn, app_id, uid, now=now)
     await lift_freeze(services, conn, app_id, uid)
@@ -120,16 +139,33 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
 
 
 async def changes_of(services: Services, conn: Connection, named: NotMe) -> list[Change]:
-    """Return what `refuse_changes` would do now. Empty: the address is not that of the account any more."""
+    """Return what `refuse_changes` would do now. Empty: nothing."""
     app_id, uid = named.app_id, named.uid
     addresses, account = await emails.find(conn, app_id, uid), await identities.find_account(conn, app_id, uid)
     relation = await _relation(conn, named, addresses, now=services.clock.now(app_id))
-    if relation is None or account is None:
+    if account is None:
         return []
+    if relation is None:
+        return ["logs_out"] if await _may_log_out(services, conn, named) else []
     changes = _changes(named, relation, addresses)
     if named.frees and relation == "current" and len(account.identities) == 1:
         return [*changes, "deactivates"]
     return [*changes, "recovers"] if account.user.status == "frozen" else changes
+
+
+async def _may_log_out(services: Services, conn: Connection, named: NotMe) -> bool:
+    """Return whether a link whose address is not that of the account may end its sessions.
+
+    It may not if it was sent to an address that somebody had just entered, because that may have been a mistake.
+    """
+    if named.frees or await users.find(conn, named.app_id, named.uid) is None:
+        return False
+    now = services.clock.now(named.app_id)
+    return not await used_once.is_used(conn, named.app_id, what=_LOGGED_OUT, digest=_digest(named), now=now)
+
+
+def _digest(named: NotMe) -> str:
+    return sha256_hex(f"{named.uid} {named.address}".encode())
 
 
 def _changes(named: NotMe, relation: _Relation, addresses: Addresses) -> list[Change]:

@@ -98,10 +98,14 @@ async def test_a_changed_address_is_restored_and_whoever_changed_it_has_nothing_
     news = await box.mail(last, nth=2)
     assert "an earlier address was restored" in news["text"]
     assert "/account/not-me" not in news["text"]
-    for nth in (3, 4):  # What the other addresses got: a new password, and a change of the address.
-        _, after = await open_not_me(box, await box.mail(others, nth=nth))
-        assert "There is nothing to do" in after
-    assert (await me(box.server, own))["email"]["email_address"] == address
+    # What the other addresses got: a new password, and changes of the address. Each address can end sessions once.
+    for to, nth, done in ((others, 3, True), (others, 4, False), (others, 5, False), (last, 1, False)):
+        _, after = await open_not_me(box, await box.mail(to, nth=nth))
+        assert ("The account was logged out on all devices." in after) is done
+        assert ("There is nothing to do" in after) is not done
+    assert refusal(await box.me(own)) == ENDED
+    own = session_of(await box.code_login(address, await box.code(address, nth=5)))
+    assert (await me(box.server, own))["email"] == {"email_address": address, "verified": True}
 
 
 @pytest.mark.parametrize("bound_days", [0, 8])
@@ -168,13 +172,37 @@ async def test_an_earlier_address_is_taken_back_from_whoever_has_not_proven_it(b
     assert (await me(box.server, user))["email"] == {"email_address": address, "verified": True}
 
 
+@pytest.mark.parametrize("change", ["changed", "removed"])
+async def test_the_owner_of_an_address_that_cannot_be_restored_ends_the_sessions_once(box: Mailbox, change: str):
+    """An address cannot be restored if the account had it for less than a week, and not since its sign-up."""
+    _, session = await new_owner(box)
+    address, other = new_address(), player()
+    await change_address(box, session, address)
+    if change == "changed":
+        await change_address(box, session, new_address())
+    else:
+        assert (await bind(box.server, session, other))[0] == 200
+        assert await box.post("me/email", None, "DELETE", **session) == (200, None)
+    thief = session_of(await box.post("login", other)) if change == "removed" else session
+    await box.all_sent()
+    news = (await box.mails(address))[0]
+    assert "You can undo this" not in news["text"]
+    before, after = await open_not_me(box, news)
+    assert re.findall("<li>(.*?)</li>", before) == ["The account will be logged out on all devices."]
+    assert "The account was logged out on all devices." in after
+    assert refusal(await box.me(thief)) == ENDED
+    before, after = await open_not_me(box, news)
+    assert "There is nothing to do" in before
+    assert "There is nothing to do" in after
+
+
 async def test_an_address_that_was_never_proven_is_not_restored(box: Mailbox):
     address = new_address()
     attacker = session_of(await box.sign_up(address))
     await change_address(box, attacker, new_address())
     _, after = await open_not_me(box, await box.mail(address, nth=2))
-    assert "There is nothing to do" in after
-    assert (await box.me(attacker))[0] == 200
+    assert "logged out on all devices" in after
+    assert refusal(await box.me(attacker)) == ENDED
     assert (await box.post("detect", {"email": address}))[1]["email_data"]["exists"] is False
 
 
