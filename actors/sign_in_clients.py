@@ -14,7 +14,7 @@ from storage.kinds.sign_in import SANDBOX, SIGN_IN, resolved
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability, NoOptions, Vendor
-from vendors.signin.catalog import CLIENT_FIELDS, DEFAULT_PROVIDERS, PROVIDERS
+from vendors.signin.catalog import CHECK_NONCE, CLIENT_FIELDS, DEFAULT_PROVIDERS, PROVIDERS
 from vendors.signin.protocols import SignIn, SignInApp
 from vendors.transport import VendorHttp
 
@@ -88,6 +88,8 @@ def _provider_of(platform: str, config: kind.SignIn) -> str:
         raise _invalid(platform, f"provider {provider} cannot prove {platform}")
     if provider not in _WITHOUT_AUDIENCES and not config.audiences:
         raise _invalid(platform, "audiences must not be empty")
+    if config.require_nonce and ("nonce" not in CLIENT_FIELDS[platform] or provider not in CHECK_NONCE):
+        raise _invalid(platform, f"require_nonce must be false, because proofs of {provider} contain no nonce here")
     return provider
 
 

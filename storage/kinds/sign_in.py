@@ -100,8 +100,8 @@ class SignIn(CallLimits):
     public_key: Pem = ""
     """The platform's public key in PEM format, for platforms that sign their responses."""
     require_nonce: bool = False
-    """Whether id tokens must contain the `nonce` that is sent with them. If so, access tokens of Microsoft are
-    refused, because they contain none."""
+    """Whether id tokens must contain the `nonce` that is sent with them. If so, access tokens of Microsoft
+    and Facebook are refused, because they contain none. Only these, Apple and Google have proofs with a nonce."""
     prefer_unionid: bool = False
     """WeChat: whether identities are those of your open platform account, if it has one, and not of one app. Choose
     before users log in: they have other ids with it, so those who have logged in before get new accounts."""

@@ -80,6 +80,12 @@ INCOMPLETE_SIGN_IN = [
     ("payment_wallet_a", CODE_APP, "private_key", "must be the app's RSA key in PEM format"),
     ("ios_games_service", {}, "bundle_ids", "must name the bundle ids of your apps"),
     ("android_games_service", {**OURS, "provider": "game_center"}, "provider", "cannot be game_center"),
+    (
+        "microblog",
+        {**OURS, "require_nonce": True},
+        "require_nonce",
+        "must be false, because proofs of weibo contain no",
+    ),
     ("microblog", {**OURS, "client_id": "other-app"}, "client_id", "is not one of audiences"),
 ]
 AUTH = [

@@ -57,6 +57,9 @@ DEFAULT_PROVIDERS: dict[str, str] = {
 }
 """The provider of each platform if its config names none."""
 
+CHECK_NONCE = frozenset({"apple", "facebook", "google", "microsoft"})
+"""The providers whose clients compare the `nonce` that is sent beside a token."""
+
 CLIENT_FIELDS: dict[str, frozenset[str]] = {
     "ios_vendor_id": frozenset({"id", "code", "id_token", "nonce"}),
     "social_network_a": frozenset({"access_token", "id", "expiration_date", "nonce"}),

@@ -37,6 +37,8 @@ class Facebook:
     async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
         if is_jwt(proof.access_token):
             return await self._verify_limited(proof, now=now)
+        if self._app.require_nonce:
+            raise refused(self._app, "it has no nonce", allowed="an id token of Limited Login")
         access_token = sendable(self._app, "access_token", proof.access_token)
         secret = self._app.client_secret.get_secret_value()
         query = {"input_token": access_token, "access_token": f"{self._app.client_id}|{secret}"}
