@@ -1,5 +1,6 @@
 """Third-party identities: checks their proofs, and converts what a platform reports to what is stored."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -8,14 +9,21 @@ from actors.sign_in_clients import SignInClient
 from app.accounts import trace
 from app.accounts.proofs import Prove, Proven
 from app.http.endpoint import Call
-from app.http.limits import client_network
+from app.http.limits import COUNTS, client_network
 from storage import used_once
 from storage.identities import Details, Identity
 from streams.wire.errors import InvalidParameter
 from streams.wire.ids import sha256_hex
 from streams.wire.model import Model
 from vendors.errors import VendorError
-from vendors.signin.protocols import Profile, Proof, ProofRefused, ProviderUnavailable, VerifiedIdentity
+from vendors.signin.protocols import (
+    Profile,
+    Proof,
+    ProofRefused,
+    ProviderUnavailable,
+    RequiresFields,
+    VerifiedIdentity,
+)
 
 _PROOF_NAMES = {"identity_token": "id_token"}
 """The fields of `Proof` for fields of requests that have another name."""
@@ -49,8 +57,9 @@ async def verify(call: Call, client: SignInClient, platform: str, info: Model) -
     await _count_refused(call, calls=0)
     config, proof = client.config, proof_of(client, platform, info)
     now = datetime.now(UTC)  # Platforms date their proofs by real time, not by an app's clock.
+    required = f"required: {', '.join([' or '.join(client.sign_in.proof_fields), *_required(client)])}"
     sent = [field.name for field in fields(proof) if getattr(proof, field.name)]
-    trace.step(call, f"fields of the proof for {client.provider}", seen=sent, allowed=client.sign_in.proof_fields)
+    trace.step(call, f"fields of the proof for {client.provider}", seen=sent, allowed=required)
     trace.step(call, "ids in the config", allowed=[*config.audiences, *config.issuers, *config.bundle_ids])
     try:
         verified = await client.call(lambda sign_in: sign_in.verify(proof, now=now))
@@ -77,7 +86,14 @@ def proof_of(client: SignInClient, platform: str, info: Model) -> Proof:
     asked = [names[name] for name in client.sign_in.proof_fields if name in names]
     if not any(getattr(info, field) for field in asked):
         raise InvalidParameter(f"{' or '.join(f'{platform}.{field}' for field in asked)} is required")
+    for field in _required(client):
+        if not getattr(info, names[field]):
+            raise InvalidParameter(f"{platform}.{names[field]} is required")
     return Proof(**{name: value for name, field in names.items() if (value := getattr(info, field))})
+
+
+def _required(client: SignInClient) -> Sequence[str]:
+    return client.sign_in.required_fields if isinstance(client.sign_in, RequiresFields) else ()
 
 
 async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
@@ -89,6 +105,8 @@ async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
     count = await call.services.limiter.count(
         rate, app_id=call.app_id, name=_RATE, who=f"proof:{address}", calls=calls
     )
+    others = (each for each in call.request.get(COUNTS, ()) if each.name != _RATE)
+    call.request[COUNTS] = (*others, count)
     if calls == 0:
         if count.wait_s > 0:
             trace.rate_exceeded(call, count, of="refused proofs")

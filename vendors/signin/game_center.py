@@ -19,6 +19,7 @@ from vendors.transport import VendorHttp
 
 _UNSIGNED = "android_games_service"
 _PAST, _FUTURE = timedelta(minutes=10), timedelta(minutes=2)
+_SIGNED = ("public_key_url", "salt", "signature", "timestamp")
 _PLAYER_ID = re.compile(r"[!-~]{1,256}", re.ASCII)
 _MAX_BASE64 = 2048
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,6 +35,7 @@ class GameCenter:
         self._http = http
         self._app = app
         self._bundle_ids = app.bundle_ids or app.audiences
+        self.required_fields: Sequence[str] = () if app.skip_signature_verify else _SIGNED
         if app.platform == _UNSIGNED and not app.skip_signature_verify:
             raise invalid(
                 app, "provider cannot be game_center, because clients send no signature with this platform"

@@ -94,15 +94,21 @@ class IdTokens:
         if expires is None or not_before is None or issued is None:
             raise refused(self.app, "its exp, nbf or iat is missing or not a time")
         if now > expires + _LEEWAY_S:
-            raise refused(self.app, f"it expired {now - expires:.0f} s ago")
+            problem = f"it expired {now - expires:.0f} s ago"
+            raise refused(self.app, problem, seen=f"exp {expires:.0f}", allowed=f"at least {now - _LEEWAY_S:.0f}")
         if now < max(not_before, issued) - _LEEWAY_S:
-            raise refused(self.app, "it is not valid yet")
+            begins = max(not_before, issued)
+            allowed = f"at most {now + _LEEWAY_S:.0f}"
+            raise refused(self.app, "it is not valid yet", seen=f"nbf or iat {begins:.0f}", allowed=allowed)
 
     def _check_nonce(self, claims: Claims, nonce: str) -> None:
         if self.app.require_nonce and not nonce:
-            raise refused(self.app, "nonce is required with it")
+            raise refused(self.app, "nonce is required with it", seen="no nonce", allowed="the nonce of the login")
         if nonce and claims.get("nonce") != nonce:
-            raise refused(self.app, "its nonce is not the one that was sent")
+            seen = "another nonce" if claims.get("nonce") else "no nonce"
+            raise refused(
+                self.app, "its nonce is not the one that was sent", seen=seen, allowed="the one that was sent"
+            )
 
 
 def refused(app: SignInApp, problem: str, *, seen: object = None, allowed: object = None) -> ProofRefused:
@@ -128,7 +134,8 @@ def subject(app: SignInApp, claims: Claims, sent_id: str, name: str = "sub") -> 
     if not isinstance(found, str) or not 0 < len(found) <= _MAX_SUBJECT or not found.isprintable():
         raise refused(app, f"it has no valid {name}")
     if sent_id and found != sent_id:
-        raise refused(app, "it belongs to another id than the one that was sent")
+        problem = "it belongs to another id than the one that was sent"
+        raise refused(app, problem, seen="another id", allowed="the one that was sent")
     return found
 
 

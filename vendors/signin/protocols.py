@@ -157,6 +157,13 @@ class SignIn(Protocol):
 
 
 @runtime_checkable
+class RequiresFields(Protocol):
+    """A client of a provider that needs all of some further fields of `Proof`."""
+
+    required_fields: Sequence[str]
+
+
+@runtime_checkable
 class Revokes(Protocol):
     """A client of a provider that can end the link between a person and our app."""
 

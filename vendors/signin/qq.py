@@ -37,7 +37,8 @@ class QQ:
         check_issued_to_us(self._app, value, "client_id")
         openid = identifier(self._app.platform, value, "openid")
         if (proof.open_id or self._app.platform == _WITH_OPEN_ID) and proof.open_id != openid:
-            raise ProofRefused(f"{self._app.platform} issued the access token to another open_id")
+            problem = f"{self._app.platform} issued the access token to another open_id"
+            raise ProofRefused(problem, seen="another open_id", allowed="the one that was sent")
         return VerifiedIdentity(social_id=openid, access_token=access_token)
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:

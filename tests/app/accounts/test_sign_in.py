@@ -296,9 +296,44 @@ async def test_a_signature_of_a_game_service_counts_once(server):
     await lose_valkey(server)
     status, reply = await login(server, body)
     assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
-    [failure] = await failures(server, platform="ios_games_service")
-    assert failure["social_id"] == body["ios_games_service"]["team_player_id"]
+    player_id = body["ios_games_service"]["team_player_id"]
+    [failure] = await failures(server, platform="ios_games_service", social_id=player_id)
     assert failure["steps"][-2]["step"] == "the proof was used before"
+
+
+@pytest.mark.parametrize("field", ["public_key_url", "salt", "signature", "timestamp"])
+async def test_a_signature_without_all_of_its_fields_is_an_invalid_parameter_and_no_refused_proof(
+    server, field: str
+):
+    rates = {"rates": {"login_address": {"count": 1, "per_s": 900}}}
+    configs = server.services.configs
+    await configs.put("default", "limits", "default", rates, author="tests", origin=COMMAND)
+    body = await proof(server, "ios_games_service")
+    del body["ios_games_service"][field]
+    for _ in range(2):
+        status, reply = await login(server, body)
+        expected = f"invalid_parameter: ios_games_service.{field} is required"
+        assert (status, reply["error"]["message"]) == (400, expected)
+    await configs.put("default", "limits", "default", {}, author="tests", origin=COMMAND)
+
+
+async def test_an_opaque_token_is_refused_if_a_nonce_is_required(server):
+    given = {"client_id": "sandbox-app", "client_secret": "sandbox-secret"}
+    await configure(server, "social_network_a", **given)
+    assert (await login(server, await proof(server, "social_network_a")))[0] == 200
+    await configure(server, "social_network_a", **given, require_nonce=True)
+    status, reply = await login(server, await proof(server, "social_network_a"))
+    await configure(server, "social_network_a", **given)
+    assert (status, error_type(reply)) == (400, "account.sp_auth_failed")
+    failure, *_ = await failures(server, platform="social_network_a")
+    assert failure["steps"][0]["allowed"] == "required: access_token"
+    assert failure["steps"][-2]["allowed"] == "an id token of Limited Login"
+
+
+async def test_require_nonce_is_refused_where_no_proof_has_a_nonce(server, microblog):
+    body = await proof(server, microblog)
+    await configure(server, microblog, require_nonce=True)
+    assert error_type((await login(server, body))[1]) == "config_invalid"
 
 
 async def test_an_id_token_whose_nonce_is_another_is_refused(server):
@@ -326,8 +361,12 @@ async def test_refused_proofs_of_one_address_are_limited(server):
     rates = {"rates": {"login_address": {"count": 2, "per_s": 900}}}
     configs = server.services.configs
     await configs.put("default", "limits", "default", rates, author="tests", origin=COMMAND)
-    for _ in range(2):
-        assert (await login(server, {"microblog": {"access_token": "unknown"}}))[0] == 400
+    for left in (1, 0):
+        body = {"microblog": {"access_token": "unknown"}}
+        async with server.http.post(f"{server.url}/bp/user/login", json=body) as response:
+            found = response.status, response.headers["RateLimit-Policy"], response.headers["RateLimit"]
+        assert found[:2] == (400, '"login_address";q=2;w=900')
+        assert found[2].startswith(f'"login_address";r={left};t=')
     status, reply = await login(server, await proof(server, "microblog"))
     assert (status, error_type(reply)) == (429, "api_rate_limit")
     assert (await ask(server, "POST", "/bp/server/user/login", json=await proof(server, "microblog"),
