@@ -11,6 +11,7 @@ from app.accounts.email_mails import send_notice, sends_mails
 from app.accounts.email_reset import find_reset, set_password
 from app.accounts.email_texts import language_of
 from app.accounts.email_verify import verify_page
+from app.accounts.errors import CodeNotSent
 from app.accounts.hosted import error_page, message_page, page, texts
 from app.accounts.not_me import NotMe, changes_of, read_token, refuse_changes
 from app.accounts.password_rules import MAX_CHARACTERS
@@ -154,7 +155,12 @@ _DOCS = Docs(answers={200: OtherResponse("An HTML page.", "text/html")})
 
 ACCOUNT_PAGE_ROUTES = [
     Endpoint(
-        "GET", "/account/verify", verify_page, ACCOUNT_PAGES, errors=(*_CODES, *_STORES, RateLimited), docs=_DOCS
+        "GET",
+        "/account/verify",
+        verify_page,
+        ACCOUNT_PAGES,
+        errors=(*_CODES, *_STORES, RateLimited, CodeNotSent),
+        docs=_DOCS,
     ),
     Endpoint("GET", "/account/reset", reset_page, ACCOUNT_PAGES, errors=(*_CODES, *_STORES), docs=_DOCS),
     Endpoint(

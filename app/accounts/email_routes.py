@@ -90,7 +90,7 @@ EMAIL_ROUTES = [
         "/bp/user/email/verify",
         verify,
         _LINK,
-        errors=(RateLimited, ConfigInvalid, *_CODES, *_STORES),
+        errors=(RateLimited, ConfigInvalid, CodeNotSent, *_CODES, *_STORES),
         docs=_VERIFY,
     ),
     Endpoint("HEAD", "/bp/user/email/verify", preview_link, _LINK, docs=_HEAD),

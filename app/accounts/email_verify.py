@@ -6,6 +6,7 @@ from pydantic import Field
 from app.accounts.email_addresses import email_config
 from app.accounts.email_mails import send_notice, sends_mails, with_query
 from app.accounts.email_texts import language_of
+from app.accounts.errors import CodeNotSent
 from app.accounts.hosted import message_page
 from app.accounts.reports import report_address
 from app.addresses import MAX_CHARACTERS, normalized
@@ -19,8 +20,9 @@ from storage import bp_auth, emails
 from storage.codes import VERIFY_LINK, CodeInvalid, RightCode
 from storage.emails import identity_of
 from storage.kinds.limits import LIMITS
+from storage.postgres import Connection, TransactionConflict
 from streams.wire.codec import ZERO_TIME, rfc3339
-from streams.wire.errors import InvalidParameter
+from streams.wire.errors import InvalidParameter, StoreError
 from streams.wire.model import Model
 
 _CODE_CHARACTERS = 256
@@ -82,7 +84,8 @@ async def _verified(call: Call, query: VerifyQuery) -> RightCode:
 async def verify_address(services: Services, query: VerifyQuery, *, language: str) -> RightCode:
     """Verify the address of a code. If the address was pending, it becomes the current one of the user.
 
-    `language` is that of the notice to the address that it replaces.
+    `language` is that of the notice to the address that it replaces. Raises `CodeNotSent` if nothing can be stored
+    at the moment.
     """
     async with services.database.connection() as conn:
         code = await services.codes.find(
@@ -90,28 +93,37 @@ async def verify_address(services: Services, query: VerifyQuery, *, language: st
         )
     email_config(services, code.app_id)
     _check_email(services, code, query.email)
+    try:
+        async with services.database.transaction() as conn:
+            await _use_link(services, conn, code, language=language)
+    except TransactionConflict:
+        raise
+    except StoreError as error:  # Nothing is verified, and the link can be opened again.
+        raise CodeNotSent from error
+    return code
+
+
+async def _use_link(services: Services, conn: Connection, code: RightCode, *, language: str) -> None:
     app_id, uid, address, now = code.app_id, code.uid, code.target, services.clock.now(code.app_id)
     assert uid is not None, "links are made for users"
-    async with services.database.transaction() as conn:
-        addresses = await emails.lock(conn, app_id, uid)
-        if address == addresses.current:
-            await emails.mark_verified(conn, app_id, address=address, now=now)
-            return code
-        if address != addresses.pending:
-            raise CodeInvalid("verify_code is for an address that the user no longer has")
-        old = addresses.current
-        try:
-            kept = await emails.set_current(conn, app_id, uid, address=address, old=old, now=now)
-        except emails.AddressTaken:
-            raise CodeInvalid("verify_code is for an address that now belongs to another user") from None
-        await report_address(services, conn, app_id, uid, replaces=old)
-        await emails.drop_pending(conn, app_id, uid)
-        if old:
-            await bp_auth.revoke_for(conn, identity_of(app_id, old))
-        if addresses.verified and sends_mails(services, app_id):
-            event = "address_changed" if kept else "address_changed_finally"
-            await send_notice(services, conn, app_id, uid, event, to=old, language=language)
-    return code
+    addresses = await emails.lock(conn, app_id, uid)
+    if address == addresses.current:
+        await emails.mark_verified(conn, app_id, address=address, now=now)
+        return
+    if address != addresses.pending:
+        raise CodeInvalid("verify_code is for an address that the user no longer has")
+    old = addresses.current
+    try:
+        kept = await emails.set_current(conn, app_id, uid, address=address, old=old, now=now)
+    except emails.AddressTaken:
+        raise CodeInvalid("verify_code is for an address that now belongs to another user") from None
+    await report_address(services, conn, app_id, uid, replaces=old)
+    await emails.drop_pending(conn, app_id, uid)
+    if old:
+        await bp_auth.revoke_for(conn, identity_of(app_id, old))
+    if addresses.verified and sends_mails(services, app_id):
+        event = "address_changed" if kept else "address_changed_finally"
+        await send_notice(services, conn, app_id, uid, event, to=old, language=language)
 
 
 def _check_email(services: Services, code: RightCode, email: str | None) -> None:

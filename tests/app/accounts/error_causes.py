@@ -19,6 +19,11 @@ create function full_disk() returns trigger language plpgsql as $$ begin
 end $$;
 create trigger full_disk before insert on procrastinate_jobs execute function full_disk()
 """
+WITHDRAWAL = """
+insert into withdrawals (withdrawal_id, app_id, uid, app_withdraw_id, request, config, platform, merchant_id,
+    amount, currency, status, reason, payout_id, created_at, updated_at)
+values ($1, 'default', $1, $1, '{}', 'default', 'paypal', 'm', 100, 'EUR', 'START', '', '', now(), now())
+"""
 Cause = Callable[[Caller], Awaitable[Answer]]
 CAUSES: dict[tuple[str, str], Cause] = {}
 ADDRESS = "ada.lovelace@example.com"
@@ -84,9 +89,20 @@ async def with_an_ended_session(caller: Caller) -> Answer:
     )
 
 
-@causes("400 invalid_parameter", "get user", "verify", "unbind email", "deactivate", "confirm", "recover")
+@causes("400 invalid_parameter", "get user", "unbind email", "deactivate")
 async def with_an_encoded_body(caller: Caller) -> Answer:
+    """These endpoints have no parameters."""
     caller.headers = {"Content-Encoding": "gzip"}
+    return await caller.call()
+
+
+@causes("400 invalid_parameter", "verify")
+async def with_a_link_for_no_address(caller: Caller) -> Answer:
+    return await caller.call(query=f"{await _verify_query(caller)}&email=ada")
+
+
+@causes("400 invalid_parameter", "confirm", "recover")
+async def of_an_active_user(caller: Caller) -> Answer:
     return await caller.call()
 
 
@@ -129,6 +145,16 @@ async def more_than_once_a_minute(caller: Caller) -> Answer:
     body = await _for_own_address(caller)
     await caller.call(body)
     return await caller.call(body)
+
+
+@causes("400 backend unavailable", "verify")
+async def while_no_notice_of_the_verified_address_can_be_stored(caller: Caller) -> Answer:
+    assert (await caller.call(query=await _verify_query(caller)))[0] == 200
+    changed = {"email": new_address(), "platform": "ios"}
+    assert await caller.box.post("me/email", changed, "PUT", **caller.session) == (200, None)
+    link = link_in(await caller.box.mail(changed["email"]))
+    await caller.execute(FULL)
+    return await caller.call(query="?" + link.partition("?")[2])
 
 
 @causes("400 backend unavailable")
@@ -179,6 +205,12 @@ async def of_a_frozen_user(caller: Caller) -> Answer:
     freeze = "update users set status = 'frozen', freeze_time = now(), close_time = now() where uid = $1"
     await caller.execute(freeze, uid)
     return await caller.call({"device": {"id": device}})
+
+
+@causes("400 operation_not_allowed")
+async def while_a_withdrawal_is_in_progress(caller: Caller) -> Answer:
+    await caller.execute(WITHDRAWAL, caller.values["user_id"])
+    return await caller.call()
 
 
 @causes("404 not_found")

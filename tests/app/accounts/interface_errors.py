@@ -123,9 +123,5 @@ IMPOSSIBLE = {
     },
     # What can be bound is proven by a third-party platform, whose refusal is `account.sp_auth_failed`.
     ("bind", "400 account.auth_failed"): "account.auth_failed",
-    # No area restricts it yet.
-    ("deactivate", "400 operation_not_allowed"): "operation_not_allowed",
-    # It sends no mail.
-    ("verify", "400 backend unavailable"): "",
 }
 """Listed errors that no request causes. The value is the error type if the route table lists it nevertheless."""
