@@ -30,7 +30,7 @@ RATES = {
     "mail_recipient": Rate(count=3, per_s=DAY_S),
     "cards": Rate(count=30, per_s=HOUR_S),
     "wallets": Rate(count=30, per_s=HOUR_S),
-    "detect": Rate(count=60, per_s=HOUR_S),
+    "detect": Rate(count=10, per_s=60),
     "share_codes": Rate(count=10, per_s=HOUR_S),
     "share_code_address": Rate(count=100, per_s=HOUR_S),
     "iplocation": Rate(count=120, per_s=60),
