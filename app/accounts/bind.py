@@ -53,9 +53,7 @@ async def bind(call: Call, body: Body[PlatformBody]) -> BindReply:
     The user can log in with it from then on. If it is linked already, the error response also has a
     `bp_auth`, which logs in with this identity without a new authorization.
     """
-    platform, info = platform_of(body)
-    if not PLATFORMS[platform].third_party:
-        raise InvalidParameter(f"{platform} cannot be bound")
+    platform, info = platform_of(body, for_bind=True)
     claimed = partial(PLATFORMS[platform].claimed, call, info)
     async with LoginTrace(call, "bind", platform, claimed=claimed) as trace:
         proven = await PLATFORMS[platform].prove(call, info)

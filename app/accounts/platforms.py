@@ -102,12 +102,18 @@ PLATFORMS: dict[str, Platform] = {
 }
 
 
-def platform_of(body: Platforms) -> tuple[str, Any]:
-    """Return the name of the platform in `body`, which has a row, and its value."""
+def platform_of(body: Platforms, *, for_bind: bool = False) -> tuple[str, Any]:
+    """Return the name of the platform in `body`, which has a row, and its value.
+
+    `for_bind`: identities of the platform must be those of third parties. Raises `InvalidParameter`.
+    """
     names = [name for name in Platforms.model_fields if getattr(body, name) is not None]
     if len(names) > 1:
         raise InvalidParameter(f"exactly one platform must be given, not {' and '.join(names)}")
     if not names:
-        raise InvalidParameter(f"a platform is required: one of {', '.join(PLATFORMS)}")
+        accepted = THIRD_PARTIES if for_bind else PLATFORMS
+        raise InvalidParameter(f"a platform is required: one of {', '.join(accepted)}")
     platform = names[0]
+    if for_bind and not PLATFORMS[platform].third_party:
+        raise InvalidParameter(f"{platform} cannot be bound")
     return platform, getattr(body, platform)

@@ -209,3 +209,11 @@ async def test_a_frozen_user_cannot_bind(server):
     path = f"/bp/server/user/{uid}/socialaccount"
     status, reply = await ask(server, "POST", path, json=player(), headers=token())
     assert (status, error_type(reply)) == (400, "account.deactivate_pending_user")
+
+
+async def test_a_bind_without_a_platform_names_only_those_that_can_be_bound(server):
+    _, session = await new_user(server)
+    status, reply = await bind(server, session, {})
+    message = reply["error"]["message"]
+    assert (status, "ios_vendor_id" in message) == (400, True)
+    assert not [name for name in ("anonymity", "device", "phone", "bp_auth_token") if name in message]
