@@ -27,7 +27,7 @@ async def request_reset(box: Mailbox, address: str, *, nth: int) -> None:
 
 
 async def check_not_restored(box: Mailbox, session: Session, address: str, *, notice: int) -> None:
-    """Check that a notice does not offer to undo the change, and that the links of its address only log out, once."""
+    """Check that a notice does not offer to undo the change, and that the links of its address log out once."""
     text = (await box.mail(address, nth=notice))["text"]
     assert "undo" not in text
     user = await me(box.server, session)
