@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from app.services import Services
 from storage import erasures
-from storage.erasures import KEPT, Cause, Erasure, Revocation, RevocationState
+from storage.erasures import KEPT, NOT_SEARCHED, Cause, Erasure, Revocation, RevocationState
 from storage.secrets import Keyring
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
@@ -33,6 +33,13 @@ class PlatformReceipt(Model):
     """When this state was reached. Missing if it is `pending` or `failed`."""
 
 
+class Kept(Model):
+    rows: int | None = None
+    """How many rows there were when the receipt was signed. Missing if they are not counted."""
+    content: str
+    """What the rows say."""
+
+
 class ErasureReceipt(Model):
     app_id: str
     user_id: str
@@ -46,8 +53,10 @@ class ErasureReceipt(Model):
     """When everything was deleted. Missing before that."""
     deleted: dict[str, int]
     """How many of each were deleted."""
-    kept: dict[str, str]
-    """The kinds of data that are kept, each with a description."""
+    kept: dict[str, Kept]
+    """The kinds of data that are kept."""
+    not_searched: dict[str, str]
+    """Where data of the user may be that was neither searched nor deleted, each with a description."""
     platforms: list[PlatformReceipt]
 
 
@@ -108,7 +117,8 @@ def _receipt(erasure: Erasure) -> ErasureReceipt:
         complete=erasure.complete,
         erased_at=None if erasure.erased_at is None else rfc3339(erasure.erased_at),
         deleted=dict(erasure.deleted),
-        kept=dict(KEPT),
+        kept={name: Kept(rows=erasure.kept.get(name), content=content) for name, content in KEPT.items()},
+        not_searched=dict(NOT_SEARCHED),
         platforms=[_platform(each) for each in erasure.revocations],
     )
 

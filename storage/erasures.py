@@ -86,6 +86,16 @@ KEPT: Mapping[str, str] = {
     "revocations": "this receipt",
 }
 """The rows that are kept, and what they say."""
+NOT_COUNTED = frozenset({"attempts", "audit"})
+"""Tables in `KEPT` whose rows are not counted, because no index finds those of a user."""
+NOT_SEARCHED: Mapping[str, str] = {
+    "backups": "copies of the database and of files, as long as the operator keeps them",
+    "logs": "user ids in lines of the server's log",
+    "webhooks": "calls by payment platforms, as they arrived",
+    "speech_cache": "spoken texts without the user who heard them, until they expire",
+    "idempotent_responses": "responses to requests with an Idempotency-Key, until they expire",
+}
+"""Where data of a user may be that neither the deactivation nor the count of what is kept looks for."""
 
 
 class EraseUser(Job):
@@ -126,6 +136,8 @@ class Erasure:
     deactivated_at: datetime
     deleted: Mapping[str, int]
     """How many rows and files were deleted, by what they are."""
+    kept: Mapping[str, int]
+    """How many rows of a table in `KEPT` there are now."""
     erased_at: datetime | None
     """`None` until everything is deleted, and no stream can store anything more."""
     revocations: tuple[Revocation, ...] = ()
@@ -264,10 +276,18 @@ from revocations where app_id = $1 and uid = $2 order by platform
 """  # noqa: S608 - constants
 
 
+_COUNT_KEPT = " union all ".join(
+    f"select '{table}', count(*) from {table} where app_id = $1 and uid = $2"  # noqa: S608 - constants
+    for table in KEPT
+    if table not in NOT_COUNTED
+)
+
+
 async def find(conn: Connection, app_id: str, uid: str) -> Erasure | None:
     """Return the erasure of a deactivated user, or `None` if there is no such user."""
     row = await conn.fetchrow(_FIND, app_id, uid)
     if row is None:
         return None
     revoked = await conn.fetch(_REVOCATIONS, app_id, uid)
-    return Erasure(**row, revocations=tuple(Revocation(**each) for each in revoked))
+    kept = dict(await conn.fetch(_COUNT_KEPT, app_id, uid))
+    return Erasure(**row, kept=kept, revocations=tuple(Revocation(**each) for each in revoked))

@@ -17,6 +17,12 @@ from tests.app.accounts.platforms import proof, with_sandbox
 from tests.servers import Databases, Server
 from tests.waiting import until
 
+WITHDRAWAL = """
+insert into withdrawals (withdrawal_id, app_id, uid, app_withdraw_id, request, config, platform, merchant_id,
+    amount, currency, status, reason, payout_id, created_at, updated_at)
+values ($1, 'default', $2, $1, '{}', 'default', 'paypal', 'm', 100, 'EUR', 'SUCCESS', '', '', now(), now())
+"""
+
 
 @pytest.fixture(scope="module")
 async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
@@ -71,6 +77,9 @@ async def test_receipt_says_what_was_deleted_and_what_is_kept(server: Server):
     _, session = await enter(server, player())
     uid = (await ask(server, "GET", "/bp/user/me", headers=session))[1]["user"]["uid"]
     assert (await receipt_of(server, uid))[1]["error"]["error_type"] == "not_found"
+    async with server.services.database.connection() as conn:
+        for number in range(2):
+            await conn.execute(WITHDRAWAL, f"{number}{uid}"[:32], uid)
     await close(server, session)
 
     receipt = (await complete_receipt(server, uid))["receipt"]
@@ -84,7 +93,12 @@ async def test_receipt_says_what_was_deleted_and_what_is_kept(server: Server):
         "conversations": 0,
         "files": 0,
     }
-    assert receipt["kept"] == dict(KEPT)
+    rows = {name: each.get("rows") for name, each in receipt["kept"].items()}
+    assert rows.keys() == KEPT.keys()
+    counted = {"users": 1, "erasures": 1, "revocations": 1, "withdrawals": 2}
+    assert {name: count for name, count in rows.items() if count} == counted
+    assert {name for name, count in rows.items() if count is None} == {"attempts", "audit"}
+    assert receipt["not_searched"].keys() == {"backups", "logs", "webhooks", "speech_cache", "idempotent_responses"}
     (platform,) = receipt["platforms"]
     assert platform["settled_at"] == receipt["deactivated_at"]
     assert (platform["platform"], platform["token"]) == ("android_games_service", "no_token")
