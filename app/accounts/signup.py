@@ -21,6 +21,8 @@ from app.accounts.trace import LoginTrace
 from app.accounts.views import UserReply, user_view
 from app.http.endpoint import Call
 from app.http.inputs import Body
+from app.http.limits import Limit
+from app.http.limits import report as report_counts
 from storage import passwords
 from storage.identities import Identity
 from storage.postgres import Connection
@@ -89,9 +91,8 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
     platform, info = _given(body)
     claimed = partial(PLATFORMS[platform].claimed, call, info)
     async with LoginTrace(call, "signup", platform, claimed=claimed) as trace:
-        new = await SIGN_UPS[platform](call, info)
+        new = await _checked(call, platform, info)
         trace.identify(new.identity)
-        check_new(call, new.password, field=f"{platform}.password")
         await count_sign_up(call)  # Before the hash, which takes much CPU time.
         # Sign-ups with one identity run one at a time, so that concurrent ones compute one hash only.
         async with call.services.logins.hold(new.identity):
@@ -100,6 +101,19 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
             async with new.counted():
                 entry = await _sign_up(call, new, body)
     return UserReply(user=user_view(entry.account, is_new_user=True, session_token=entry.session_token))
+
+
+async def _checked(call: Call, platform: str, info: Any) -> NewAccount:
+    """Return the user to create. If something is refused, the response says how many sign-ups remain."""
+    try:
+        new = await SIGN_UPS[platform](call, info)
+        check_new(call, new.password, field=f"{platform}.password")
+    except ServiceError:
+        if call.caller.server_key is None:  # All users of an app's server share its address.
+            limit = Limit("signup")
+            await report_counts(call.services, call.app_limits, call.request, call.caller, limit=limit)
+        raise
+    return new
 
 
 async def _sign_up(call: Call, new: NewAccount, block: Identifiers) -> Entry:

@@ -286,3 +286,20 @@ def test_ipv6_callers_are_counted_by_their_64_bit_network():
     assert network_of("2001:db8:1:2:3:4:5:6") == "2001:db8:1:2::/64"
     assert network_of("198.51.100.7") == "198.51.100.7"
     assert network_of("") == ""
+
+
+async def test_a_refused_sign_up_says_how_many_remain_and_is_not_counted(server):
+    rates = {"signup": {"count": 4, "per_s": 3600}}
+    await server.services.configs.put(
+        "default", "limits", "default", {"rates": rates}, author="tests", origin=COMMAND
+    )
+    body = {"name_password": {"name": "ada", "password": "password"}}
+    for _ in range(2):
+        async with server.http.post(f"{server.url}/bp/user/signup", json=body) as response:
+            found = response.status, response.headers["RateLimit-Policy"], response.headers["RateLimit"]
+        assert found == (400, '"signup";q=4;w=3600', '"signup";r=4;t=0')
+
+
+async def test_ten_addresses_a_minute_are_detected(server):
+    async with server.http.post(f"{server.url}/bp/user/detect", json={"email": "ada@example.com"}) as response:
+        assert response.headers["RateLimit-Policy"] == '"detect";q=10;w=60'
