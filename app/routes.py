@@ -17,6 +17,7 @@ from app.admin.receipts import RECEIPT_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.admin.suppressions import SUPPRESSION_ROUTES
 from app.admin.webhooks import admin_webhook_routes
+from app.admin.withdrawals import ADMIN_WITHDRAWAL_ROUTES
 from app.ai.routes import AI_ROUTES
 from app.assets.routes import ASSET_ROUTES
 from app.dev.accounts import DEV_ACCOUNT_ROUTES
@@ -90,6 +91,7 @@ INTERFACE: list[Endpoint] = [
     *ADMIN_ASSET_ROUTES,
     *ADMIN_BOARD_ROUTES,
     *MISMATCH_ROUTES,
+    *ADMIN_WITHDRAWAL_ROUTES,
     *OPERATOR_ROUTES,
     *AUDIT_ROUTES,
     *EXPORT_ROUTES,

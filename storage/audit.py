@@ -12,7 +12,7 @@ ROOT = "root"
 """The actor of changes with the root token."""
 OPERATOR = "operator"
 """The kind of subjects of changes of operators and their tokens."""
-SUBJECTS = frozenset({OPERATOR, "job", "suppression", "user", "webhook"})
+SUBJECTS = frozenset({OPERATOR, "job", "suppression", "user", "webhook", "withdrawal"})
 """The kinds of subjects that are no configs."""
 Action = Literal[
     "asset.adjust",
@@ -33,6 +33,7 @@ Action = Literal[
     "user.export",
     "users.make",
     "webhook.replay",
+    "withdrawal.settle",
 ]
 _FIELD_BYTES = 16 * 1024
 """Maximum size of a field of `before` or `after`."""

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import asdict
 from datetime import datetime
 
-from storage import asset_entries, assets, share_groups, withdrawals
+from storage import asset_entries, assets, share_groups, withdrawal_differences
 from storage.asset_entries import Entry
 from storage.assets import Asset, apply
 from storage.differences import Difference
@@ -58,7 +58,7 @@ async def find_differences(database: Database, *, batch_size: int = 500) -> Asyn
     async with aclosing(_differing_assets(database, batch_size=batch_size)) as differing:
         async for difference in differing:
             yield difference
-    for find in (withdrawals.find_differences, share_groups.find_differences):
+    for find in (withdrawal_differences.find_differences, share_groups.find_differences):
         async with database.connection() as conn:
             differences = await find(conn)
         for difference in differences:

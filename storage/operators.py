@@ -43,7 +43,9 @@ class Role(StrEnum):
     """What an operator may do. Each role includes the ones before it."""
 
     VIEWER = "viewer"
-    """Read configs, streams, jobs, the list of webhooks, and the audit log except for changes of operators."""
+    """Read configs, streams, jobs, the lists of webhooks, withdrawals and mismatches, and the audit log except for
+    changes of operators.
+    """
     EDITOR = "editor"
     """Change configs and jobs, read and replay webhooks, and export data of users."""
     ADMIN = "admin"

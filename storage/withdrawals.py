@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
-from storage.differences import MAX, Difference
 from storage.jobs import Job, enqueue
 from storage.postgres import Connection
 from streams.wire.money import Money
@@ -68,15 +67,19 @@ class Withdrawal:
     submitted_at: datetime | None = None
     """When the platform was first asked to pay."""
     paid_at: datetime | None = None
+    unknown_at: datetime | None = None
+    """Since when the platform has forgotten this open withdrawal. `None`: it can be asked for the result."""
+    settled_at: datetime | None = None
+    """When an operator has said what became of it. `None`: the platform has, or will."""
 
     @property
     def money(self) -> Money:
         return Money(self.amount, self.currency)
 
 
-_COLUMNS = ", ".join(Withdrawal.__slots__)
+COLUMNS = ", ".join(Withdrawal.__slots__)
 _INSERT = f"""
-insert into withdrawals ({_COLUMNS})
+insert into withdrawals ({COLUMNS})
 values ({", ".join(f"${number}" for number in range(1, 1 + len(Withdrawal.__slots__)))})
 """  # noqa: S608 - constants
 _ENTER = """
@@ -115,7 +118,7 @@ async def reserved(conn: Connection, app_id: str, uid: str, *, config: str, sinc
     return amount
 
 
-_BY_APP_ID = f"select {_COLUMNS} from withdrawals where app_id = $1 and app_withdraw_id = $2"  # noqa: S608 - constants
+_BY_APP_ID = f"select {COLUMNS} from withdrawals where app_id = $1 and app_withdraw_id = $2"  # noqa: S608 - constants
 
 
 async def find_by_app_id(conn: Connection, app_id: str, *, app_withdraw_id: str) -> Withdrawal | None:
@@ -125,7 +128,7 @@ async def find_by_app_id(conn: Connection, app_id: str, *, app_withdraw_id: str)
 
 # An id of ours wins over the same id of the app's.
 _OF_USER = f"""
-select {_COLUMNS} from withdrawals
+select {COLUMNS} from withdrawals
 where app_id = $1 and uid = $2 and ($3::text is null or withdrawal_id = $3 or app_withdraw_id = $3)
 order by withdrawal_id = $3 desc nulls last, created_at desc, withdrawal_id desc limit 1
 """  # noqa: S608 - constants
@@ -136,7 +139,7 @@ async def find_of_user(conn: Connection, app_id: str, uid: str, *, any_id: str |
     return _withdrawal(await conn.fetchrow(_OF_USER, app_id, uid, any_id))
 
 
-_FIND = f"select {_COLUMNS} from withdrawals where withdrawal_id = $1"  # noqa: S608 - constants
+_FIND = f"select {COLUMNS} from withdrawals where withdrawal_id = $1"  # noqa: S608 - constants
 
 
 async def find(conn: Connection, withdrawal_id: str) -> Withdrawal | None:
@@ -150,7 +153,7 @@ async def lock(conn: Connection, withdrawal_id: str) -> Withdrawal:
     return Withdrawal(**row)
 
 
-_BY_PAYOUT = f"select {_COLUMNS} from withdrawals where app_id = $1 and config = $2 and payout_id = any($3)"  # noqa: S608 - constants
+_BY_PAYOUT = f"select {COLUMNS} from withdrawals where app_id = $1 and config = $2 and payout_id = any($3)"  # noqa: S608 - constants
 
 
 async def find_by_payouts(conn: Connection, app_id: str, *, config: str, ids: Sequence[str]) -> list[Withdrawal]:
@@ -168,8 +171,15 @@ async def mark_submitted(conn: Connection, withdrawal_id: str, *, now: datetime)
     )
 
 
+async def mark_unknown(conn: Connection, withdrawal_id: str, *, now: datetime) -> None:
+    """Record that the result of an open withdrawal is unknown. It stays open until somebody learns of it."""
+    await conn.execute("update withdrawals set unknown_at = $2 where withdrawal_id = $1", withdrawal_id, now)
+
+
 _UPDATE = """
-update withdrawals set payout_id = $2, reason = $3, updated_at = $4, check_at = $5 where withdrawal_id = $1
+update withdrawals set payout_id = $2, reason = $3, updated_at = $4, check_at = $5,
+    unknown_at = case when $2 = '' then unknown_at end
+where withdrawal_id = $1
 """
 
 
@@ -181,18 +191,27 @@ async def update(
 
 
 _END = """
-update withdrawals set status = $2, payout_id = $3, reason = $4, updated_at = $5, paid_at = $6, check_at = null
+update withdrawals set status = $2, payout_id = $3, reason = $4, updated_at = $5, paid_at = $6, settled_at = $7,
+    check_at = null, unknown_at = null
 where withdrawal_id = $1
 """
 
 
 async def end(
-    conn: Connection, withdrawal_id: str, *, payout_id: str, reason: str, paid_at: datetime | None, now: datetime
+    conn: Connection,
+    withdrawal_id: str,
+    *,
+    payout_id: str,
+    reason: str,
+    paid_at: datetime | None,
+    now: datetime,
+    by_operator: bool,
 ) -> None:
     """End an open withdrawal, which `conn` has locked: it is paid if there is a `paid_at`, and else void."""
     status, kind = ("FAILED", "void") if paid_at is None else ("SUCCESS", "pay")
     await conn.execute(_ENTER, withdrawal_id, kind, now)
-    await conn.execute(_END, withdrawal_id, status, payout_id, reason, now, paid_at)
+    settled_at = now if by_operator else None
+    await conn.execute(_END, withdrawal_id, status, payout_id, reason, now, paid_at, settled_at)
 
 
 async def enter_return(conn: Connection, withdrawal_id: str, *, now: datetime) -> bool:
@@ -204,7 +223,7 @@ _DUE = f"""
 update withdrawals set check_at = $2 where withdrawal_id in (
     select withdrawal_id from withdrawals where app_id = $1 and check_at <= $3 order by check_at limit $4
     for update skip locked)
-returning {_COLUMNS}
+returning {COLUMNS}
 """  # noqa: S608 - constants
 
 
@@ -213,45 +232,6 @@ async def take_due(
 ) -> list[Withdrawal]:
     """Return open withdrawals of an app that are due, and make them due again at `next_check`."""
     return [Withdrawal(**row) for row in await conn.fetch(_DUE, app_id, next_check, now, limit)]
-
-
-_DIFFERENCES = """
-select app_id, uid, withdrawal_id, status, expected, is_open from (
-    select w.*, check_at is not null as is_open, (
-        select case
-            when bool_or(e.kind = 'reserve') is not true then ''
-            when bool_or((e.app_id, e.uid, e.config, e.amount, e.currency)
-                is distinct from (w.app_id, w.uid, w.config, w.amount, w.currency)) then ''
-            when bool_or(e.kind = 'pay') then 'SUCCESS'
-            when bool_or(e.kind = 'return') then ''
-            when bool_or(e.kind = 'void') then 'FAILED'
-            else 'START' end
-        from withdrawal_entries e where e.withdrawal_id = w.withdrawal_id) as expected
-    from withdrawals w) compared
-where status <> expected or is_open <> (status = 'START') order by withdrawal_id limit $1
-"""
-
-
-async def find_differences(conn: Connection, *, limit: int = MAX) -> list[Difference]:
-    """Compare all withdrawals with their entries, and return at most `limit` that differ."""
-    return [
-        Difference(
-            row["app_id"],
-            row["uid"],
-            f"withdrawal {row['withdrawal_id']}",
-            _problem(row["status"], row["expected"], is_open=row["is_open"]),
-        )
-        for row in await conn.fetch(_DIFFERENCES, limit)
-    ]
-
-
-def _problem(status: str, expected: str, *, is_open: bool) -> str:
-    """Return how a withdrawal differs. `expected`: the state that follows from its entries. Empty: none does."""
-    if not expected:
-        return "does not match its entries"
-    if status != expected:
-        return f"status is {status}, should be {expected}"
-    return f"has ended as {status}, but is read back" if is_open else "is in progress, but never read back"
 
 
 def _withdrawal(row: Any) -> Withdrawal | None:

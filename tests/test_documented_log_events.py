@@ -16,6 +16,7 @@ MONEY = (
     "app/leaderboards/*.py",
     "app/missed_events.py",
     "app/payments/*.py",
+    "app/payout_results.py",
     "app/platform_jobs.py",
     "app/webhooks.py",
     "app/withdrawals/*.py",

@@ -36,7 +36,7 @@ class AuditQuery(PageQuery[QueryInt]):
     """List only these changes."""
     kind: str | None = None
     """List only changes of subjects of this kind: a config kind, `job`, `operator`, `suppression`,
-    `user` or `webhook`."""
+    `user`, `webhook` or `withdrawal`."""
     name: str | None = None
     """List only changes of subjects with this name."""
     since: Moment | None = Field(default=None, alias="from")

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 from prometheus_client import Counter
 
+from app.payout_results import end
 from app.paypal import client_of
 from app.services import Services
 from app.withdrawals.errors import PLATFORM_UNAVAILABLE, reason_of
@@ -38,7 +39,6 @@ _FINAL = frozenset({400, 422})
 _FAILED_ITEMS = frozenset({"FAILED", "RETURNED", "BLOCKED", "REFUNDED", "REVERSED"})
 _FAILED_BATCHES = frozenset({"DENIED", "CANCELED"})
 
-ENDED = Counter("parley_withdrawals", "Withdrawals that have ended, by outcome", ["outcome"])
 RETURNED = Counter("parley_withdrawals_returned", "Withdrawals that were paid, and returned later")
 
 
@@ -52,13 +52,17 @@ async def check_payouts(services: Services, _: CheckPayouts) -> None:
                 await pay_out_soon(conn, withdrawal)
 
 
-async def pay_out(services: Services, job: PayOut) -> None:
-    """Submit a withdrawal or read it back, and store what has become of it. A failed call is repeated later."""
+async def pay_out(services: Services, job: PayOut, *, reported_id: str = "") -> None:
+    """Submit a withdrawal or read it back, and store what has become of it. A failed call is repeated later.
+
+    `reported_id` is the platform's id of the payout, from a webhook, with which it is read once ours is forgotten.
+    """
     async with services.database.connection() as conn:
         withdrawal = await withdrawals.find(conn, job.withdrawal_id)
     assert withdrawal is not None, "withdrawals are not deleted"
+    payout_id = withdrawal.payout_id or reported_id
     try:
-        payout = await (_read(services, withdrawal) if withdrawal.payout_id else _submit(services, withdrawal))
+        payout = await (_read(services, withdrawal, payout_id) if payout_id else _submit(services, withdrawal))
     except (VendorError, ConfigInvalid) as error:
         await _postpone(services, withdrawal, cause=str(error))
         return
@@ -67,8 +71,7 @@ async def pay_out(services: Services, job: PayOut) -> None:
             await _apply(conn, services, withdrawal, payout)
 
 
-async def _read(services: Services, withdrawal: Withdrawal) -> Payout:
-    payout_id = withdrawal.payout_id
+async def _read(services: Services, withdrawal: Withdrawal, payout_id: str) -> Payout:
     return await client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config).call(
         lambda paypal: get_payout(paypal, payout_id)
     )
@@ -77,14 +80,10 @@ async def _read(services: Services, withdrawal: Withdrawal) -> Payout:
 async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
     """Make the payout of a withdrawal, or return the one that the platform has made. None: there will be none."""
     now, receiver = services.clock.now(withdrawal.app_id), withdrawal.receiver
-    if withdrawal.status != "START":
+    if withdrawal.status != "START" or withdrawal.unknown_at is not None:
         return None
     if receiver is None or now - (withdrawal.submitted_at or now) > _REMEMBERED:
-        async with services.database.transaction() as conn:
-            locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
-            detail = str(locked.money)
-            if await _report(conn, services, locked, kind="payout_unknown", detail=detail):
-                _bound(locked).error("withdrawal.unknown", amount=detail)
+        await _leave_to_operators(services, withdrawal, now=now)
         return None
     client = client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
     note = withdrawal.request.get("desc", "")
@@ -102,6 +101,18 @@ async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
         async with services.database.transaction() as conn:
             await _end(conn, services, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None)
         return None
+
+
+async def _leave_to_operators(services: Services, withdrawal: Withdrawal, *, now: datetime) -> None:
+    """Mark a withdrawal of which the platform has forgotten our id, and report it."""
+    async with services.database.transaction() as conn:
+        locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
+        if locked.status != "START" or locked.payout_id:
+            return
+        await withdrawals.mark_unknown(conn, locked.withdrawal_id, now=now)
+        detail = str(locked.money)
+        if await _report(conn, services, locked, kind="payout_unknown", detail=detail):
+            _bound(locked).error("withdrawal.unknown", amount=detail)
 
 
 def _is_final(error: PayPalRefused) -> bool:
@@ -154,17 +165,20 @@ async def _end(
     reason: str,
     paid_at: datetime | None,
 ) -> None:
-    """End a withdrawal unless it has ended. What was paid and is returned stays paid, and an entry says so."""
+    """End a withdrawal unless it has ended. What was paid and is returned stays paid, and an entry says so.
+
+    A result that differs from what an operator has settled is reported, and changes nothing.
+    """
     now = services.clock.now(withdrawal.app_id)
     locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
     bound, detail = _bound(locked), f"{locked.money}, {payout_id}"
     if locked.status == "START":
-        await withdrawals.end(
-            conn, locked.withdrawal_id, payout_id=payout_id, reason=reason, paid_at=paid_at, now=now
-        )
-        outcome = "failed" if paid_at is None else "paid"
-        ENDED.labels(outcome).inc()
-        bound.info(f"withdrawal.{outcome}", reason=reason)
+        await end(conn, locked, payout_id=payout_id, reason=reason, paid_at=paid_at, now=now)
+    elif locked.settled_at is not None:
+        differs = (locked.status == "SUCCESS") != (paid_at is not None)
+        detail = f"{detail}: {reason or 'paid'}"
+        if differs and await _report(conn, services, locked, kind="payout_settled_otherwise", detail=detail):
+            bound.error("withdrawal.settled_otherwise", payout_id=payout_id, reason=reason)
     elif locked.status == "SUCCESS" and paid_at is None:
         if await withdrawals.enter_return(conn, locked.withdrawal_id, now=now):
             RETURNED.inc()

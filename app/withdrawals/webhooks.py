@@ -22,23 +22,28 @@ log = structlog.get_logger()
 async def _work(services: Services, webhook: Webhook) -> None:
     """Read back the withdrawal that a stored webhook names. Others are ignored."""
     state = webhook.state
-    ids = _ids(WebhookEvent.read(webhook.body).resource)
+    payout_id, ours = _ids(WebhookEvent.read(webhook.body).resource)
+    ids = [each for each in (payout_id, ours) if each]
     async with services.database.connection() as conn:
         found = await withdrawals.find_by_payouts(conn, state.app_id, config=state.config, ids=ids)
     for withdrawal in found:
-        await pay_out(services, PayOut(app_id=state.app_id, withdrawal_id=withdrawal.withdrawal_id))
+        job = PayOut(app_id=state.app_id, withdrawal_id=withdrawal.withdrawal_id)
+        await pay_out(services, job, reported_id=payout_id)
 
 
-def _ids(resource: Any) -> list[str]:
-    """Return the ids in the object of an event: the platform's of the payout, and ours of the withdrawal."""
+def _ids(resource: Any) -> tuple[str, str]:
+    """Return the platform's id of the payout in the object of an event, and our id of the withdrawal, or empty."""
     match resource:
-        case {"payout_batch_id": str(payout_id)}:
-            return [payout_id]
-        case {"batch_header": {"payout_batch_id": str(payout_id), **header}}:
-            ours = header.get("sender_batch_header")
-            withdrawal_id = ours.get("sender_batch_id") if isinstance(ours, dict) else None
-            return [payout_id, withdrawal_id] if isinstance(withdrawal_id, str) else [payout_id]
-    return []
+        case {"payout_batch_id": str(payout_id), **more}:
+            return payout_id, _text(more.get("payout_item"), "sender_item_id")
+        case {"batch_header": {"payout_batch_id": str(payout_id), **more}}:
+            return payout_id, _text(more.get("sender_batch_header"), "sender_batch_id")
+    return "", ""
+
+
+def _text(fields: Any, name: str) -> str:
+    text = fields.get(name) if isinstance(fields, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 PAYOUT_WEBHOOKS = WebhookSource(

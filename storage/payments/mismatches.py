@@ -15,6 +15,7 @@ MismatchKind = Literal[
     "payout_unknown",
     "payout_returned",
     "payout_paid_after_failure",
+    "payout_settled_otherwise",
 ]
 
 

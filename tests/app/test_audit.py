@@ -20,6 +20,7 @@ from storage.jobs import Job, RemoveExpiredAudit, enqueue
 from storage.recipients import recipient_of
 from streams.tasks import background
 from streams.wire.errors import ServiceError
+from tests.app.unknown_withdrawals import unknown_withdrawal
 from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
 from tests.waiting import until
 
@@ -120,6 +121,7 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
     sink = {"stream": "crm", "events": ["account"]}
     await server.services.configs.put("default", "events", "crm", sink, author="test", origin=COMMAND)
     uid, _ = await server.login()
+    withdrawal_id = await unknown_withdrawal(server, uid)
     coins = {"type": "consumable", "asset": "coins", "quantity": 100}
     await server.services.configs.put("default", "products", "coins", coins, author="test", origin=COMMAND)
     taken = {"name": "coins", "subscription": "", "quantity": -1}
@@ -161,6 +163,12 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
             *("PATCH", f"/admin/api/users/default/{uid}/assets", {"name": "coins", "quantity": -1}),
             *("asset.adjust", of_user, {"asset": "coins", "quantity": 100, "ends_at": None}),
             {"asset": "coins", "quantity": 99, "ends_at": None, "change": taken},
+        ),
+        (
+            *("POST", f"/admin/api/withdrawals/default/{withdrawal_id}/settle", {"outcome": "failed"}),
+            *("withdrawal.settle", ("default", "withdrawal", withdrawal_id)),
+            {"user_id": uid, "amount": "1.00 USD", "state": "unknown", "reason": ""},
+            {"user_id": uid, "amount": "1.00 USD", "state": "failed", "reason": "withdraw.not_paid"},
         ),
         ("DELETE", f"/admin/api/jobs/held/{second}", None, "job.drop", (None, "job", second), held(), None),
         ("POST", OPERATORS, new_bob, "operator.add", of_bob, None, viewer),

@@ -7,7 +7,8 @@ from uuid import uuid4
 from storage import emails
 from storage.audit import COMMAND
 from storage.jobs import enqueue
-from storage.withdrawals import CheckPayouts, find_differences, find_of_user, pay_out_soon
+from storage.withdrawal_differences import find_differences
+from storage.withdrawals import CheckPayouts, find_of_user, pay_out_soon
 from streams.wire.codec import dumps
 from tests.app.callers import ask, token, working
 from tests.servers import Server

@@ -1,0 +1,42 @@
+"""The end of a withdrawal, which its platform reports, or an operator if the platform cannot."""
+
+from datetime import datetime
+
+import structlog
+from prometheus_client import Counter
+
+from storage import withdrawals
+from storage.postgres import Connection
+from storage.withdrawals import Withdrawal
+
+log = structlog.get_logger()
+
+NOT_PAID = "withdraw.not_paid"
+"""The reason of a failure that an operator has settled."""
+ENDED = Counter("parley_withdrawals", "Withdrawals that have ended, by outcome", ["outcome"])
+
+
+async def end(
+    conn: Connection,
+    locked: Withdrawal,
+    *,
+    payout_id: str,
+    reason: str,
+    paid_at: datetime | None,
+    now: datetime,
+    by_operator: bool = False,
+) -> None:
+    """End an open withdrawal, which `conn` has locked: it is paid if there is a `paid_at`, and else failed."""
+    await withdrawals.end(
+        conn,
+        locked.withdrawal_id,
+        payout_id=payout_id,
+        reason=reason,
+        paid_at=paid_at,
+        now=now,
+        by_operator=by_operator,
+    )
+    outcome = "failed" if paid_at is None else "paid"
+    ENDED.labels(outcome).inc()
+    bound = log.bind(app_id=locked.app_id, withdrawal_id=locked.withdrawal_id)
+    bound.info(f"withdrawal.{outcome}", reason=reason)

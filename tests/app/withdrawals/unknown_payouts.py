@@ -1,0 +1,52 @@
+"""Withdrawals whose result PayPal does not know any more, as after 30 days without a response."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from streams.wire.codec import rfc3339
+from tests.app.callers import ask, work_off
+from tests.app.operators import AdminResponse, Operator
+from tests.app.withdrawals.payer import Payer
+from vendors.sandbox.faults import key_of
+
+
+async def unknown(payer: Payer, **config: Any) -> tuple[str, str]:
+    """A user, and a withdrawal whose payout waits at PayPal: its response was lost, and our id is forgotten."""
+    await payer.configure(secret=key_of(name=uuid4().hex, fault="cut_mid_stream", position="before"))
+    uid = await payer.user("slow")
+    status, reply = await payer.withdraw(uid)
+    assert status == 200, reply
+    await work_off(payer.server.services)
+    at = rfc3339(datetime.now(UTC) + timedelta(days=30))
+    assert (await ask(payer.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
+    await payer.configure(**config)
+    try:
+        await payer.check()
+        await work_off(payer.server.services)
+    finally:
+        await payer.server.services.clock.move("default", offset_s=0)
+    assert await payer.status(uid) == "WITHDRAW_START"
+    return uid, reply["withdraw"]["withdraw_id"]
+
+
+async def settle(payer: Payer, withdrawal_id: str, outcome: str, **headers: str) -> AdminResponse:
+    headers = {"X_Parley_Reason": "looked up at PayPal", **headers}
+    path = f"withdrawals/default/{withdrawal_id}/settle"
+    return await Operator(payer.server)("POST", path, {"outcome": outcome}, **headers)
+
+
+async def payout_of(payer: Payer, withdrawal_id: str) -> str:
+    """PayPal's id of the payout of a withdrawal."""
+    url, query = f"{payer.sandbox_url}/paypal/_control/books", {"client_id": payer.client_id}
+    async with payer.server.http.get(url, params=query) as response:
+        books = await response.json()
+    [found] = [each["id"] for each in books["payouts"] if each["sender_batch_id"] == withdrawal_id]
+    return str(found)
+
+
+async def reported(payer: Payer, withdrawal_id: str) -> list[tuple[str, str]]:
+    """The kind and the detail of each mismatch of a withdrawal, the oldest first."""
+    found = await Operator(payer.server)("GET", "payments/mismatches?app=default&size=100")
+    ours = [each for each in found.body["mismatches"] if each["subject"] == withdrawal_id]
+    return [(each["kind"], each["detail"]) for each in reversed(ours)]
