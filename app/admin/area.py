@@ -10,8 +10,8 @@ FOR_VIEWERS = Area(
     "admin",
     "Administration",
     "Running streams, jobs, webhooks, events, addresses without emails, failed logins, users' assets, withdrawals, "
-    "exports of users' data, receipts of deactivated users, vendor platforms, named configs, operators and the audit "
-    "log. All revisions of configs are kept.",
+    "exports of users' data, receipts of deactivated users, vendor platforms, named configs, operators and the "
+    "audit log. All revisions of configs are kept.",
     access=Access.ADMIN,
     role=Role.VIEWER,
 )
