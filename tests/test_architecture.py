@@ -58,7 +58,7 @@ REAL_TIME = {
     "storage/migrations/0004_attempts.sql": "the default is not used",
     "storage/migrations/0008_processes.sql": "heartbeats are about processes",
     "storage/migrations/0030_reported_events.sql": "sinks get events by real time, whatever the time of the app is",
-    "storage/migrations/0036_leaderboards.sql": "it makes an app's time from real time, after the lock of a board",
+    "storage/migrations/0035_leaderboards.sql": "it makes an app's time from real time, after the lock of a board",
     "storage/migrations/0014_idempotency_keys.sql": "clients repeat requests by real time",
     "streams/sse.py": "events carry the real time at which they were sent",
     "streams/wire/codec.py": "it defines the time of events",
