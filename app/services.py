@@ -1,7 +1,7 @@
 """Wiring: opens all long-lived objects of the server, and closes them in reverse order."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -30,7 +30,7 @@ from storage.mail_opens import MailOpens, open_mail_opens
 from storage.objects import ObjectStore, open_objects
 from storage.objects.contract import ObjectsRefused
 from storage.operator_tokens import OperatorTokens
-from storage.postgres import open_database
+from storage.postgres import Database, open_database
 from storage.retry_queue import open_retry_queue
 from storage.sessions import SessionCache
 from storage.speech_cache import SpeechCache
@@ -109,6 +109,17 @@ async def _objects(stack: AsyncExitStack, stores: Stores) -> ObjectStore:
         raise SettingsError(f"parley: PARLEY_DATA_DIR: cannot write to {folder}: {cause}") from None
 
 
+def _turn_database(settings: Settings, database: Database) -> AbstractAsyncContextManager[Database]:
+    """Return the pool of the writer of turns, whose writes do not wait for other users of the database."""
+    return open_database(
+        settings.database_url,
+        min_size=USUAL_CONNECTIONS,
+        max_size=CONNECTIONS,
+        lock_timeout_s=LOCKED_S,
+        health=database.health,
+    )
+
+
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open all services for the duration of the block."""
@@ -139,16 +150,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         heartbeat = await stack.enter_async_context(
             open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
         )
-        turn_database = open_database(
-            settings.database_url,
-            min_size=USUAL_CONNECTIONS,
-            max_size=CONNECTIONS,
-            lock_timeout_s=LOCKED_S,
-            health=database.health,
-        )
-        turns = await stack.enter_async_context(
-            open_turn_writer(await stack.enter_async_context(turn_database), heartbeat, clock)
-        )
+        turn_database = await stack.enter_async_context(_turn_database(settings, database))
+        turns = await stack.enter_async_context(open_turn_writer(turn_database, heartbeat, clock))
         admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         sessions = SessionCache(valkey)

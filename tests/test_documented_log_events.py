@@ -1,4 +1,4 @@
-"""OPERATING.md says what each warning and error of money and of boards means, and what to do."""
+"""OPERATING.md says what each warning and error of money, of boards and of emails means, and what to do."""
 
 import ast
 import re
@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MONEY = (
+AREAS = (
     "actors/paypal_clients.py",
     "app/assets/*.py",
     "app/event_delivery.py",
     "app/http/webhooks.py",
     "app/leaderboards/*.py",
+    "app/mail/*.py",
+    "app/mail_links.py",
     "app/missed_events.py",
     "app/payments/*.py",
     "app/payout_results.py",
@@ -21,11 +23,12 @@ MONEY = (
     "app/webhooks.py",
     "app/withdrawals/*.py",
     "storage/board_index.py",
+    "storage/mail_opens.py",
     "storage/payments/*.py",
     "storage/withdrawals.py",
     "vendors/payments/*.py",
 )
-"""The files of payments, assets, withdrawals, leaderboards and the delivery of events."""
+"""The files of payments, assets, withdrawals, leaderboards, emails and the delivery of events."""
 LEVELS = {"warning", "error", "exception", "critical"}
 
 
@@ -47,7 +50,7 @@ def documented() -> list[tuple[str, str]]:
 
 def test_each_warning_and_error_of_these_files_is_documented() -> None:
     found = set()
-    for pattern in MONEY:
+    for pattern in AREAS:
         paths = list(ROOT.glob(pattern))
         assert paths, f"no file is named {pattern}"
         for path in paths:

@@ -6,23 +6,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-import asyncpg
 import pytest
 
 from app.commands.config_files import import_folder
 from app.http.caller import Access
 from app.routes import ROUTES
-from app.worker import run_jobs
 from storage import inbox
 from storage.audit import COMMAND
 from storage.inbox import NewWebhook
-from storage.jobs import Job, RemoveExpiredAudit, enqueue
+from storage.jobs import Job, enqueue
 from storage.recipients import recipient_of
-from streams.tasks import background
 from streams.wire.errors import ServiceError
 from tests.app.unknown_withdrawals import unknown_withdrawal
 from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
-from tests.waiting import until
 
 ACCOUNT = "/admin/api/configs/default/vendor_accounts/main"
 VOICE = "/admin/api/configs/default/speech/voice"
@@ -32,11 +28,6 @@ REMOVED = {"strategy": "news", "reason": "operator"}
 OPERATORS = "/admin/api/operators"
 SECRETS = ("sk-very-secret-1", "sk-very-secret-2")
 MARK = {"secret": True}
-ADD = """
-insert into audit (changed_at, actor, action, kind, name, reason, request_id, address)
-select now() - make_interval(days => $2), 'root', $1, '', '', '', '', '' from generate_series(1, $3)
-"""
-"""Adds rows of an action. Parameters: action, age in days, number of rows."""
 UNCHANGING = {("POST", "/admin/api/configs/{app}/{kind}/{name}/validate")}
 """Rows that need a role above `viewer` but change nothing."""
 
@@ -363,46 +354,3 @@ async def test_rows_are_filtered_and_paged(server: Server) -> None:
     for query in ("from=today", "size=101", "before=last", "to=2030-01-01"):
         status, answer = await call(server, "GET", f"/admin/api/audit?{query}")
         assert (status, answer["error"]["message"].split()[1]) == (400, query.partition("=")[0])
-
-
-async def test_rows_cannot_be_altered_or_deleted(server: Server) -> None:
-    await call(server, "PUT", VOICE, {"value": {"account": "main"}})
-    await sql(server, ADD, "old", 50, 2)
-    count = await sql(server, "select count(*) from audit")
-    for statement in (
-        "update audit set actor = 'nobody'",
-        "delete from audit",
-        "delete from audit where action = 'old'",
-        "truncate audit",
-        "with done as (select set_config('parley.deletes_audit', 'on', false)) delete from audit using done",
-        "select delete_expired_audit(40, 1); delete from audit where action = 'old'",
-    ):
-        conn = await asyncpg.connect(server.services.settings.database_url)
-        try:
-            with pytest.raises(asyncpg.RaiseError, match="append-only"):
-                await conn.execute(statement)
-        finally:
-            await conn.close()
-    assert await sql(server, "select count(*) from audit") == count
-
-
-async def test_job_deletes_rows_that_have_expired(server: Server) -> None:
-    for action, days, count in (("expired", 41, 1500), ("kept", 39, 3)):
-        await sql(server, ADD, action, days, count)
-    async with server.services.database.transaction() as conn:
-        await enqueue(conn, RemoveExpiredAudit())
-
-    async def is_done() -> bool:
-        return not await sql(server, "select count(*) from procrastinate_jobs")
-
-    async with background(run_jobs(server.services, schedules=(), poll_s=0.05)):
-        await until(is_done)
-    assert await sql(server, "select count(*) from audit where action = 'expired'") == 0
-    assert await sql(server, "select count(*) from audit where action = 'kept'") == 3
-
-
-async def test_audit_rows_are_kept_for_at_least_thirty_days(server: Server) -> None:
-    await call(server, "PUT", VOICE, {"value": {"account": "main"}})
-    count = await sql(server, "select count(*) from audit")
-    assert await sql(server, "select delete_expired_audit(0, 100000)") == 0
-    assert await sql(server, "select count(*) from audit") == count

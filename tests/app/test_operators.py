@@ -19,6 +19,8 @@ from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
 from tests.waiting import until
 
 ROWS = [row for row in ROUTES if row.area.access is Access.ADMIN]
+PERSONAL = tuple(f"/admin/api/{path}" for path in ("users/", "webhooks/", "login_failures", "suppressions"))
+"""Paths with data of persons."""
 ORDER = [Role.VIEWER, Role.EDITOR, Role.ADMIN]
 FUTURE = "2090-01-01T00:00:00Z"
 EXPIRED = "auth_failed: the token in Authorization has expired"
@@ -55,7 +57,7 @@ def test_reading_needs_the_role_viewer_changes_and_data_of_users_need_editor_and
     for row in ROWS:
         if row.path.startswith(OPERATORS):
             assert row.area.role is Role.ADMIN, row.path
-        elif row.path.startswith(("/admin/api/users/", "/admin/api/webhooks/", "/admin/api/login_failures")):
+        elif row.path.startswith(PERSONAL):
             assert row.area.role is Role.EDITOR, row.path
         else:
             assert row.area.role is (Role.VIEWER if row.method == "GET" else Role.EDITOR), row.path
@@ -241,7 +243,10 @@ async def test_guesses_from_an_address_over_its_limit_cost_no_query_each(server:
     ("query", "message"),
     [
         ("action=nope", "action must be one of "),
-        ("kind=nope", "kind nope is neither a config kind nor one of job, operator, user, webhook"),
+        (
+            "kind=nope",
+            "kind nope is neither a config kind nor one of job, operator, suppression, user, webhook, withdrawal",
+        ),
     ],
 )
 async def test_filter_that_can_match_nothing_is_refused(server: Server, query: str, message: str) -> None:
