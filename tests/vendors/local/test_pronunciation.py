@@ -67,6 +67,7 @@ async def test_words_syllables_and_phonemes_have_times(local: Local, reader: Rea
     assert [syllable["Syllable"] for syllable in lazy["Syllables"]] == ["ley", "ziy"]
 
 
+@pytest.mark.soak
 async def test_reading_another_text_scores_clearly_lower(local: Local, reader: Reader) -> None:
     right = scores(await graded(local, reader))
     wrong = scores(await assessed(local, await reader(OTHER)))
@@ -91,6 +92,7 @@ async def test_a_word_that_is_left_out_is_an_omission(local: Local, reader: Read
     assert {error for _, error in errors(unasked)} == {"None", "Mispronunciation"}
 
 
+@pytest.mark.soak
 async def test_an_added_word_is_an_insertion(local: Local, reader: Reader) -> None:
     pcm = await reader("The quick brown fox jumps over the very lazy dog.")
 
@@ -300,6 +302,7 @@ class FixedRecognizer:
         pass
 
 
+@pytest.mark.soak
 async def test_a_word_that_is_cut_off_at_the_start_has_times_within_the_audio(reader: Reader) -> None:
     """Whisper is not asked, which would decode such recordings again and again for want of a good text."""
     text = "Dogs bark."

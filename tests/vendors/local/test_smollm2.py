@@ -37,6 +37,7 @@ async def test_answers_do_not_exceed_the_requested_length(local: Local) -> None:
     assert answer["choices"][0]["message"]["content"]
 
 
+@pytest.mark.soak
 async def test_the_answer_is_independent_of_cached_prompts(local: Local) -> None:
     """The context is reused, so the content of another conversation must not affect the answer."""
     said = ("My dog is called Rex.", "What is the name of my dog?")
@@ -55,6 +56,7 @@ async def test_template_syntax_in_user_text_is_plain_text(engines: Engines) -> N
     assert counts[0] > counts[1]
 
 
+@pytest.mark.soak
 async def test_oldest_messages_are_left_out_first(local: Local) -> None:
     """Messages are left out so that the context has room for the answer."""
     long, newest = "tell me of the sea " * 240, ("My dog is called Rex.", "Say yes.")
@@ -93,6 +95,7 @@ async def _until_text(items):
             return
 
 
+@pytest.mark.soak
 async def test_characters_of_several_tokens_arrive_complete(local: Local) -> None:
     async with local.chat("Repeat exactly: 日本 😀 é", model="smollm2", temperature=0, max_tokens=40) as response:
         assert "\ufffd" not in (await response.json())["choices"][0]["message"]["content"]

@@ -9,11 +9,13 @@ import pytest
 
 from streams.audio import WAV, parse_wav, sniff
 from streams.mp3 import mp3_duration_ms
+from tests.sampling import paired, sampled
 from tests.vendors.local.conftest import Local, events, refusal
 from vendors.local.engines import Engines
 from vendors.speech.visemes import visemes_of
 
 SAID = "Hello there, how are you today? The quick brown fox jumps over the lazy dog. It is a fine day."
+ENGINES = ["espeak", "piper"]
 SECONDS = (4, 9)
 """The range of plausible durations in seconds."""
 
@@ -42,7 +44,7 @@ def assert_phonemes_come_before_their_audio(seen: list[dict[str, Any]], bytes_pe
     assert audio_ms - phonemes_ms < 1_000
 
 
-@pytest.fixture(params=["espeak", "piper"])
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, needs) -> str:
     needs(request.param)
     return request.param
@@ -74,8 +76,8 @@ async def test_audio_is_sent_before_the_synthesis_is_complete(local: Local, engi
     assert 0 < len(first.pcm) < 2 * 44_100
 
 
-@pytest.mark.parametrize("response_format", ["mp3", "wav", "pcm"])
-async def test_every_format_has_the_expected_duration(local: Local, engine: str, response_format: str) -> None:
+@pytest.mark.parametrize(("response_format", "engine"), paired(["mp3", "wav", "pcm"], ENGINES), indirect=["engine"])
+async def test_every_format_has_the_expected_duration(local: Local, response_format: str, engine: str) -> None:
     async with local.speech(SAID, engine, response_format=response_format) as response:
         assert response.status == 200
         audio = await response.read()
@@ -96,6 +98,7 @@ async def test_every_format_has_the_expected_duration(local: Local, engine: str,
     assert SECONDS[0] < seconds < SECONDS[1]
 
 
+@pytest.mark.parametrize("engine", sampled(ENGINES, ["espeak"]), indirect=True)
 async def test_speed_changes_the_duration(local: Local, engine: str) -> None:
     text = "The quick brown fox."
     lengths = []

@@ -68,7 +68,7 @@ async def test_verbose_answer_has_segments(local: Local, speech: bytes) -> None:
         ("webm", "libopus", 48_000),
         pytest.param("ogg", "libopus", 48_000, marks=pytest.mark.soak),
         pytest.param("flac", "flac", 22_050, marks=pytest.mark.soak),
-        ("mp4", "aac", 44_100),
+        pytest.param("mp4", "aac", 44_100, marks=pytest.mark.soak),
     ],
 )
 async def test_every_container_is_decoded(
@@ -93,6 +93,7 @@ async def test_silence_and_noise_are_recognized_as_no_words(local: Local, needs)
             assert await response.json() == {"text": "", "usage": {"type": "duration", "seconds": 3}}
 
 
+@pytest.mark.soak
 async def test_long_recordings_are_accepted(local: Local, needs) -> None:
     needs("whisper")
     async with local.transcription(wav_header(16_000) + bytes(300 * 32_000)) as response:
