@@ -8,10 +8,8 @@ from tests.app.payments.wallets import WEBHOOK, Wallet, put
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
-ORDERS = 25
-SUBSCRIPTIONS = 15
-SEED = 9460
-"""With this one, all three webhooks of an order and of a subscription are lost. One of them would be enough."""
+ORDERS = 8
+SUBSCRIPTIONS = 6
 
 
 async def granted(wallet: Wallet, *, channel: str | None = None) -> int:
@@ -26,7 +24,7 @@ async def test_every_grant_arrives_although_webhooks_are_lost(wallet: Wallet) ->
     url = f"{wallet.server.url}/bp/webhook/walletpay/default/Default"
     await put(wallet.server, "limits", "default", {"rates": {"wallets": {"count": 1000, "per_s": 1}}})
     await wallet.control("webhook", id=WEBHOOK, url=url)
-    await wallet.control("deliveries", fault="lost", rate=0.1, seed=SEED)
+    await wallet.control("deliveries", fault="lost", rate=0.7, seed=1)  # One of three webhooks would be enough.
     for _ in range(ORDERS):
         order = await wallet.order()
         await wallet.approve(order["approve_link_href"])
@@ -36,7 +34,7 @@ async def test_every_grant_arrives_although_webhooks_are_lost(wallet: Wallet) ->
         await wallet.approve((await wallet.subscribe())["approve_link_href"])
     await until(lambda: wallet.sandbox.sandbox.deliveries.is_idle)
     await work_off(services)
-    assert await granted(wallet) == ORDERS + SUBSCRIPTIONS - 2
+    assert 0 < await granted(wallet) < ORDERS + SUBSCRIPTIONS
 
     async with working(services):
         await wallet.travel(services.clock.now("default") + timedelta(minutes=15))

@@ -254,7 +254,7 @@ async def example(server: Server, sandbox: Running, steps: list[tuple[str, Any]]
 
 
 async def test_every_payment_is_granted_once_whatever_happens(shared_server: Server, platform: Running) -> None:
-    await run_examples(shared_server, platform, count=4, steps=10)
+    await run_examples(shared_server, platform, count=2, steps=10)
 
 
 @pytest.mark.soak

@@ -211,7 +211,7 @@ async def example(payer: Payer, steps: list[tuple[str, Any]]) -> None:
 
 
 async def test_a_withdrawal_is_paid_out_once_whatever_happens(payer: Payer) -> None:
-    await run_examples(payer, count=4)
+    await run_examples(payer, count=2)
 
 
 @pytest.mark.soak

@@ -8,8 +8,8 @@ from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import subscribed
 from tests.waiting import until
 
-PAYMENTS = 40
-MONTHS = 6
+PAYMENTS = 20
+MONTHS = 3
 
 
 async def granted(shop: Shop, buyer: Buyer, *, channel: str | None = None) -> list[str]:
@@ -31,7 +31,7 @@ async def move(shop: Shop, **by: float) -> None:
 
 async def test_every_grant_arrives_although_webhooks_are_lost(shop: Shop, buyer: Buyer) -> None:
     await shop.send_webhooks()
-    await shop.control("webhooks", fault="lost", rate=0.1, seed=1)
+    await shop.control("webhooks", fault="lost", rate=0.5, seed=1)
     paid = [(await shop.created(buyer, product_id="coins_100"))["id"] for _ in range(PAYMENTS)]
     for intent in paid:
         await shop.pay(intent)

@@ -251,7 +251,7 @@ async def example(shop: Shop, steps: list[tuple[str, Any]]) -> None:
 
 
 async def test_assets_follow_from_what_was_paid(shop: Shop) -> None:
-    await run_examples(shop, count=6)
+    await run_examples(shop, count=3)
 
 
 async def test_requests_that_are_killed_or_race_grant_once(shop: Shop) -> None:
