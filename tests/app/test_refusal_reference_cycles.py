@@ -18,6 +18,11 @@ BROKEN = 50
 LEAVERS = 20
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 @pytest.mark.parametrize(
     ("status", "raw"),
     [
