@@ -163,11 +163,11 @@ async def _compare(server: Server, sandbox: Running, *, on_abandon: str, streams
 
 
 async def test_usage_of_complete_streams_equals_the_bill(server: Server, sandbox: Running) -> None:
-    await _compare(server, sandbox, on_abandon="drain", streams=72, at_once=8)
+    await _compare(server, sandbox, on_abandon="drain", streams=48, at_once=8)
 
 
 async def test_usage_of_cut_streams_is_close_to_the_bill(server: Server, sandbox: Running) -> None:
-    await _compare(server, sandbox, on_abandon="cancel", streams=72, at_once=8)
+    await _compare(server, sandbox, on_abandon="cancel", streams=48, at_once=8)
 
 
 @pytest.mark.soak
