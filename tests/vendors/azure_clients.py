@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from tests.vendors.azure_inputs import REFERENCE, SAID
 from vendors.account import Account, AssessmentSpec, RecognitionSpec, SpeechSpec
 from vendors.protocols import (
     Assessment,
@@ -26,9 +27,7 @@ from vendors.speech.azure_tts import AzureSpeech
 from vendors.transport import VendorHttp
 
 PCM = AudioFormat("audio/pcm", 16_000)
-REFERENCE = "Good morning, my friend."
 JENNY = "en-US-JennyNeural"
-SAID = "Good morning, how are you?"
 
 
 def voice(http: VendorHttp | None, url: str, *, key: str = "k1", **spec: Any) -> AzureSpeech:

@@ -10,8 +10,7 @@ from typing import Any
 import azure.cognitiveservices.speech as sdk
 
 from streams.wire.codec import dumps
-from tests.vendors.azure_clients import REFERENCE, SAID
-from tests.vendors.azure_service import PAUSE, TONE
+from tests.vendors.azure_inputs import PAUSE, REFERENCE, SAID, TONE
 from vendors.sandbox.faults import key_of
 
 LONG_S = 20

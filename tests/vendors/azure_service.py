@@ -1,8 +1,6 @@
 """Vendor A at a real socket, whose messages a test sends one by one, and audio for it."""
 
-import math
 import struct
-from array import array
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,8 +12,6 @@ from tests.vendors.upstream import Respond
 from vendors.speech.azure_frames import Frame, read_frame, text_frame
 
 SECOND = 10_000_000
-TONE = array("h", (round(8000 * math.sin(at / 10)) for at in range(16_000))).tobytes()
-PAUSE = bytes(32_000)
 
 
 REFUSED = {"unauthorized": (401, False), "rate_limited": (429, True), "out_of_quota": (403, False),

@@ -7,8 +7,9 @@ import pytest
 
 from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter
-from tests.vendors.azure_clients import REFERENCE, ask, assess, assessor, items_of, sandbox_assessor, words
-from tests.vendors.azure_service import PAUSE, REFUSED, SECOND, TONE, Service, buffered, playing
+from tests.vendors.azure_clients import ask, assess, assessor, items_of, sandbox_assessor, words
+from tests.vendors.azure_inputs import PAUSE, REFERENCE, TONE
+from tests.vendors.azure_service import REFUSED, SECOND, Service, buffered, playing
 from tests.vendors.sandbox_calls import leave_waiting
 from tests.vendors.upstream import Upstream
 from vendors.errors import Garbled, Refused, VendorError

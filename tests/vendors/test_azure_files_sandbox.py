@@ -7,8 +7,8 @@ import pytest
 
 from streams.audio import wav_header
 from streams.wire.codec import dumps
+from tests.vendors.azure_inputs import PAUSE, TONE
 from tests.vendors.azure_sandbox_calls import SHORT, SSML
-from tests.vendors.azure_service import PAUSE, TONE
 
 ASSESSED = {
     "ReferenceText": "Good evening",

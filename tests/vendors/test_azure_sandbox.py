@@ -8,8 +8,9 @@ import pytest
 
 from streams.audio import wav_header
 from streams.wire.codec import dumps, loads
+from tests.vendors.azure_inputs import PAUSE, TONE
 from tests.vendors.azure_sandbox_calls import ID, OTHER, SHORT, SSML
-from tests.vendors.azure_service import PAUSE, SECOND, TONE
+from tests.vendors.azure_service import SECOND
 from vendors.sandbox.server import Running
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
 

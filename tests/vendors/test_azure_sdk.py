@@ -9,8 +9,6 @@ import pytest
 
 from streams.wire.codec import loads
 from tests.vendors.azure_clients import (
-    REFERENCE,
-    SAID,
     assess,
     audio_of,
     sandbox_assessor,
@@ -21,7 +19,8 @@ from tests.vendors.azure_clients import (
     transcribe,
     words,
 )
-from tests.vendors.azure_service import PAUSE, TONE, buffered
+from tests.vendors.azure_inputs import PAUSE, REFERENCE, SAID, TONE
+from tests.vendors.azure_service import buffered
 from vendors.protocols import AssessmentRequest
 from vendors.sandbox.server import Running
 from vendors.transport import VendorHttp

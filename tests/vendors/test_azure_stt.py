@@ -6,7 +6,8 @@ from streams.input_buffer import InputBuffer
 from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter
 from tests.vendors.azure_clients import PCM, recognizer, transcribe
-from tests.vendors.azure_service import TONE, Service, buffered, playing
+from tests.vendors.azure_inputs import TONE
+from tests.vendors.azure_service import Service, buffered, playing
 from tests.vendors.upstream import Upstream
 from vendors.errors import Garbled, Refused
 from vendors.protocols import Transcript

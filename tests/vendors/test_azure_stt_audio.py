@@ -6,7 +6,8 @@ import pytest
 
 from streams.wire.codec import dumps
 from tests.vendors.azure_clients import recognizer, transcribe
-from tests.vendors.azure_service import TONE, Service, buffered, ogg, playing
+from tests.vendors.azure_inputs import TONE
+from tests.vendors.azure_service import Service, buffered, ogg, playing
 from tests.vendors.upstream import Upstream, plain
 from vendors.errors import Garbled, Refused
 from vendors.protocols import AudioFormat, Transcript

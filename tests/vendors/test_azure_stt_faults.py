@@ -7,7 +7,8 @@ import pytest
 
 from streams.audio import wav_header
 from tests.vendors.azure_clients import PCM, recognizer, sandbox_recognizer, transcribe
-from tests.vendors.azure_service import PAUSE, REFUSED, TONE, buffered, ogg
+from tests.vendors.azure_inputs import PAUSE, TONE
+from tests.vendors.azure_service import REFUSED, buffered, ogg
 from tests.vendors.sandbox_calls import leave_waiting
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.protocols import AudioFormat, Transcript

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from streams.mp3 import Mp3Joiner
-from tests.vendors.azure_clients import SAID, audio_of, sandbox_voice, shapes_of, synthesize
+from tests.vendors.azure_clients import audio_of, sandbox_voice, shapes_of, synthesize
+from tests.vendors.azure_inputs import SAID
 from tests.vendors.azure_service import REFUSED
 from tests.vendors.sandbox_calls import leave_waiting
 from vendors.errors import Empty, Garbled, Refused, VendorError
