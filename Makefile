@@ -17,7 +17,7 @@ run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT
 	@exec $(VENV)/bin/python -m deploy.local --with-parent
 
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
-	@$(VENV)/bin/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations=20 $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 $(ARGS)
 
 test-browser: $(INSTALLED) ## run the tests of the pages in Chromium (screenshots: build/screenshots)
 	@$(VENV)/bin/python -m pytest -n 2 tests/browser $(ARGS)

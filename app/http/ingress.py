@@ -16,6 +16,8 @@ SLICE_LINES = 64
 _FULL_SLICE = re.compile(rb"(?:[^\n]*+\n){%d}" % SLICE_LINES)
 _SLICES_PER_TURN = 4
 _BURST_S = 0.001
+_MOST_DEBT_S = 0.02
+"""What one turn costs at most. A longer one was interrupted, by a garbage collection for example."""
 _MAX_DELAY_ROUNDS = 3
 """The longest extra wait of a connection that has parsed much recently. In a round, each other one gets a slice."""
 _HALF_LIFE_S = 30
@@ -107,7 +109,7 @@ class ParsingTurns:
             if connection.parse_slice():
                 self._push(connection)
         self._measured_at = time.monotonic()
-        self._budget_s -= self._measured_at - began
+        self._budget_s -= min(self._measured_at - began, _MOST_DEBT_S)
         if self._waiting and not self._scheduled:
             self._schedule()
 

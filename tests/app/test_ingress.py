@@ -1,12 +1,13 @@
 """Reads that are parsed slice by slice give the same requests and bodies, in order, however they are split."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from app.http.ingress import SLICE_BYTES, SLICE_LINES
+from app.http.ingress import DENSE_SHARE, SLICE_BYTES, SLICE_LINES, ParsingTurns, SlicedConnection
 from app.http.server import runner_of
 from streams.tasks import background
 from tests.servers import Server
@@ -141,6 +142,40 @@ def test_every_split_of_the_same_bytes_gives_the_same_requests(sent: list[Sent],
 
     assert asyncio.run(received([raw], len(sent))) == expected
     assert asyncio.run(received(split(raw, cuts), len(sent))) == expected
+
+
+class InterruptedConnection:
+    """A connection whose first slice takes half a second, as if garbage was collected meanwhile."""
+
+    recent_slices = 0.0
+
+    def __init__(self) -> None:
+        self.slices: list[float] = []
+        """When each slice was parsed."""
+
+    def decay_recent_slices(self, now: float) -> None:
+        pass
+
+    def parse_slice(self) -> bool:
+        began = time.monotonic()
+        while not self.slices and time.monotonic() < began + 0.5:
+            pass
+        self.slices.append(time.monotonic())
+        return len(self.slices) < 40
+
+
+def test_an_interrupted_turn_delays_the_next_ones_for_a_moment_only() -> None:
+    async def parse() -> list[float]:
+        connection = InterruptedConnection()
+        turns = ParsingTurns(asyncio.get_running_loop(), share=DENSE_SHARE)
+        turns.add(cast(SlicedConnection, connection))
+        async with asyncio.timeout(20):
+            while len(connection.slices) < 40:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        return connection.slices
+
+    first, *_, last = asyncio.run(parse())
+    assert last - first < 1.5  # It would be 3.3 s if all of the half second counted.
 
 
 def test_a_connection_that_is_never_paused_loses_nothing() -> None:
