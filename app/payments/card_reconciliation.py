@@ -1,7 +1,6 @@
 """Reads payments and subscriptions back from the card platform, in case the webhook about their result was lost."""
 
 import asyncio
-from collections.abc import Awaitable
 from datetime import datetime, timedelta
 
 import structlog
@@ -10,8 +9,9 @@ from app.payments.card_grants import apply_intent, find_intent, sync_intent
 from app.payments.card_periods import find_subscription, sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.posting import begin_posting
+from app.platform_jobs import enqueue_for_configs, read_or_log
 from app.services import Services
-from storage.jobs import enqueue
+from storage.config_rows import ConfigKey
 from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_reconciliation, card_subscriptions
 from storage.payments.card_payments import CardPayment
@@ -23,7 +23,7 @@ from storage.payments.card_reconciliation import (
 )
 from storage.payments.card_subscriptions import CardSubscription
 from streams.tasks import run_all
-from streams.wire.errors import ConfigInvalid, ServiceError, StoreError
+from streams.wire.errors import ConfigInvalid
 
 log = structlog.get_logger()
 
@@ -36,12 +36,10 @@ _UNANSWERED = timedelta(minutes=2)
 
 
 async def reconcile_cards(services: Services, _: ReconcileCards) -> None:
-    """Store one job for each config of each app, so that a slow platform does not delay the others."""
-    for app_id in await services.configs.all_apps():
-        for name in services.configs.names(CARDPAY, app_id):
-            async with services.database.transaction() as conn:
-                job = ReconcileCardPlatform(app_id=app_id, config=name)
-                await enqueue(conn, job, key=f"cards/{app_id}/{name}")
+    """Store one job for each config of each app."""
+    await enqueue_for_configs(
+        services, [CARDPAY], lambda key: ReconcileCardPlatform(app_id=key.app_id, config=key.name)
+    )
 
 
 async def reconcile_card_platform(services: Services, job: ReconcileCardPlatform) -> None:
@@ -62,6 +60,7 @@ async def _read_due(platform: CardPlatform, *, since: datetime, until: float) ->
     `until`: when to stop, as the event loop's time.
     """
     app_id, config, services = platform.app_id, platform.name, platform.services
+    key = ConfigKey(app_id, CARDPAY.name, config)
     while asyncio.get_running_loop().time() < until:
         now = services.clock.now(app_id)
         async with services.database.connection() as conn:
@@ -70,26 +69,10 @@ async def _read_due(platform: CardPlatform, *, since: datetime, until: float) ->
         if payment is None and subscription is None:
             return
         if payment is not None:
-            await _logged(platform, _read_payment(platform, payment, now=now), subject=payment.payment_id)
+            await read_or_log(_read_payment(platform, payment, now=now), key, subject=payment.payment_id)
         if subscription is not None:
-            work = _read_subscription(platform, subscription, now=now)
-            await _logged(platform, work, subject=subscription.row_id)
-
-
-async def _logged(platform: CardPlatform, work: Awaitable[None], *, subject: str) -> None:
-    try:
-        await work
-    except StoreError:
-        raise
-    except ServiceError as error:
-        log.warning(
-            "platform.unread",
-            app_id=platform.app_id,
-            kind=CARDPAY.name,
-            config=platform.name,
-            subject=subject,
-            error=str(error),
-        )
+            reading = _read_subscription(platform, subscription, now=now)
+            await read_or_log(reading, key, subject=subscription.row_id)
 
 
 async def _read_payment(platform: CardPlatform, payment: CardPayment, *, now: datetime) -> None:
