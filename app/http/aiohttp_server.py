@@ -39,7 +39,7 @@ class ServerConnection(web.RequestHandler):
     Each public name is the descriptor of the private slot, so it costs as much as the private name.
     """
 
-    __slots__ = ()
+    __slots__ = ("incomplete_body",)
 
     reading_paused: bool = _slot("_reading_paused")
     """Whether a body that is not read has paused the parser."""
@@ -57,6 +57,29 @@ class ServerConnection(web.RequestHandler):
     """The request whose handler runs, or `None`."""
     pause_transport_reading = web.RequestHandler._pause_transport_reading
     """Stop reading from the socket."""
+
+    incomplete_body: StreamReader | None
+    """The body of the newest request that has begun, if it was incomplete then."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.incomplete_body = None
+
+    def data_received(self, data: bytes) -> None:
+        """Parse `data`, and take a request that had begun off the parser's count when its body is complete.
+
+        aiohttp's parser counts the requests that wait: one more at the end of a body, one less when a request
+        begins, which may be before. It would count such a request forever, and with 32 of them stop after each
+        request, while the connection expects that what it has given the parser is parsed.
+        """
+        super().data_received(data)
+        body = self.incomplete_body
+        if body is not None and body.is_eof():
+            self.incomplete_body = None
+            if (parser := self._parser) is not None:
+                parser.message_consumed()
+            if not self.reading_paused:
+                super().data_received(b"")
 
     def resume_transport_reading(self) -> None:
         """Continue reading from the socket. aiohttp calls this when none of its own buffers is full."""
@@ -96,10 +119,15 @@ class ApplicationRunner(web.AppRunner):
     async def _make_server(self) -> web.Server:
         make_request: RequestFactory = (await super()._make_server()).request_factory
 
-        def make_request_that_may_close(message: RawRequestMessage, *others: Any) -> web.BaseRequest:
-            return make_request(message._replace(should_close=True) if self.closing else message, *others)
+        def begin_request(
+            message: RawRequestMessage, body: StreamReader, connection: ServerConnection, *others: Any
+        ) -> web.BaseRequest:
+            connection.incomplete_body = None if body.is_eof() else body
+            if self.closing:
+                message = message._replace(should_close=True)
+            return make_request(message, body, connection, *others)
 
-        return self.make_server(make_request_that_may_close)
+        return self.make_server(begin_request)
 
 
 def set_match(request: web.Request, match: web.UrlMappingMatchInfo, application: web.Application) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 
 from aiohttp import StreamReader, web
+from aiohttp.http_parser import HttpRequestParser
 
 from app.http.aiohttp_server import (
     ServerConnection,
@@ -172,6 +173,20 @@ async def test_many_pipelined_requests_pause_reading_until_they_are_answered() -
         )
         assert not connection.buffer_paused, "aiohttp does not clear _buffer_paused"
         assert connection.seen.resumes, "aiohttp does not call _resume_transport_reading()"
+
+
+async def test_the_parser_counts_a_request_that_began_before_its_body_ended_until_it_is_told_twice() -> None:
+    handler = web.RequestHandler(web.Server(answer), loop=asyncio.get_running_loop())
+    parser = HttpRequestParser(handler, asyncio.get_running_loop(), 2**16, max_msg_queue_size=1)
+    post = b"POST / HTTP/1.1\r\nHost: parley\r\nContent-Length: 1\r\n\r\n"
+    assert len(parser.feed_data(post)[0]) == 1
+    parser.message_consumed()
+
+    assert not parser.feed_data(b"x" + GET)[0], (
+        "aiohttp counts requests in another way: ServerConnection may not need incomplete_body any more"
+    )
+    parser.message_consumed()
+    assert len(parser.feed_data(b"")[0]) == 1, "message_consumed() of aiohttp's parser does not make room"
 
 
 async def test_bytes_after_an_upgrade_are_not_parsed_before_the_response() -> None:

@@ -1,5 +1,6 @@
 """The undocumented parts of aiohttp's runner, response and match that the HTTP layer depends on."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from app.http.aiohttp_server import (
     ApplicationRunner,
+    ServerConnection,
     drop_handler,
     respond_with_http_1_1,
     set_match,
@@ -15,9 +17,14 @@ from app.http.aiohttp_server import (
 from tests.libraries.raw_http import GET, FakeTransport, answer, reached
 
 
+class Server(web.Server):
+    def __call__(self) -> ServerConnection:
+        return ServerConnection(self, loop=asyncio.get_running_loop())
+
+
 class Runner(ApplicationRunner):
     def make_server(self, request_factory: Callable[..., web.BaseRequest]) -> web.Server:
-        return web.Server(answer, request_factory=request_factory)
+        return Server(answer, request_factory=request_factory)
 
 
 async def test_the_runner_makes_the_server_of_its_subclass_and_can_close_connections() -> None:
