@@ -40,6 +40,11 @@ class PayPalClient:
     access: VendorAccess[PayPalApp, PayPal]
     app: PayPalApp
 
+    @property
+    def account(self) -> str:
+        """Whose payments these are, as operators know it. What another account was asked, it does not know."""
+        return f"{self.app.client_id} at {self.access.account.base_url}"
+
     async def call(self, use: Callable[[PayPal], Awaitable[Result]], *, within_s: float = _WITHIN_S) -> Result:
         """Return the result of `use`.
 

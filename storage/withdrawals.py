@@ -71,6 +71,8 @@ class Withdrawal:
     """Since when the platform has forgotten this open withdrawal. `None`: it can be asked for the result."""
     settled_at: datetime | None = None
     """When an operator has said what became of it. `None`: the platform has, or will."""
+    account: str | None = None
+    """Which account of ours was asked to pay. `None`: none yet, or it was not recorded."""
 
     @property
     def money(self) -> Money:
@@ -162,13 +164,15 @@ async def find_by_payouts(conn: Connection, app_id: str, *, config: str, ids: Se
     return [Withdrawal(**row) for row in rows]
 
 
-async def mark_submitted(conn: Connection, withdrawal_id: str, *, now: datetime) -> None:
-    """Record that the platform is about to be asked to pay."""
-    await conn.execute(
-        "update withdrawals set submitted_at = coalesce(submitted_at, $2) where withdrawal_id = $1",
-        withdrawal_id,
-        now,
-    )
+_MARK_SUBMITTED = """
+update withdrawals set submitted_at = coalesce(submitted_at, $3), account = $2
+where withdrawal_id = $1 and (submitted_at is null or account = $2) returning true
+"""
+
+
+async def mark_submitted(conn: Connection, withdrawal_id: str, *, account: str, now: datetime) -> bool:
+    """Record that an account is about to be asked to pay. Return `False` if another one may have paid already."""
+    return await conn.fetchval(_MARK_SUBMITTED, withdrawal_id, account, now) is not None
 
 
 async def mark_unknown(conn: Connection, withdrawal_id: str, *, now: datetime) -> None:

@@ -1,7 +1,7 @@
 """Payouts: a withdrawal is submitted to its platform once, and read back until it has ended.
 
-The platform knows a withdrawal by our id. A call that repeats the id returns the first payout, so an unknown result
-is never submitted under another id.
+The account that is asked knows a withdrawal by our id. A call that repeats the id returns the first payout, so an
+unknown result is never submitted under another id, nor to another account.
 """
 
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ from storage.postgres import Connection
 from storage.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError
+from vendors.payments.paypal import PayPal
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_payouts import Payout, create_payout, get_payout, is_duplicate
 
@@ -83,36 +84,45 @@ async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
     if withdrawal.status != "START" or withdrawal.unknown_at is not None:
         return None
     if receiver is None or now - (withdrawal.submitted_at or now) > _REMEMBERED:
-        await _leave_to_operators(services, withdrawal, now=now)
+        await _leave_to_operators(services, withdrawal, detail=str(withdrawal.money))
         return None
     client = client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
-    note = withdrawal.request.get("desc", "")
-    async with services.database.connection() as conn:
-        await withdrawals.mark_submitted(conn, withdrawal.withdrawal_id, now=now)
+    note, name = withdrawal.request.get("desc", ""), withdrawal.withdrawal_id
+
+    async def pay(paypal: PayPal) -> Payout | None:
+        await paypal.log_in()  # An account that does not exist has paid nothing, and may be corrected.
+        async with services.database.connection() as conn:
+            if not await withdrawals.mark_submitted(conn, name, account=client.account, now=now):
+                return None
+        return await create_payout(paypal, name, receiver=receiver, amount=withdrawal.money, note=note)
+
     try:
-        return await client.call(
-            lambda paypal: create_payout(
-                paypal, withdrawal.withdrawal_id, receiver=receiver, amount=withdrawal.money, note=note
-            )
-        )
+        payout = await client.call(pay)
     except PayPalRefused as error:
         if not _is_final(error):
             raise
         async with services.database.transaction() as conn:
             await _end(conn, services, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None)
         return None
+    if payout is None:
+        asked = withdrawal.account or "an account that is not recorded"
+        await _leave_to_operators(services, withdrawal, detail=f"{withdrawal.money}, asked: {asked}")
+    return payout
 
 
-async def _leave_to_operators(services: Services, withdrawal: Withdrawal, *, now: datetime) -> None:
-    """Mark a withdrawal of which the platform has forgotten our id, and report it."""
+async def _leave_to_operators(services: Services, withdrawal: Withdrawal, *, detail: str) -> None:
+    """Mark a withdrawal whose result cannot be learned, and report it.
+
+    The platform has forgotten our id, or the account that was asked is no longer configured.
+    """
+    now = services.clock.now(withdrawal.app_id)
     async with services.database.transaction() as conn:
         locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
         if locked.status != "START" or locked.payout_id:
             return
         await withdrawals.mark_unknown(conn, locked.withdrawal_id, now=now)
-        detail = str(locked.money)
         if await _report(conn, services, locked, kind="payout_unknown", detail=detail):
-            _bound(locked).error("withdrawal.unknown", amount=detail)
+            _bound(locked).error("withdrawal.unknown", detail=detail)
 
 
 def _is_final(error: PayPalRefused) -> bool:

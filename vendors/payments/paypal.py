@@ -85,6 +85,10 @@ class PayPal:
     def vendor(self) -> str:
         return self._account.platform
 
+    async def log_in(self) -> None:
+        """Get an access token unless there is one. Raises `ConfigInvalid` if PayPal does not accept the app."""
+        await self._bearer()
+
     async def get(self, path: str, model: type[M], query: Mapping[str, str] | None = None) -> M:
         """Read an object."""
         return await self._send(lambda bearer: self._read(path, bearer, query), lambda reply: reply.value(model))

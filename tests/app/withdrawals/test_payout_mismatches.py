@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.operators import Operator
 from tests.app.withdrawals.payer import Payer
+from vendors.sandbox.faults import key_of
 
 
 async def reported(payer: Payer, uid: str) -> list[tuple[str, str]]:
@@ -76,3 +78,43 @@ async def test_a_payout_that_the_platform_has_forgotten_is_reported_and_not_made
         assert await payer.payouts_of(uid) == []
     finally:
         await payer.server.services.clock.move("default", offset_s=0)
+
+
+async def test_a_payout_whose_result_is_unknown_is_never_asked_of_another_account(payer: Payer) -> None:
+    await payer.configure(secret=key_of(name=uuid4().hex, fault="cut_mid_stream", position="before"))
+    uid = await payer.user("slow")
+    assert (await payer.withdraw(uid))[0] == 200
+    await work_off(payer.server.services)
+    first, payer.client_id = payer.client_id, uuid4().hex
+    await payer.configure()
+    for _ in range(2):
+        await payer.check()
+        await work_off(payer.server.services)
+    assert await payouts_at(payer, payer.client_id) == []
+    assert len(await payouts_at(payer, first)) == 1
+    asked = f"{first} at {payer.sandbox_url}/paypal"
+    assert await reported(payer, uid) == [("payout_unknown", f"12.30 USD, asked: {asked}")]
+    assert await payer.status(uid) == "WITHDRAW_START"
+    found = await Operator(payer.server)("GET", "withdrawals?app=default&state=unknown")
+    assert uid in {each["user_id"] for each in found.body["withdrawals"]}
+
+
+async def test_an_account_that_paypal_has_not_accepted_can_be_corrected(payer: Payer) -> None:
+    await payer.configure(secret="wrong")
+    uid = await payer.user()
+    assert (await payer.withdraw(uid))[0] == 200
+    await work_off(payer.server.services)
+    payer.client_id = uuid4().hex
+    await payer.configure()
+    for _ in range(2):
+        await payer.check()
+        await work_off(payer.server.services)
+    assert await payer.status(uid) == "WITHDRAW_SUCCESS"
+
+
+async def payouts_at(payer: Payer, client_id: str) -> list[Any]:
+    """The payouts in the books of a merchant."""
+    url, query = f"{payer.sandbox_url}/paypal/_control/books", {"client_id": client_id}
+    async with payer.server.http.get(url, params=query) as response:
+        found: list[Any] = (await response.json())["payouts"]
+    return found
