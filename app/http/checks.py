@@ -9,7 +9,7 @@ from app.http import auth, idempotency, limits, operators
 from app.http.bodies import read_parameters, read_whole
 from app.http.caller import Access, Caller
 from app.http.endpoint import API_VERSION, DEFAULT_APP, REQUEST_CONTEXT, Call, Endpoint, RequestContext
-from app.http.errors import InvalidApiVersion
+from app.http.errors import InvalidApiVersion, PathNotFound
 from app.http.inputs import Chunked, Input, Source
 from app.http.paths import APP_ID, is_server_path
 from app.http.replies import DeferredResponse, response_to
@@ -38,6 +38,8 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
         if version != API_VERSION and not row.area.ignores_app:
             raise InvalidApiVersion(f"X-Service-Api-Version must be {API_VERSION}")
         call = await _identified(row, request, services, context, on_server_path=on_server_path)
+        if row.exists is not None and not row.exists(services, call.app_id):
+            raise PathNotFound(request.path)
         counted = services, call.app_limits, request, call.caller
         try:
             given = await _read(call)

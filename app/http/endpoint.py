@@ -97,6 +97,8 @@ class Endpoint:
     errors: tuple[type[ServiceError], ...] = ()
     """The errors of the handler. Those of the checks before it follow from the row and its area."""
     docs: Docs = NO_DOCS
+    exists: Callable[[Services, str], bool] | None = None
+    """Whether an app has the row: others get `PathNotFound`, whatever they send. None: all apps have it."""
     direct: DirectAnswer | None = None
     """What the row answers to plain requests, without its handler."""
     alias_of: "Endpoint | None" = None

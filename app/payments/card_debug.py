@@ -21,6 +21,9 @@ from app.payments.card_subscriptions import CardSubscriptionPath
 from app.payments.card_views import PaymentIntentReply, SetupIntentReply, setup_view, view_of
 from app.payments.cards import ConfigName
 from app.payments.posting import begin_posting
+from app.services import Services
+from storage.config_rows import ConfigKey
+from storage.kinds.cardpay import CARDPAY
 from storage.payments import card_payments, card_subscriptions
 from storage.payments.card_payments import CardPaymentNotFound
 from storage.payments.card_subscriptions import CardSubscriptionNotFound
@@ -147,6 +150,16 @@ async def set_default_method(
     await sync_subscription(platform, path.sub_id, channel="client")
     async with transaction.begin():
         return transaction.answer(Empty())
+
+
+def has_debug(services: Services, app_id: str) -> bool:
+    """Return whether any config of kind `cardpay` of an app has `debug`."""
+    configs = services.configs
+    return any(
+        configs.get(CARDPAY, app_id, name).value.debug
+        for name in configs.names(CARDPAY, app_id)
+        if configs.fault(ConfigKey(app_id, CARDPAY.name, name)) is None
+    )
 
 
 def _debugged(call: Call, platform: CardPlatform) -> CardPlatform:

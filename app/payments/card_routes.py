@@ -7,7 +7,7 @@ from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.errors import PathNotFound
 from app.http.limits import Limit
-from app.payments.card_debug import confirm_payment_intent, confirm_setup_intent, set_default_method
+from app.payments.card_debug import confirm_payment_intent, confirm_setup_intent, has_debug, set_default_method
 from app.payments.card_setups import create_setup_intent
 from app.payments.card_subscription_creation import CardSetupNotFound, SetupUnfinished
 from app.payments.card_subscriptions import cancel, get_subscription, subscribe
@@ -76,6 +76,7 @@ CARD_ROUTES = [
         CARDS,
         errors=(PathNotFound, CardSetupNotFound, *_PLATFORM_ERRORS),
         docs=_CONFIRM_SETUP,
+        exists=has_debug,
     ),
     Endpoint(
         "POST",
@@ -84,6 +85,7 @@ CARD_ROUTES = [
         CARDS,
         errors=(PathNotFound, CardPaymentNotFound, *_PLATFORM_ERRORS),
         docs=_CONFIRM_PAYMENT,
+        exists=has_debug,
     ),
     Endpoint(
         "POST",
@@ -92,5 +94,6 @@ CARD_ROUTES = [
         CARDS,
         errors=(PathNotFound, CardSubscriptionNotFound, CardSetupNotFound, CardDeclined, VendorError),
         docs=_SET_METHOD,
+        exists=has_debug,
     ),
 ]

@@ -107,14 +107,18 @@ async def test_the_default_payment_method_of_a_subscription(shop: Shop, buyer: B
 async def test_debug_endpoints_do_not_exist_without_debug(shop: Shop, buyer: Buyer) -> None:
     intent, setup = await shop.created(buyer), await setup_intent(shop, buyer)
     name = (await subscribed(shop, buyer))["cardpay_sub"]["id"]
+    sub = f"/bp/asset/debug/cardpay_sub/{name}/default_payment_method"
+    _, answer = await shop.client_call(buyer, "POST", PAY, json={})
+    assert answer["error"]["error_type"] == "invalid_parameter"
     await shop.configure(debug=False)
     method = {"payment_method_name": "pm_card_visa", "config_name": "Default"}
     attempts = [
         await confirm(shop, buyer, intent["id"], card=CARD),
         await shop.client_call(buyer, "POST", SETUP, json={"setup_intent_id": setup, "card": CARD}),
-        await shop.client_call(
-            buyer, "POST", f"/bp/asset/debug/cardpay_sub/{name}/default_payment_method", json=method
-        ),
+        await shop.client_call(buyer, "POST", sub, json=method),
+        *[await shop.client_call(buyer, "POST", path, json={}) for path in (PAY, SETUP, sub)],
+        await shop.client_call(buyer, "POST", sub, json={**method, "config_name": "unknown"}),
+        await confirm(shop, buyer, intent["id"], card=CARD, product_id="unknown"),
     ]
     assert {(status, answer["error"]["error_type"]) for status, answer in attempts} == {(404, "not_found")}
 
