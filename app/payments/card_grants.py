@@ -7,7 +7,7 @@ from app.payments.posting import Posting, begin_posting
 from storage.asset_entries import Channel, Entry
 from storage.kinds.cardpay import CARDPAY
 from storage.kinds.products import Product
-from storage.payments import card_payments, card_sales, mismatches
+from storage.payments import card_payments, card_sales
 from storage.payments.card_payments import CardPayment
 from storage.payments.card_sales import CardSale
 from streams.wire.money import Money
@@ -37,12 +37,7 @@ async def _report(posting: Posting, payment: CardPayment, sale: CardSale, paid: 
     """Report a sale, and whether another amount was paid than that of the order."""
     device_info = await card_payments.device_info(posting.conn, payment.payment_id)
     await posting.report(purchase_of(sale, "charge", paid, device_info=device_info))
-    if paid != payment.money:
-        await mismatches.add(
-            posting.conn, posting.app_id,
-            platform=CARDPAY.name, kind="amount_differs", subject=sale.sale_id,
-            detail=f"{paid} were paid instead of {payment.money}", now=posting.now,
-        )  # fmt: skip
+    await posting.compare_paid(CARDPAY.name, sale.sale_id, paid=paid, expected=[payment.money])
 
 
 def _grant(posting: Posting, sale: CardSale, product: Product) -> Entry:

@@ -128,9 +128,14 @@ async def _apply_invoice(posting: Posting, row: CardSubscription, invoice: Invoi
     name, intent_id = read.subscription.id, read.intents[invoice.id]
     sale = CardSale(row.app_id, row.config, invoice.id, row.uid, intent_id, name, row.product_id)
     await card_sales.add(posting.conn, sale)
-    if await posting.post(entry) and invoice.amount_paid:
+    if not await posting.post(entry):
+        return
+    paid, price = money_of(invoice.amount_paid, invoice.currency), row.sold.price
+    if price is not None and entry.origin != "trial":
+        await posting.compare_paid(CARDPAY.name, sale.sale_id, paid=paid, expected=price.all)
+    if paid.amount:
         kind: PurchaseKind = "renewal" if entry.origin == "renewal" else "charge"
-        await posting.report(purchase_of(sale, kind, money_of(invoice.amount_paid, invoice.currency)))
+        await posting.report(purchase_of(sale, kind, paid))
 
 
 def _grant(posting: Posting, row: CardSubscription, invoice: Invoice, read: SubscriptionRead) -> Entry | None:

@@ -140,8 +140,7 @@ def _product(call: Call, product_id: str, money: Money) -> Product:
     product = call.services.configs.required(PRODUCTS, call.app_id, product_id).value
     if product.type == "subscription":
         raise InvalidParameter("product_id names a subscription, which is not bought by one payment")
-    prices = [] if product.price is None else [product.price, *product.price.countries.values()]
-    if money not in [price.money for price in prices]:
+    if product.price is None or money not in product.price.all:
         raise InvalidParameter(f"amonut is not the price of {product_id} in {money.currency}")
     return product
 

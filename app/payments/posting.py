@@ -1,5 +1,6 @@
 """The transaction in which what was read of a payment platform changes what a user owns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,6 +10,7 @@ from storage.asset_entries import Channel, Entry
 from storage.event_outbox import PurchaseEvent
 from storage.payments import mismatches
 from storage.postgres import Connection
+from streams.wire.money import Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,16 @@ class Posting:
     async def report(self, purchase: PurchaseEvent) -> None:
         """Report what the platform has taken or given back."""
         await self.services.sinks.report(self.conn, self.app_id, purchase, now=self.now)
+
+    async def compare_paid(self, platform: str, sale_id: str, *, paid: Money, expected: Sequence[Money]) -> None:
+        """Report a sale to operators if its amount is none of those expected."""
+        if paid in expected:
+            return
+        await mismatches.add(
+            self.conn, self.app_id,
+            platform=platform, kind="amount_differs", subject=sale_id,
+            detail=f"{paid} were paid instead of {expected[0]}", now=self.now,
+        )  # fmt: skip
 
 
 async def begin_posting(

@@ -1,20 +1,17 @@
 """What all wallet payments share: the client of a config, products, and where users go after an approval."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from actors.paypal_clients import PayPalClient
 from app import paypal
-from app.payments.posting import Posting
 from app.services import Services
 from storage.kinds.products import PRODUCTS, Product, WalletProduct
 from storage.kinds.sign_in import resolved
 from storage.kinds.walletpay import WALLETPAY, WalletPay
-from storage.payments import mismatches
 from streams.wire.errors import ConfigInvalid, InvalidParameter
-from streams.wire.money import Money
 from vendors.payments.paypal_errors import PayPalRefused
 
 PLATFORM = "walletpay"
@@ -102,14 +99,3 @@ def _allowed(field: str, url: str, config: WalletPay) -> str:
 def soon(now: datetime) -> datetime:
     """Return when to read something back that may change at any time."""
     return now + CHECK_AGAIN
-
-
-async def compare_paid(posting: Posting, payment_id: str, *, paid: Money | None, expected: Sequence[Money]) -> None:
-    """Report a payment to operators if its amount is none of those expected. It is granted all the same."""
-    if paid is None or paid in expected:
-        return
-    await mismatches.add(
-        posting.conn, posting.app_id,
-        platform=PLATFORM, kind="amount_differs", subject=payment_id,
-        detail=f"{paid} were paid instead of {expected[0]}", now=posting.now,
-    )  # fmt: skip

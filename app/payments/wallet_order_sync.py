@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from app.assets.grants import grant_of
 from app.payments.posting import Posting, begin_posting
-from app.payments.wallet import PLATFORM, client_of, compare_paid, is_final, none_if_gone, soon, wallet_config
+from app.payments.wallet import PLATFORM, client_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
 from storage.asset_entries import Channel, Entry
 from storage.event_outbox import PurchaseEvent, PurchaseKind
@@ -133,7 +133,8 @@ async def _post(posting: Posting, order: WalletOrder, capture: Capture) -> None:
     grant = _grant(posting, order, capture)
     if await posting.post(grant):
         await posting.report(_purchase(order, capture, "charge"))
-        await compare_paid(posting, capture.id, paid=capture.amount, expected=[order.price])
+        paid = capture.amount or order.price
+        await posting.compare_paid(PLATFORM, capture.id, paid=paid, expected=[order.price])
     if capture.status == _REFUNDED and await posting.post(
         replace(grant, key=f"refund:{capture.id}", kind="refund")
     ):

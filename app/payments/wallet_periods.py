@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from app.assets.grants import grant_of
 from app.payments.posting import Posting
 from app.payments.proration import refund_due
-from app.payments.wallet import PLATFORM, compare_paid, wallet_config
+from app.payments.wallet import PLATFORM, wallet_config
 from storage import asset_entries, assets
 from storage.asset_entries import AssetOrigin, Entry
 from storage.event_outbox import PurchaseEvent, PurchaseKind
@@ -84,7 +84,7 @@ async def _compare_paid(posting: Posting, row: WalletSubscription, payment: Tran
         return
     price = product.price.in_country(row.country or None)
     trial = [] if product.trial is None else [Money(product.trial.amount, price.currency)]
-    await compare_paid(posting, payment.id, paid=payment.amount, expected=[price, *trial])
+    await posting.compare_paid(PLATFORM, payment.id, paid=payment.amount, expected=[price, *trial])
 
 
 def _kind_of(grant: Entry) -> PurchaseKind:

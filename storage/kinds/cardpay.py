@@ -30,7 +30,7 @@ class CardPay(CallLimits):
     webhook_secrets: list[_Secret] = Field(default_factory=list, max_length=10)
     """The secrets that sign webhooks, several while one replaces another. Without one, webhooks are refused."""
     currencies: list[Currency] = Field(default_factory=list, max_length=200)
-    """The currencies in which users may pay. Empty: all of Stripe's."""
+    """The currencies of payments. Empty: all of Stripe's. A subscription has that of its price at Stripe."""
     debug: bool = False
     """Whether the debug endpoints exist, which pay with test cards."""
 

@@ -48,6 +48,11 @@ class ProductPrice(LocalPrice):
     countries: dict[Country, LocalPrice] = Field(default_factory=dict, max_length=250)
     """Prices that differ in a country, by its ISO 3166-1 code."""
 
+    @property
+    def all(self) -> list[Money]:
+        """That of most countries first."""
+        return [self.money, *(price.money for price in self.countries.values())]
+
     def in_country(self, country: str | None) -> Money:
         """Return the price in a country. `None`: it is unknown."""
         return self.countries.get(country or "", self).money

@@ -8,6 +8,7 @@ import pytest
 
 from streams.wire.codec import rfc3339
 from tests.app.callers import working
+from tests.app.operators import Operator
 from tests.app.payments.cards.shop import CARD, Buyer, Shop
 from tests.app.payments.cards.subscribers import cancelled, read, setup, subscribe, subscribed
 from tests.waiting import until
@@ -189,6 +190,24 @@ async def test_a_trial_is_free_and_once(shop: Shop, buyer: Buyer, trial: str) ->
     await read(shop, buyer, subscription["id"])
     again = (await subscribed(shop, buyer, product_id=trial))["cardpay_sub"]
     assert (again["status"], again["id"] != subscription["id"]) == ("active", True)
+
+
+async def test_a_subscription_that_costs_another_amount_is_granted_and_reported(shop: Shop, buyer: Buyer) -> None:
+    product = {
+        "type": "subscription", "asset": "pro", "period": "P1M", "price": {"amount": 500, "currency": "USD"},
+        "cardpay": {"price_id": "price_pro_month"},
+    }  # fmt: skip
+    await shop.put("products", "cheap", product)
+    answer = await subscribed(shop, buyer, product_id="cheap")
+    assert answer["assets"][0]["valid_seconds"] > 0
+    product["price"]["countries"] = {"DE": {"amount": 9900, "currency": "USD"}}
+    product["cardpay"] = {"price_id": "price_pro_year"}
+    await shop.put("products", "fair", product)
+    await subscribed(shop, buyer, product_id="fair")
+    found = await Operator(shop.server)("GET", "payments/mismatches?app=default")
+    [invoice] = await shop.listed("invoices", subscription=answer["cardpay_sub"]["id"])
+    ours = [(each["kind"], each["subject"], each["detail"]) for each in found.body["mismatches"]]
+    assert ours == [("amount_differs", invoice["id"], "9.99 USD were paid instead of 5.00 USD")]
 
 
 async def test_a_refund_of_the_last_payment_ends_the_subscription(selling: Shop, buyer: Buyer) -> None:
