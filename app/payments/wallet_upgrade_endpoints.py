@@ -23,7 +23,7 @@ from app.payments.wallet_subscription_sync import Synced
 from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
 from storage import assets
 from storage.kinds.products import Product
-from storage.payments import wallet_subscriptions, wallet_upgrades
+from storage.payments import card_subscriptions, wallet_subscriptions, wallet_upgrades
 from storage.payments.wallet_subscriptions import ACTIVE, EXPIRED, WalletSubscription
 from streams.wire.errors import InvalidOperation, ServiceError, listed
 from streams.wire.ids import new_id
@@ -90,7 +90,8 @@ async def _wallet_row(call: Call, sub_id: str) -> WalletSubscription:
     except SubscriptionNotFound:
         async with call.services.database.connection() as conn:
             owned = await assets.of_user(conn, call.app_id, call.caller.user)
-        if any(asset.subscription == sub_id for asset in owned if asset.subscription):
+            by_card = await card_subscriptions.of_user(conn, call.app_id, call.caller.user, subscription_id=sub_id)
+        if by_card is not None or any(asset.subscription == sub_id for asset in owned if asset.subscription):
             raise UnsupportedUpgrade(f"subscription {listed([sub_id])} was not bought by wallet") from None
         raise
 

@@ -99,6 +99,18 @@ async def test_a_subscription_without_a_card_waits_for_its_payment(shop: Shop, b
     assert (answer["cardpay_sub"]["status"], len(answer["assets"])) == ("active", 1)
 
 
+async def test_a_subscription_with_a_card_cannot_be_upgraded_by_wallet(shop: Shop, buyer: Buyer) -> None:
+    _, answer = await subscribe(shop, buyer)
+    assert (answer["cardpay_sub"]["status"], answer["assets"]) == ("incomplete", [])
+    path = f"/bp/asset/walletpay_sub/{answer['cardpay_sub']['id']}/upgrade"
+    target = {"new_bp_product_id": "pro_year"}
+    attempts = [await shop.client_call(each, "POST", path, json=target) for each in (buyer, await shop.buyer())]
+    assert [(status, refused["error"]["error_type"]) for status, refused in attempts] == [
+        (400, "subscription_unsupported_upgrade"),
+        (404, "item_not_found"),
+    ]
+
+
 async def test_a_declined_card_leaves_a_subscription_that_can_be_paid(shop: Shop, buyer: Buyer) -> None:
     answer = await subscribed(shop, buyer, setup_intent_id=await setup(shop, buyer, number="4000000000000341"))
     assert (answer["cardpay_sub"]["status"], answer["assets"]) == ("incomplete", [])
