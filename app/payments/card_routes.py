@@ -64,7 +64,7 @@ CARD_ROUTES = [
         subscribe,
         CARDS,
         limit=Limit("cards"),
-        errors=(CardSetupNotFound, SetupUnfinished, CardDeclined, *_PLATFORM_ERRORS),
+        errors=(CardSetupNotFound, SetupUnfinished, *_PLATFORM_ERRORS),
         docs=_SUBSCRIBE,
     ),
     Endpoint("GET", _SUBSCRIPTION, get_subscription, CARDS, errors=(CardSubscriptionNotFound, *_PLATFORM_ERRORS)),

@@ -11,7 +11,7 @@ from storage.payments.card_subscriptions import CardSubscription
 from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, listed
 from vendors.errors import Refused, VendorError
 from vendors.payments.stripe import Stripe
-from vendors.payments.stripe_errors import error_in
+from vendors.payments.stripe_errors import CardDeclined, error_in
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ def _creation(row: CardSubscription) -> Callable[[Stripe], Awaitable[str]]:
 
 
 async def _method(stripe: Stripe, customer: str, payer: Payer, *, row_id: str) -> str | None:
-    """Return the card of the user that the request names, attached to the customer."""
+    """Return the card of the user that the request names, attached to the customer. `None`: it is declined."""
     if (setup := payer.setup_intent_id) is not None:
         intent = await existing(stripe.setup_intent(setup), setup)
         if intent.customer != customer:
@@ -106,7 +106,10 @@ async def _method(stripe: Stripe, customer: str, payer: Payer, *, row_id: str) -
         return None
     method = await existing(stripe.payment_method(name), name)
     if method.customer is None:
-        method = await stripe.attach(f"{row_id}:attach", method.id, customer=customer)
+        try:
+            method = await stripe.attach(f"{row_id}:attach", method.id, customer=customer)
+        except CardDeclined:
+            return None  # As after a declined payment, another card can pay.
     if method.customer != customer:
         raise CardSetupNotFound(name)
     return method.id
