@@ -27,7 +27,7 @@ from streams.log import Followable, Gone
 from streams.sse import EventStream
 from streams.tasks import background
 from streams.wire.errors import InvalidParameter, ItemNotFound, Unavailable, listed
-from streams.wire.model import Model
+from streams.wire.model import Model, QueryInt
 from streams.wire.owned import Owned
 
 _DIGITS = 15
@@ -176,7 +176,7 @@ _MAX_HEARD_MS = 24 * 60 * 60 * 1000
 
 
 class CancelQuery(Model):
-    heard_ms: int | None = Field(default=None, ge=0, le=_MAX_HEARD_MS, strict=False)
+    heard_ms: QueryInt | None = Field(default=None, ge=0, le=_MAX_HEARD_MS)
     """Milliseconds of the answer's audio that were played. The record keeps only the words spoken until then."""
 
 
