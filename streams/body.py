@@ -4,16 +4,13 @@ The result does not depend on the chunk boundaries, because proxies may change t
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from streams.wire.codec import MAX_DEPTH
 from streams.wire.errors import InvalidParameter, TooLarge
+from streams.wire.nesting import MAX_DEPTH, end_of_bracket, levels, outside_strings
 
 WHITESPACE = b" \t\r\n"
-_OUTSIDE = re.compile(rb'["{}\[\]]')
-_INSIDE = re.compile(rb'["\\]')
 
 
 class FirstObject:
@@ -46,27 +43,18 @@ class FirstObject:
 
     def _scan(self) -> int | None:
         # Bytes beyond the limit are not examined: the error must not depend on how the body was split.
-        seen, limit = self._seen, self._limit_bytes
-        while match := (_INSIDE if self._in_string else _OUTSIDE).search(seen, self._at, limit):
-            at, byte = match.start(), seen[match.start()]
-            if byte == 0x5C:
-                if at + 1 == len(seen):  # The escaped byte has not arrived yet.
-                    self._at = at
-                    return None
-                self._at = at + 2
-                continue
-            self._at = at + 1
-            if byte == 0x22:
-                self._in_string = not self._in_string
-            elif byte in b"{[":
-                self._depth += 1
-                if self._depth > MAX_DEPTH:
-                    raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH} levels")
-            else:
-                self._depth -= 1
-                if self._depth == 0:
-                    return self._at
-        self._at = len(seen)
+        part = bytes(self._seen[self._at : self._limit_bytes])
+        if (len(part) - len(part.rstrip(b"\\"))) % 2:  # The escaped byte has not arrived yet.
+            part = part[:-1]
+        part, self._in_string = outside_strings(part, in_string=self._in_string)
+        depths = levels(part, before=self._depth)
+        end = depths.index(0, 1) if 0 in depths[1:] else None
+        if max(depths[:end]) > MAX_DEPTH:
+            raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH} levels")
+        if end is not None:
+            return self._at + end_of_bracket(part, end)
+        self._at += len(part)
+        self._depth = depths[-1]
         return None
 
 

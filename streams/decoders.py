@@ -10,7 +10,8 @@ from streams.wire.errors import InvalidParameter
 _SPACES = b" \t\r\n\f\v"
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 _ALPHABET = (string.ascii_letters + string.digits + "+/=").encode()
-_RUN = re.compile(rb"[^=]+|=+")
+_PADDED = re.compile(rb"(?:(?:[^=]{4})*+(?:[^=]{2}==?|[^=]{3}=))*+")
+"""Base64 that ends with a padded group, and may contain others."""
 
 
 class Utf8Decoder:
@@ -56,11 +57,15 @@ class Base64Decoder:
         piece = piece.translate(_TO_STANDARD, _SPACES)
         if piece.translate(None, _ALPHABET):
             raise InvalidParameter("audio is not valid base64")
-        if b"=" not in piece:
-            return self._characters(piece) if piece else b""
-        return b"".join(
-            self._padding(len(run)) if run[0] == 0x3D else self._characters(run) for run in _RUN.findall(piece)
-        )
+        while self._padding_due and piece[:1] == b"=":
+            self._padding_due -= 1
+            piece = piece[1:]
+        if not piece:
+            return b""
+        piece, self._group = self._group + piece, b""
+        end = piece.rfind(b"=") + 1
+        decoded = self._padded(piece[:end]) if end else b""
+        return decoded + self._characters(piece[end:]) if end < len(piece) else decoded
 
     def finish(self) -> bytes:
         if len(self._group) == 1:
@@ -69,20 +74,19 @@ class Base64Decoder:
 
     def _characters(self, run: bytes) -> bytes:
         self._padding_due = 0
-        run = self._group + run
         end = len(run) & ~3
         self._group = run[end:]
         return binascii.a2b_base64(run[:end])
 
-    def _padding(self, count: int) -> bytes:
-        if self._group:
-            if len(self._group) == 1:
-                raise InvalidParameter("audio is not valid base64")
-            self._padding_due = 4 - len(self._group)
-        if count > self._padding_due:
+    def _padded(self, groups: bytes) -> bytes:
+        """Decode groups of which the last one is padded. A padding of two characters may be cut after the first."""
+        if _PADDED.fullmatch(groups) is None:
             raise InvalidParameter("audio is not valid base64")
-        self._padding_due -= count
-        return self._close_group()
+        last_run = len(groups) - 1 - (groups.rfind(b"=", 0, -1) + 1)
+        self._padding_due = int(last_run % 4 == 2)
+        # `a2b_base64` ends at a complete padding, and accepts more of it.
+        runs = groups.replace(b"==", b"=").replace(b"=", b"==\n")
+        return b"".join(map(binascii.a2b_base64, runs.split(b"\n")))
 
     def _close_group(self) -> bytes:
         group, self._group = self._group, b""

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 
 from streams.wire.errors import InvalidParameter
+from streams.wire.nesting import check_nesting
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
-MAX_DEPTH = 32
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 dumps = orjson.dumps
@@ -35,18 +35,17 @@ loads = orjson.loads
 def loads_request(raw: bytes, *, exact: bool = False) -> Any:
     """Decode JSON sent by a client. With `exact`, a number that is no integer is a `Decimal` of the digits sent.
 
-    Raises `InvalidParameter` if it is invalid, nested too deeply, or contains U+0000, which PostgreSQL's `text`
-    type cannot store.
+    Raises `InvalidParameter` if it is invalid, has too many objects and arrays, nests them too deeply, or contains
+    U+0000, which PostgreSQL's `text` type cannot store.
     """
-    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and depth(raw) > MAX_DEPTH:
-        raise InvalidParameter(f"body is nested deeper than {MAX_DEPTH} levels")
+    check_nesting(raw)
     try:
         value = orjson.loads(raw)
         if exact:  # After orjson, because Python's own decoder accepts more than JSON.
             value = json.loads(raw.decode(), parse_float=_decimal)
     except orjson.JSONDecodeError as error:
         raise InvalidParameter(f"body is not valid JSON: {error.msg} at byte {error.pos}") from None
-    if b"\\u0000" in raw and _contains_nul(value):
+    if rb"\u0000" in raw and rb"\u0000" in raw.replace(rb"\\", b"__"):
         raise InvalidParameter("body must not contain the character U+0000")
     return value
 
@@ -56,36 +55,6 @@ def _decimal(literal: str) -> Decimal:
         return Decimal(literal)
     except InvalidOperation:
         raise InvalidParameter("body has a number whose exponent is out of range") from None
-
-
-def depth(raw: bytes) -> int:
-    """Return the maximum nesting depth of objects and arrays."""
-    deepest = level = 0
-    in_string = escaped = False
-    for byte in raw:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                in_string = False
-        elif byte == 0x22:
-            in_string = True
-        elif byte in b"[{":
-            level += 1
-            deepest = max(deepest, level)
-        elif byte in b"]}":
-            level -= 1
-    return deepest
-
-
-def _contains_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, dict):
-        return any("\0" in key or _contains_nul(item) for key, item in value.items())
-    return isinstance(value, list) and any(map(_contains_nul, value))
 
 
 def rfc3339(moment: datetime | None) -> str:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.wire.codec import MAX_DEPTH, ZERO_TIME, depth, dumps, loads, loads_request, now_ms, rfc3339
+from streams.wire.codec import ZERO_TIME, dumps, loads, loads_request, now_ms, rfc3339
 from streams.wire.errors import InvalidParameter
+from streams.wire.nesting import MAX_CONTAINERS, MAX_DEPTH, levels, outside_strings
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8) | st.text('"\\[]{}', max_size=8)
 VALUES = st.recursive(
@@ -27,8 +28,10 @@ def nesting(value: Any) -> int:
 
 @given(VALUES)
 def test_depth_counts_brackets_outside_strings(value: Any):
-    assert depth(json.dumps(value).encode()) == nesting(value)
-    assert depth(dumps(value)) == nesting(value)
+    for raw in (json.dumps(value).encode(), dumps(value)):
+        outside, in_string = outside_strings(raw)
+        assert not in_string
+        assert max(levels(outside)) == nesting(value)
 
 
 @given(VALUES)
@@ -56,7 +59,13 @@ def test_brackets_in_strings_and_side_by_side_do_not_add_depth():
 
 def test_deep_nesting_is_refused_before_it_is_decoded():
     with pytest.raises(InvalidParameter, match="nested deeper"):
-        loads_request(b"[" * 100_000)
+        loads_request(b"[" * MAX_CONTAINERS)
+
+
+def test_ten_thousand_objects_and_arrays_are_accepted_and_one_more_refused():
+    loads_request(dumps(["[", *[[], {}] * (MAX_CONTAINERS // 2 - 1), {}]))
+    with pytest.raises(InvalidParameter, match=r"body has more than 10000 objects and arrays$"):
+        loads_request(dumps([[]] * MAX_CONTAINERS))
 
 
 @pytest.mark.parametrize(

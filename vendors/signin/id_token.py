@@ -13,8 +13,9 @@ from typing import Any
 import jwt
 from jwt.api_jws import PyJWS
 
-from streams.wire.codec import MAX_DEPTH, depth, loads
-from streams.wire.errors import listed
+from streams.wire.codec import loads
+from streams.wire.errors import InvalidParameter, listed
+from streams.wire.nesting import check_nesting
 from vendors.signin.apps import check_audiences
 from vendors.signin.jwks import ALGORITHMS, JWKS
 from vendors.signin.protocols import Proof, ProofRefused, SignInApp
@@ -157,9 +158,9 @@ def _part(app: SignInApp, token: str, index: int) -> dict[str, Any]:
         raise refused(app, "it is not a JSON Web Token")
     try:
         raw = urlsafe_b64decode(parts[index] + "=" * (-len(parts[index]) % 4))
-        deep = raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and depth(raw) > MAX_DEPTH
-        value = None if deep else loads(raw)
-    except (ValueError, binascii.Error):
+        check_nesting(raw)
+        value = loads(raw)
+    except (ValueError, binascii.Error, InvalidParameter):
         value = None
     if not isinstance(value, dict):
         raise refused(app, "it is not a JSON Web Token")

@@ -31,6 +31,10 @@ UNITS = {
     "extensions": b"1;" + b"e" * 60 + b"\r\nA\r\n",
     "sizes that alternate": b"1\r\nA\r\n" * 40 + b"100\r\n" + b"A" * 256 + b"\r\n",
     "one large chunk": b"10000\r\n" + b"A" * 65536 + b"\r\n",
+    "padded audio": b"8000\r\n" + b"AAA=" * 8192 + b"\r\n",
+    "brackets": b"POST /bp/user/login HTTP/1.1\r\nHost: parley\r\nContent-Length: 131000\r\n\r\n["
+    + b"[]," * 43666
+    + b"]",
 }
 
 
@@ -103,6 +107,7 @@ async def flooded(server: Server, talk: Talk, folder: Path, attack: str) -> Dela
         "parameters": head("/bp/ai/conversation", token) + chunk(b" "),
         "json": head("/bp/user/login", token),
         "nothing": head("/nothing", token),
+        "brackets": b"",
     }.get(attack, head("/bp/ai/conversation", token) + chunk(talk.params(PACED, type="audio")))
     (folder / "opening").write_bytes(opening)
     port = urlsplit(server.url).port
@@ -166,7 +171,9 @@ HEALTH_OUTLIERS = 2
 
 
 @pytest.mark.usefixtures("few_collections")
-@pytest.mark.parametrize("attack", sampled(["one byte a chunk", "json"], ["json"]))
+@pytest.mark.parametrize(
+    "attack", sampled(["one byte a chunk", "json", "padded audio", "brackets"], ["json", "brackets"])
+)
 async def test_uploads_in_tiny_chunks_do_not_delay_others(
     server: Server, talk: Talk, tmp_path: Path, attack: str
 ) -> None:
