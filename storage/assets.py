@@ -17,7 +17,8 @@ class Asset:
     subscription: str
     type: AssetType
     quantity: int = 0
-    """Units that are left. Of a nonconsumable, the number of purchases that were not refunded."""
+    """Units granted, less those taken away. It is negative if units were refunded that were already used, so that
+    the order of entries does not matter. Of a nonconsumable, the number of purchases that were not refunded."""
     total_quantity: int = 0
     """Units of the current period of a subscription."""
     starts_at: datetime | None = None
@@ -42,10 +43,15 @@ class Asset:
         """When a subscription ends, as far as it is known. `None`: it has no period."""
         return self.ended_at or self.custom_ends_at or self.paid_ends_at
 
+    @property
+    def units(self) -> int:
+        """Units that are left."""
+        return max(0, self.quantity)
+
     def is_valid(self, now: datetime) -> bool:
         """Return whether the user has it at `now`."""
         if self.type != "subscription":
-            return self.quantity > 0
+            return self.units > 0
         return self.ends_at is not None and now < self.ends_at
 
 
@@ -89,7 +95,7 @@ def _refund(asset: Asset, entry: Entry, at: datetime) -> Asset:
         is_last = asset.paid_ends_at is None or entry.ends_at is None or entry.ends_at >= asset.paid_ends_at
         return replace(asset, ended_at=at, refunded_at=at) if is_last else asset
     units = entry.quantity if asset.type == "consumable" else 1
-    return replace(asset, quantity=max(0, asset.quantity - units), refunded_at=at)
+    return replace(asset, quantity=asset.quantity - units, refunded_at=at)
 
 
 def _end(asset: Asset, _: Entry, at: datetime) -> Asset:
@@ -105,7 +111,7 @@ def _resume(asset: Asset, _: Entry, __: datetime) -> Asset:
 
 
 def _adjust(asset: Asset, entry: Entry, _: datetime) -> Asset:
-    adjusted = replace(asset, quantity=max(0, asset.quantity + entry.quantity))
+    adjusted = replace(asset, quantity=asset.quantity + entry.quantity)
     return adjusted if entry.ends_at is None else replace(adjusted, custom_ends_at=entry.ends_at, ended_at=None)
 
 

@@ -127,7 +127,7 @@ async def adjust(
             raise InvalidParameter("quantity is not for nonconsumables")
         entry = partial(
             Entry, kind="adjust", name=asset.name, type=asset.type, subscription=asset.subscription,
-            quantity=body.quantity, ends_at=body.ends_at, origin="admin", channel="operator",
+            quantity=max(body.quantity, -asset.units), ends_at=body.ends_at, origin="admin", channel="operator",
         )  # fmt: skip
         await _enter(call, conn, path, action="asset.adjust", change=body, entry=entry, now=now)
         return transaction.answer(AssetList(assets=await assets_of(conn, path.app, path.user_id, now=now)))
@@ -163,7 +163,7 @@ async def _enter(
 
 
 def _audited(asset: Asset) -> dict[str, Any]:
-    return {"asset": asset.name, "quantity": asset.quantity, "ends_at": asset.ends_at and rfc3339(asset.ends_at)}
+    return {"asset": asset.name, "quantity": asset.units, "ends_at": asset.ends_at and rfc3339(asset.ends_at)}
 
 
 def _entry_view(stored: StoredEntry) -> EntryView:

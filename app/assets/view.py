@@ -49,7 +49,7 @@ class AssetView(Model):
 
 def asset_views(owned: list[Asset], *, now: datetime) -> list[AssetView]:
     """Return the assets of a user for a response. A nonconsumable whose purchases were refunded is left out."""
-    return [_view(asset, now=now) for asset in owned if asset.type != "nonconsumable" or asset.quantity]
+    return [_view(asset, now=now) for asset in owned if asset.type != "nonconsumable" or asset.units]
 
 
 def _view(asset: Asset, *, now: datetime) -> AssetView:
@@ -60,7 +60,7 @@ def _view(asset: Asset, *, now: datetime) -> AssetView:
         name=asset.name,
         type=asset.type,
         valid_seconds=max(0, math.floor(left_s)),
-        quantity=asset.quantity if asset.type == "consumable" or (subscription and valid) else 0,
+        quantity=asset.units if asset.type == "consumable" or (subscription and valid) else 0,
         total_quantity=asset.total_quantity,
         is_auto_renewable=asset.renews,
         is_trial_period=asset.is_trial and valid,

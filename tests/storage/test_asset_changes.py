@@ -75,10 +75,32 @@ def test_the_end_that_an_operator_has_set_holds_until_a_payment_goes_beyond_it()
     assert (renewed.ends_at, renewed.custom_ends_at) == (payment(1).ends_at, None)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["grant", "refund", "adjust"]), st.integers(0, 50)), max_size=20))
+CHANGES = st.lists(st.tuples(st.sampled_from(["grant", "refund", "adjust"]), st.integers(0, 50)), max_size=20)
+
+
+def coins(*changes: tuple[str, int]) -> Asset | None:
+    """Apply grants, refunds and adjustments that take units away."""
+    return after(
+        *(
+            Entry(str(number), kind, "coins", "consumable", quantity=-units if kind == "adjust" else units)  # type: ignore[arg-type]
+            for number, (kind, units) in enumerate(changes)
+        )
+    )
+
+
+@given(CHANGES)
 def test_units_are_never_below_zero(changes: list[tuple[str, int]]) -> None:
-    asset: Asset | None = None
-    for number, (kind, units) in enumerate(changes):
-        quantity = -units if kind == "adjust" else units
-        asset = apply(asset, Entry(str(number), kind, "coins", "consumable", quantity=quantity), at=NOW)  # type: ignore[arg-type]
-        assert asset.quantity >= 0
+    asset = coins(*changes)
+    assert asset is None or asset.units >= 0
+
+
+@given(CHANGES.flatmap(lambda changes: st.tuples(st.just(changes), st.permutations(changes))))
+def test_units_do_not_depend_on_the_order_of_entries(orders: tuple[list[tuple[str, int]], ...]) -> None:
+    first, second = (coins(*order) for order in orders)
+    assert (first and first.quantity) == (second and second.quantity)
+
+
+def test_units_that_were_used_before_a_refund_count_against_later_ones() -> None:
+    bought, used, refunded = ("grant", 100), ("adjust", 60), ("refund", 100)
+    left = [coins(*changes) for changes in ((bought, used, refunded), (bought, used, refunded, bought))]
+    assert [asset and asset.units for asset in left] == [0, 40]

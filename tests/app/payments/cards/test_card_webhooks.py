@@ -9,6 +9,7 @@ import pytest
 
 from streams.wire.codec import dumps
 from tests.app.callers import ask, working
+from tests.app.operator_calls import call
 from tests.app.payments.cards.shop import WEBHOOK, Buyer, Shop
 from tests.waiting import until
 
@@ -135,6 +136,18 @@ async def test_a_dispute_takes_back_until_it_is_won(selling: Shop, buyer: Buyer)
     await has_coins(selling, buyer, 100)
     assert [kind for kind, _ in await entries(selling, buyer)] == ["grant", "refund", "grant"]
     assert (await selling.assets(buyer))["coins"]["origin"] == "restore"
+
+
+async def test_a_dispute_that_is_won_gives_back_only_what_was_not_used(selling: Shop, buyer: Buyer) -> None:
+    intent = await paid(selling, buyer)
+    await has_coins(selling, buyer, 100)
+    path, used = f"/admin/api/users/default/{buyer.uid}/assets", {"name": "coins", "quantity": -60}
+    status, answer = await call(selling.server, "PATCH", path, used, reason="support")
+    assert status == 200, answer
+    await selling.control("dispute", payment_intent=intent, status="needs_response")
+    await has_coins(selling, buyer, 0)
+    await selling.control("dispute", payment_intent=intent, status="won")
+    await has_coins(selling, buyer, 40)
 
 
 async def test_an_inquiry_changes_nothing_and_a_lost_dispute_stays_taken(selling: Shop, buyer: Buyer) -> None:
