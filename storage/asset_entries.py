@@ -8,7 +8,7 @@ from typing import Literal
 from storage.kinds.products import AssetType
 from storage.postgres import Connection
 
-EntryKind = Literal["grant", "refund", "end", "cancel", "resume", "adjust"]
+EntryKind = Literal["grant", "refund", "restore", "end", "cancel", "resume", "adjust"]
 AssetOrigin = Literal["purchase", "renewal", "upgrade", "trial", "share", "reward", "admin", "restore"]
 Channel = Literal["webhook", "client", "reconciliation", "operator", "server"]
 

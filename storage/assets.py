@@ -63,7 +63,7 @@ def apply(asset: Asset | None, entry: Entry, *, at: datetime) -> Asset:
 def _grant(asset: Asset, entry: Entry, _: datetime) -> Asset:
     granted = replace(
         asset,
-        quantity=asset.quantity + (entry.quantity if asset.type == "consumable" else 1),
+        quantity=asset.quantity + _units_of(asset, entry),
         platform=entry.platform,
         product_id=entry.product_id,
         bp_product_id=entry.bp_product_id,
@@ -92,10 +92,25 @@ def _grant(asset: Asset, entry: Entry, _: datetime) -> Asset:
 
 def _refund(asset: Asset, entry: Entry, at: datetime) -> Asset:
     if asset.type == "subscription":
-        is_last = asset.paid_ends_at is None or entry.ends_at is None or entry.ends_at >= asset.paid_ends_at
-        return replace(asset, ended_at=at, refunded_at=at) if is_last else asset
-    units = entry.quantity if asset.type == "consumable" else 1
-    return replace(asset, quantity=asset.quantity - units, refunded_at=at)
+        return replace(asset, ended_at=at, refunded_at=at) if _is_of_last_period(asset, entry) else asset
+    return replace(asset, quantity=asset.quantity - _units_of(asset, entry), refunded_at=at)
+
+
+def _restore(asset: Asset, entry: Entry, _: datetime) -> Asset:
+    """Undo a refund, but not the end that an operator has set meanwhile."""
+    restored = replace(asset, refunded_at=None, origin=entry.origin)
+    if asset.type != "subscription":
+        return replace(restored, quantity=asset.quantity + _units_of(asset, entry))
+    is_refunded = asset.refunded_at is not None and _is_of_last_period(asset, entry)
+    return replace(restored, ended_at=None) if is_refunded else asset
+
+
+def _is_of_last_period(asset: Asset, entry: Entry) -> bool:
+    return asset.paid_ends_at is None or entry.ends_at is None or entry.ends_at >= asset.paid_ends_at
+
+
+def _units_of(asset: Asset, entry: Entry) -> int:
+    return entry.quantity if asset.type == "consumable" else 1
 
 
 def _end(asset: Asset, _: Entry, at: datetime) -> Asset:
@@ -118,6 +133,7 @@ def _adjust(asset: Asset, entry: Entry, _: datetime) -> Asset:
 _CHANGES: Mapping[EntryKind, Callable[[Asset, Entry, datetime], Asset]] = {
     "grant": _grant,
     "refund": _refund,
+    "restore": _restore,
     "end": _end,
     "cancel": _cancel,
     "resume": _resume,

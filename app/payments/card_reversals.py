@@ -8,8 +8,8 @@ from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform
 from app.payments.card_purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
-from storage import asset_entries, assets
-from storage.asset_entries import Channel, Entry
+from storage import asset_entries
+from storage.asset_entries import Channel
 from storage.payments import card_sales
 from storage.payments.card_sales import CardSale
 from streams.wire.money import Money
@@ -116,20 +116,8 @@ async def _take(posting: Posting, sale: CardSale, money: Money, *, by: str) -> N
 
 async def _give_back(posting: Posting, sale: CardSale, money: Money, *, by: str) -> None:
     granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
-    if granted is not None and (restored := await _restored(posting, sale, granted)) is not None:
-        await posting.post(restored)
+    if granted is not None:
+        key = f"restore:{sale.reversed_by}"
+        await posting.post(replace(granted, key=key, kind="restore", origin="restore", channel=posting.channel))
     await card_sales.restore(posting.conn, sale)
     await posting.report(purchase_of(sale, "restored", money, refund_id=by))
-
-
-async def _restored(posting: Posting, sale: CardSale, granted: Entry) -> Entry | None:
-    """Return the entry that gives a grant back. `None`: it was the period of a subscription that has others now."""
-    granted = replace(granted, key=f"restore:{sale.reversed_by}", origin="restore", channel=posting.channel)
-    if granted.type != "subscription":
-        return granted
-    asset = await assets.find(
-        posting.conn, posting.app_id, sale.uid, name=granted.name, subscription=granted.subscription
-    )
-    if asset is None or asset.ended_at is None or asset.paid_ends_at != granted.ends_at:
-        return None
-    return replace(granted, kind="adjust", quantity=0)

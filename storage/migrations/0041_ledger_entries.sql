@@ -1,3 +1,8 @@
+-- Kinds of entries: `restore` undoes a refund.
+alter table asset_entries drop constraint asset_entries_kind_check;
+alter table asset_entries add constraint asset_entries_kind_check
+    check (kind in ('grant', 'refund', 'restore', 'end', 'cancel', 'resume', 'adjust'));
+
 -- The units of an asset may be negative: those that were refunded after they were used count against later ones.
 
 alter table assets drop constraint assets_quantity_check;

@@ -1,5 +1,6 @@
 """What entries do to an asset, in whatever order events are reported."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 
@@ -30,6 +31,10 @@ def payment(number: int, kind: str = "grant") -> Entry:
     )
 
 
+def restore(number: int) -> Entry:
+    return replace(payment(number, "restore"), origin="restore")
+
+
 def after(*entries: Entry) -> Asset | None:
     return reduce(lambda asset, entry: apply(asset, entry, at=NOW), entries, None)
 
@@ -51,6 +56,42 @@ def test_a_refund_of_the_last_payment_ends_a_subscription() -> None:
 
 def test_a_refund_of_an_earlier_payment_changes_nothing() -> None:
     assert after(payment(0), payment(1), payment(0, "refund")) == after(payment(0), payment(1))
+
+
+def test_a_refund_that_is_restored_leaves_no_trace_but_the_origin() -> None:
+    before = after(payment(0), payment(1))
+    restored = after(payment(0), payment(1), payment(1, "refund"), restore(1))
+    assert before is not None
+    assert restored == replace(before, origin="restore")
+
+
+def test_the_end_that_an_operator_has_set_outlasts_a_dispute() -> None:
+    end = payment(0).starts_at + timedelta(days=3)  # type: ignore[operator]
+    cut = Entry("admin:1", "adjust", "pro", "subscription", "I-1", ends_at=end)
+    asset = after(payment(0), cut, payment(0, "refund"), restore(0))
+    assert asset is not None
+    assert (asset.ends_at, asset.custom_ends_at) == (end, end)
+
+
+@st.composite
+def reversed_payments(draw: st.DrawFn) -> tuple[list[Entry], ...]:
+    """Two orders of the same entries, in which refunds are after their payments, and restores after both."""
+    stories = [
+        [payment(number), payment(number, "refund"), restore(number)][: draw(st.integers(0, 3))]
+        for number in range(4)
+    ]
+    numbers = [number for number, story in enumerate(stories) for _ in story]
+    orders = []
+    for _ in range(2):
+        left = [iter(story) for story in stories]
+        orders.append([next(left[number]) for number in draw(st.permutations(numbers))])
+    return tuple(orders)
+
+
+@given(reversed_payments())
+def test_disputes_of_different_periods_may_be_reported_in_any_order(orders: tuple[list[Entry], ...]) -> None:
+    first, second = (after(*order) for order in orders)
+    assert first == second
 
 
 def test_an_earlier_payment_that_is_reported_late_does_not_undo_a_refund() -> None:

@@ -235,6 +235,26 @@ async def test_a_refund_of_the_last_payment_ends_the_subscription(selling: Shop,
     assert (await selling.assets(buyer))["pro"]["valid_seconds"] == 0
 
 
+async def test_a_subscription_is_as_before_once_its_dispute_is_won(selling: Shop, buyer: Buyer) -> None:
+    subscription = (await subscribed(selling, buyer))["cardpay_sub"]
+    [invoice] = await selling.listed("invoices", subscription=subscription["id"])
+    [payment] = await selling.listed("invoice_payments", invoice=invoice["id"])
+    intent = payment["payment"]["payment_intent"]
+    before = (await selling.assets(buyer))["pro"]
+
+    async def is_refund(expected: bool) -> bool:
+        pro = (await selling.assets(buyer))["pro"]
+        return pro["is_refund"] is expected and (pro["valid_seconds"] == 0) is expected
+
+    await selling.control("dispute", payment_intent=intent, status="needs_response")
+    await until(lambda: is_refund(True))
+    await selling.control("dispute", payment_intent=intent, status="won")
+    await until(lambda: is_refund(False))
+    restored = (await selling.assets(buyer))["pro"] | {"valid_seconds": before["valid_seconds"]}
+    assert restored == before | {"origin": "restore"}
+    assert await origins(selling, buyer) == ["purchase", "refund", "restore"]
+
+
 async def test_a_refund_before_anything_is_known_grants_first(shop: Shop, buyer: Buyer) -> None:
     _, answer = await subscribe(shop, buyer)
     intent = answer["cardpay_sub"]["latest_payment_intent"]["id"]

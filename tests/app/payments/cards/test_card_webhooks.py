@@ -134,7 +134,7 @@ async def test_a_dispute_takes_back_until_it_is_won(selling: Shop, buyer: Buyer)
     assert await selling.coins(buyer) == 0
     await selling.control("dispute", payment_intent=intent, status="won")
     await has_coins(selling, buyer, 100)
-    assert [kind for kind, _ in await entries(selling, buyer)] == ["grant", "refund", "grant"]
+    assert [kind for kind, _ in await entries(selling, buyer)] == ["grant", "refund", "restore"]
     assert (await selling.assets(buyer))["coins"]["origin"] == "restore"
 
 
