@@ -8,7 +8,7 @@ from typing import Literal
 from storage.kinds.products import AssetType
 from storage.postgres import Connection
 
-EntryKind = Literal["grant", "refund", "restore", "end", "cancel", "resume", "adjust"]
+EntryKind = Literal["grant", "refund", "restore", "end", "cancel", "suspend", "resume", "adjust"]
 AssetOrigin = Literal["purchase", "renewal", "upgrade", "trial", "share", "reward", "admin", "restore"]
 Channel = Literal["webhook", "client", "reconciliation", "operator", "server"]
 
@@ -27,7 +27,7 @@ class Entry:
     """A number of units, and a negative one in adjustments that take some away."""
     starts_at: datetime | None = None
     ends_at: datetime | None = None
-    """The period of a payment, or the end that an operator sets."""
+    """The period of a payment, the end that an operator sets, or that of the grace of a suspended subscription."""
     platform: str = ""
     product_id: str = ""
     bp_product_id: str = ""

@@ -24,6 +24,8 @@ class Asset:
     starts_at: datetime | None = None
     paid_ends_at: datetime | None = None
     """The end of the last period that was paid."""
+    grace_ends_at: datetime | None = None
+    """The end after that while the subscription is suspended."""
     ended_at: datetime | None = None
     """When a subscription ended before that, because it was refunded or replaced."""
     custom_ends_at: datetime | None = None
@@ -41,7 +43,7 @@ class Asset:
     @property
     def ends_at(self) -> datetime | None:
         """When a subscription ends, as far as it is known. `None`: it has no period."""
-        return self.ended_at or self.custom_ends_at or self.paid_ends_at
+        return self.ended_at or self.custom_ends_at or self.grace_ends_at or self.paid_ends_at
 
     @property
     def units(self) -> int:
@@ -83,6 +85,7 @@ def _grant(asset: Asset, entry: Entry, _: datetime) -> Asset:
         total_quantity=entry.quantity,
         starts_at=entry.starts_at,
         paid_ends_at=entry.ends_at,
+        grace_ends_at=None,
         ended_at=None,
         custom_ends_at=custom if custom is not None and custom > entry.ends_at else None,
         is_trial=entry.is_trial,
@@ -118,11 +121,15 @@ def _end(asset: Asset, _: Entry, at: datetime) -> Asset:
 
 
 def _cancel(asset: Asset, _: Entry, at: datetime) -> Asset:
-    return replace(asset, canceled_at=at, renews=False)
+    return replace(asset, canceled_at=at, renews=False, grace_ends_at=None)
+
+
+def _suspend(asset: Asset, entry: Entry, _: datetime) -> Asset:
+    return replace(asset, grace_ends_at=entry.ends_at)
 
 
 def _resume(asset: Asset, _: Entry, __: datetime) -> Asset:
-    return replace(asset, canceled_at=None, renews=True)
+    return replace(asset, canceled_at=None, renews=True, grace_ends_at=None)
 
 
 def _adjust(asset: Asset, entry: Entry, _: datetime) -> Asset:
@@ -136,6 +143,7 @@ _CHANGES: Mapping[EntryKind, Callable[[Asset, Entry, datetime], Asset]] = {
     "restore": _restore,
     "end": _end,
     "cancel": _cancel,
+    "suspend": _suspend,
     "resume": _resume,
     "adjust": _adjust,
 }

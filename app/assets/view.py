@@ -65,7 +65,7 @@ def _view(asset: Asset, *, now: datetime) -> AssetView:
         is_auto_renewable=asset.renews,
         is_trial_period=asset.is_trial and valid,
         is_consumable=asset.type == "consumable" or asset.total_quantity > 0,
-        expire_time=rfc3339(asset.ended_at or asset.paid_ends_at),
+        expire_time=rfc3339(asset.ended_at or asset.grace_ends_at or asset.paid_ends_at),
         custom_expire_time=rfc3339(asset.custom_ends_at),
         platform=asset.platform if subscription else "",
         product_id=asset.product_id if subscription else "",

@@ -9,7 +9,7 @@ from app.payments.posting import Posting
 from app.payments.proration import refund_due
 from app.payments.wallet import PLATFORM, wallet_config
 from storage import asset_entries, assets
-from storage.asset_entries import AssetOrigin, Entry
+from storage.asset_entries import AssetOrigin, Entry, EntryKind
 from storage.event_outbox import PurchaseEvent, PurchaseKind
 from storage.kinds.products import PRODUCTS, Product
 from storage.payments import wallet_refunds, wallet_upgrades
@@ -113,8 +113,8 @@ async def post_state(posting: Posting, row: WalletSubscription, read: Subscripti
     if read.status in ENDED_STATUSES:
         key = f"wallet:cancel:{row.subscription_id}"
         await posting.post(_change(posting, paid.entry, key, "cancel"))
-    if read.status == SUSPENDED:
-        await _post_grace(posting, row, paid)
+    else:
+        await _post_grace(posting, row, paid, is_suspended=read.status == SUSPENDED)
     return paid
 
 
@@ -154,18 +154,21 @@ async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscript
     await posting.post(_entry(posting, row, key=key, plan_id=row.plan_id, origin="trial", start=start))
 
 
-async def _post_grace(posting: Posting, row: WalletSubscription, paid: Paid) -> None:
-    """Let the asset of a suspended subscription last longer, by the grace of its config."""
-    grace_s = wallet_config(posting.services, posting.app_id, row.config).grace_s
-    entry, until = paid.entry, paid.ends_at + timedelta(seconds=grace_s)
+async def _post_grace(posting: Posting, row: WalletSubscription, paid: Paid, *, is_suspended: bool) -> None:
+    """Let the asset last longer while its subscription is suspended, by the grace of the config."""
+    entry = paid.entry
     asset = await assets.find(
         posting.conn, posting.app_id, posting.uid, name=entry.name, subscription=entry.subscription
     )
-    if not grace_s or asset is None or asset.ended_at is not None:
+    if asset is None or asset.ended_at is not None or asset.canceled_at is not None:
         return
-    if asset.custom_ends_at is None or asset.custom_ends_at < until:
-        key = f"wallet:grace:{row.subscription_id}:{int(paid.ends_at.timestamp())}"
-        await posting.post(replace(_change(posting, entry, key, "adjust"), ends_at=until))
+    grace_s = wallet_config(posting.services, posting.app_id, row.config).grace_s if is_suspended else 0
+    until = paid.ends_at + timedelta(seconds=grace_s) if grace_s else None
+    if asset.grace_ends_at != until:
+        kind: EntryKind = "resume" if until is None else "suspend"
+        # A state has no id. The time makes the key another one than that of an earlier suspension.
+        key = f"wallet:{kind}:{row.subscription_id}:{posting.now.isoformat()}"
+        await posting.post(replace(_change(posting, entry, key, kind), ends_at=until))
 
 
 async def _grants(posting: Posting, row: WalletSubscription) -> list[Entry]:
@@ -218,7 +221,7 @@ def _product(posting: Posting, row: WalletSubscription, plan_id: str) -> tuple[s
     return row.bp_product_id, Product.model_validate(row.product)
 
 
-def _change(posting: Posting, granted: Entry, key: str, kind: asset_entries.EntryKind) -> Entry:
+def _change(posting: Posting, granted: Entry, key: str, kind: EntryKind) -> Entry:
     """Return an entry that changes the asset of a subscription."""
     return Entry(
         key,

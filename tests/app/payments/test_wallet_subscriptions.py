@@ -1,4 +1,4 @@
-"""Users subscribe by wallet: each payment grants a period once, and refunds and suspensions end it."""
+"""Users subscribe by wallet: each payment grants a period once, and refunds end it."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -131,33 +131,6 @@ async def test_a_cancelled_subscription_keeps_its_paid_period(wallet: Wallet) ->
     )
     await read(wallet, sub_id)
     assert await wallet.kinds() == ["grant", "cancel"]
-
-
-async def test_a_suspended_subscription_lasts_for_the_grace_of_its_config(wallet: Wallet) -> None:
-    await wallet.configure(grace_s=86_400)
-    sub_id = await wallet.subscribed()
-    path = f"/v1/billing/subscriptions/{sub_id}"
-    paid = (await wallet.assets())["pro"]
-    await wallet.platform("POST", f"{path}/suspend", {"reason": "unpaid"})
-    assert (await read(wallet, sub_id))["status"] == "SUSPENDED"
-    pro = (await wallet.assets())["pro"]
-    assert datetime.fromisoformat(pro["custom_expire_time"]) == end_of(paid) + DAY
-    await read(wallet, sub_id)
-    await wallet.platform("POST", f"{path}/activate", {"reason": "paid"})
-    await wallet.renew(sub_id)
-    await read(wallet, sub_id)
-    renewed = (await wallet.assets())["pro"]
-    assert (renewed["custom_expire_time"], end_of(renewed) > end_of(paid) + DAY) == (ZERO, True)
-    assert await wallet.kinds() == ["grant", "adjust", "grant"]
-
-
-async def test_a_suspended_subscription_without_grace_ends_with_its_period(wallet: Wallet) -> None:
-    sub_id = await wallet.subscribed()
-    path = f"/v1/billing/subscriptions/{sub_id}/suspend"
-    await wallet.platform("POST", path, {"reason": "unpaid"})
-    await read(wallet, sub_id)
-    assert (await wallet.assets())["pro"]["custom_expire_time"] == ZERO
-    assert await wallet.kinds() == ["grant"]
 
 
 async def test_a_refund_of_the_last_payment_ends_the_asset(wallet: Wallet) -> None:
