@@ -8,7 +8,10 @@ from typing import Literal
 from storage.kinds.products import AssetType
 from storage.postgres import Connection
 
-EntryKind = Literal["grant", "refund", "restore", "end", "cancel", "suspend", "resume", "adjust"]
+EntryKind = Literal[
+    "grant", "refund", "restore", "consume", "return", "end", "cancel", "suspend", "resume", "adjust"
+]
+"""`restore` undoes a `refund`, and `return` a `consume`."""
 AssetOrigin = Literal["purchase", "renewal", "upgrade", "trial", "share", "reward", "admin", "restore"]
 Channel = Literal["webhook", "client", "reconciliation", "operator", "server"]
 

@@ -116,6 +116,15 @@ def _units_of(asset: Asset, entry: Entry) -> int:
     return entry.quantity if asset.type == "consumable" else 1
 
 
+def _consume(asset: Asset, entry: Entry, _: datetime) -> Asset:
+    return replace(asset, quantity=asset.quantity - entry.quantity)
+
+
+def _return(asset: Asset, entry: Entry, _: datetime) -> Asset:
+    """Give units back. Those of a period of a subscription that has passed are not given back to the next one."""
+    return replace(asset, quantity=asset.quantity + entry.quantity) if _is_of_last_period(asset, entry) else asset
+
+
 def _end(asset: Asset, _: Entry, at: datetime) -> Asset:
     return replace(asset, ended_at=at)
 
@@ -141,6 +150,8 @@ _CHANGES: Mapping[EntryKind, Callable[[Asset, Entry, datetime], Asset]] = {
     "grant": _grant,
     "refund": _refund,
     "restore": _restore,
+    "consume": _consume,
+    "return": _return,
     "end": _end,
     "cancel": _cancel,
     "suspend": _suspend,

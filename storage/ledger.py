@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from storage import asset_entries, assets, share_groups, withdrawal_differences
@@ -22,8 +22,7 @@ async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: da
     A new one is reported to `sinks`. `conn` is in a transaction. The row of the user is locked, so entries are
     stored in the order in which they change the assets. A deactivated user has entries, but no assets.
     """
-    has_assets: bool | None = await conn.fetchval(_LOCK, app_id, uid)
-    assert has_assets is not None, "the user of an event exists"
+    has_assets = await _lock(conn, app_id, uid)
     if not await asset_entries.add(conn, app_id, uid, entry=entry, now=now):
         return False
     if has_assets:
@@ -31,6 +30,62 @@ async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: da
         await assets.put(conn, app_id, uid, asset=apply(asset, entry, at=now))
     await sinks.report(conn, app_id, _event(uid, entry), now=now)
     return True
+
+
+async def _lock(conn: Connection, app_id: str, uid: str) -> bool:
+    """Lock the row of a user, and return whether the user may have assets."""
+    has_assets: bool | None = await conn.fetchval(_LOCK, app_id, uid)
+    assert has_assets is not None, "the user of an event exists"
+    return has_assets
+
+
+class TooFewUnits(Exception):
+    """The user has fewer units of the asset than are to be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Units of one asset of a user that are to be used."""
+
+    key: str
+    """What uses them, unique in the app: `task:<id>`. The same use again changes nothing."""
+    name: str
+    """The asset."""
+    units: int
+    subscription: str = ""
+    """The platform's id of the subscription, if the asset belongs to one."""
+
+
+async def spend(conn: Connection, app_id: str, uid: str, *, use: Use, now: datetime, sinks: EventSinks) -> bool:
+    """Use units of an asset. Return `False` if they were used by this already.
+
+    Raises `TooFewUnits`, and then nothing is entered. `conn` is in a transaction.
+    """
+    assert use.units > 0, "a use has units"
+    await _lock(conn, app_id, uid)
+    if await asset_entries.find(conn, app_id, key=use.key) is not None:
+        return False
+    asset = await assets.find(conn, app_id, uid, name=use.name, subscription=use.subscription)
+    if asset is None or asset.type == "nonconsumable" or not asset.is_valid(now) or asset.units < use.units:
+        raise TooFewUnits(f"{use.units} units of {use.name} are needed")
+    entry = Entry(
+        use.key, "consume", asset.name, asset.type, asset.subscription,
+        quantity=use.units, starts_at=asset.starts_at, ends_at=asset.paid_ends_at,
+        platform=asset.platform, product_id=asset.product_id, bp_product_id=asset.bp_product_id,
+    )  # fmt: skip
+    return await post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
+
+
+async def give_back(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime, sinks: EventSinks) -> bool:
+    """Give back the units that were used with a key, since what they were used for has failed.
+
+    Return `False` if none were used with it, or they are given back already. The key can then not be used again.
+    """
+    used = await asset_entries.find(conn, app_id, key=key)
+    if used is None or used.kind != "consume":
+        return False
+    entry = replace(used, key=f"return:{key}", kind="return")
+    return await post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
 
 
 def _event(uid: str, entry: Entry) -> AssetEvent:

@@ -54,7 +54,7 @@ class EntryView(Model):
     key: str
     """The event."""
     kind: str
-    """`grant`, `refund`, `restore`, `end`, `cancel`, `suspend`, `resume` or `adjust`."""
+    """`grant`, `refund`, `restore`, `consume`, `return`, `end`, `cancel`, `suspend`, `resume` or `adjust`."""
     name: str
     subscription: str
     quantity: int

@@ -1,7 +1,9 @@
--- Kinds of entries: `restore` undoes a refund, and `suspend` lets a subscription outlast its period until it is resumed.
+-- Kinds of entries: `restore` undoes a refund, `consume` uses units and `return` gives them back, and `suspend` lets a
+-- subscription outlast its period until it is resumed.
 alter table asset_entries drop constraint asset_entries_kind_check;
 alter table asset_entries add constraint asset_entries_kind_check
-    check (kind in ('grant', 'refund', 'restore', 'end', 'cancel', 'suspend', 'resume', 'adjust'));
+    check (kind in (
+        'grant', 'refund', 'restore', 'consume', 'return', 'end', 'cancel', 'suspend', 'resume', 'adjust'));
 
 alter table assets add column grace_ends_at timestamptz;
 

@@ -116,11 +116,12 @@ def test_the_end_that_an_operator_has_set_holds_until_a_payment_goes_beyond_it()
     assert (renewed.ends_at, renewed.custom_ends_at) == (payment(1).ends_at, None)
 
 
-CHANGES = st.lists(st.tuples(st.sampled_from(["grant", "refund", "adjust"]), st.integers(0, 50)), max_size=20)
+KINDS = ["grant", "refund", "restore", "consume", "return", "adjust"]
+CHANGES = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 50)), max_size=20)
 
 
 def coins(*changes: tuple[str, int]) -> Asset | None:
-    """Apply grants, refunds and adjustments that take units away."""
+    """Apply changes of units, in which adjustments take units away."""
     return after(
         *(
             Entry(str(number), kind, "coins", "consumable", quantity=-units if kind == "adjust" else units)  # type: ignore[arg-type]
@@ -142,6 +143,13 @@ def test_units_do_not_depend_on_the_order_of_entries(orders: tuple[list[tuple[st
 
 
 def test_units_that_were_used_before_a_refund_count_against_later_ones() -> None:
-    bought, used, refunded = ("grant", 100), ("adjust", 60), ("refund", 100)
+    bought, used, refunded = ("grant", 100), ("consume", 60), ("refund", 100)
     left = [coins(*changes) for changes in ((bought, used, refunded), (bought, used, refunded, bought))]
     assert [asset and asset.units for asset in left] == [0, 40]
+
+
+def test_units_of_a_period_that_has_passed_are_not_given_back_to_the_next() -> None:
+    used = replace(payment(1, "consume"), quantity=1)
+    back = replace(used, kind="return")
+    same, next_ = (after(*entries) for entries in ((payment(1), used, back), (payment(1), used, payment(2), back)))
+    assert [asset and asset.quantity for asset in (same, next_)] == [1, 2]
