@@ -3,17 +3,19 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.ledger import find_differences
+from storage.ledger import TooFewUnits, Use, find_differences, spend
+from streams.wire.period import Period
 from tests.app.callers import work_off
 from tests.app.payments.killed_requests import kill_request
-from tests.app.payments.wallets import WEBHOOK, Wallet, put, wallet_at
+from tests.app.payments.wallets import PRODUCTS, WEBHOOK, ZERO, Wallet, put, wallet_at
 from tests.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
@@ -30,6 +32,7 @@ STEPS = st.one_of(
     st.tuples(st.just("buy"), st.sampled_from(["", "lost", "duplicate", "decline", "pending"])),
     st.tuples(st.just("subscribe"), DELIVERIES),
     st.tuples(st.sampled_from(["capture", "sync_order", "sync_sub", "renew", "refund", "cancel"]), WHICH),
+    st.tuples(st.sampled_from(["suspend", "activate", "use_coins", "refund_order"]), WHICH),
     st.tuples(st.sampled_from(["capture_without_answer", "settle_pending", "reupgrade"]), WHICH),
     st.tuples(st.just("upgrade"), DELIVERIES),
     st.tuples(st.sampled_from(["work", "reconcile", "find_missed", "fail_for_a_while"]), WHICH),
@@ -40,6 +43,7 @@ STEPS = st.one_of(
     st.tuples(st.just("kill"), st.sampled_from([*REQUESTS, "create_order", "create_sub", "reconcile_now"])),
 )
 PAID = {"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"}
+GRACE = timedelta(days=10)
 
 
 class Schedule:
@@ -54,6 +58,8 @@ class Schedule:
         """Those of requests that create orders, each of which may be repeated."""
         self.bought = 0
         """How many orders were created without a key."""
+        self.used = 0
+        """Coins."""
 
     async def find_created(self) -> None:
         """Add what killed requests have created, and the user knows by no response."""
@@ -137,11 +143,36 @@ class Schedule:
         if sub and (payments := await self.payments(sub)) and payments[-1]["status"] == "COMPLETED":
             await self.wallet.control("refund", payment_id=payments[-1]["id"])
 
+    async def refund_order(self, which: int) -> None:
+        captures = await self.captures(order) if (order := one_of(self.orders, which)) else []
+        for capture in captures:
+            if capture["status"] == "COMPLETED":
+                await self.wallet.control("refund", payment_id=capture["id"])
+
     async def cancel(self, which: int) -> None:
+        await self._change(which, "cancel", {"ACTIVE", "SUSPENDED"})
+
+    async def suspend(self, which: int) -> None:
+        await self._change(which, "suspend", {"ACTIVE"})
+
+    async def activate(self, which: int) -> None:
+        await self._change(which, "activate", {"SUSPENDED"})
+
+    async def _change(self, which: int, action: str, allowed: set[str]) -> None:
         sub = one_of(self.subs, which)
-        if sub and (await self.sub(sub))["status"] == "ACTIVE":
-            path = f"/v1/billing/subscriptions/{sub}/cancel"
+        if sub and (await self.sub(sub))["status"] in allowed:
+            path = f"/v1/billing/subscriptions/{sub}/{action}"
             await self.wallet.platform("POST", path, {"reason": "enough"})
+
+    async def use_coins(self, which: int) -> None:
+        """Use coins, unless there are too few."""
+        services, uid = self.wallet.server.services, self.wallet.uid
+        use = Use(f"task:{uid}-{self.used}", "coins", 60 * (which + 1))
+        now = services.clock.now("default")
+        with suppress(TooFewUnits):
+            async with services.database.transaction() as conn:
+                await spend(conn, "default", uid, use=use, now=now, sinks=services.sinks)
+            self.used += use.units
 
     async def settle_pending(self, which: int) -> None:
         if (order := one_of(self.orders, which)) is None:
@@ -246,6 +277,7 @@ async def example(server: Server, sandbox: Running, steps: list[tuple[str, Any]]
     async with wallet_at(server, sandbox) as wallet:
         url = f"{server.url}/bp/webhook/walletpay/default/Default"
         await wallet.control("webhook", id=WEBHOOK, url=url)
+        await wallet.configure(grace_s=int(GRACE.total_seconds()))
         schedule = Schedule(wallet)
         for step in steps:
             await schedule.run(step)
@@ -255,6 +287,33 @@ async def example(server: Server, sandbox: Running, steps: list[tuple[str, Any]]
 
 async def test_every_payment_is_granted_once_whatever_happens(shared_server: Server, platform: Running) -> None:
     await run_examples(shared_server, platform, count=2, steps=10)
+
+
+SUSPENDED = [("subscribe", "lost"), ("sync_sub", 0), ("suspend", 0)]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [
+            ("buy", ""),
+            ("capture", 0),
+            ("use_coins", 0),
+            ("refund_order", 0),
+            ("work", 0),
+            ("buy", ""),
+            ("capture", 1),
+        ],
+        [*SUSPENDED, ("sync_sub", 0)],
+        [*SUSPENDED, ("sync_sub", 0), ("cancel", 0)],
+        [*SUSPENDED, ("sync_sub", 0), ("activate", 0), ("renew", 0), ("refund", 0)],
+    ],
+    ids=["used and refunded", "suspended", "suspended and cancelled", "activated and refunded"],
+)
+async def test_assets_follow_from_the_books(
+    shared_server: Server, platform: Running, steps: list[tuple[str, Any]]
+) -> None:
+    await example(shared_server, platform, steps)
 
 
 @pytest.mark.soak
@@ -267,14 +326,23 @@ async def check(schedule: Schedule) -> None:
     entries = await wallet.entries()
     assert not [key for key, count in Counter(key for key, _ in entries).items() if count > 1]
     keys = {key for key, _ in entries}
-    for order in schedule.orders:
-        for capture in await schedule.captures(order):
-            assert (f"wallet:capture:{capture['id']}" in keys) is (capture["status"] in PAID)
+    captured = [capture for order in schedule.orders for capture in await schedule.captures(order)]
+    paid = {f"wallet:capture:{capture['id']}" for capture in captured if capture["status"] in PAID}
     replaced = await wallet.rows(
         "select subscription_id, superseded_at from wallet_subscriptions where uid = $1", wallet.uid
     )
+    _, answer = await wallet.get("")
+    owned = {asset["receipt_id"]: asset for asset in answer["assets"] if asset["type"] == "subscription"}
+    refunded_instead = set()
     for sub_id, superseded_at in replaced:
+        sales = {f"wallet:sale:{payment['id']}" for payment in await schedule.payments(sub_id)}
+        (paid if superseded_at is None else refunded_instead).update(sales)
         await check_subscription(schedule, sub_id, keys, is_replaced=superseded_at is not None)
+        await check_asset(schedule, sub_id, owned.get(sub_id), is_replaced=superseded_at is not None)
+    assert {key for key, kind in entries if kind == "grant"} - refunded_instead == paid
+    coins = [asset["quantity"] for asset in answer["assets"] if asset["name"] == "coins"]
+    kept = sum(capture["status"] == "COMPLETED" for capture in captured)
+    assert sum(coins) == max(0, 100 * kept - schedule.used)
     assert {sub_id for sub_id, _ in replaced} == set(schedule.subs)
     await check_books(schedule)
     statement = "select state from wallet_upgrades join wallet_subscriptions on row_id = new_row where uid = $1"
@@ -316,3 +384,24 @@ async def check_subscription(schedule: Schedule, sub_id: str, keys: set[str], *,
     if is_replaced:
         assert (await schedule.sub(sub_id))["status"] in {"CANCELLED", "EXPIRED"}
         assert payments[-1]["status"] in {"PARTIALLY_REFUNDED", "REFUNDED"}
+
+
+async def check_asset(schedule: Schedule, sub_id: str, asset: dict[str, Any] | None, *, is_replaced: bool) -> None:
+    """The asset ends when the platform's books say so, and has the units of its period."""
+    payments = await schedule.payments(sub_id)
+    if asset is None:
+        assert is_replaced or not payments
+        return
+    if is_replaced:
+        assert asset["valid_seconds"] == 0
+        return
+    last, sub = payments[-1], await schedule.sub(sub_id)
+    product = next(each for each in PRODUCTS.values() if each["walletpay"].get("plan_id") == sub["plan_id"])
+    assert asset["total_quantity"] == product.get("quantity", 0)
+    assert asset["custom_expire_time"] == ZERO
+    if last["status"] == "REFUNDED":
+        assert (asset["valid_seconds"], asset["is_refund"]) == (0, True)
+        return
+    end = Period.parse(product["period"]).after(datetime.fromisoformat(last["time"]).astimezone(UTC))
+    grace = GRACE if sub["status"] == "SUSPENDED" else timedelta(0)
+    assert datetime.fromisoformat(asset["expire_time"]) == end + grace

@@ -23,6 +23,7 @@ RACERS = st.sampled_from(["webhook", "get", "repeat", "reconciliation"])
 STEPS = st.one_of(
     st.tuples(st.just("buy"), st.sampled_from(["charge", "confirm", "leave"])),
     st.tuples(st.just("refund"), st.integers(0, 3)),
+    st.tuples(st.just("dispute"), st.tuples(st.integers(0, 3), st.sampled_from(["needs_response", "won", "lost"]))),
     st.tuples(st.just("sync"), st.integers(0, 3)),
     st.tuples(st.just("subscribe"), st.booleans()),
     st.tuples(st.just("cancel"), st.none()),
@@ -124,8 +125,15 @@ class Schedule:
 
     async def _refund(self, index: int) -> None:
         paid = [each for each in await self.intents() if each["status"] == "succeeded"]
-        if index < len(paid) and not await self.refunded(paid[index]["id"]):
+        if index < len(paid) and not await self.reversals(paid[index]["id"]):
             await self.shop.platform("refunds", payment_intent=paid[index]["id"])
+
+    async def _dispute(self, choice: tuple[int, str]) -> None:
+        """Open a dispute, or let an open one end."""
+        index, status = choice
+        paid = [each for each in await self.intents() if each["status"] == "succeeded"]
+        if index < len(paid) and await self.reversals(paid[index]["id"]) in ([], ["needs_response"]):
+            await self.shop.control("dispute", payment_intent=paid[index]["id"], status=status)
 
     async def _sync(self, index: int) -> None:
         intents = await self.intents()
@@ -171,14 +179,16 @@ class Schedule:
         found = await self.shop.listed("payment_intents", customer=self.customer, limit="100")
         return [each for each in found if "payment_id" in each["metadata"] and each["amount"] == 199]
 
-    async def refunded(self, intent: str) -> bool:
-        return bool(await self.shop.listed("refunds", payment_intent=intent))
+    async def reversals(self, intent: str) -> list[str]:
+        """The statuses of the refunds and disputes of a payment."""
+        found = [await self.shop.listed(kind, payment_intent=intent) for kind in ("refunds", "disputes")]
+        return [each["status"] for listed in found for each in listed]
 
     async def expected(self) -> tuple[int, list[str]]:
         """The coins of the user, and the paid invoices."""
         paid = [each["id"] for each in await self.intents() if each["status"] == "succeeded"]
         sold = await self._sold()
-        coins = 100 * sum([not await self.refunded(intent) for intent in paid if intent in sold])
+        coins = 100 * sum([await self.reversals(intent) in ([], ["won"]) for intent in paid if intent in sold])
         invoices = await self.shop.listed("invoices", customer=self.customer, status="paid", limit="100")
         return coins, sorted(f"card:{invoice['id']}" for invoice in invoices)
 
@@ -252,6 +262,16 @@ async def example(shop: Shop, steps: list[tuple[str, Any]]) -> None:
 
 async def test_assets_follow_from_what_was_paid(shop: Shop) -> None:
     await run_examples(shop, count=3)
+
+
+@pytest.mark.parametrize("status", ["won", "lost"])
+async def test_assets_follow_from_the_result_of_a_dispute(shop: Shop, status: str) -> None:
+    steps = [
+        ("dispute", (0, "needs_response")),
+        ("race", (0, ["webhook", "reconciliation"])),
+        ("dispute", (0, status)),
+    ]
+    await example(shop, [("buy", "charge"), *steps])
 
 
 async def test_requests_that_are_killed_or_race_grant_once(shop: Shop) -> None:
