@@ -47,7 +47,7 @@ async def create_subscription(platform: CardPlatform, row: CardSubscription, pay
     try:
         if row.customer_id is None:
             customer = await platform.customer_of(row.uid)
-            method = await platform.call(lambda stripe: _method(stripe, customer, payer, row_id=row.row_id))
+            method = await platform.call(lambda stripe: card_of(stripe, customer, payer, key=row.row_id))
             async with database.connection() as conn:
                 row = await card_subscriptions.prepare(
                     conn, row.row_id, customer_id=customer, payment_method=method
@@ -93,8 +93,11 @@ def _creation(row: CardSubscription) -> Callable[[Stripe], Awaitable[str]]:
     return create
 
 
-async def _method(stripe: Stripe, customer: str, payer: Payer, *, row_id: str) -> str | None:
-    """Return the card of the user that the request names, attached to the customer. `None`: it is declined."""
+async def card_of(stripe: Stripe, customer: str, payer: Payer, *, key: str) -> str | None:
+    """Return the card of the user that the request names, attached to the customer.
+
+    `None`: it names none, or the card is declined.
+    """
     if (setup := payer.setup_intent_id) is not None:
         intent = await existing(stripe.setup_intent(setup), setup)
         if intent.customer != customer:
@@ -107,7 +110,7 @@ async def _method(stripe: Stripe, customer: str, payer: Payer, *, row_id: str) -
     method = await existing(stripe.payment_method(name), name)
     if method.customer is None:
         try:
-            method = await stripe.attach(f"{row_id}:attach", method.id, customer=customer)
+            method = await stripe.attach(f"{key}:attach", method.id, customer=customer)
         except CardDeclined:
             return None  # As after a declined payment, another card can pay.
     if method.customer != customer:

@@ -7,7 +7,8 @@ from app.assets.view import AssetView
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
-from app.payments.card_periods import FINAL_STATUSES, SubscriptionRead, sync_subscription
+from app.payments.card_open_invoices import open_payment, pay_with
+from app.payments.card_periods import FINAL_STATUSES, sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_setups import PlatformId, ProductId
 from app.payments.card_subscription_creation import Payer, create_subscription
@@ -22,6 +23,7 @@ from storage.payments.card_subscriptions import (
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.model import Model
 from streams.wire.period import Period
+from vendors.payments.stripe_objects import PaymentIntent, Subscription, money_of
 
 
 class CardSubscriptionBody(Model):
@@ -66,8 +68,8 @@ async def subscribe(
     """Subscribe the user to a product.
 
     Without a card, or if the card is declined, the subscription is `incomplete` until the app has confirmed
-    `latest_payment_intent`. A user has one subscription to a product: it is returned again while it lasts, and
-    resumed if it was cancelled.
+    `latest_payment_intent`, or a repeat of this request with another card has paid. A user has one subscription to
+    a product: it is returned again while it lasts, resumed if it was cancelled, and paid if it is unpaid.
     """
     services, app_id, uid = call.services, call.app_id, call.caller.user
     if body.payment_method_id is not None and body.setup_intent_id is not None:
@@ -80,11 +82,11 @@ async def subscribe(
     )
     async with services.database.transaction() as conn:
         row = await card_subscriptions.begin(conn, app_id, uid, new=new, now=now)
+    payer = Payer(body.payment_method_id, body.setup_intent_id)
     if row.subscription_id is None:
-        payer = Payer(body.payment_method_id, body.setup_intent_id)
         subscription_id = await create_subscription(platform, row, payer)
     else:
-        subscription_id = await _resume(platform, row, key=f"{transaction.operation_id}:resume")
+        subscription_id = await _resume(platform, row, payer, key=transaction.operation_id)
     return await _reply(platform, row, subscription_id, transaction)
 
 
@@ -121,12 +123,13 @@ def _offer(call: Call, product_id: str) -> tuple[Product, CardProduct, str]:
     return product, product.cardpay, product.cardpay.price_id
 
 
-async def _resume(platform: CardPlatform, row: CardSubscription, *, key: str) -> str:
+async def _resume(platform: CardPlatform, row: CardSubscription, payer: Payer, *, key: str) -> str:
     name = row.subscription_id
     assert name is not None, "the caller has checked this"
     current = await platform.call(lambda stripe: stripe.subscription(name))
     if current.cancel_at_period_end and current.status in {"trialing", "active", "past_due"}:
-        await platform.call(lambda stripe: stripe.set_cancel(key, name, cancels=False))
+        await platform.call(lambda stripe: stripe.set_cancel(f"{key}:resume", name, cancels=False))
+    await pay_with(platform, row, current, payer, key=key)
     return name
 
 
@@ -144,7 +147,8 @@ async def _reply(
     """Read a subscription from the platform, apply it, and return the reply."""
     read = await sync_subscription(platform, subscription_id, channel="client")
     assert read is not None, "its row exists"
-    services, view = platform.services, _view(row, read, await _pending_payment(platform, read))
+    services, payment = platform.services, await open_payment(platform, read.subscription)
+    view = _view(row, read.subscription, payment)
     now = services.clock.now(row.app_id)
     if transaction is None:
         async with services.database.connection() as conn:
@@ -155,28 +159,15 @@ async def _reply(
         return transaction.answer(CardSubscriptionReply(cardpay_sub=view, assets=owned))
 
 
-async def _pending_payment(platform: CardPlatform, read: SubscriptionRead) -> PaymentIntentView | None:
-    """Return the payment of the last invoice, if it is not paid."""
-    invoice = read.subscription.latest_invoice
-    if invoice is None or read.subscription.status not in {"incomplete", "past_due", "unpaid"}:
-        return None
-    payments = await platform.call(lambda stripe: stripe.payments_of_invoice(invoice))
-    names = [each.payment.payment_intent for each in payments if each.payment.payment_intent is not None]
-    if not names:
-        return None
-    intent = await platform.call(lambda stripe: stripe.payment_intent(names[0]))
-    return payment_view(intent, amount=intent.amount, currency=intent.currency)
-
-
-def _view(row: CardSubscription, read: SubscriptionRead, payment: PaymentIntentView | None) -> CardSubscriptionView:
-    subscription = read.subscription
+def _view(row: CardSubscription, subscription: Subscription, payment: PaymentIntent | None) -> CardSubscriptionView:
+    view = None if payment is None else payment_view(payment, money_of(payment.amount, payment.currency))
     return CardSubscriptionView(
         id=subscription.id,
         status=subscription.status,
         product_id=row.price_id,
         bp_product_id=row.product_id,
         customer_id=subscription.customer or "",
-        latest_payment_intent=payment,
+        latest_payment_intent=view,
         current_period_end_ts=subscription.period_end or 0,
         canceled_ts=subscription.canceled_at or 0,
     )

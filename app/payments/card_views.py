@@ -3,6 +3,7 @@
 from app.assets.view import AssetView
 from storage.payments.card_payments import CardPayment
 from streams.wire.model import Model
+from streams.wire.money import Money
 from vendors.payments.stripe_objects import PaymentIntent, SetupIntent
 
 
@@ -42,20 +43,20 @@ class SetupIntentReply(Model):
     cardpay_setup_intent: SetupIntentView
 
 
-def payment_view(intent: PaymentIntent, *, amount: int, currency: str) -> PaymentIntentView:
+def payment_view(intent: PaymentIntent, money: Money) -> PaymentIntentView:
     return PaymentIntentView(
         id=intent.id,
         client_secret=intent.client_secret or "",
         status=intent.status,
         payment_method_id=intent.payment_method or "",
         customer_id=intent.customer or "",
-        amount=amount,
-        currency=currency.lower(),
+        amount=money.amount,
+        currency=money.currency.lower(),
     )
 
 
 def view_of(payment: CardPayment, intent: PaymentIntent) -> PaymentIntentView:
-    return payment_view(intent, amount=payment.amount, currency=payment.currency)
+    return payment_view(intent, payment.money)
 
 
 def setup_view(intent: SetupIntent) -> SetupIntentView:

@@ -1,8 +1,15 @@
 """Subscriptions of users of the shop."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from streams.wire.codec import rfc3339
 from tests.app.payments.cards.shop import CARD, Buyer, Shop
+
+REFUSED = {
+    "type": "card", "card[number]": "4000000000009995", "card[exp_month]": "12", "card[exp_year]": "2040",
+}  # fmt: skip
+"""A card that cannot be linked."""
 
 
 async def setup(shop: Shop, buyer: Buyer, *, number: str = CARD["number"]) -> str:
@@ -45,3 +52,24 @@ async def cancelled(shop: Shop, buyer: Buyer, name: str) -> dict[str, Any]:
     assert status == 200, answer
     found: dict[str, Any] = answer
     return found
+
+
+async def origins(shop: Shop, buyer: Buyer) -> list[str]:
+    async with shop.server.services.database.connection() as conn:
+        rows = await conn.fetch(
+            "select case kind when 'grant' then origin else kind end as what from asset_entries"
+            " where uid = $1 order by entry_id",
+            buyer.uid,
+        )
+    return [row["what"] for row in rows]
+
+
+async def later(shop: Shop, buyer: Buyer, *, days: int) -> Buyer:
+    """Let time pass for the app and its platform, and let the user log in again."""
+    clock = shop.server.services.clock
+    at = datetime.now(UTC) + timedelta(seconds=clock.offset_s("default"), days=days)
+    async with shop.server.http.post(
+        f"{shop.server.url}/dev/clock", json={"app": "default", "at": rfc3339(at)}
+    ) as response:
+        assert response.status == 200
+    return await shop.back(buyer.device)

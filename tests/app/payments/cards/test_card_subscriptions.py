@@ -1,16 +1,24 @@
 """Subscriptions with a card: created, renewed, cancelled, refunded."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from streams.wire.codec import rfc3339
 from tests.app.callers import working
 from tests.app.operators import Operator
 from tests.app.payments.cards.shop import CARD, Buyer, Shop
-from tests.app.payments.cards.subscribers import cancelled, read, setup, subscribe, subscribed
+from tests.app.payments.cards.subscribers import (
+    REFUSED,
+    cancelled,
+    later,
+    origins,
+    read,
+    setup,
+    subscribe,
+    subscribed,
+)
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -26,27 +34,6 @@ async def trial(shop: Shop) -> str:
     }  # fmt: skip
     await shop.put("products", "plus", value)
     return "plus"
-
-
-async def origins(shop: Shop, buyer: Buyer) -> list[str]:
-    async with shop.server.services.database.connection() as conn:
-        rows = await conn.fetch(
-            "select case kind when 'grant' then origin else kind end as what from asset_entries"
-            " where uid = $1 order by entry_id",
-            buyer.uid,
-        )
-    return [row["what"] for row in rows]
-
-
-async def later(shop: Shop, buyer: Buyer, *, days: int) -> Buyer:
-    """Let time pass for the app and its platform, and let the user log in again."""
-    clock = shop.server.services.clock
-    at = datetime.now(UTC) + timedelta(seconds=clock.offset_s("default"), days=days)
-    async with shop.server.http.post(
-        f"{shop.server.url}/dev/clock", json={"app": "default", "at": rfc3339(at)}
-    ) as response:
-        assert response.status == 200
-    return await shop.back(buyer.device)
 
 
 async def test_a_subscription_grants_the_period_that_is_paid(shop: Shop, buyer: Buyer) -> None:
@@ -121,9 +108,7 @@ async def test_a_declined_card_leaves_a_subscription_that_can_be_paid(shop: Shop
 
 
 async def test_a_card_that_cannot_be_linked_leaves_what_can_be_paid(shop: Shop, buyer: Buyer) -> None:
-    method = await shop.platform("payment_methods", **{
-        "type": "card", "card[number]": "4000000000009995", "card[exp_month]": "12", "card[exp_year]": "2040",
-    })  # fmt: skip
+    method = await shop.platform("payment_methods", **REFUSED)
     status, answer = await subscribe(shop, buyer, payment_method_id=method["id"])
     assert (status, answer["cardpay_sub"]["status"], answer["assets"]) == (200, "incomplete", [])
     await shop.pay(answer["cardpay_sub"]["latest_payment_intent"]["id"])

@@ -1,0 +1,47 @@
+"""The open invoice of a subscription with a card: the payment that is missing, and how another card makes it."""
+
+from app.payments.card_platform import CardPlatform
+from app.payments.card_subscription_creation import Payer, card_of
+from storage.payments.card_subscriptions import CardSubscription
+from vendors.errors import Refused
+from vendors.payments.stripe_errors import error_in
+from vendors.payments.stripe_objects import PaymentIntent, Subscription
+
+_UNPAID = frozenset({"incomplete", "past_due", "unpaid"})
+
+
+async def open_payment(platform: CardPlatform, subscription: Subscription) -> PaymentIntent | None:
+    """Return the payment of the last invoice, if it is not paid."""
+    invoice = subscription.latest_invoice
+    if invoice is None or subscription.status not in _UNPAID:
+        return None
+    payments = await platform.call(lambda stripe: stripe.payments_of_invoice(invoice))
+    names = [each.payment.payment_intent for each in payments if each.payment.payment_intent is not None]
+    return await platform.call(lambda stripe: stripe.payment_intent(names[0])) if names else None
+
+
+async def pay_with(
+    platform: CardPlatform, row: CardSubscription, subscription: Subscription, payer: Payer, *, key: str
+) -> None:
+    """Pay the last invoice, if it is not paid, with the card that the request names, if there is one.
+
+    A declined card changes nothing. A card that has paid pays the next invoices too.
+    """
+    intent, customer, name = await open_payment(platform, subscription), row.customer_id, subscription.id
+    if intent is None or customer is None:
+        return
+    method = await platform.call(lambda stripe: card_of(stripe, customer, payer, key=key))
+    if method is None or (intent.status == "requires_action" and intent.payment_method == method):
+        return  # The bank is asking the owner of this card already.
+    try:
+        paid = await platform.call(
+            lambda stripe: stripe.confirm_payment_intent(f"{key}:pay", intent.id, payment_method=method)
+        )
+    except Refused as refused:
+        if error_in(refused).code != "payment_intent_unexpected_state":
+            raise
+        return  # It was paid meanwhile.
+    if paid.status != "succeeded":
+        return
+    await platform.call(lambda stripe: stripe.set_subscription_method(f"{key}:method", name, payment_method=method))
+    await platform.call(lambda stripe: stripe.set_default_method(f"{key}:default", customer, payment_method=method))
