@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BeforeValidator, Field
 
 from streams.wire.model import Model
-from streams.wire.money import Money
+from streams.wire.money import Money, exponent_of
 
 ZERO_DECIMAL = frozenset({"MGA"})
 """Currencies that have a minor unit in ISO 4217, and none at Stripe."""
@@ -20,6 +20,8 @@ def platform_amount(money: Money) -> int:
     """Return the amount in Stripe's unit of the currency. Raises `ValueError` if it cannot be expressed."""
     if money.currency in TWO_DECIMAL:
         return money.amount * 100
+    if exponent_of(money.currency) == 3 and money.amount % 10:
+        raise ValueError(f"must be a multiple of 10 in {money.currency}")
     if money.currency not in ZERO_DECIMAL:
         return money.amount
     whole, rest = divmod(money.amount, 100)

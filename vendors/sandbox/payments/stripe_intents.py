@@ -4,6 +4,7 @@ import secrets
 from copy import deepcopy
 from typing import Any
 
+from streams.wire.money import EXPONENTS
 from vendors.sandbox.calls import Refusal
 from vendors.sandbox.payments import stripe_invoices, stripe_methods
 from vendors.sandbox.payments.stripe_methods import card_of, declined, method_of, require_owner
@@ -32,7 +33,7 @@ def create_payment(store: Store, params: Object) -> Object:
         raise invalid("off_session can only be used with confirm.", param="off_session")
     intent = new_payment(
         store,
-        amount=_amount(params["amount"]),
+        amount=_amount(params["amount"], currency=params["currency"]),
         currency=_currency(params["currency"]),
         customer=params.get("customer"),
         receipt_email=_email(params.get("receipt_email")),
@@ -77,7 +78,7 @@ def update_payment(store: Store, id_: str, params: Object) -> Object:
     if intent["status"] not in _OPEN:
         raise unexpected(intent)
     if "amount" in params:
-        intent["amount"] = _amount(params["amount"])
+        intent["amount"] = _amount(params["amount"], currency=intent["currency"])
     if "payment_method" in params:
         choose(store, intent, params["payment_method"])
     intent["metadata"] |= params.get("metadata", {})
@@ -248,7 +249,7 @@ def unexpected(intent: Object) -> Refusal:
     return invalid(message, code=f"{name}_unexpected_state", **more)
 
 
-def _amount(text: Any) -> int:
+def _amount(text: Any, *, currency: str) -> int:
     amount = number(text, param="amount")
     if amount < 1:
         raise invalid(
@@ -256,6 +257,8 @@ def _amount(text: Any) -> int:
         )
     if amount < _MIN_AMOUNT:
         raise invalid("Amount must be at least 50 cents.", code="amount_too_small", param="amount")
+    if amount % 10 and EXPONENTS.get(currency.upper()) == 3:
+        raise invalid("Amounts of three-decimal currencies must be multiples of 10.", param="amount")
     if amount > _MAX_AMOUNT:
         raise invalid("Amount must be no more than 99999999.", code="amount_too_large", param="amount")
     return amount

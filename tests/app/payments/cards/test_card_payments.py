@@ -118,6 +118,7 @@ async def test_a_charge_whose_response_was_lost_is_found_by_the_repeated_request
         ({"currency": None}, "currency is required"),
         ({"currency": "xyz"}, "currency must be the ISO 4217 code of a current currency, such as EUR"),
         ({"currency": "mga", "amonut": 501}, "amonut must be a whole number of MGA"),
+        ({"currency": "kwd", "amonut": 1235}, "amonut must be a multiple of 10 in KWD"),
         ({"email": "nobody"}, "email must be an email address"),
         ({"device_info": "phone"}, "device_info must be an object"),
         ({"device_info": {"text": "x" * 8192}}, "device_info must have at most 8192 bytes"),
