@@ -92,10 +92,7 @@ async def with_a_card_that_is_declined(case: Case) -> Answer:
     method = await case.till.shop.platform("payment_methods", **{
         "type": "card", "card[number]": "4000000000009995", "card[exp_month]": "12", "card[exp_year]": "2040",
     })  # fmt: skip
-    if case.place[1] == to.METHOD:
-        return await case.ask(payment_method_name=method["id"])
-    body = {"product_id": "pro_month", "payment_method_id": method["id"]}
-    return await case.ask(replace(await case.new(), body=body))
+    return await case.ask(payment_method_name=method["id"])
 
 
 @causes(CardSubscriptionNotFound)

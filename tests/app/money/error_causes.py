@@ -158,8 +158,19 @@ async def of_a_frozen_user(case: Case) -> Answer:
 
 
 @causes(InvalidParameter)
-async def with_an_encoded_body(case: Case) -> Answer:
-    return await case.ask(case.request.having(Content_Encoding="gzip"))
+async def with_a_wrong_field(case: Case) -> Answer:
+    """Return the answer to a wrong value of the last field. Each other field is refused by its name.
+
+    A request without fields has an encoded body.
+    """
+    body = case.row.inputs.body
+    if not isinstance(case.request.body, dict) or body is None:
+        return await case.ask(case.request.having(Content_Encoding="gzip"))
+    for name in body.fields:
+        answer = await case.ask(**{name: ["wrong"]})
+        assert answer[0] == 400, (name, answer)
+        assert name in answer[1]["error"]["message"]
+    return answer
 
 
 @causes(TooLarge)
