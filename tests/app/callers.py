@@ -24,11 +24,11 @@ async def ask(server: Server, method: str, path: str, **options: Any) -> tuple[i
 
 
 @asynccontextmanager
-async def working(services: Services) -> AsyncIterator[None]:
-    """Run all jobs during the block, except those at fixed times."""
+async def working(services: Services, **options: float) -> AsyncIterator[None]:
+    """Run all jobs during the block, except those at fixed times. `options` are those of `run_jobs`."""
     from app.worker import run_jobs  # noqa: PLC0415 - slow to import, for each worker of the tests
 
-    async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+    async with background(run_jobs(services, schedules=(), **{"poll_s": 0.05, **options})):
         yield
 
 

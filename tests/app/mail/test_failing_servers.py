@@ -177,7 +177,7 @@ async def test_an_interrupted_worker_sends_the_email_again_with_the_same_id(hub:
     assert await hub.send(ada) == (200, {})
     async with hub.server.services.database.transaction() as conn:
         await conn.execute("select from mails where uid = $1 for update", ada.uid)
-        async with working(hub.server.services):
+        async with working(hub.server.services, stop_s=0.5):
             await until(lambda: first.accepted)
     await hub.execute("update procrastinate_jobs set status = 'todo' where status = 'doing'")
     await hub.work_off()
