@@ -112,6 +112,7 @@ async def test_stalled_readers_of_finished_answers_cost_little_beside_the_log_an
         assert await a_reader_costs(other, port, talking) <= MAX_BYTES
 
 
+@pytest.mark.soak
 async def test_stalled_readers_of_spoken_answers_cost_little_beside_the_log(
     settings: Settings, services: Services, vendor: Vendor, http: ClientSession
 ) -> None:
@@ -221,13 +222,14 @@ async def wave_of_readers(server: ServerProcess, port: int, talking: list[Caller
     return held
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("allocator", "streams", "waves"),
     [
         ("malloc", 30, 2),
-        pytest.param("malloc", 134, 2, marks=pytest.mark.soak),
-        pytest.param("pymalloc", 134, 2, marks=pytest.mark.soak),
+        ("malloc", 134, 2),
+        ("pymalloc", 134, 2),
     ],
 )
 async def test_memory_of_stalled_readers_is_released_while_their_logs_are_kept(
