@@ -23,6 +23,7 @@ from vendors.chat.gemini import GeminiChat
 from vendors.chat.openai import OpenAIChat
 from vendors.chat.openai_audio import OpenAIAudio
 from vendors.google import GoogleAccount
+from vendors.hosts.replicate import ReplicateHost
 from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
 from vendors.speech.azure_assess import AzureAssessment
 from vendors.speech.azure_stt import AzureRecognition
@@ -102,6 +103,7 @@ CHAT_MODELS = Capability[ChatSpec, ChatModel]("chat")
 RECOGNIZERS = Capability[RecognitionSpec, Recognizer]("recognition")
 SYNTHESIZERS = Capability[SpeechSpec, Synthesizer]("speech")
 ASSESSORS = Capability[AssessmentSpec, Assessor]("assessment")
+MODEL_HOSTS = Capability[None, ReplicateHost]("predictions")
 
 CATALOG: dict[str, Platform] = {
     "vendor_a_audio": Platform(
@@ -149,6 +151,11 @@ CATALOG: dict[str, Platform] = {
         account=GoogleAccount,
         offers=(CHAT_MODELS.by(GeminiChat, GeminiChat.Options),),
     ),
+    "model_host": Platform(
+        aliases=("replicate",),
+        base_url="https://api.replicate.com/v1",
+        offers=(MODEL_HOSTS.by(ReplicateHost),),
+    ),
     "local_llm": Platform(local=True, offers=(CHAT_MODELS.by(OpenAIChat, OpenAIChat.Options),)),
     "scripted": Platform(local=True, offers=(CHAT_MODELS.by(OpenAIChat, OpenAIChat.Options),)),
     "local_audio": Platform(
@@ -159,6 +166,7 @@ CATALOG: dict[str, Platform] = {
             ASSESSORS.by(LocalAssessment),
         ),
     ),
+    "local_models": Platform(local=True, offers=(MODEL_HOSTS.by(ReplicateHost),)),
 }
 
 CAPABILITIES: tuple[Capability[Any, Any], ...] = tuple(

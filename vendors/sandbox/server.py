@@ -23,6 +23,7 @@ from vendors.sandbox import (
     openai,
     openai_speech,
     openai_transcription,
+    replicate,
     sms,
 )
 from vendors.sandbox.authority import tls_context
@@ -81,6 +82,7 @@ PROTOCOLS = (
     openai_speech,
     openai_transcription,
     paypal,
+    replicate,
     sms,
     stripe,
     choices,
