@@ -11,6 +11,6 @@ class Difference:
     app_id: str
     uid: str
     subject: str
-    """What differs: an asset, a withdrawal or a share group."""
+    """What differs: an asset, a withdrawal, a share group or the use of a quota."""
     problem: str
     """What is stored, and what should be."""

@@ -70,6 +70,7 @@ DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
 KEPT: Mapping[str, str] = {
     "users": "the user id, the time of its creation, and that it is deactivated",
     "asset_entries": "the purchase history: what was granted and refunded, and when",
+    "quota_uses": "the same: how many units calls to vendors have used, and when",
     "wallet_orders": "the purchase history: orders by wallet",
     "wallet_subscriptions": "the purchase history: subscriptions by wallet",
     "withdrawals": "amounts, times and outcomes of payments to the user, without the receiver",

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from storage import asset_entries, assets, share_groups, withdrawal_differences
+from storage import asset_entries, assets, quota_differences, share_groups, withdrawal_differences
 from storage.asset_entries import Entry
 from storage.assets import Asset, apply
 from storage.differences import Difference
@@ -113,7 +113,11 @@ async def find_differences(database: Database, *, batch_size: int = 500) -> Asyn
     async with aclosing(_differing_assets(database, batch_size=batch_size)) as differing:
         async for difference in differing:
             yield difference
-    for find in (withdrawal_differences.find_differences, share_groups.find_differences):
+    for find in (
+        withdrawal_differences.find_differences,
+        share_groups.find_differences,
+        quota_differences.find_differences,
+    ):
         async with database.connection() as conn:
             differences = await find(conn)
         for difference in differences:
