@@ -39,6 +39,7 @@ from app.pages.reference import docs_routes
 from app.pages.talk import TALK_ROUTES
 from app.payments.card_routes import CARD_ROUTES
 from app.payments.wallet_routes import WALLET_ROUTES
+from app.predictions.routes import PREDICTION_ROUTES
 from app.settings import Settings
 from app.webhooks import SOURCES, WEBHOOK_ROUTES
 from app.withdrawals.routes import WITHDRAWAL_ROUTES
@@ -80,6 +81,7 @@ INTERFACE: list[Endpoint] = [
     *GEO_ROUTES,
     *MAIL_HUB_ROUTES,
     *AI_ROUTES,
+    *PREDICTION_ROUTES,
     *CONFIG_ROUTES,
     *PLATFORM_ROUTES,
     *STREAM_ROUTES,

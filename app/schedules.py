@@ -14,6 +14,7 @@ from storage.jobs import (
     RemoveExpiredMails,
     RemoveExpiredSignIns,
     RemoveExpiredSpeech,
+    RemoveExpiredTasks,
     RemoveExpiredWebhooks,
     VerifyLedger,
 )
@@ -44,6 +45,7 @@ SCHEDULES: Sequence[Schedule] = (
     Schedule("2 * * * *", RemoveExpiredEvents()),
     Schedule("7 * * * *", RemoveExpiredSignIns()),
     Schedule("12 * * * *", RemoveExpiredMails()),
+    Schedule("22 * * * *", RemoveExpiredTasks()),
     Schedule("7 3 * * *", RemoveExpiredAudit()),
     Schedule("7 4 * * *", VerifyLedger()),
     Schedule("* * * * *", ReconcileWallets()),

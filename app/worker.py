@@ -40,6 +40,8 @@ from app.payments.card_reconciliation import reconcile_card_platform, reconcile_
 from app.payments.endings import end_subscriptions
 from app.payments.wallet_reconciliation import reconcile_wallet, reconcile_wallets
 from app.payments.wallet_replaced import end_replaced
+from app.predictions.following import cancel_prediction, follow_prediction
+from app.predictions.retention import remove_expired_tasks
 from app.process.sockets import listening_sockets
 from app.retention import remove_expired_events, remove_expired_keys, remove_expired_mails, remove_expired_webhooks
 from app.routes import OPERATIONS_ROUTES
@@ -63,6 +65,7 @@ from storage.jobs import (
     RemoveExpiredMails,
     RemoveExpiredSignIns,
     RemoveExpiredSpeech,
+    RemoveExpiredTasks,
     RemoveExpiredWebhooks,
     RemoveObjects,
     VerifyLedger,
@@ -77,6 +80,7 @@ from storage.payments.card_reconciliation import ReconcileCardPlatform, Reconcil
 from storage.payments.endings import EndSubscriptions
 from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet_subscriptions import EndReplacedSubscription
+from storage.predictions import CancelPrediction, FollowPrediction
 from storage.profiles import FetchProfile
 from storage.sms import SendSms
 from storage.withdrawals import CheckPayouts, PayOut
@@ -120,6 +124,9 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredWebhooks, remove_expired_webhooks),
     JobRow(RemoveExpiredEvents, remove_expired_events),
     JobRow(RemoveExpiredMails, remove_expired_mails),
+    JobRow(RemoveExpiredTasks, remove_expired_tasks),
+    JobRow(FollowPrediction, follow_prediction),
+    JobRow(CancelPrediction, cancel_prediction),
     JobRow(WorkWebhook, work_webhook),
     JobRow(SendSms, send_sms),
     JobRow(SendMail, send_mail),

@@ -19,6 +19,7 @@ from storage.mail import SendMail
 from storage.password_resets import SendReset
 from storage.payments import endings
 from storage.postgres import Connection
+from storage.predictions import CancelPrediction, FollowPrediction
 from storage.profiles import FetchProfile
 from storage.recipients import recipients_of_user
 from storage.secrets import Keyring
@@ -53,6 +54,8 @@ DELETED: Mapping[str, str] = {
     "receivers_of_withdrawals": """
         update withdrawals set receiver = null, request = '{}'
         where app_id = $1 and uid = $2 and receiver is not null""",
+    "predictions": "delete from predictions where app_id = $1 and uid = $2",
+    "task_files": "delete from task_files where app_id = $1 and uid = $2",
     "mails": "delete from mails where app_id = $1 and uid = $2",
     "card_payment_details": "delete from card_payment_details where app_id = $1 and uid = $2",
     "card_customers": "delete from card_customers where app_id = $1 and uid = $2",
@@ -63,7 +66,19 @@ DELETED: Mapping[str, str] = {
 
 Parameters: the app and the user. The first statements need the identities, so these are deleted last.
 """
-DELETED_JOBS = (EndFreeze.task, ExportUser.task, FetchProfile.task, SendMail.task, SendReset.task, SendSms.task)
+DELETED_JOBS = tuple(
+    kind.task
+    for kind in (
+        CancelPrediction,
+        EndFreeze,
+        ExportUser,
+        FetchProfile,
+        FollowPrediction,
+        SendMail,
+        SendReset,
+        SendSms,
+    )
+)
 """The kinds of jobs that are deleted if they wait or are held, and concern the user."""
 DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
 """Tables whose rows are deleted by the functions of their modules, because more depends on them."""

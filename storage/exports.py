@@ -177,6 +177,17 @@ async def withdrawals(conn: Connection, app_id: str, uid: str) -> list[dict[str,
     return [dict(row) for row in await conn.fetch(_WITHDRAWALS, app_id, uid)]
 
 
+_PREDICTIONS = """
+select prediction_id, strategy, model, body, status, output, error, created_at, ended_at from predictions
+where app_id = $1 and uid = $2 order by prediction_id
+"""
+
+
+async def predictions(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    """Return the predictions of a user, with their inputs and outputs as JSON."""
+    return [dict(row) for row in await conn.fetch(_PREDICTIONS, app_id, uid)]
+
+
 _MAILS = """
 select mail_id, strategy, status, created_at, sent_at, opens from mails
 where app_id = $1 and uid = $2 order by mail_id

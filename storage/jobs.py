@@ -98,6 +98,13 @@ class RemoveExpiredMails(Job):
     timeout_s: ClassVar[float] = 3000
 
 
+class RemoveExpiredTasks(Job):
+    """Delete the predictions, and the files of tasks, that are older than `limits.task_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_tasks"
+    timeout_s: ClassVar[float] = 3000
+
+
 class RemoveExpiredKeys(Job):
     """Delete the idempotency keys that are older than 48 hours."""
 

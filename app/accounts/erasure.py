@@ -6,7 +6,7 @@ from functools import partial
 import structlog
 
 from app.services import Services
-from storage import erasures, leaderboards, retention
+from storage import erasures, leaderboards, retention, task_files
 from storage.batches import delete_in_batches
 from storage.erasures import EraseUser, RevocationState, RevokeToken
 from storage.kinds.limits import LIMITS
@@ -33,7 +33,7 @@ async def erase_user(services: Services, job: EraseUser) -> None:
         retention.delete_of_user, app_id=app_id, uid=uid, running_since=now - timedelta(seconds=longest_s)
     )
     conversations = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
-    files = await _delete_speech(services, app_id, uid)
+    files = await _delete_files(services, app_id, uid)
     await _delete_scores(services, app_id, uid)
     async with services.database.transaction() as conn:
         left = await retention.has_conversations(conn, app_id, uid)
@@ -47,12 +47,15 @@ async def erase_user(services: Services, job: EraseUser) -> None:
     log.info("user.erased", app_id=app_id, conversations=conversations, files=files, left=left)
 
 
-async def _delete_speech(services: Services, app_id: str, uid: str) -> int:
+async def _delete_files(services: Services, app_id: str, uid: str) -> int:
     count = 0
     for folder in await services.objects.folders(days_folder(app_id)):
         while keys := await services.objects.keys(f"{folder}{uid}/", limit=_BATCH_SIZE):
             await services.objects.delete(keys)
             count += len(keys)
+    while keys := await services.objects.keys(task_files.folder_of(app_id, uid), limit=_BATCH_SIZE):
+        await services.objects.delete(keys)
+        count += len(keys)
     return count
 
 

@@ -71,6 +71,7 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         subscriptions = await exports.wallet_subscriptions(conn, export.app_id, export.uid)
         withdrawals = await exports.withdrawals(conn, export.app_id, export.uid)
         mails = await exports.mails(conn, export.app_id, export.uid)
+        predictions = await exports.predictions(conn, export.app_id, export.uid)
         payments = await card_payments.exported(conn, export.app_id, export.uid)
         scores = await leaderboards.exported(conn, export.app_id, export.uid)
         card_subs = await card_subscriptions.exported(conn, export.app_id, export.uid)
@@ -82,6 +83,7 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
     yield b',"leaderboard_scores":%b' % dumps(scores)
     yield b',"card_payments":%b,"card_subscriptions":%b' % (dumps(payments), dumps(card_subs))
     yield b',"withdrawals":%b,"mails":%b' % (dumps(withdrawals), dumps(mails))
+    yield b',"predictions":%b' % dumps(predictions)
     yield b',"login_failures":['
     async with aclosing(_login_failures(services, export)) as failures:
         async for piece in failures:

@@ -15,6 +15,7 @@ from storage.kinds.limits import LIMITS
 from storage.kinds.mail import MAIL
 from storage.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.kinds.payouts import PAYOUTS
+from storage.kinds.predictions import PREDICTIONS
 from storage.kinds.products import PRODUCTS
 from storage.kinds.pronunciation import PRONUNCIATION
 from storage.kinds.recognition import RECOGNITION
@@ -49,5 +50,6 @@ KINDS: dict[str, ConfigKind[Any]] = {
         SPEECH,
         PRONUNCIATION,
         CONVERSATION,
+        PREDICTIONS,
     )
 }

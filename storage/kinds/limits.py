@@ -35,6 +35,7 @@ RATES = {
     "share_code_address": Rate(count=100, per_s=HOUR_S),
     "iplocation": Rate(count=120, per_s=60),
     "board_upload": Rate(count=60, per_s=60),
+    "prediction": Rate(count=60, per_s=60),
     "server": Rate(count=200, per_s=2),
 }
 """The rates by name, with their defaults."""
@@ -95,6 +96,8 @@ class Limits(Model):
     """Days after which an event is deleted that its sink has not accepted."""
     mail_days: int = Field(default=90, ge=2, le=3660)
     """Days after which the row of an email of a strategy is deleted. Opens of it are not reported any more then."""
+    task_days: int = Field(default=30, ge=2, le=3660)
+    """Days after which predictions, and the files of tasks, are deleted. Links to files expire after one day."""
     send_timeout_s: float = Field(default=30, ge=0.01, le=HOUR_S)
     """Seconds within which a reader must accept data. A slower reader is disconnected."""
     ping_after_s: float = Field(default=15, ge=0.01, le=HOUR_S)

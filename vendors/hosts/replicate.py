@@ -25,6 +25,8 @@ _STATUSES: Mapping[str, Status] = {
     "canceled": "canceled",
     "aborted": "canceled",  # It was canceled before it started.
 }
+FILE_HOSTS = ("replicate.delivery", "replicate.com")
+"""Where the files of predictions are, apart from the address of the account."""
 _MAX_RETRY_AFTER_S = 2.0
 _ERROR_CHARACTERS = 2000
 
@@ -50,6 +52,10 @@ class HostPrediction(Model):
     def status(self) -> Status:
         """The status. One that is not known is not the last one."""
         return _STATUSES.get(self.stated, "processing")
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in {"succeeded", "failed", "canceled"}
 
     @property
     def error(self) -> str:

@@ -1,0 +1,78 @@
+"""The ends of predictions. A quota is given back in the transaction that ends a prediction without a result."""
+
+from functools import partial
+
+from actors.copied_files import CopiedFiles
+from app.predictions.strategies import Host, host_of
+from app.services import Services
+from storage import predictions, quotas, users
+from storage.jobs import due_in, enqueue
+from storage.postgres import Connection
+from storage.predictions import CancelPrediction, Prediction, Status, replaced
+from vendors.hosts.replicate import FILE_HOSTS, HostPrediction
+
+_MOST_FILES = 100
+_ARRIVES_S = 2
+_GONE = "the host has deleted the output"
+
+
+async def finish(services: Services, prediction: Prediction, found: HostPrediction, *, host: Host) -> None:
+    """Store what has become of a prediction that has ended at its host. Files of the output are copied first."""
+    if found.status == "succeeded" and not found.data_removed:
+        await _succeed(services, prediction, found, host=host)
+    elif found.status == "succeeded":
+        await fail(services, prediction, status="failed", error=_GONE)
+    else:
+        status: Status = "canceled" if found.status == "canceled" else "failed"
+        await fail(services, prediction, status=status, error=found.error)
+
+
+async def _succeed(services: Services, prediction: Prediction, found: HostPrediction, *, host: Host) -> None:
+    now = partial(services.clock.now, prediction.app_id)
+    owner = prediction.app_id, prediction.uid
+    files = CopiedFiles(services.database, services.objects, host, owner, now)
+    await files.copy_all(found.output, hosts=FILE_HOSTS, most=_MOST_FILES)
+    output, keys = replaced(found.output, files.keys), list(files.keys.values())
+    async with services.database.transaction() as conn:
+        await predictions.end(conn, prediction, status="succeeded", output=output, file_keys=keys, now=now())
+
+
+async def fail(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
+    """End a prediction that has no result, unless it has ended."""
+    async with services.database.transaction() as conn:
+        await _end(conn, services, prediction, status=status, error=error)
+
+
+async def leave(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
+    """End a prediction that may still run at its host, where a job cancels it."""
+    async with services.database.transaction() as conn:
+        if not await _end(conn, services, prediction, status=status, error=error):
+            return
+        ended = await predictions.find(
+            conn, prediction.app_id, prediction.uid, prediction_id=prediction.prediction_id
+        )
+        if ended is not None and ended.asked_at is not None:
+            job = CancelPrediction(
+                app_id=ended.app_id,
+                uid=ended.uid,
+                account=ended.account,
+                host_id=ended.host_id,
+                body=ended.body,
+                model=ended.model,
+                asked_at=ended.asked_at.timestamp(),
+            )
+            # A call whose response was lost may only now arrive at the host.
+            await enqueue(conn, job, run_at=None if ended.host_id is not None else due_in(_ARRIVES_S))
+
+
+async def _end(conn: Connection, services: Services, prediction: Prediction, *, status: Status, error: str) -> bool:
+    app_id, uid, now = prediction.app_id, prediction.uid, services.clock.now(prediction.app_id)
+    await users.lock(conn, app_id, uid)  # Before the row of the prediction, as the deactivation of the user does.
+    if not await predictions.end(conn, prediction, status=status, error=error, now=now):
+        return False
+    await quotas.give_back(conn, app_id, uid, key=prediction.quota_key, now=now, sinks=services.sinks)
+    return True
+
+
+def host_of_prediction(services: Services, prediction: Prediction) -> Host:
+    return host_of(services, prediction.app_id, prediction.account)

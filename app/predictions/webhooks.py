@@ -1,0 +1,85 @@
+"""Webhooks of model hosts (§4.16). Each is a hint: the job of its prediction reads it back at once."""
+
+import time
+
+from app.http.webhooks import (
+    Delivery,
+    InvalidSignature,
+    PlatformNotFound,
+    Verified,
+    WebhookSource,
+    WebhookUnverified,
+    platform_config,
+)
+from app.predictions.strategies import WEBHOOKS, Host, host_of
+from app.services import Services
+from storage import predictions
+from storage.inbox import Webhook
+from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from streams.wire.errors import ConfigInvalid
+from streams.wire.ids import sha256_hex
+from vendors.errors import Garbled
+from vendors.fetched import Fetched, FetchedByUrl
+from vendors.hosts.replicate import HostPrediction
+from vendors.hosts.replicate_signature import is_signed, key_bytes
+from vendors.sinks.webhook import ID, SIGNATURE, TIMESTAMP
+
+_KEPT_S = 300
+"""A key is fetched anew after this time, because the operator may replace it at the host."""
+_KEYS: FetchedByUrl[Fetched[bytes]] = FetchedByUrl(Fetched, most=1000)
+_WITHIN_S = 8
+
+
+async def _verify(services: Services, delivery: Delivery) -> Verified:
+    platform_config(services, VENDOR_ACCOUNTS, delivery)
+    try:
+        host = host_of(services, delivery.app_id, delivery.config)
+    except ConfigInvalid:
+        raise PlatformNotFound(delivery.config) from None
+    delivery_id = delivery.headers.get(ID, "")
+    signed = is_signed(
+        await _key(host),
+        delivery.body,
+        delivery_id=delivery_id,
+        timestamp=delivery.headers.get(TIMESTAMP, ""),
+        signatures=delivery.headers.get(SIGNATURE, ""),
+        now=time.time(),
+    )
+    if not signed:
+        raise InvalidSignature
+    return Verified(delivery_id=delivery_id)
+
+
+async def _key(host: Host) -> bytes:
+    """Return the key of the account's webhooks, which the host tells."""
+    secret = host.account.api_key.get_secret_value() if host.account.api_key else ""
+    period = str(int(time.monotonic() // _KEPT_S))
+    entry = _KEYS.of(host.http, host.account.base_url, sha256_hex(secret.encode()), period)
+
+    async def fetch() -> bytes:
+        key = await host.call(None, lambda client: client.webhook_key(), within_s=_WITHIN_S)
+        try:
+            return key_bytes(key)
+        except ValueError as error:
+            raise Garbled(host.platform, f"sent a webhook key that {error}") from None
+
+    if entry.value is None:
+        await entry.fetch(fetch)
+    if entry.value is None:
+        raise WebhookUnverified
+    return entry.value
+
+
+async def _work(services: Services, webhook: Webhook) -> None:
+    """Let the job of the prediction run now. One that we do not know yet is read back anyway."""
+    app_id, account = webhook.state.app_id, webhook.state.config
+    reported = HostPrediction.read(webhook.body)
+    async with services.database.transaction() as conn:
+        found = await predictions.find_by_host(conn, app_id, account=account, host_id=reported.id)
+        if found is not None and found.ended_at is None and not found.is_awaited:
+            await predictions.follow_soon(conn, found)
+
+
+MODEL_HOST_WEBHOOKS = WebhookSource(
+    WEBHOOKS, "Receive the ends of predictions from a model host.", _verify, _work, headers=(ID,)
+)

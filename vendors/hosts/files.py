@@ -1,0 +1,67 @@
+"""The files that hosts of models and images make. They are read from a host's own addresses only."""
+
+import binascii
+from base64 import b64decode
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from urllib.parse import urlsplit
+
+from vendors.account import Account
+from vendors.errors import Garbled
+from vendors.outgoing import ReadCall
+from vendors.transport import VendorHttp
+
+_URL_CHARACTERS = 4096
+_DATA = "data:"
+
+
+def is_file(account: Account, text: str, *, hosts: Sequence[str]) -> bool:
+    """Return whether `text` is the URL of a file: at the account's address, at one of `hosts`, or a data URL.
+
+    `hosts` include their subdomains, and are called with TLS. Other URLs may lead anywhere, so they stay text.
+    """
+    if text.startswith(_DATA):
+        return ";base64," in text[:256]
+    if len(text) > _URL_CHARACTERS or not text.isascii() or not text.isprintable() or " " in text:
+        return False
+    if _is_own(account, text):
+        return True
+    try:
+        url = urlsplit(text)
+        name, port = url.hostname or "", url.port
+    except ValueError:
+        return False
+    named = any(name == host or name.endswith(f".{host}") for host in hosts)
+    return named and url.scheme == "https" and port in {None, 443} and url.username is None
+
+
+async def read_file(http: VendorHttp, account: Account, url: str, *, limit_bytes: int) -> AsyncGenerator[bytes]:
+    """Yield the content of a file for which `is_file` is true. Raises `VendorError`."""
+    platform = account.platform
+    if url.startswith(_DATA):
+        yield _data_of(platform, url)
+        return
+    size = 0
+    call = ReadCall(platform, url, headers=account.bearer() if _is_own(account, url) else {})
+    async with http.stream(call) as response, aclosing(response.pieces()) as pieces:
+        async for piece in pieces:
+            size += len(piece)
+            if size > limit_bytes:
+                raise Garbled(platform, f"has made a file of more than {limit_bytes} bytes")
+            yield piece
+
+
+def _is_own(account: Account, text: str) -> bool:
+    """Return whether a URL has the scheme, the host and the port of the account's address."""
+    try:
+        url, own = urlsplit(text), urlsplit(account.base_url)
+        return bool(url.hostname) and (url.scheme, url.netloc) == (own.scheme, own.netloc)
+    except ValueError:
+        return False
+
+
+def _data_of(platform: str, url: str) -> bytes:
+    try:
+        return b64decode(url.partition(",")[2], validate=True)
+    except (binascii.Error, ValueError):
+        raise Garbled(platform, "has made a data URL that is not base64") from None
