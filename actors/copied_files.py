@@ -58,7 +58,7 @@ class CopiedFiles:
             content_type = found if found in CONTENT_TYPES.values() else _UNKNOWN
             assert content_type is not None, "a type that is not known has been replaced"
             app_id, uid = self._owner
-            key = task_files.new_key(app_id, uid, extension=extension_of(content_type))
+            key = task_files.new_key(app_id, uid, origin="predictions", extension=extension_of(content_type))
             async with self._database.connection() as conn:
                 await task_files.add(conn, app_id, uid, key=key, now=self._now())
             async with aclosing(_joined(bytes(head), pieces)) as body:

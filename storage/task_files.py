@@ -1,19 +1,25 @@
 """Files of users' tasks: those that users upload for them, and those that hosts have made."""
 
 from datetime import datetime
+from typing import Literal, get_args
 
 from storage.jobs import RemoveObjects, enqueue
 from storage.postgres import Connection
 from streams.wire.ids import new_id
 
+Origin = Literal["uploads", "predictions"]
+"""Who has made a file: the user, or a host of models."""
+_ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
-def folder_of(app_id: str, uid: str) -> str:
-    return f"tasks/{app_id}/{uid}/"
+
+def folders_of(app_id: str, uid: str) -> list[str]:
+    """Return the folders with all files of a user."""
+    return [f"{origin}/{app_id}/{uid}/" for origin in _ORIGINS]
 
 
-def new_key(app_id: str, uid: str, *, extension: str) -> str:
+def new_key(app_id: str, uid: str, *, origin: Origin, extension: str) -> str:
     """Return a random key for a file of a user."""
-    return f"{folder_of(app_id, uid)}{new_id()}.{extension}"
+    return f"{origin}/{app_id}/{uid}/{new_id()}.{extension}"
 
 
 _ADD = """

@@ -53,9 +53,10 @@ async def _delete_files(services: Services, app_id: str, uid: str) -> int:
         while keys := await services.objects.keys(f"{folder}{uid}/", limit=_BATCH_SIZE):
             await services.objects.delete(keys)
             count += len(keys)
-    while keys := await services.objects.keys(task_files.folder_of(app_id, uid), limit=_BATCH_SIZE):
-        await services.objects.delete(keys)
-        count += len(keys)
+    for folder in task_files.folders_of(app_id, uid):
+        while keys := await services.objects.keys(folder, limit=_BATCH_SIZE):
+            await services.objects.delete(keys)
+            count += len(keys)
     return count
 
 

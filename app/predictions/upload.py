@@ -33,7 +33,7 @@ async def upload(call: Call, raw: RawBody) -> UploadedFile:
     if found is None or found not in _TYPES:
         raise InvalidParameter("the body must be a PNG, JPEG, WebP, GIF, WAV, MP3, Ogg, MP4 or PDF file")
     services, app_id, uid = call.services, call.app_id, call.caller.user
-    key = task_files.new_key(app_id, uid, extension=extension_of(found))
+    key = task_files.new_key(app_id, uid, origin="uploads", extension=extension_of(found))
     async with services.database.connection() as conn:
         await task_files.add(conn, app_id, uid, key=key, now=services.clock.now(app_id))
     await services.objects.put(key, raw, content_type=found)

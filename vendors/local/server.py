@@ -1,4 +1,4 @@
-"""The HTTP server of the local engines, with OpenAI's API."""
+"""The HTTP server of the local engines, with OpenAI's API and that of a model host."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +12,7 @@ from vendors.local.assessing import assess
 from vendors.local.completions import complete
 from vendors.local.engines import Engines
 from vendors.local.faults import Fault, server_error
+from vendors.local.predictions import Predictions
 from vendors.local.synthesis import speak
 from vendors.local.transcription import transcribe
 
@@ -38,8 +39,11 @@ async def listening(engines: Engines, *, host: str = "127.0.0.1", port: int = 0)
 
 def _app(engines: Engines) -> web.Application:
     app = web.Application(middlewares=[_handle_faults], client_max_size=8 * 1024 * 1024)
+    predictions = Predictions(engines)
+    app.on_shutdown.append(predictions.close)
     app.add_routes(
         [
+            *predictions.routes(),
             web.get("/health", partial(_health, engines)),
             web.get("/v1/models", partial(_models, engines)),
             web.post("/v1/chat/completions", partial(complete, engines)),

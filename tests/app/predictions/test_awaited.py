@@ -39,7 +39,7 @@ async def test_files_are_copied_to_our_store(studio: Studio):
     _, answer = await studio.predict(files=["a.png", "b.txt"])
     types, bodies = [], []
     for url in answer["output"]:
-        assert url.startswith(f"{studio.server.url}/files/tasks/default/{studio.uid}/")
+        assert url.startswith(f"{studio.server.url}/files/predictions/default/{studio.uid}/")
         async with studio.server.http.get(url) as response:
             types.append(response.content_type)
             bodies.append(await response.read())

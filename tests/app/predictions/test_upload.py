@@ -62,6 +62,6 @@ async def test_app_server_uploads_for_a_user(studio: Studio):
     path = f"/bp/server/user/{studio.uid}/ai/upload"
     status, answer = await ask(studio.server, "PUT", path, data=PNG, headers=studio.as_server())
     assert status == 200
-    assert f"/tasks/default/{studio.uid}/" in answer["url"]
+    assert f"/uploads/default/{studio.uid}/" in answer["url"]
     path = f"/bp/server/user/{'0' * 32}/ai/upload"
     assert (await ask(studio.server, "PUT", path, data=PNG, headers=studio.as_server()))[0] == 404

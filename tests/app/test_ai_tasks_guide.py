@@ -1,0 +1,45 @@
+"""The part of AI_TASKS.md on predictions: its commands, in one shell, print what the page shows."""
+
+import asyncio
+import re
+from asyncio.subprocess import PIPE, STDOUT
+from pathlib import Path
+
+import pytest
+
+from tests.app.callers import working
+from tests.servers import ADMIN_TOKEN, Server
+
+PAGE = (Path(__file__).parents[2] / "AI_TASKS.md").read_text()
+PART = PAGE[PAGE.index("## Predictions") : PAGE.index("## Quotas")]
+BLOCKS = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL).findall(PART)
+
+
+async def run(commands: str, folder: Path, **env: str) -> list[str]:
+    shell = await asyncio.create_subprocess_exec(
+        "bash", "-euc", commands, cwd=folder, env={"PATH": "/usr/bin:/bin", **env}, stdout=PIPE, stderr=STDOUT
+    )
+    printed, _ = await asyncio.wait_for(shell.communicate(), 120)
+    assert shell.returncode == 0, printed.decode()
+    return printed.decode().splitlines()
+
+
+@pytest.mark.usefixtures("local_vendors")
+async def test_commands_of_the_page_print_what_it_shows(server: Server, tmp_path: Path) -> None:
+    (tmp_path / ".parley").mkdir()
+    (tmp_path / ".parley" / "admin-token").write_text(ADMIN_TOKEN)
+    _, session = await server.login()
+    commands = "".join(text for language, text in BLOCKS if language == "sh")
+    assert commands.count("http://127.0.0.1:8080/") == 2
+    commands = commands.replace("http://127.0.0.1:8080/", f"{server.url}/")
+
+    async with working(server.services):
+        printed = await run(commands, tmp_path, SESSION=session)
+
+    shown = [text.rstrip("\n").replace("http://127.0.0.1:8080", server.url) for lang, text in BLOCKS if not lang]
+    *results, account, strategy = printed
+    assert "revision" in account
+    assert "revision" in strategy
+    assert len(results) == len(shown) == 3
+    for line, wanted in zip(results, shown, strict=True):
+        assert re.fullmatch(".+".join(map(re.escape, wanted.split("…"))) + ".*", line), line
