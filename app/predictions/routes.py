@@ -8,7 +8,7 @@ from app.predictions.asynchronous import predict_later, read_prediction
 from app.predictions.awaited import predict
 from app.predictions.strategies import BODY_BYTES
 from app.predictions.upload import MAX_BYTES, upload
-from storage.objects.contract import ObjectsError, ObjectsRefused, ObjectsUnavailable, ObjectsUnwritable
+from storage.objects.contract import ObjectsError, ObjectsUnavailable
 from storage.predictions import PredictionNotFound
 from storage.quotas import QuotaUsed
 from streams.wire.errors import BackendUnavailable
@@ -23,7 +23,7 @@ PREDICTION_AREA = Area(
 )
 
 _LIMIT = Limit("prediction")
-_OBJECTS = (ObjectsError, ObjectsRefused, ObjectsUnavailable, ObjectsUnwritable)
+_OBJECTS = (ObjectsError, ObjectsUnavailable)
 
 PREDICTION_ROUTES = [
     Endpoint(

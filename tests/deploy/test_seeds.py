@@ -33,8 +33,8 @@ async def test_seed_keeps_what_an_operator_changed_or_deleted(services: Services
     changed = {"chat": {"account": "scripted", "model": "scripted:0"}}
     await services.configs.put("default", "conversation", "scripted", changed, author="operator", origin=COMMAND)
     await services.configs.delete(ConfigKey("default", "conversation", "local"), author="operator", origin=COMMAND)
-    changes = {change.key.name: change.outcome for change in await seed(services.configs, _ENV)}
-    assert changes["scripted"] == changes["local"] == "kept"
+    changes = {change.key[1:]: change.outcome for change in await seed(services.configs, _ENV)}
+    assert changes["conversation", "scripted"] == changes["conversation", "local"] == "kept"
     assert services.configs.get(CONVERSATION, "default", "scripted").value.chat.model == "scripted:0"
     assert not services.configs.exists(CONVERSATION, "default", "local")
 
