@@ -73,7 +73,7 @@ class _Body(Model):
 @dataclass(slots=True)
 class _Prediction:
     owner: str
-    """The key of the account."""
+    """The name of the account, which its key has."""
     model: str
     version: str
     body: _Body
@@ -175,7 +175,7 @@ class _Host:
         if not body.input:
             raise _refused(422, "Input validation failed", "- input.prompt is required\n")
         url = f"{call.request.scheme}://{call.request.host}"
-        new = _Prediction(_key(call.request), model, version, body, wanted, url)
+        new = _Prediction(call.key_options.name, model, version, body, wanted, url)
         self._predictions[new.id] = new
         if len(self._predictions) > _KEPT:
             self._predictions.popitem(last=False)
@@ -212,7 +212,7 @@ class _Host:
     async def list(self, call: Call) -> None:
         after = call.request.query.get("created_after")
         since = datetime.fromisoformat(after).timestamp() if after else 0.0
-        own = [each for each in self._predictions.values() if each.owner == _key(call.request)]
+        own = [each for each in self._predictions.values() if each.owner == call.key_options.name]
         newest = [each.as_json() for each in reversed(own) if each.created >= since][:_PAGE]
         await call.answer({"next": None, "previous": None, "results": newest}, empty={"results": []})
 
@@ -227,7 +227,7 @@ class _Host:
 
     def _found(self, call: Call) -> _Prediction:
         found = self._predictions.get(call.request.match_info["id"])
-        if found is None or found.owner != _key(call.request):
+        if found is None or found.owner != call.key_options.name:
             raise _refused(404, "", "The requested resource could not be found.")
         return found
 
