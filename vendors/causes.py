@@ -10,7 +10,7 @@ from yarl import URL
 
 from streams.wire.network import network_cause
 from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
-from vendors.http1.errors import BadAddress, BrokenResponse, ConnectTimeout
+from vendors.http1.errors import BadAddress, BrokenResponse, ConnectTimeout, NotPublic
 from vendors.outgoing import Outgoing
 
 FAULTS = (TimeoutError, OSError, BrokenResponse, BadAddress, aiohttp.ClientError)
@@ -54,6 +54,8 @@ def _cause(error: BaseException) -> str:
             return "the connection was closed without an answer"
         case ConnectionResetError() if error.errno is None:
             return "the connection was closed without an answer"
+        case NotPublic():
+            return str(error)
         case OSError() if str(error).startswith("Multiple exceptions"):
             return "none of its addresses accepted a connection"
     return network_cause(error) or "the connection failed"

@@ -53,4 +53,4 @@ async def open_vendor_http(
             middlewares=(socket_or_error,),
         ) as socket_session,
     ):
-        yield VendorHttp(http1 if client == "http1" else AiohttpClient(session), socket_session)
+        yield VendorHttp(http1 if client == "http1" else AiohttpClient(session), socket_session, http1=http1)

@@ -43,6 +43,8 @@ class Outgoing:
     body: bytes | AsyncIterable[bytes] | None = None
     connect_s: float = 5
     repeat: Repeat | RepeatWithKey = Repeat.NEVER
+    public_only: bool = False
+    """Whether to connect to public addresses only. For URLs that a vendor's answer names, and not a config."""
 
     @property
     def may_repeat(self) -> bool:

@@ -58,8 +58,12 @@ class Response(Protocol):
 class VendorHttp:
     """The HTTP client of the process, shared by all vendor clients."""
 
-    def __init__(self, client: Http1Client | AiohttpClient, socket_session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, client: Http1Client | AiohttpClient, socket_session: aiohttp.ClientSession, *, http1: Http1Client
+    ) -> None:
+        """`http1` makes the calls that connect to public addresses only, which aiohttp's client cannot."""
         self._client = client
+        self._http1 = http1
         self._socket_session = socket_session
 
     def stream(self, call: Outgoing) -> AbstractAsyncContextManager["Incoming"]:
@@ -91,8 +95,9 @@ class VendorHttp:
 
     async def request(self, call: Outgoing, *, again: bool = False) -> Response:
         """Send a call once and return its 2xx response, which the caller closes. `again`: this is the retry."""
+        send = partial(self._http1.send, public_only=True) if call.public_only else self._client.send
         try:
-            response = await self._client.send(
+            response: Response = await send(
                 call.url,
                 method=call.method,
                 headers=call.sent_headers,

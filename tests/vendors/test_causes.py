@@ -83,6 +83,13 @@ async def test_names_that_do_not_exist_are_reported(client: ClientName):
     assert "secret" not in fault.detail
 
 
+async def test_a_call_to_public_addresses_only_connects_to_no_other(client: ClientName):
+    async with opened(client) as http, played(resetting) as url:
+        faults = [await failing(http, each, public_only=True) for each in (url, url.replace("127.0.0.1", HOST))]
+
+    assert {cause(fault) for fault in faults} == {"its host has no public address"}
+
+
 async def test_a_reset_connection_is_named_as_the_cause(client: ClientName):
     async with opened(client) as http, played(resetting) as url:
         fault = await failing(http, url)

@@ -9,14 +9,16 @@ import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
+from ipaddress import ip_address
 
-from aiohappyeyeballs import start_connection
+from aiohappyeyeballs import AddrInfoType, start_connection
 from aiohttp.abc import AbstractResolver
 
 from streams.tasks import background
+from vendors.geo.ranges import has_place, plain
 from vendors.http1.connection import Connection
 from vendors.http1.dns_cache import DnsCache
-from vendors.http1.errors import ConnectTimeout
+from vendors.http1.errors import ConnectTimeout, NotPublic
 from vendors.http1.pool import Pool
 from vendors.http1.request import Origin, encode_head, parse_url
 from vendors.http1.response import Response
@@ -42,12 +44,14 @@ class Http1Client:
         body: bytes | AsyncIterable[bytes] | None,
         connect_s: float,
         repeatable: bool,
+        public_only: bool = False,
         request_id: str = "",
     ) -> Response:
         """Send a request and return its response once the head has arrived. The caller closes the response.
 
         An idle connection may be closed by the server just as it is used. A `repeatable` request that gets no byte
-        of a response over it is sent once more over a new connection. Other requests always use a new connection.
+        of a response over it is sent once more over a new connection. Other requests always use a new connection,
+        also those that are `public_only`: they connect to public addresses only.
 
         Raise `BadAddress` or `BadHeader` for an invalid request, `OSError` if no connection is made, `TimeoutError`
         if that takes longer than `connect_s`, and `BrokenResponse` for an invalid response. Exceptions of `body`
@@ -57,7 +61,8 @@ class Http1Client:
         fixed_body = b"" if body is None else body if isinstance(body, bytes) else None
         body_bytes = None if fixed_body is None else len(fixed_body)
         head = encode_head(method, url, headers, body_bytes=body_bytes, request_id=request_id)
-        if fixed_body is not None and repeatable and (idle := self._pool.take(origin)) is not None:
+        reuses = fixed_body is not None and repeatable and not public_only
+        if fixed_body is not None and reuses and (idle := self._pool.take(origin)) is not None:
             response = idle.begin(head, fixed_body)
             try:
                 await response.head()
@@ -67,7 +72,7 @@ class Http1Client:
                     raise
             else:
                 return response
-        connection = await self._connect(origin, connect_s)
+        connection = await self._connect(origin, connect_s, public_only=public_only)
         response = connection.begin(head, fixed_body)
         try:
             if body is not None and not isinstance(body, bytes):
@@ -78,13 +83,13 @@ class Http1Client:
             raise
         return response
 
-    async def _connect(self, origin: Origin, connect_s: float) -> Connection:
+    async def _connect(self, origin: Origin, connect_s: float, *, public_only: bool) -> Connection:
         loop = asyncio.get_running_loop()
         missing = "no address of its host name"
         connection = Connection(origin, self._pool)
         try:
             async with asyncio.timeout(connect_s):
-                addresses = await self._lookup.addresses(origin.host, origin.port)
+                addresses = await self._addresses(origin, public_only=public_only)
                 missing = "no connection"
                 sock = await start_connection(addresses, happy_eyeballs_delay=_SECOND_ADDRESS_S, interleave=1)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -104,6 +109,14 @@ class Http1Client:
         self._pool.add(connection)
         return connection
 
+    async def _addresses(self, origin: Origin, *, public_only: bool) -> list[AddrInfoType]:
+        addresses = await self._lookup.addresses(origin.host, origin.port)
+        if not public_only:
+            return addresses
+        if public := [each for each in addresses if _is_public(each)]:
+            return public
+        raise NotPublic
+
 
 @asynccontextmanager
 async def open_http1(
@@ -118,6 +131,10 @@ async def open_http1(
         yield Http1Client(pool, DnsCache(resolver), tls or _system_tls())
     finally:
         await pool.close()
+
+
+def _is_public(address: AddrInfoType) -> bool:
+    return has_place(plain(ip_address(address[4][0])))
 
 
 @cache

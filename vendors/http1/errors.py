@@ -9,6 +9,13 @@ class BadHeader(Exception):
     """A header contains characters that HTTP does not allow."""
 
 
+class NotPublic(OSError):
+    """The host has no public address."""
+
+    def __init__(self) -> None:
+        super().__init__("its host has no public address")
+
+
 class BrokenResponse(Exception):
     """The response is not valid HTTP, contradicts its headers, or ends too early."""
 
