@@ -23,6 +23,7 @@ from vendors.chat.gemini import GeminiChat
 from vendors.chat.openai import OpenAIChat
 from vendors.chat.openai_audio import OpenAIAudio
 from vendors.google import GoogleAccount
+from vendors.hosts.midjourney import MidjourneyHost
 from vendors.hosts.replicate import ReplicateHost
 from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
 from vendors.speech.azure_assess import AzureAssessment
@@ -104,6 +105,7 @@ RECOGNIZERS = Capability[RecognitionSpec, Recognizer]("recognition")
 SYNTHESIZERS = Capability[SpeechSpec, Synthesizer]("speech")
 ASSESSORS = Capability[AssessmentSpec, Assessor]("assessment")
 MODEL_HOSTS = Capability[None, ReplicateHost]("predictions")
+IMAGE_HOSTS = Capability[None, MidjourneyHost]("images")
 
 CATALOG: dict[str, Platform] = {
     "vendor_a_audio": Platform(
@@ -156,6 +158,11 @@ CATALOG: dict[str, Platform] = {
         base_url="https://api.replicate.com/v1",
         offers=(MODEL_HOSTS.by(ReplicateHost),),
     ),
+    "image_host": Platform(
+        aliases=("midjourney",),
+        base_url="https://api.piapi.ai",
+        offers=(IMAGE_HOSTS.by(MidjourneyHost),),
+    ),
     "local_llm": Platform(local=True, offers=(CHAT_MODELS.by(OpenAIChat, OpenAIChat.Options),)),
     "scripted": Platform(local=True, offers=(CHAT_MODELS.by(OpenAIChat, OpenAIChat.Options),)),
     "local_audio": Platform(
@@ -167,6 +174,7 @@ CATALOG: dict[str, Platform] = {
         ),
     ),
     "local_models": Platform(local=True, offers=(MODEL_HOSTS.by(ReplicateHost),)),
+    "local_images": Platform(local=True, offers=(IMAGE_HOSTS.by(MidjourneyHost),)),
 }
 
 CAPABILITIES: tuple[Capability[Any, Any], ...] = tuple(
