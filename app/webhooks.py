@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from app.ai.image_tasks import IMAGE_WEBHOOKS
 from app.http.webhooks import WebhookSource, webhook_row, worker_of
 from app.missed_events import EventList, comparer_of, finder_of
 from app.payments.card_webhooks import CARD_EVENTS, CARD_WEBHOOKS
@@ -9,7 +10,13 @@ from app.payments.wallet_webhooks import WALLET_EVENTS, WALLET_WEBHOOKS
 from app.predictions.webhooks import MODEL_HOST_WEBHOOKS
 from app.withdrawals.webhooks import PAYOUT_EVENTS, PAYOUT_WEBHOOKS
 
-SOURCES: Sequence[WebhookSource] = (CARD_WEBHOOKS, WALLET_WEBHOOKS, PAYOUT_WEBHOOKS, MODEL_HOST_WEBHOOKS)
+SOURCES: Sequence[WebhookSource] = (
+    CARD_WEBHOOKS,
+    WALLET_WEBHOOKS,
+    PAYOUT_WEBHOOKS,
+    MODEL_HOST_WEBHOOKS,
+    IMAGE_WEBHOOKS,
+)
 EVENT_LISTS: Sequence[EventList] = (CARD_EVENTS, WALLET_EVENTS, PAYOUT_EVENTS)
 
 WEBHOOK_ROUTES = [webhook_row(source) for source in SOURCES]

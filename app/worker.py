@@ -27,6 +27,7 @@ from app.accounts.profiles import fetch_profile
 from app.accounts.retention import remove_expired_sign_ins
 from app.accounts.sms import send_sms
 from app.admin.audit import remove_expired_audit
+from app.ai.image_tasks import poll_image_task
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.assets.verification import verify_ledger
 from app.event_delivery import deliver_events, measure_events
@@ -53,6 +54,7 @@ from app.withdrawals.payouts import check_payouts, pay_out
 from storage.board_periods import EndPeriod, EndPeriods
 from storage.erasures import EraseUser, RevokeToken
 from storage.freezes import EndFreeze
+from storage.image_tasks import PollImageTask
 from storage.jobs import (
     QUEUE,
     ExportUser,
@@ -134,6 +136,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(FetchProfile, fetch_profile),
     JobRow(RemoveExpiredSignIns, remove_expired_sign_ins),
     JobRow(EndFreeze, end_freeze),
+    JobRow(PollImageTask, poll_image_task),
     JobRow(EraseUser, erase_user),
     JobRow(RevokeToken, revoke_token),
     JobRow(VerifyLedger, verify_ledger),

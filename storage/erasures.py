@@ -12,6 +12,7 @@ from storage import exports, jobs, sessions
 from storage.emails import NOT_CURRENT
 from storage.freezes import EndFreeze
 from storage.identities import LinkedIdentity, details_of
+from storage.image_tasks import PollImageTask
 from storage.jobs import ExportUser, Job, due_in, enqueue
 from storage.kinds.sign_in import PLATFORMS
 from storage.login_failures import OF_USER
@@ -56,6 +57,7 @@ DELETED: Mapping[str, str] = {
         where app_id = $1 and uid = $2 and receiver is not null""",
     "predictions": "delete from predictions where app_id = $1 and uid = $2",
     "task_files": "delete from task_files where app_id = $1 and uid = $2",
+    "image_tasks": "delete from image_tasks where app_id = $1 and uid = $2",
     "mails": "delete from mails where app_id = $1 and uid = $2",
     "card_payment_details": "delete from card_payment_details where app_id = $1 and uid = $2",
     "card_customers": "delete from card_customers where app_id = $1 and uid = $2",
@@ -74,6 +76,7 @@ DELETED_JOBS = tuple(
         ExportUser,
         FetchProfile,
         FollowPrediction,
+        PollImageTask,
         SendMail,
         SendReset,
         SendSms,

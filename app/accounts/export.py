@@ -10,7 +10,7 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import exports, leaderboards
+from storage import exports, image_tasks, leaderboards
 from storage.batches import delete_in_batches
 from storage.conversations import Record, page
 from storage.exports import Export, object_key
@@ -72,6 +72,7 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
         withdrawals = await exports.withdrawals(conn, export.app_id, export.uid)
         mails = await exports.mails(conn, export.app_id, export.uid)
         predictions = await exports.predictions(conn, export.app_id, export.uid)
+        images = await image_tasks.exported(conn, export.app_id, export.uid)
         payments = await card_payments.exported(conn, export.app_id, export.uid)
         scores = await leaderboards.exported(conn, export.app_id, export.uid)
         card_subs = await card_subscriptions.exported(conn, export.app_id, export.uid)
@@ -84,6 +85,7 @@ async def _document(services: Services, export: Export) -> AsyncGenerator[bytes]
     yield b',"card_payments":%b,"card_subscriptions":%b' % (dumps(payments), dumps(card_subs))
     yield b',"withdrawals":%b,"mails":%b' % (dumps(withdrawals), dumps(mails))
     yield b',"predictions":%b' % dumps(predictions)
+    yield b',"image_tasks":%b' % dumps(images)
     yield b',"login_failures":['
     async with aclosing(_login_failures(services, export)) as failures:
         async for piece in failures:

@@ -279,3 +279,10 @@ PRONOUNCE = Docs(
 DELETE_CONVERSATION = Docs(
     answers={200: OtherResponse("`{}`: the conversation is deleted.", "application/json")},
 )
+
+IMAGINE = Docs(
+    headers={
+        "Prefer": "`wait=<seconds>`, at most 300: the answer comes when the task has ended, or after that time.",
+    },
+)
+"""Images (§4.20)."""

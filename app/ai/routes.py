@@ -1,4 +1,6 @@
-"""Routes of conversations and speech (§4.17, 4.18, 4.19)."""
+"""Routes of conversations, speech and images (§4.17 to 4.20)."""
+
+from dataclasses import replace
 
 from actors.context import StreamStopped
 from actors.pronunciation import AllAccountsFailed
@@ -6,16 +8,21 @@ from actors.strategies import StrategyNotFound
 from app.ai.conversation import converse
 from app.ai.conversations import delete_conversation, list_conversations
 from app.ai.history import RecordNotFound, history
+from app.ai.images import INPAINT_BYTES, imagine, read_task
 from app.ai.offers import NoPlayground, offers
 from app.ai.pronunciation import pronunciation
-from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, PRONOUNCE, RESUME, SPEAK
+from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, IMAGINE, PRONOUNCE, RESUME, SPEAK
 from app.ai.speech import tts
 from app.ai.streams import StreamNotFound, cancel_stream, resume
 from app.http.area import Area
 from app.http.endpoint import Endpoint
+from app.http.limits import Limit
 from storage.errors import ConversationNotFound, KeyReused, StreamsMissing, TurnRunning
+from storage.image_tasks import ImageTaskNotFound
+from storage.objects.contract import ObjectsError, ObjectsUnavailable
+from storage.quotas import QuotaUsed
 from streams.log import Gone
-from streams.wire.errors import BackendUnavailable, RateLimited, Unavailable
+from streams.wire.errors import BackendUnavailable, ConfigInvalid, RateLimited, Unavailable
 
 AI = Area(
     "ai",
@@ -25,6 +32,8 @@ AI = Area(
     scope="ai",
     statuses={BackendUnavailable: 502},
 )
+
+IMAGES = replace(AI, group="images", title="Images", description="Images that are generated for users.")
 
 _ADMISSION_ERRORS = (KeyReused, RateLimited, Unavailable, StreamsMissing, Gone)
 """The errors of endpoints that begin a stream, or send an earlier one again."""
@@ -73,5 +82,24 @@ AI_ROUTES = [
         docs=PRONOUNCE,
     ),
     Endpoint("POST", "/bp/ai/audio/tts", tts, AI, errors=(StrategyNotFound, *_ADMISSION_ERRORS), docs=SPEAK),
+    Endpoint(
+        "POST",
+        "/bp/ai/imagine",
+        imagine,
+        IMAGES,
+        limit=Limit("image"),
+        body_bytes=INPAINT_BYTES,
+        errors=(
+            ImageTaskNotFound,
+            ConfigInvalid,
+            RateLimited,
+            QuotaUsed,
+            BackendUnavailable,
+            ObjectsError,
+            ObjectsUnavailable,
+        ),
+        docs=IMAGINE,
+    ),
+    Endpoint("GET", "/bp/ai/imagine/{task_id}", read_task, IMAGES, errors=(ImageTaskNotFound,)),
     Endpoint("GET", "/bp/ai/offers", offers, AI, errors=(NoPlayground,)),
 ]

@@ -9,6 +9,7 @@ from storage.kinds.cardpay import CARDPAY
 from storage.kinds.conversation import CONVERSATION
 from storage.kinds.email import EMAIL
 from storage.kinds.events import EVENTS
+from storage.kinds.images import IMAGES
 from storage.kinds.iplocation import IPLOCATION
 from storage.kinds.leaderboards import LEADERBOARDS
 from storage.kinds.limits import LIMITS
@@ -46,6 +47,7 @@ KINDS: dict[str, ConfigKind[Any]] = {
         IPLOCATION,
         EVENTS,
         VENDOR_ACCOUNTS,
+        IMAGES,
         RECOGNITION,
         SPEECH,
         PRONUNCIATION,

@@ -36,6 +36,7 @@ RATES = {
     "iplocation": Rate(count=120, per_s=60),
     "board_upload": Rate(count=60, per_s=60),
     "prediction": Rate(count=60, per_s=60),
+    "image": Rate(count=30, per_s=60),
     "server": Rate(count=200, per_s=2),
 }
 """The rates by name, with their defaults."""

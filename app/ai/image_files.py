@@ -1,0 +1,125 @@
+"""Files that requests for images name, which must be the user's own, and copies of those that hosts make."""
+
+from base64 import b64decode, b64encode
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from urllib.parse import unquote, urlsplit
+
+from app.services import Services
+from storage.image_tasks import ImageTask, image_folder
+from storage.objects import extension_of
+from storage.objects.keys import content_type_of
+from streams.wire.errors import InvalidParameter, ItemNotFound
+from vendors.account import Account
+from vendors.errors import Garbled
+from vendors.hosts.downloads import download
+from vendors.transport import VendorHttp
+
+MAX_IMAGE_BYTES = 32 * 1024 * 1024
+_MASK_BYTES = 6 * 1024 * 1024
+_HEAD_BYTES = 12
+_FILES = "files/"
+
+
+def image_type(head: bytes) -> str | None:
+    """Return the content type of an image that begins with `head`, at least 12 bytes. `None`: it is none."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+class UserFiles:
+    """The images that are stored for a user: those that the user has uploaded, and those that were made."""
+
+    def __init__(self, services: Services, app_id: str, uid: str) -> None:
+        self._services = services
+        self._folders = (image_folder(app_id, uid), f"uploads/{app_id}/{uid}/")
+
+    async def link(self, url: str, *, field: str) -> str:
+        """Return a new link to the image that `url`, or its path, names. Raises `InvalidParameter`."""
+        return self._services.objects.url(await self._key(url, field=field))
+
+    async def mask(self, given: str, *, field: str) -> str:
+        """Return the base64 of a mask, which is given as a URL or as base64. Raises `InvalidParameter`."""
+        if given.startswith(("http://", "https://", "/files/", *self._folders)):
+            content = await self._services.objects.get(await self._key(given, field=field))
+        else:
+            content = _decoded(given, field=field)
+        if image_type(content) is None:
+            raise InvalidParameter(f"{field} must be an image: PNG, JPEG, WebP or GIF")
+        if len(content) > _MASK_BYTES:
+            raise InvalidParameter(f"{field} must have at most {_MASK_BYTES} bytes")
+        return b64encode(content).decode()
+
+    async def _key(self, url: str, *, field: str) -> str:
+        key = self._own_key(url)
+        if key is None:
+            raise InvalidParameter(f"{field} must be the URL of an image that is stored for the user")
+        try:
+            await self._services.objects.stat(key)
+        except ItemNotFound:
+            raise InvalidParameter(f"{field} names an image that does not exist") from None
+        return key
+
+    def _own_key(self, url: str) -> str | None:
+        """Return the key that a URL or a path names if it is that of an image of the user."""
+        try:
+            parts, own = urlsplit(url), urlsplit(self._services.settings.public_url)
+        except ValueError:
+            return None
+        prefix = ""
+        if parts.scheme or parts.netloc:
+            if (parts.scheme, parts.netloc) != (own.scheme, own.netloc):
+                return None
+            prefix = own.path.strip("/")
+        path = unquote(parts.path).lstrip("/")
+        if prefix:
+            path = path.removeprefix(f"{prefix}/")
+        key = path.removeprefix(_FILES)
+        try:
+            is_image = content_type_of(key).startswith("image/")
+        except ValueError:
+            return None
+        return key if is_image and key.startswith(self._folders) else None
+
+
+def _decoded(text: str, *, field: str) -> bytes:
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise InvalidParameter(f"{field} must be the URL of an image, or base64") from None
+
+
+async def copy_image(services: Services, http: VendorHttp, account: Account, task: ImageTask, *, url: str) -> str:
+    """Copy the image of a task from its host to the object store. Return its key.
+
+    Raises `VendorError`, also for a file that is too large or no image. A second copy replaces the first.
+    """
+    opened = download(http, url, platform=account.platform, base_url=account.base_url, max_bytes=MAX_IMAGE_BYTES)
+    async with opened as pieces:
+        head = b""
+        async for piece in pieces:
+            head += piece
+            if len(head) >= _HEAD_BYTES:
+                break
+        content_type = image_type(head)
+        if content_type is None:
+            raise Garbled(account.platform, "sent a file that is no image")
+        key = f"{image_folder(task.app_id, task.uid)}{task.task_id}.{extension_of(content_type)}"
+        async with aclosing(_joined(head, pieces)) as body:
+            await services.objects.put(key, body, content_type=content_type)
+    return key
+
+
+async def _joined(head: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    yield head
+    async for piece in rest:
+        yield piece

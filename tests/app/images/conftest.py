@@ -1,0 +1,28 @@
+"""The sandbox as an image host, on the module's server."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.app.callers import working
+from tests.app.images.studio import Studio
+from tests.servers import Server
+from vendors.sandbox.server import listening
+
+
+@pytest.fixture
+async def studio(shared_server: Server) -> AsyncIterator[Studio]:
+    """With a worker."""
+    async with listening() as sandbox, working(shared_server.services):
+        opened = Studio(shared_server, sandbox)
+        await opened.configure()
+        yield opened
+
+
+@pytest.fixture
+async def idle_studio(shared_server: Server) -> AsyncIterator[Studio]:
+    """Without a worker."""
+    async with listening() as sandbox:
+        opened = Studio(shared_server, sandbox)
+        await opened.configure()
+        yield opened
