@@ -166,12 +166,15 @@ async def end(
     return await conn.fetchval(_END, *values) is not None
 
 
-_DELETE = "delete from image_tasks where app_id = $1 and uid = $2 and task_id = $3"
+_DELETE = """
+delete from image_tasks
+where app_id = $1 and uid = $2 and task_id = $3 and host_task_id is null and ended_at is null returning true
+"""
 
 
-async def delete(conn: Connection, app_id: str, uid: str, *, task_id: str) -> None:
-    """Delete a task that the host has not accepted."""
-    await conn.execute(_DELETE, app_id, uid, task_id)
+async def delete_unsubmitted(conn: Connection, app_id: str, uid: str, *, task_id: str) -> bool:
+    """Delete a task. Return `False` if the host has accepted it, or it has ended."""
+    return await conn.fetchval(_DELETE, app_id, uid, task_id) is not None
 
 
 _EXPORTED = """

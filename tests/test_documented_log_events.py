@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 AREAS = (
     "actors/paypal_clients.py",
+    "app/ai/image_tasks.py",
     "app/assets/*.py",
     "app/event_delivery.py",
     "app/http/webhooks.py",

@@ -124,8 +124,9 @@ async def _submit(call: Call, task: ImageTask, new: NewTask) -> ImageTask:
         await fail_task(services, task, str(refused))
         return await _current(call, task)
     except ServiceError:
-        await _forget(call, task)
-        raise
+        if await _forget(call, task):
+            raise
+        return await _current(call, task)  # Its webhook has come, although the answer was lost.
     async with services.database.transaction() as conn:
         await image_tasks.set_submitted(
             conn, task.app_id, task.uid, task_id=task.task_id, host_task_id=host_task_id
@@ -134,14 +135,16 @@ async def _submit(call: Call, task: ImageTask, new: NewTask) -> ImageTask:
     return task
 
 
-async def _forget(call: Call, task: ImageTask) -> None:
-    """Delete a task that its host has not accepted, and give its quota back."""
+async def _forget(call: Call, task: ImageTask) -> bool:
+    """Delete a task that its host has not accepted, and give its quota back. Return whether this is so."""
     services = call.services
     now = services.clock.now(task.app_id)
     async with services.database.transaction() as conn:
+        if not await image_tasks.delete_unsubmitted(conn, task.app_id, task.uid, task_id=task.task_id):
+            return False
         key = quota_key(task.task_id)
         await quotas.give_back(conn, task.app_id, task.uid, key=key, now=now, sinks=services.sinks)
-        await image_tasks.delete(conn, task.app_id, task.uid, task_id=task.task_id)
+    return True
 
 
 async def _origin(call: Call, data: ImageData, config: Strategy) -> ImageTask | None:

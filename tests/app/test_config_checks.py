@@ -135,7 +135,7 @@ async def test_account_that_its_platform_cannot_use_is_refused(
 
 async def test_platform_aliases_are_stored_as_their_id(operator: Operator):
     aliases = {alias: platform for platform, entry in CATALOG.items() for alias in entry.aliases}
-    assert aliases.keys() == {"openai", "openai_audio", "azure", "elevenlabs", "google", "replicate"}
+    assert aliases.keys() == {"openai", "openai_audio", "azure", "elevenlabs", "google", "midjourney", "replicate"}
     for alias, platform in aliases.items():
         path = f"configs/default/vendor_accounts/{alias}"
         value = {"platform": alias, "base_url": "http://127.0.0.1:9", "api_key": "k"}
