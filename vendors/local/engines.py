@@ -10,7 +10,7 @@ from typing import TypeVar
 from vendors.local import espeak, piper, pronunciation, smollm2, whisper
 from vendors.local.espeak import Espeak
 from vendors.local.faults import engine_missing, model_not_found
-from vendors.local.packages import first_fault
+from vendors.local.packages import Package, first_fault
 from vendors.local.piper import Piper
 from vendors.local.pronunciation import Pronunciation
 from vendors.local.protocols import AssessorEngine, ChatEngine, RecognizerEngine, VoiceEngine
@@ -24,6 +24,7 @@ _NEEDS = {
     "espeak": espeak.NEEDS,
     "piper": piper.NEEDS,
     "pocketsphinx": pronunciation.NEEDS,
+    "patterns": (Package("numpy"), Package("PIL")),
 }
 
 AnyEngine = TypeVar("AnyEngine", ChatEngine, RecognizerEngine, VoiceEngine, AssessorEngine)

@@ -1,4 +1,4 @@
-"""The HTTP server of the local engines, with OpenAI's API and that of a model host."""
+"""The HTTP server of the local engines, with OpenAI's API, that of a model host and that of an image host."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +10,7 @@ from aiohttp import web
 from streams.wire.codec import dumps
 from vendors.local.assessing import assess
 from vendors.local.completions import complete
+from vendors.local.drawing import drawing_routes
 from vendors.local.engines import Engines
 from vendors.local.faults import Fault, server_error
 from vendors.local.predictions import Predictions
@@ -50,6 +51,7 @@ def _app(engines: Engines) -> web.Application:
             web.post("/v1/audio/speech", partial(speak, engines)),
             web.post("/v1/audio/transcriptions", partial(transcribe, engines)),
             web.post("/v1/audio/assessments", partial(assess, engines)),
+            *drawing_routes(engines.missing.get("patterns")),
         ]
     )
     return app
