@@ -180,7 +180,7 @@ class _Host:
         if parent is not None and parent not in self._tasks:
             wanted = _Wanted(refuse="derive from origin task: parent task is outdated")
         task = _Task(_key(call.request), kind, body, wanted, f"{call.request.scheme}://{call.request.host}")
-        call.record(type=kind, **{name: value for name, value in body.items() if name != "webhook_secret"})
+        call.record(type=kind, **body)
         if wanted.refuse:
             answer = {"task_id": "", "status": "failed", "success": False, "message": wanted.refuse}
         else:
