@@ -30,8 +30,8 @@ async def platforms(call: Call) -> PlatformsReply:
     """List the vendor platforms and the options of their strategies.
 
     A vendor account may be written with an alias in place of the id: `openai` is `vendor_b_llm`, `openai_audio` is
-    `vendor_b_audio`, `azure` is `vendor_a_audio`, `elevenlabs` is `vendor_c`, `google` is `vendor_d_audio`, and
-    `replicate` is `model_host`. The id is stored.
+    `vendor_b_audio`, `azure` is `vendor_a_audio`, `elevenlabs` is `vendor_c`, `google` is `vendor_d_audio`,
+    `replicate` is `model_host`, and `midjourney` is `image_host`. The id is stored.
     """
     return _catalog()
 

@@ -6,14 +6,10 @@ from tests.app.callers import ask, token
 from tests.app.images.studio import PNG, Studio
 from tests.waiting import until
 
-META = set(
-    "account_id bot_hash bot_id created_at ended_at frozen_credit model_version origin_task_id process_mode"
-    " quota_frozen started_at task_param task_request task_type".split()
-)
-RESULT = set(
-    "actions credit discord_image_url error_messages image_id image_url message need_retry permanent_url quota_used"
-    " result_message_id seed task_progress".split()
-)
+META = """account_id bot_hash bot_id created_at ended_at frozen_credit model_version origin_task_id process_mode
+quota_frozen started_at task_param task_request task_type"""
+RESULT = """actions credit discord_image_url error_messages image_id image_url message need_retry permanent_url
+quota_used result_message_id seed task_progress"""
 
 
 async def test_image_is_made_from_a_prompt_and_copied_to_this_server(studio: Studio):
@@ -22,7 +18,8 @@ async def test_image_is_made_from_a_prompt_and_copied_to_this_server(studio: Stu
     assert begun.keys() == {"current_count", "current_total_count", "data"}
     data = begun["data"]
     assert data.keys() == {"meta", "process_time", "retry_count", "status", "task_id", "task_result"}
-    assert (data["meta"].keys(), data["task_result"].keys()) == (META, RESULT)
+    assert [*data["meta"]] == META.split()
+    assert [*data["task_result"]] == RESULT.split()
     assert (data["status"], data["meta"]["task_type"]) == ("pending", "imagine")
     assert data["task_result"]["image_url"] == ""
 

@@ -1,0 +1,42 @@
+"""The images of AI_TASKS.md: the commands, in one shell, print what the page shows, and its config is valid."""
+
+import asyncio
+import re
+from asyncio.subprocess import PIPE, STDOUT
+from pathlib import Path
+
+import pytest
+import yaml
+
+from storage.kinds.images import Images
+from tests.app.callers import working
+from tests.servers import Server
+from vendors.hosts.midjourney import IMAGE_TYPES
+
+PAGE = (Path(__file__).parents[3] / "AI_TASKS.md").read_text().partition("\n## Images\n")[2].partition("\n## ")[0]
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+async def test_commands_of_the_page_make_the_images(server: Server, local_vendors: str, tmp_path: Path) -> None:
+    _, session = await server.login()
+    commands = "".join(text for language, text in BLOCKS if language == "sh")
+    assert commands.count("http://127.0.0.1:8080/") == 1
+    commands = commands.replace("http://127.0.0.1:8080/", f"{server.url}/")
+    async with working(server.services):
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SESSION": session}
+        shell = await asyncio.create_subprocess_exec(
+            "bash", "-euc", commands, cwd=tmp_path, env=env, stdout=PIPE, stderr=STDOUT
+        )
+        printed, _ = await asyncio.wait_for(shell.communicate(), 90)
+    assert printed.decode() == "".join(text for language, text in BLOCKS if not language)
+    assert [(tmp_path / name).read_bytes()[:8] for name in ("grid.png", "wider.png")] == [PNG, PNG]
+
+
+@pytest.mark.parametrize("text", [text for language, text in BLOCKS if language == "yaml"])
+def test_config_of_the_page_is_valid(text: str) -> None:
+    assert Images.model_validate(yaml.safe_load(text)).quota is not None
+
+
+def test_page_lists_each_type() -> None:
+    assert re.findall(r"^\| `(\w+)` \| `", PAGE, re.MULTILINE) == ["type", *IMAGE_TYPES]
