@@ -64,7 +64,7 @@ class ImageTask:
     host_task: dict[str, Any] | None
     """The task as the host has sent it the last time."""
     image_key: str | None
-    """The object that is the copy of its image."""
+    """The file that is the copy of its image."""
     created_at: datetime
     lost_at: datetime
     ended_at: datetime | None
@@ -188,6 +188,14 @@ async def exported(conn: Connection, app_id: str, uid: str) -> list[dict[str, An
     return [dict(row) for row in await conn.fetch(_EXPORTED, app_id, uid)]
 
 
-def image_folder(app_id: str, uid: str) -> str:
-    """Return the folder of the images that were made for a user."""
-    return f"images/{app_id}/{uid}/"
+_DELETE_EXPIRED = """
+delete from image_tasks where task_id in (
+    select task_id from image_tasks where app_id = $1 and created_at < $2 and ended_at is not null
+    order by created_at limit $3)
+"""
+
+
+async def delete_expired(conn: Connection, /, *, app_id: str, before: datetime, limit: int) -> int:
+    """Delete at most `limit` tasks that began before a time and have ended. Return their number."""
+    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before, limit)
+    return int(status.rpartition(" ")[2])

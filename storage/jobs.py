@@ -99,7 +99,7 @@ class RemoveExpiredMails(Job):
 
 
 class RemoveExpiredTasks(Job):
-    """Delete the predictions, and the files of tasks, that are older than `limits.task_days` of their app."""
+    """Delete the predictions, image tasks and their files that are older than `limits.task_days` of their app."""
 
     task: ClassVar[str] = "remove_expired_tasks"
     timeout_s: ClassVar[float] = 3000

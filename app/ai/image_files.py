@@ -6,10 +6,12 @@ from contextlib import aclosing
 from urllib.parse import unquote, urlsplit
 
 from app.services import Services
-from storage.image_tasks import ImageTask, image_folder
+from storage import task_files
+from storage.image_tasks import ImageTask
 from storage.objects import extension_of
 from storage.objects.keys import content_type_of
-from streams.wire.errors import InvalidParameter, ItemNotFound
+from streams.media import HEAD_BYTES, media_type
+from streams.wire.errors import InvalidParameter
 from vendors.account import Account
 from vendors.errors import Garbled
 from vendors.hosts.downloads import download
@@ -17,21 +19,8 @@ from vendors.transport import VendorHttp
 
 MAX_IMAGE_BYTES = 32 * 1024 * 1024
 _MASK_BYTES = 6 * 1024 * 1024
-_HEAD_BYTES = 12
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 _FILES = "files/"
-
-
-def image_type(head: bytes) -> str | None:
-    """Return the content type of an image that begins with `head`, at least 12 bytes. `None`: it is none."""
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if head.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if head.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        return "image/webp"
-    return None
 
 
 class UserFiles:
@@ -39,7 +28,9 @@ class UserFiles:
 
     def __init__(self, services: Services, app_id: str, uid: str) -> None:
         self._services = services
-        self._folders = (image_folder(app_id, uid), f"uploads/{app_id}/{uid}/")
+        self._app_id = app_id
+        self._uid = uid
+        self._folder = task_files.folder_of(app_id, uid)
 
     async def link(self, url: str, *, field: str) -> str:
         """Return a new link to the image that `url`, or its path, names. Raises `InvalidParameter`."""
@@ -47,11 +38,11 @@ class UserFiles:
 
     async def mask(self, given: str, *, field: str) -> str:
         """Return the base64 of a mask, which is given as a URL or as base64. Raises `InvalidParameter`."""
-        if given.startswith(("http://", "https://", "/files/", *self._folders)):
+        if given.startswith(("http://", "https://", "/files/", self._folder)):
             content = await self._services.objects.get(await self._key(given, field=field))
         else:
             content = _decoded(given, field=field)
-        if image_type(content) is None:
+        if media_type(content[:HEAD_BYTES]) not in _IMAGES:
             raise InvalidParameter(f"{field} must be an image: PNG, JPEG, WebP or GIF")
         if len(content) > _MASK_BYTES:
             raise InvalidParameter(f"{field} must have at most {_MASK_BYTES} bytes")
@@ -61,10 +52,10 @@ class UserFiles:
         key = self._own_key(url)
         if key is None:
             raise InvalidParameter(f"{field} must be the URL of an image that is stored for the user")
-        try:
-            await self._services.objects.stat(key)
-        except ItemNotFound:
-            raise InvalidParameter(f"{field} names an image that does not exist") from None
+        async with self._services.database.connection() as conn:
+            exists = await task_files.is_of(conn, self._app_id, self._uid, key=key)
+        if not exists:
+            raise InvalidParameter(f"{field} names an image that does not exist")
         return key
 
     def _own_key(self, url: str) -> str | None:
@@ -83,10 +74,10 @@ class UserFiles:
             path = path.removeprefix(f"{prefix}/")
         key = path.removeprefix(_FILES)
         try:
-            is_image = content_type_of(key).startswith("image/")
+            is_image = content_type_of(key) in _IMAGES
         except ValueError:
             return None
-        return key if is_image and key.startswith(self._folders) else None
+        return key if is_image and key.startswith(self._folder) else None
 
 
 def _decoded(text: str, *, field: str) -> bytes:
@@ -101,19 +92,21 @@ def _decoded(text: str, *, field: str) -> bytes:
 async def copy_image(services: Services, http: VendorHttp, account: Account, task: ImageTask, *, url: str) -> str:
     """Copy the image of a task from its host to the object store. Return its key.
 
-    Raises `VendorError`, also for a file that is too large or no image. A second copy replaces the first.
+    Raises `VendorError`, also for a file that is too large or no image.
     """
     opened = download(http, url, platform=account.platform, base_url=account.base_url, max_bytes=MAX_IMAGE_BYTES)
     async with opened as pieces:
         head = b""
         async for piece in pieces:
             head += piece
-            if len(head) >= _HEAD_BYTES:
+            if len(head) >= HEAD_BYTES:
                 break
-        content_type = image_type(head)
-        if content_type is None:
+        content_type = media_type(head[:HEAD_BYTES])
+        if content_type is None or content_type not in _IMAGES:
             raise Garbled(account.platform, "sent a file that is no image")
-        key = f"{image_folder(task.app_id, task.uid)}{task.task_id}.{extension_of(content_type)}"
+        key = task_files.new_key(task.app_id, task.uid, extension=extension_of(content_type))
+        async with services.database.connection() as conn:
+            await task_files.add(conn, task.app_id, task.uid, key=key, now=services.clock.now(task.app_id))
         async with aclosing(_joined(head, pieces)) as body:
             await services.objects.put(key, body, content_type=content_type)
     return key

@@ -1,4 +1,4 @@
-"""Deletes the predictions of users, and the files of all their tasks, when they are too old."""
+"""Deletes the predictions and image tasks of users, and the files of all their tasks, when they are too old."""
 
 from datetime import timedelta
 from functools import partial
@@ -7,7 +7,7 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import predictions, task_files
+from storage import image_tasks, predictions, task_files
 from storage.batches import delete_in_batches
 from storage.jobs import RemoveExpiredTasks
 
@@ -21,7 +21,7 @@ async def remove_expired_tasks(services: Services, job: RemoveExpiredTasks) -> N
     for app in await limits_of_all_apps(services, job):
         before = services.clock.now(app.app_id) - timedelta(days=app.limits.task_days)
         removed = 0
-        for delete in (predictions.delete_expired, task_files.delete_expired):
+        for delete in (predictions.delete_expired, image_tasks.delete_expired, task_files.delete_expired):
             removed += await delete_in_batches(
                 services.database, partial(delete, app_id=app.app_id, before=before), size=_BATCH_SIZE
             )

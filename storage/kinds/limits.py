@@ -98,7 +98,7 @@ class Limits(Model):
     mail_days: int = Field(default=90, ge=2, le=3660)
     """Days after which the row of an email of a strategy is deleted. Opens of it are not reported any more then."""
     task_days: int = Field(default=30, ge=2, le=3660)
-    """Days after which predictions, and the files of tasks, are deleted. Links to files expire after one day."""
+    """Days after which predictions, image tasks and their files are deleted. Links to files expire after a day."""
     send_timeout_s: float = Field(default=30, ge=0.01, le=HOUR_S)
     """Seconds within which a reader must accept data. A slower reader is disconnected."""
     ping_after_s: float = Field(default=15, ge=0.01, le=HOUR_S)

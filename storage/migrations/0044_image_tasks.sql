@@ -19,3 +19,4 @@ create table image_tasks (
 );
 create index image_tasks_of_user on image_tasks (app_id, uid, task_id);
 create index image_tasks_running on image_tasks (app_id, uid) where ended_at is null;
+create index image_tasks_by_age on image_tasks (app_id, created_at);

@@ -2,12 +2,21 @@
 
 import pytest
 
+from app.predictions.retention import remove_expired_tasks
+from storage import image_tasks
+from storage.jobs import RemoveExpiredTasks
 from tests.app.callers import ask, token
 from tests.app.images.studio import PNG, Studio
 from tests.waiting import until
 
 META = """account_id bot_hash bot_id created_at ended_at frozen_credit model_version origin_task_id process_mode
 quota_frozen started_at task_param task_request task_type"""
+CAT = {"prompt": "a cat"}
+_OLD_TASK = "update image_tasks set created_at = now() - interval '31 days' where task_id = $1"
+_OLD_FILE = """
+update task_files set created_at = now() - interval '31 days'
+where file_key = (select image_key from image_tasks where task_id = $1)
+"""
 RESULT = """actions credit discord_image_url error_messages image_id image_url message need_retry permanent_url
 quota_used result_message_id seed task_progress"""
 
@@ -26,7 +35,7 @@ async def test_image_is_made_from_a_prompt_and_copied_to_this_server(studio: Stu
     ended = (await studio.ended(uid, data["task_id"]))["data"]
     result = ended["task_result"]
     assert (ended["status"], result["task_progress"], ended["meta"]["process_mode"]) == ("finished", 100, "fast")
-    assert result["image_url"].startswith(f"{studio.server.url}/files/images/default/{uid}/")
+    assert result["image_url"].startswith(f"{studio.server.url}/files/tasks/default/{uid}/")
     assert all(result[name] for name in ("discord_image_url", "permanent_url"))
     assert "upscale1" in result["actions"]
     content_type, content = await studio.download(result["image_url"])
@@ -168,6 +177,52 @@ async def test_app_server_makes_and_reads_images_of_a_user(studio: Studio):
     await studio.ended(uid, task_id)
     status, read = await ask(studio.server, "GET", f"{path}/{task_id}", headers=token(scope="ai"))
     assert (status, read["data"]["status"]) == (200, "finished")
+
+
+async def test_uploaded_image_is_described(studio: Studio):
+    uid = await studio.user()
+    made = (await studio.make(uid, "imagine", CAT))["task_result"]["image_url"]
+    _, content = await studio.download(made)
+    path, headers = "/bp/ai/upload", studio.sessions[uid]
+    status, uploaded = await ask(studio.server, "PUT", path, data=content, headers=headers)
+    assert status == 200, uploaded
+    assert (await studio.make(uid, "describe", {"image_url": uploaded["url"]}))["status"] == "finished"
+
+
+async def test_old_tasks_and_their_images_are_deleted(studio: Studio):
+    uid = await studio.user()
+    old, new = [await studio.make(uid, "imagine", CAT) for _ in range(2)]
+    await studio.run(_OLD_FILE, old["task_id"])
+    await studio.run(_OLD_TASK, old["task_id"])
+    await remove_expired_tasks(studio.server.services, RemoveExpiredTasks())
+    rows = await studio.run("select task_id from image_tasks where uid = $1", uid)
+    assert [row["task_id"] for row in rows] == [new["task_id"]]
+
+    async def is_gone() -> bool:
+        async with studio.server.http.get(old["task_result"]["image_url"]) as response:
+            return response.status == 404
+
+    await until(is_gone)
+    assert (await studio.download(new["task_result"]["image_url"]))[1][:8] == PNG
+
+
+async def test_tasks_are_part_of_the_export_and_are_erased_with_the_user(studio: Studio):
+    uid = await studio.user()
+    image_url = (await studio.make(uid, "imagine", CAT))["task_result"]["image_url"]
+    services = studio.server.services
+    async with services.database.connection() as conn:
+        [exported] = await image_tasks.exported(conn, "default", uid)
+    assert (exported["type"], exported["request"], exported["status"]) == ("imagine", CAT, "finished")
+    for step in ("", "/confirm"):
+        path = f"/bp/user/me/deactivate{step}"
+        assert (await ask(studio.server, "POST", path, headers=studio.sessions[uid]))[0] == 200
+    assert await studio.run("select 1 from image_tasks where uid = $1", uid) == []
+
+    async def is_gone() -> bool:
+        async with studio.server.http.get(image_url) as response:
+            return response.status == 404
+
+    await until(is_gone)
 
 
 async def test_files_of_others_are_refused(studio: Studio):
