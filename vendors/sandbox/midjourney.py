@@ -211,6 +211,7 @@ class _Host:
         if task is None or task.owner != _key(call.request):
             raise _refused(400, "task not found")
         task.reads += 1
+        call.record(task_id=task.id)
         await call.answer(_in_form(task.wanted, task.as_json()), empty={})
 
     async def image(self, request: web.Request) -> web.StreamResponse:
