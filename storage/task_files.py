@@ -7,8 +7,8 @@ from storage.jobs import RemoveObjects, enqueue
 from storage.postgres import Connection
 from streams.wire.ids import new_id
 
-Origin = Literal["uploads", "predictions"]
-"""Who has made a file: the user, or a host of models."""
+Origin = Literal["uploads", "predictions", "images"]
+"""Who has made a file: the user, or a host of models or images."""
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 

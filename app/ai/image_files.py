@@ -30,7 +30,7 @@ class UserFiles:
         self._services = services
         self._app_id = app_id
         self._uid = uid
-        self._folder = task_files.folder_of(app_id, uid)
+        self._folders = tuple(task_files.folders_of(app_id, uid))
 
     async def link(self, url: str, *, field: str) -> str:
         """Return a new link to the image that `url`, or its path, names. Raises `InvalidParameter`."""
@@ -38,7 +38,7 @@ class UserFiles:
 
     async def mask(self, given: str, *, field: str) -> str:
         """Return the base64 of a mask, which is given as a URL or as base64. Raises `InvalidParameter`."""
-        if given.startswith(("http://", "https://", "/files/", self._folder)):
+        if given.startswith(("http://", "https://", "/files/", *self._folders)):
             content = await self._services.objects.get(await self._key(given, field=field))
         else:
             content = _decoded(given, field=field)
@@ -77,7 +77,7 @@ class UserFiles:
             is_image = content_type_of(key) in _IMAGES
         except ValueError:
             return None
-        return key if is_image and key.startswith(self._folder) else None
+        return key if is_image and key.startswith(self._folders) else None
 
 
 def _decoded(text: str, *, field: str) -> bytes:
@@ -104,7 +104,7 @@ async def copy_image(services: Services, http: VendorHttp, account: Account, tas
         content_type = media_type(head[:HEAD_BYTES])
         if content_type is None or content_type not in _IMAGES:
             raise Garbled(account.platform, "sent a file that is no image")
-        key = task_files.new_key(task.app_id, task.uid, extension=extension_of(content_type))
+        key = task_files.new_key(task.app_id, task.uid, origin="images", extension=extension_of(content_type))
         async with services.database.connection() as conn:
             await task_files.add(conn, task.app_id, task.uid, key=key, now=services.clock.now(task.app_id))
         async with aclosing(_joined(head, pieces)) as body:

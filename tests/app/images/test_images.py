@@ -35,7 +35,7 @@ async def test_image_is_made_from_a_prompt_and_copied_to_this_server(studio: Stu
     ended = (await studio.ended(uid, data["task_id"]))["data"]
     result = ended["task_result"]
     assert (ended["status"], result["task_progress"], ended["meta"]["process_mode"]) == ("finished", 100, "fast")
-    assert result["image_url"].startswith(f"{studio.server.url}/files/tasks/default/{uid}/")
+    assert result["image_url"].startswith(f"{studio.server.url}/files/images/default/{uid}/")
     assert all(result[name] for name in ("discord_image_url", "permanent_url"))
     assert "upscale1" in result["actions"]
     content_type, content = await studio.download(result["image_url"])
