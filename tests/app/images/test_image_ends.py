@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.worker import run_jobs
+from storage import image_tasks
 from streams.tasks import background
 from tests.app.images.studio import Studio
 from tests.waiting import until
@@ -122,6 +123,19 @@ async def test_task_that_its_host_never_ends_is_lost(studio: Studio):
     ended = await studio.ended(uid, task_id)
     message = "the host did not finish the task in time"
     assert (ended["data"]["task_result"]["message"], left(ended)) == (message, (3, 3))
+
+
+async def test_task_that_has_ended_is_not_ended_again(studio: Studio):
+    await studio.configure(quota=QUOTA)
+    uid = await studio.user()
+    task_id = (await studio.make(uid, "imagine", {"prompt": "a cat [fail=no picture]"}))["task_id"]
+    services = studio.server.services
+    async with services.database.transaction() as conn:
+        task = await image_tasks.find(conn, "default", uid, task_id=task_id)
+        assert task is not None
+        now = services.clock.now("default")
+        late = await image_tasks.end(conn, task, status="finished", host_task={}, image_key=None, now=now)
+    assert (late, (await studio.read(uid, task_id))["data"]["status"]) == (False, "failed")
 
 
 async def test_webhook_ends_a_task_without_polling(idle_studio: Studio):
