@@ -1,5 +1,6 @@
 """Figures are judged by their targets, and written between the marker lines of the report."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -167,3 +168,10 @@ def test_a_report_without_marks_is_not_changed(tmp_path: Path):
     with pytest.raises(ValueError, match="has no line"):
         write_report(path, measured(), command="c")
     assert path.read_text() == "# Mine\n"
+
+
+def test_every_generated_section_of_the_report_has_an_end() -> None:
+    report = (Path(__file__).parents[2] / "bench/report.md").read_text()
+
+    begun = re.findall(r"^<!-- (\w+): written by ", report, re.MULTILINE)
+    assert re.findall(r"^<!-- /(\w+) -->$", report, re.MULTILINE) == begun != []
