@@ -1,6 +1,7 @@
 """The owner of all actor tasks: admits and finds streams, keeps ended ones readable for a while, drains them."""
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -22,6 +23,8 @@ _DRAIN_SAVE_S = 10
 _REPLICATION_TIMEOUT_S = 10
 _CONCURRENT_REPLICATIONS = 32
 _FINISHED_BYTES = 256 * 1024 * 1024
+_READERS_LEFT_S = 5.0
+"""How often to look whether the readers of an ended stream have left."""
 _FRAME_BYTES = 100
 """Approximate memory overhead of a kept frame."""
 
@@ -161,12 +164,18 @@ class Supervisor:
 
 
 class _Finished:
-    """Actors that have ended, oldest first. If they exceed `max_bytes`, the oldest are dropped early."""
+    """Actors that have ended, oldest first. If they exceed `max_bytes`, the oldest are dropped early.
+
+    An actor that is still being read when its time is over is kept until its readers have left. If it has to be
+    dropped early, its readers lose the events that they have not received.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self.size_bytes = 0
         self._actors: dict[str, tuple[float, int, Actor]] = {}
+        self._being_read: dict[str, tuple[int, Actor]] = {}
+        """Actors that cannot be found any more, and still have readers."""
         self._timer: asyncio.TimerHandle | None = None
 
     def keep(self, actor: Actor) -> None:
@@ -186,8 +195,7 @@ class _Finished:
             if actor.conversation_id == conversation_id and actor.ctx.owner == owner
         ]
         for stream_id in stream_ids:
-            _, size, _ = self._actors.pop(stream_id)
-            self.size_bytes -= size
+            self._leave_to_readers(stream_id)
         return stream_ids
 
     async def replicate(self) -> None:
@@ -202,6 +210,7 @@ class _Finished:
         except TimeoutError:
             log.warning("drain.logs_not_copied", streams=len(remaining))
         self._actors.clear()
+        self._being_read.clear()
         self.size_bytes = 0
 
     def close(self) -> None:
@@ -211,14 +220,38 @@ class _Finished:
 
     def _drop_expired(self) -> None:
         now = time.monotonic()
+        for stream_id, (_, actor) in list(self._being_read.items()):
+            if not actor.readers or self._is_too_large:
+                self._drop(self._being_read.pop(stream_id))
         while self._actors:
-            stream_id, (until, size, _) = next(iter(self._actors.items()))
-            if until > now and self.size_bytes <= self._max_bytes:
-                if self._timer is None:
-                    self._timer = asyncio.get_running_loop().call_later(until - now, self._on_timer)
-                return
-            del self._actors[stream_id]
+            stream_id, (until, size, actor) = next(iter(self._actors.items()))
+            if self._is_too_large:
+                del self._actors[stream_id]
+                self._drop((size, actor))
+            elif until <= now:
+                self._leave_to_readers(stream_id)
+            else:
+                break
+        if self._timer is None and (self._actors or self._being_read):
+            oldest, _, _ = next(iter(self._actors.values()), (math.inf, 0, None))
+            due_s = min(oldest - now, _READERS_LEFT_S if self._being_read else math.inf)
+            self._timer = asyncio.get_running_loop().call_later(due_s, self._on_timer)
+
+    @property
+    def _is_too_large(self) -> bool:
+        return self.size_bytes > self._max_bytes
+
+    def _leave_to_readers(self, stream_id: str) -> None:
+        _, size, actor = self._actors.pop(stream_id)
+        if actor.readers:
+            self._being_read[stream_id] = (size, actor)
+        else:
             self.size_bytes -= size
+
+    def _drop(self, dropped: tuple[int, Actor]) -> None:
+        size, actor = dropped
+        self.size_bytes -= size
+        actor.log.drop_all()
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -284,5 +284,11 @@ class EventLog:
             self._dropped_end = self._ends[count - 1]
             del self._frames[:count], self._ends[:count]
 
+    def drop_all(self) -> None:
+        """Drop all frames of a closed log. Readers that lack some get `Gone`."""
+        self._dropped, self._dropped_end = self.last_id, self.size_bytes
+        self._frames.clear()
+        self._ends.clear()
+
     def _end_of(self, position: int) -> int:
         return self._ends[position - self._dropped - 1] if position > self._dropped else self._dropped_end
