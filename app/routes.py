@@ -14,6 +14,7 @@ from app.admin.mismatches import MISMATCH_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
 from app.admin.receipts import RECEIPT_ROUTES
+from app.admin.sessions import SESSION_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.admin.suppressions import SUPPRESSION_ROUTES
 from app.admin.webhooks import admin_webhook_routes
@@ -22,6 +23,7 @@ from app.ai.routes import AI_ROUTES
 from app.assets.routes import ASSET_ROUTES
 from app.dev.accounts import DEV_ACCOUNT_ROUTES
 from app.dev.clock import CLOCK_ROUTES
+from app.dev.console import CONSOLE_LINK_ROUTES
 from app.dev.mail import MAIL_ROUTES
 from app.dev.payments import DEV_PAYMENT_ROUTES
 from app.dev.sms import SMS_ROUTES
@@ -33,6 +35,7 @@ from app.http.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
 from app.http.large_responses import LARGE_RESPONSE_ERRORS
 from app.leaderboards.routes import LEADERBOARD_ROUTES
 from app.mail.routes import MAIL_HUB_ROUTES
+from app.pages.console import CONSOLE_PAGE_ROUTES
 from app.pages.developers import DEVELOPER_PAGE_ROUTES
 from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
@@ -66,9 +69,12 @@ DEVELOPMENT_ROUTES = [
     *SMS_ROUTES,
     *DEV_ACCOUNT_ROUTES,
     *DEV_PAYMENT_ROUTES,
+    *CONSOLE_LINK_ROUTES,
     *DEVELOPER_PAGE_ROUTES,
 ]
 """The rows that only development servers have."""
+
+CONSOLE_ROUTES = [*SESSION_ROUTES, *CONSOLE_PAGE_ROUTES]
 
 INTERFACE: list[Endpoint] = [
     *ACCOUNT_ROUTES,
@@ -102,6 +108,7 @@ INTERFACE: list[Endpoint] = [
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,
     *TALK_ROUTES,
+    *CONSOLE_ROUTES,
     *DEVELOPMENT_ROUTES,
 ]
 
@@ -114,6 +121,8 @@ METRICS_PORT_ROUTES = [*OPERATIONS_ROUTES, *DOCS_ROUTES]
 def public_routes(settings: Settings) -> list[Endpoint]:
     """Return the rows for the public port. `/metrics` and the reference are included if the settings say so."""
     hidden: list[Endpoint] = [] if settings.development else list(DEVELOPMENT_ROUTES)
+    if not settings.shows_console:
+        hidden += CONSOLE_ROUTES
     if not settings.shows_metrics:
         hidden += METRICS_ROUTES
     if not settings.shows_docs:

@@ -27,6 +27,7 @@ LOG_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 """The values of `PARLEY_LOG_LEVEL`, and their numbers in `logging`."""
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 """The addresses that stand for all addresses of a machine, and for each one that the machine can be reached at."""
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 DEFAULT_SECRETS = frozenset({"", "change-me", "secret", "development"})
 
 
@@ -82,6 +83,8 @@ class Settings:
     """Whether `/metrics` is also served on the public port. `None`: in development only."""
     public_docs: bool | None = None
     """Whether `/docs` and `/openapi.json` are also served on the public port. `None`: in development only."""
+    console: bool | None = None
+    """Whether the console for operators is served. `None`: in development only."""
     dns_servers: tuple[tuple[str, int], ...] = ()
     """Addresses and ports of the DNS servers for vendor hosts. If empty, those of the system are used."""
     vendor_client: Literal["http1", "aiohttp"] = "http1"
@@ -104,6 +107,11 @@ class Settings:
     def shows_docs(self) -> bool:
         """Whether the public port serves `/docs` and `/openapi.json`."""
         return self.development if self.public_docs is None else self.public_docs
+
+    @property
+    def shows_console(self) -> bool:
+        """Whether the public port serves `/console`."""
+        return self.development if self.console is None else self.console
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Self:
@@ -152,6 +160,7 @@ class Settings:
             keep_alive_s=read.number("PARLEY_KEEP_ALIVE_S", 75, minimum=1, maximum=_MAX_KEEP_ALIVE_S),
             public_metrics=read.is_public("PARLEY_METRICS"),
             public_docs=read.is_public("PARLEY_DOCS"),
+            console=read.console(public_url or own_url(host, port), development=mode == "development"),
             dns_servers=read.servers("PARLEY_DNS", port=_DNS_PORT),
             vendor_client=read.vendor_client(),
             vendor_idle_s=read.number("PARLEY_VENDOR_IDLE_S", 60),
@@ -290,6 +299,17 @@ class _Reader:
                 return False
             case _:
                 raise SettingsError(f"parley: {name} must be public or private")
+
+    def console(self, public_url: str, *, development: bool) -> bool | None:
+        """Return whether the console is served. Its cookie must not be sent in plain text between machines."""
+        value = self.text("PARLEY_CONSOLE", "")
+        if value not in {"", "on", "off"}:
+            raise SettingsError("parley: PARLEY_CONSOLE must be on or off")
+        parts = urlsplit(public_url)
+        is_private = parts.scheme == "https" or parts.hostname in _LOOPBACK
+        if value == "on" and not development and not is_private:
+            raise SettingsError("parley: PARLEY_CONSOLE=on needs a PARLEY_PUBLIC_URL that begins with https://")
+        return None if not value else value == "on"
 
     def traces_url(self) -> str | None:
         """Return the URL for traces from OpenTelemetry's variables, or `None` if none is set.

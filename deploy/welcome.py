@@ -6,9 +6,11 @@ from shlex import quote
 
 from aiohttp import ClientSession
 
+from app.dev.console import console_link
 from app.http.tokens import make_server_token
 from app.settings import Settings, own_url
 from deploy.engines import Engines
+from storage.secrets import Keyring
 from streams.wire.codec import dumps
 
 OPERATOR_FILE = "admin-token"
@@ -20,6 +22,7 @@ Parley listens on {url}
 Open it in a browser to start a conversation.
 Every way to log in: {url}/dev/accounts
 Buy at the sandbox: {url}/dev/payments
+Console for operators (the link signs in once, within an hour): {url}{console}
 API reference: {url}/docs
 
 export SESSION={session}
@@ -65,6 +68,7 @@ async def welcome(settings: Settings, engines: Engines, *, sandbox_url: str, ser
     uid, session = await _login(url)
     return _TEXT.format(
         url=url,
+        console=console_link(Keyring.from_hex(settings.master_key.get_secret_value())),
         sandbox_url=sandbox_url,
         session=session,
         server=make_server_token(kid="development", alg="HS256", key=server_key, app_id="default"),

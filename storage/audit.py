@@ -28,6 +28,7 @@ Action = Literal[
     "operator.change",
     "operator.remove",
     "operator.rotate",
+    "operator.sign_in",
     "suppression.add",
     "suppression.remove",
     "user.export",

@@ -97,8 +97,10 @@ _CHANGE = f"""
 update operators set role = $2, expires_at = $3 where operator_id = $1 returning {_COLUMNS}
 """  # noqa: S608 - only constants
 _ROTATE = f"""
-update operators set digest = $2, expires_at = $3 where operator_id = $1 returning {_COLUMNS}
+update operators set digest = $2, expires_at = $3, totp_secret = null, totp_confirmed = false
+where operator_id = $1 returning {_COLUMNS}
 """  # noqa: S608 - only constants
+_END_SESSIONS = "delete from operator_sessions where operator_id = $1"
 
 
 async def find_by_token(database: Database, token: str) -> Operator | None:
@@ -113,17 +115,17 @@ async def find_by_token(database: Database, token: str) -> Operator | None:
         with suppress(StoreError):  # A database that cannot be written to must not lock operators out.
             async with database.connection() as conn:
                 await conn.execute(_TOUCH, row["operator_id"])
-    return _operator(row)
+    return operator_of(row)
 
 
 async def all_operators(conn: Connection) -> list[Operator]:
     """Return all operators, sorted by name."""
-    return [_operator(row) for row in await conn.fetch(_ALL)]
+    return [operator_of(row) for row in await conn.fetch(_ALL)]
 
 
 async def page_of_operators(conn: Connection, *, before_id: str | None, limit: int) -> list[Operator]:
     """Return operators, the newest first; with `before_id`, those with a smaller id."""
-    return [_operator(row) for row in await conn.fetch(_PAGE, before_id, limit)]
+    return [operator_of(row) for row in await conn.fetch(_PAGE, before_id, limit)]
 
 
 async def lock(conn: Connection, name: str) -> Operator:
@@ -131,7 +133,7 @@ async def lock(conn: Connection, name: str) -> Operator:
     row = await conn.fetchrow(_LOCK, name)
     if row is None:
         raise OperatorNotFound(name)
-    return _operator(row)
+    return operator_of(row)
 
 
 async def add(
@@ -147,7 +149,7 @@ async def add(
     row = await conn.fetchrow(_ADD, new_id(), name, role.value, digest(token), expires_at)
     if row is None:
         raise OperatorExists(name)
-    added = _operator(row)
+    added = operator_of(row)
     await record(conn, origin, action="operator.add", subject=_subject(added), after=_described(added))
     return added, token
 
@@ -155,10 +157,15 @@ async def add(
 async def change(
     conn: Connection, current: Operator, *, role: Role, expires_at: datetime | None, origin: Origin
 ) -> Operator:
-    """Change the role and the expiry of an operator, which the caller has locked. Its token stays the same."""
+    """Change the role and the expiry of an operator, which the caller has locked. Its token stays the same.
+
+    Another role ends its sessions.
+    """
     if expires_at != current.expires_at:
         _check_future(expires_at)
-    changed = _operator(await conn.fetchrow(_CHANGE, current.operator_id, role.value, expires_at))
+    if role is not current.role:
+        await conn.execute(_END_SESSIONS, current.operator_id)
+    changed = operator_of(await conn.fetchrow(_CHANGE, current.operator_id, role.value, expires_at))
     await record(
         conn,
         origin,
@@ -175,12 +182,15 @@ async def rotate(
 ) -> tuple[Operator, str]:
     """Replace the token of an operator, which the caller has locked. The old token is invalid from the commit on.
 
+    Its sessions end, and it sets up an authenticator again when it signs in.
+
     The new token keeps the expiry of the old one if `expires_at` is `None`.
     """
     expires_at = expires_at or current.expires_at
     _check_future(expires_at)
     token = new_token(PREFIX)
-    rotated = _operator(await conn.fetchrow(_ROTATE, current.operator_id, digest(token), expires_at))
+    await conn.execute(_END_SESSIONS, current.operator_id)
+    rotated = operator_of(await conn.fetchrow(_ROTATE, current.operator_id, digest(token), expires_at))
     await record(
         conn,
         origin,
@@ -212,7 +222,8 @@ def _described(operator: Operator) -> dict[str, Any]:
     return {"operator_id": operator.operator_id, "role": operator.role.value, "expires_at": expires_at}
 
 
-def _operator(row: Any) -> Operator:
+def operator_of(row: Any) -> Operator:
+    """Return the operator of a row that has all of its columns."""
     return Operator(
         operator_id=row["operator_id"],
         name=row["name"],

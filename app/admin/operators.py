@@ -5,6 +5,7 @@ from typing import Literal
 from app.admin.area import FOR_ADMINS, FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
+from app.http.operator_sessions import csrf_token, session_token
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import Empty
 from storage import operators
@@ -53,6 +54,8 @@ class SelfReply(Model):
     role: RoleName
     operator: OperatorRow | None = None
     """Absent for the root token."""
+    csrf: str | None = None
+    """What `X-Parley-Csrf` of changing calls must be. Only for a session of the console."""
 
 
 class AddBody(Model):
@@ -79,7 +82,13 @@ async def identify_self(call: Call) -> SelfReply:
     operator = call.caller.operator
     if operator is None:
         return SelfReply(actor=ROOT, role=Role.ADMIN.value)
-    return SelfReply(actor=operator.name, role=operator.role.value, operator=_row(operator))
+    session = session_token(call.request, call.services.settings)
+    return SelfReply(
+        actor=operator.name,
+        role=operator.role.value,
+        operator=_row(operator),
+        csrf=None if session is None else csrf_token(session),
+    )
 
 
 async def list_operators(call: Call, query: Query[PageQuery[str]]) -> OperatorsReply:
@@ -105,7 +114,7 @@ async def add_operator(call: Call, body: Body[AddBody]) -> TokenReply:
 async def change_operator(call: Call, path: Path[OperatorPath], body: Body[ChangeBody]) -> OperatorReply:
     """Change the role and the expiry of an operator.
 
-    Its token stays the same.
+    Its token stays the same. Another role ends its sessions in the console.
     """
     async with call.services.database.transaction() as conn:
         current = await operators.lock(conn, path.operator)
@@ -119,7 +128,8 @@ async def change_operator(call: Call, path: Path[OperatorPath], body: Body[Chang
 async def rotate_token(call: Call, path: Path[OperatorPath], body: Body[RotateBody]) -> TokenReply:
     """Replace the token of an operator.
 
-    The old token is invalid once the response arrives. The reply has the new one.
+    The old token is invalid once the response arrives, and the sessions in the console have ended. The reply has
+    the new token. With it, the operator sets up an authenticator again.
     """
     async with call.services.database.transaction() as conn:
         current = await operators.lock(conn, path.operator)

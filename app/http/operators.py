@@ -1,4 +1,4 @@
-"""Authentication of operators by the bearer token of the admin API, and the origin of their changes."""
+"""Authentication of operators by a bearer token or a session of the console, and the origin of their changes."""
 
 import hmac
 from typing import Literal
@@ -6,8 +6,9 @@ from typing import Literal
 from aiohttp import web
 
 from app.http.limits import client_network, peer_ip
+from app.http.operator_sessions import UNUSED_HEADER, SessionEnded, check_csrf, session_token
 from app.services import Services
-from storage import operators
+from storage import operator_sessions, operators
 from storage.audit import ROOT, Origin
 from storage.kinds.limits import Rate
 from storage.operators import Operator, Role
@@ -48,20 +49,43 @@ async def identify(request: web.Request, services: Services, *, needed: Role) ->
     `TooManyFailures` after too many failed calls from the same address. The root token is not accepted from such an
     address either, because it may be weak. Tokens of operators are still accepted: they cannot be guessed, and an
     operator who shares an address with an attacker must not be locked out.
+
+    A call without `Authorization` may have the cookie of a session. Raises `SessionEnded` and `CrossSiteRequest`.
     """
-    token = _bearer_token(request)
-    is_root = _is_root_token(services, token)
-    if is_root or not await services.operator_tokens.include(token):
-        await _admit_guess(request, services, is_wrong=not is_root)
-    if is_root:
-        return None
+    if (session := session_token(request, services.settings)) is not None:
+        operator = await _of_session(request, services, session)
+    else:
+        token = _bearer_token(request)
+        if _is_root_token(services, token):
+            await _admit_guess(request, services, is_wrong=False)
+            return None
+        operator = await operator_with(request, services, token)
+    if not operator.role.includes(needed):
+        raise RoleTooLow(needed)
+    return operator
+
+
+async def operator_with(request: web.Request, services: Services, token: str) -> Operator:
+    """Return the operator with this token. Raises `AuthFailed`, `TokenExpired` and `TooManyFailures`."""
+    if not await services.operator_tokens.include(token):
+        await _admit_guess(request, services, is_wrong=True)
     operator = await operators.find_by_token(services.database, token)
     if operator is None:
         raise AuthFailed(_REFUSED)
     if operator.expired:
         raise TokenExpired
-    if not operator.role.includes(needed):
-        raise RoleTooLow(needed)
+    return operator
+
+
+async def _of_session(request: web.Request, services: Services, session: str) -> Operator:
+    is_use = UNUSED_HEADER not in request.headers
+    operator = await operator_sessions.find(services.database, session, is_use=is_use)
+    if operator is None:
+        await _admit_guess(request, services, is_wrong=True)
+        raise SessionEnded
+    if operator.expired:
+        raise TokenExpired
+    check_csrf(request, session)
     return operator
 
 

@@ -11,6 +11,7 @@ from app.http.caller import Access
 from app.http.endpoint import REQUEST_CONTEXT, Endpoint
 from app.http.errors import DeactivationPending, InvalidApiVersion, error_response, status_of
 from app.http.html import wants_html
+from app.http.operator_sessions import CrossSiteRequest, SessionEnded
 from app.http.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.paths import USER_ID, is_server_path, names_in
 from storage.operators import Role
@@ -54,7 +55,7 @@ def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
     if not row.area.ignores_app:
         yield InvalidApiVersion
     if row.area.role is not None:
-        yield from _of_operator(row.area.role)
+        yield from _of_operator(row)
     elif not row.area.ignores_app:
         yield AppNotFound
         yield ConfigInvalid
@@ -73,12 +74,15 @@ def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
     yield InternalError
 
 
-def _of_operator(needed: Role) -> Iterator[ErrorType]:
+def _of_operator(row: Endpoint) -> Iterator[ErrorType]:
     yield AuthFailed
+    yield SessionEnded
     yield TokenExpired
     yield TooManyFailures
-    if needed is not Role.VIEWER:
+    if row.area.role is not Role.VIEWER:
         yield RoleTooLow
+    if row.method not in {"GET", "HEAD"}:
+        yield CrossSiteRequest
 
 
 def _of_caller(area: Area, path: str) -> Iterator[ErrorType]:

@@ -11,7 +11,7 @@ from typing import Self
 
 from aiohttp import web
 
-from streams.wire.page_style import VARIABLES
+from streams.wire.page_style import PARTS, VARIABLES
 
 STATIC = Path(__file__).parent / "static"
 DOCS_LINK = 'href="/docs"'
@@ -54,14 +54,15 @@ class Page:
         return web.Response(body=body, headers=headers)
 
 
-_THEME = "theme.css"
+_SHARED = {"theme.css": VARIABLES, "parts.css": PARTS}
+"""The styles of all pages."""
 _FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:css|js)", re.ASCII)
 
 
 def is_part(name: str, folders: frozenset[str]) -> bool:
-    """Return whether `name` is the theme of all pages, or a style or script of one of these folders."""
+    """Return whether `name` is a style of all pages, or a style or script of one of these folders."""
     found = _FILE.fullmatch(name)
-    return name == _THEME or (found is not None and found[1] in folders and (STATIC / name).is_file())
+    return name in _SHARED or (found is not None and found[1] in folders and (STATIC / name).is_file())
 
 
 def static_page(name: str, *, without: tuple[str, ...] = ()) -> Page:
@@ -69,8 +70,8 @@ def static_page(name: str, *, without: tuple[str, ...] = ()) -> Page:
 
     `without`: lines that contain one of these texts are removed. Only for files that are not stored as gzip.
     """
-    if name == _THEME:
-        return Page.of(f"{_TYPES['.css']}; charset=utf-8", VARIABLES.encode())
+    if name in _SHARED:
+        return Page.of(f"{_TYPES['.css']}; charset=utf-8", _SHARED[name].encode())
     path, gzipped = STATIC / name, STATIC / f"{name}.gz"
     stored = gzipped if gzipped.exists() else path
     content_type = f"{_TYPES[path.suffix]}; charset=utf-8"

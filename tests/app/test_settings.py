@@ -197,3 +197,24 @@ def test_a_production_server_delivers_its_mails():
     for wrong in ("http://127.0.0.1:2525", "smtp://127.0.0.1", "smtp://127.0.0.1:x"):
         with pytest.raises(SettingsError, match="must be a URL such as smtp://"):
             Settings.from_env(given | {"PARLEY_ENV": "development", "PARLEY_INBOX_URL": wrong})
+
+
+@pytest.mark.parametrize(
+    ("given", "url", "shown"),
+    [
+        ("", "http://parley.example", False),
+        ("on", "https://parley.example", True),
+        ("on", "http://127.0.0.1:80", True),
+    ],
+)
+def test_production_shows_the_console_only_if_it_is_on(given: str, url: str, shown: bool) -> None:
+    env = {"PARLEY_ENV": "production", "PARLEY_ADMIN_TOKEN": "x" * 16, "PARLEY_CONSOLE": given}
+    assert Settings.from_env(ENVIRONMENT | env | {"PARLEY_PUBLIC_URL": url}).shows_console is shown
+
+
+def test_the_cookie_of_the_console_is_not_sent_in_plain_text_between_machines() -> None:
+    env = {"PARLEY_ENV": "production", "PARLEY_ADMIN_TOKEN": "x" * 16, "PARLEY_CONSOLE": "on"}
+    with pytest.raises(
+        SettingsError, match="PARLEY_CONSOLE=on needs a PARLEY_PUBLIC_URL that begins with https://"
+    ):
+        Settings.from_env(ENVIRONMENT | env | {"PARLEY_PUBLIC_URL": "http://parley.example"})

@@ -1,0 +1,97 @@
+"""The link that `make run` prints, which signs in to the console once."""
+
+import hmac
+import secrets
+import time
+from datetime import UTC, datetime
+
+from app.dev.area import DEVELOPMENT
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Body
+from app.http.operator_sessions import CrossSiteRequest, check_own_site, cookie_headers, csrf_token
+from app.http.replies import Json
+from storage import operator_sessions, operators, used_once
+from storage.audit import COMMAND
+from storage.operators import OperatorNotFound, Role
+from storage.postgres import Connection
+from storage.secrets import Keyring
+from streams.wire.errors import AuthFailed, DatabaseError, DatabaseUnavailable
+from streams.wire.ids import sha256_hex
+from streams.wire.model import Model
+
+_VALID_S = 3600
+_USE = "console_link"
+_OPERATOR = "developer"
+
+
+class LinkBody(Model):
+    code: str
+    """What follows `#link=` in the link."""
+
+
+class LinkReply(Model):
+    csrf: str
+    """What `X-Parley-Csrf` of changing calls must be."""
+
+
+class LinkRefused(AuthFailed):
+    """The link is wrong, was used before, or has expired."""
+
+    def __init__(self) -> None:
+        super().__init__("the link was used before or has expired: restart `make run` for another one")
+
+
+def console_link(keyring: Keyring) -> str:
+    """Return the path of a link that signs in to the console once."""
+    text = f"{int(time.time()) + _VALID_S}.{secrets.token_hex(16)}"
+    return f"/console#link={text}.{_mac(keyring, text)}"
+
+
+async def sign_in_by_link(call: Call, body: Body[LinkBody]) -> Json[LinkReply]:
+    """Sign in to the console by the link that `make run` prints.
+
+    The session is that of the operator `developer`, who is an admin. Only development servers have this endpoint.
+    """
+    check_own_site(call.request)
+    services = call.services
+    expires_at = _expiry(services.keyring, body.code)
+    async with services.database.transaction() as conn:
+        digest = sha256_hex(body.code.encode())
+        if not await used_once.use(
+            conn, "default", what=_USE, digest=digest, now=datetime.now(UTC), until=expires_at
+        ):
+            raise LinkRefused
+        token = await operator_sessions.begin(conn, await _developer(conn))
+    return Json({"csrf": csrf_token(token)}, cookie_headers(services.settings, token))
+
+
+def _expiry(keyring: Keyring, code: str) -> datetime:
+    text, _, mac = code.rpartition(".")
+    expires, _, _ = text.partition(".")
+    if not hmac.compare_digest(mac.encode(), _mac(keyring, text).encode()) or int(expires) <= time.time():
+        raise LinkRefused
+    return datetime.fromtimestamp(int(expires), UTC)
+
+
+def _mac(keyring: Keyring, text: str) -> str:
+    return hmac.digest(keyring.derive("console link"), text.encode(), "sha256").hex()
+
+
+async def _developer(conn: Connection) -> str:
+    """Return the id of the operator `developer`, who is added if there is none."""
+    try:
+        operator = await operators.lock(conn, _OPERATOR)
+    except OperatorNotFound:
+        operator, _ = await operators.add(conn, _OPERATOR, role=Role.ADMIN, expires_at=None, origin=COMMAND)
+    return operator.operator_id
+
+
+CONSOLE_LINK_ROUTES = [
+    Endpoint(
+        "POST",
+        "/dev/console/session",
+        sign_in_by_link,
+        DEVELOPMENT,
+        errors=(CrossSiteRequest, LinkRefused, DatabaseError, DatabaseUnavailable),
+    )
+]
