@@ -1,7 +1,7 @@
 """The admin API for named configs: kinds, values, revisions, differences and rollback."""
 
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal
 
 from aiohttp import web
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -27,10 +27,18 @@ from storage.kinds import KINDS
 from storage.kinds.apps import APPS
 from streams.wire.codec import rfc3339
 from streams.wire.errors import AppNotFound, InvalidParameter
-from streams.wire.model import Model
+from streams.wire.model import Model, QueryInt
 
 AUTHOR_CHARACTERS = 64
 RevisionNumber = Annotated[int, Field(strict=False, ge=1, lt=2**31)]
+Sorting = Literal["app", "kind", "name", "author", "updated_at", "-app", "-kind", "-name", "-author", "-updated_at"]
+_SORTINGS: dict[str, Callable[[Revision], Any]] = {
+    "app": lambda each: each.key.app_id,
+    "kind": lambda each: each.key.kind,
+    "name": lambda each: each.key.name,
+    "author": lambda each: each.author,
+    "updated_at": lambda each: each.created_at,
+}
 QueryFlag = Annotated[bool, Field(strict=False), BeforeValidator(lambda value: value == "" or value)]
 """A parameter that is also true without a value: `?strict`."""
 
@@ -71,6 +79,14 @@ class FaultRow(Model):
 class ListQuery(Model):
     app: str | None = None
     kind: str | None = None
+    text: str | None = Field(default=None, max_length=200)
+    """List only configs whose app, kind, name, author or comment contains this text."""
+    sort: Sorting | None = None
+    """The field to sort by, with `-` for descending order. Default: app, kind and name."""
+    offset: QueryInt = Field(default=0, ge=0, le=1_000_000)
+    """How many configs to leave out. Only with `size`."""
+    size: QueryInt | None = Field(default=None, ge=1, le=1000)
+    """Maximum number of configs. Default: all."""
 
 
 class ConfigRow(Model):
@@ -89,6 +105,8 @@ class ConfigRow(Model):
 
 class ListReply(Model):
     configs: list[ConfigRow]
+    total: int | None = None
+    """Number of all matching configs. Only with `size`."""
 
 
 class ReadQuery(Model):
@@ -164,7 +182,10 @@ async def overview(call: Call, query: Query[ListQuery]) -> ListReply:
     configs = await call.services.configs.overview(app_id=query.app, kind=query.kind)
     if not configs and query.app is not None and not call.services.configs.exists(APPS, query.app):
         raise UnknownApp(query.app)
-    return ListReply(configs=[ConfigRow(**_row(call, revision)) for revision in configs])
+    configs = _sorted(_matching(configs, query.text), query.sort)
+    total = None if query.size is None else len(configs)
+    page = configs if query.size is None else configs[query.offset : query.offset + query.size]
+    return ListReply(configs=[ConfigRow(**_row(call, revision)) for revision in page], total=total)
 
 
 async def read(call: Call, path: Path[ConfigPath], query: Query[ReadQuery]) -> ConfigReply:
@@ -263,6 +284,24 @@ async def rollback(
         strict=query.strict,
     )
     return await _written(call, path.key, revision)
+
+
+def _matching(configs: list[Revision], text: str | None) -> list[Revision]:
+    if not text:
+        return configs
+    wanted = text.casefold()
+    return [
+        each
+        for each in configs
+        if any(wanted in part.casefold() for part in (*each.key, each.author, each.comment))
+    ]
+
+
+def _sorted(configs: list[Revision], sort: Sorting | None) -> list[Revision]:
+    if sort is None:
+        return configs
+    field_of = _SORTINGS[sort.removeprefix("-")]
+    return sorted(configs, key=lambda each: (field_of(each), each.key), reverse=sort.startswith("-"))
 
 
 async def _written(call: Call, key: ConfigKey, revision: int) -> ConfigReply:

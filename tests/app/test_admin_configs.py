@@ -302,3 +302,16 @@ async def test_a_changed_auth_config_applies_from_the_next_request(operator):
         async with operator.server.http.post(url, json={"device": {"id": "x" * 20}}) as response:
             statuses.append(response.status)
     assert statuses == [200, 401]
+
+
+async def test_the_list_is_filtered_sorted_and_paged_by_the_server(server: Server) -> None:
+    operator = Operator(server)
+    found = (await operator("GET", "configs?kind=conversation&sort=-name&size=1000")).body
+    names = [row["name"] for row in found["configs"]]
+    assert names == sorted(names, reverse=True)
+    assert found["total"] == len(names) > 1
+    page = (await operator("GET", "configs?kind=conversation&sort=-name&size=1&offset=1")).body
+    assert ([row["name"] for row in page["configs"]], page["total"]) == (names[1:2], len(names))
+    matching = (await operator("GET", f"configs?text={names[0].upper()}&size=1000")).body["configs"]
+    assert names[0] in [row["name"] for row in matching]
+    assert "total" not in (await operator("GET", "configs")).body
