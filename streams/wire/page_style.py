@@ -33,7 +33,15 @@ VARIABLES: Final = """:root {
   --card-radius: .75rem;
   --card-padding: 2rem;
   --radius: .375rem;
+  --space-1: .25rem;
+  --space-2: .5rem;
+  --space-3: .75rem;
+  --space-4: 1rem;
+  --space-6: 1.5rem;
+  --space-8: 2rem;
+  --motion: 120ms;
 }
+@media (prefers-reduced-motion: reduce) { :root { --motion: 0s; } }
 @media (prefers-color-scheme: dark) {
   :root {
     --danger: #c4362c;

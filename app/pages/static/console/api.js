@@ -1,0 +1,43 @@
+// Calls of the admin API with the cookie of the session.
+
+let csrf = "sign-in"; // Sign-in needs the header with any value.
+let onEnd = () => {};
+
+/** A response with an error envelope. `status` is 0 if there was no response. */
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export const useCsrf = (token) => (csrf = token ?? "sign-in");
+export const whenSessionEnds = (callback) => (onEnd = callback);
+
+/** Calls `path` and returns the value of the response. Throws `ApiError`. */
+export async function call(method, path, { body, headers, background } = {}) {
+  const given = { "X-Parley-Csrf": csrf, ...(background && { "X-Parley-Background": "1" }), ...headers };
+  if (body !== undefined) given["Content-Type"] = "application/json";
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  let response, answer;
+  try {
+    response = await fetch(path, { method, headers: given, body: text, cache: "no-store" });
+    answer = await response.text();
+  } catch {
+    throw new ApiError(0, "The server cannot be reached.");
+  }
+  const value = answer ? JSON.parse(answer) : null;
+  if (response.ok) return value;
+  if (response.status === 401 && !path.endsWith("/session")) onEnd();
+  throw new ApiError(response.status, value?.error?.message ?? response.statusText);
+}
+
+const API = "/admin/api";
+export const read = (path, query, options) => call("GET", `${API}${path}${queryOf(query)}`, options);
+export const write = (method, path, body, headers) => call(method, `${API}${path}`, { body, headers });
+export const configPath = ({ app, kind, name }) => `/configs/${[app, kind, name].map(encodeURIComponent).join("/")}`;
+
+function queryOf(query = {}) {
+  const set = Object.entries(query).filter(([, value]) => value !== undefined && value !== "" && value !== null);
+  return set.length ? `?${new URLSearchParams(set)}` : "";
+}

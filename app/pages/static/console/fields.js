@@ -1,0 +1,110 @@
+// A form made from a JSON Schema: a control for each property, with its documentation beside it.
+
+import { html, useState } from "../vendor/preact.js";
+import { faultsAt, resolved, widgetOf, withKey } from "./schema.js";
+import { TEXTS } from "./texts.js";
+
+const texts = TEXTS.config;
+
+/** The properties of an object. `form`: `{defs, faults, readOnly}`. */
+export function Fields({ schema, value, path, form, onChange }) {
+  return Object.entries(schema.properties).map(([name, property]) => {
+    const inner = resolved(property, form.defs);
+    const at = path ? `${path}.${name}` : name;
+    const change = (next) => onChange(withKey(value, name, next));
+    const given = { key: name, name, schema: inner, path: at, form, value: value?.[name], onChange: change };
+    const required = schema.required?.includes(name);
+    return widgetOf(inner) === "object" ? html`<${Nested} ...${given} />` : html`<${Field} ...${given} required=${required} />`;
+  });
+}
+
+function Nested({ name, schema, path, form, value, onChange }) {
+  const faults = faultsAt(form.faults, path);
+  return html`<div class="nested">
+    <fieldset disabled=${form.readOnly}>
+      <legend>${name}</legend>
+      ${schema.description && html`<small>${schema.description}</small>`}
+      ${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}
+      ${value === undefined || value === null
+        ? html`<div><button type="button" class="quiet small" onClick=${() => onChange({})}>${texts.add} ${name}</button></div>`
+        : html`<${Fields} schema=${schema} value=${value} path=${path} form=${form} onChange=${onChange} />
+            <button type="button" class="quiet small" onClick=${() => onChange(undefined)}>${texts.remove} ${name}</button>`}
+    </fieldset>
+  </div>`;
+}
+
+function Field({ name, schema, path, form, value, required, onChange }) {
+  const widget = widgetOf(schema);
+  const faults = faultsAt(form.faults, path, widget === "json");
+  const id = `field-${path}`;
+  const Control = CONTROLS[widget];
+  const described = `${id}-docs${faults.length ? ` ${id}-faults` : ""}`;
+  const attributes = { id, "aria-describedby": described, "aria-invalid": faults.length ? "true" : null, disabled: form.readOnly };
+  return html`<div class="field">
+    <div class="control">
+      <label for=${id}>${name}${required ? " *" : ""}</label>
+      <${Control} ...${{ schema, value, onChange, attributes }} />
+      ${faults.length > 0 && html`<div id=${`${id}-faults`}>${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}</div>`}
+    </div>
+    <div class="docs" id=${`${id}-docs`}>${schema.description}</div>
+  </div>`;
+}
+
+const shown = (value) => (value === undefined || value === null ? texts.unset : typeof value === "string" ? value : JSON.stringify(value));
+
+function Text({ schema, value, onChange, attributes }) {
+  const change = (event) => onChange(event.currentTarget.value === "" ? undefined : event.currentTarget.value);
+  return html`<input ...${attributes} value=${value ?? ""} placeholder=${shown(schema.default)} onInput=${change} />`;
+}
+
+function NumberField({ schema, value, onChange, attributes }) {
+  const change = (event) => {
+    const text = event.currentTarget.value;
+    onChange(text === "" ? undefined : Number(text));
+  };
+  const step = schema.type === "integer" ? 1 : "any";
+  return html`<input ...${attributes} type="number" step=${step} min=${schema.minimum} max=${schema.maximum} value=${value ?? ""}
+    placeholder=${shown(schema.default)} onInput=${change} />`;
+}
+
+function Check({ schema, value, onChange, attributes }) {
+  const change = (event) => onChange(event.currentTarget.checked);
+  return html`<div class="check"><input ...${attributes} type="checkbox" checked=${value ?? schema.default ?? false} onChange=${change} /></div>`;
+}
+
+function Choice({ schema, value, onChange, attributes }) {
+  const change = (event) => onChange(event.currentTarget.value || undefined);
+  return html`<select ...${attributes} value=${value ?? ""} onChange=${change}>
+    <option value="">${shown(schema.default)}</option>
+    ${schema.enum.map((each) => html`<option key=${each} value=${each} selected=${each === value}>${each}</option>`)}
+  </select>`;
+}
+
+/** A secret is written and never shown. The server keeps the stored one while its mark is in its place. */
+function Secret({ value, onChange, attributes }) {
+  const [stored] = useState(typeof value === "object" ? value : undefined);
+  const change = (event) => onChange(event.currentTarget.value || stored);
+  return html`<input ...${attributes} type="password" autocomplete="new-password" placeholder="••••••••"
+      value=${typeof value === "string" ? value : ""} onInput=${change} />
+    <small>${stored ? texts.secretSet : texts.secretNone}</small>`;
+}
+
+function Json({ value, onChange, attributes }) {
+  const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value, null, 2));
+  const [broken, setBroken] = useState(false);
+  const change = (event) => {
+    const written = event.currentTarget.value;
+    setText(written);
+    try {
+      onChange(written.trim() ? JSON.parse(written) : undefined);
+      setBroken(false);
+    } catch {
+      setBroken(true);
+    }
+  };
+  return html`<textarea ...${attributes} spellcheck="false" rows=${Math.min(16, text.split("\n").length + 1)} value=${text} onInput=${change}></textarea>
+    ${broken ? html`<p class="error">${texts.badJson}</p>` : html`<small>${texts.rawHelp}</small>`}`;
+}
+
+const CONTROLS = { text: Text, number: NumberField, check: Check, choice: Choice, secret: Secret, json: Json };
+export { Json };

@@ -1,0 +1,28 @@
+// The address of a page of the console: `#/area/part?field=value`. It holds the state of lists.
+
+import { useEffect, useState } from "../vendor/preact.js";
+
+export function currentRoute() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  return { area: parts[0] ?? "configs", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+export function hrefOf(parts, query = {}) {
+  const set = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+  const text = set.length ? `?${new URLSearchParams(set)}` : "";
+  return `#/${parts.map(encodeURIComponent).join("/")}${text}`;
+}
+
+export const go = (parts, query) => (location.hash = hrefOf(parts, query));
+
+/** The route, which changes with the address. */
+export function useRoute() {
+  const [route, setRoute] = useState(currentRoute());
+  useEffect(() => {
+    const follow = () => setRoute(currentRoute());
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  return route;
+}

@@ -1,0 +1,61 @@
+// A list whose filter, order and page the server applies, and whose state is in the address.
+
+import { html } from "../vendor/preact.js";
+import { TEXTS } from "./texts.js";
+
+/** `columns`: `{id, title, of, sorts}`. `of(row)` is what a cell shows. `sort` is the id, with `-` for descending. */
+export function Table({ label, columns, rows, sort, onSort }) {
+  if (!rows.length) return html`<p class="empty">${TEXTS.list.none}</p>`;
+  return html`<div class="table" role="region" aria-label=${label} tabindex="0">
+    <table aria-label=${label}>
+      <thead>
+        <tr>${columns.map((column) => html`<${Heading} key=${column.id} ...${{ column, sort, onSort }} />`)}</tr>
+      </thead>
+      <tbody>
+        ${rows.map((row) => html`<tr key=${row.key}>
+          ${columns.map((column) => html`<td data-title=${column.title} key=${column.id}>${column.of(row)}</td>`)}
+        </tr>`)}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function Heading({ column, sort, onSort }) {
+  const descending = sort === `-${column.id}`;
+  const order = descending ? "descending" : sort === column.id ? "ascending" : null;
+  if (!column.sorts) return html`<th scope="col">${column.title}</th>`;
+  const next = sort === column.id ? `-${column.id}` : column.id;
+  return html`<th scope="col" aria-sort=${order}>
+    <button class="plain" onClick=${() => onSort(next)}>
+      ${column.title}<span aria-hidden="true">${order === null ? "" : descending ? " ↓" : " ↑"}</span>
+    </button>
+  </th>`;
+}
+
+export function Pager({ offset, size, total, onOffset }) {
+  if (!total) return null;
+  return html`<nav class="pager" aria-label="Pages">
+    <span class="muted">${TEXTS.list.range(offset + 1, Math.min(offset + size, total), total)}</span>
+    <button class="quiet" disabled=${offset === 0} onClick=${() => onOffset(Math.max(0, offset - size))}>${TEXTS.list.previous}</button>
+    <button class="quiet" disabled=${offset + size >= total} onClick=${() => onOffset(offset + size)}>${TEXTS.list.next}</button>
+  </nav>`;
+}
+
+/** Lets the browser store a text as a file. */
+export function download(name, type, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+/** Returns rows as CSV. A cell that a spreadsheet would run as a formula gets a quote before it. */
+export function csvOf(names, rows) {
+  const cell = (value) => {
+    const text = value === undefined || value === null ? "" : String(value);
+    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return [names, ...rows.map((row) => names.map((name) => row[name]))].map((line) => line.map(cell).join(",")).join("\r\n");
+}

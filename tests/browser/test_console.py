@@ -1,0 +1,88 @@
+"""The console: an operator signs in, changes a config and finds no fault of accessibility on the way."""
+
+import re
+import time
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from app.dev.console import console_link
+from storage import operators, totp
+from storage.audit import COMMAND
+from storage.operators import Role
+from tests.browser.accessibility import check_accessibility
+from tests.browser.conftest import SCREENSHOTS
+from tests.browser.page_faults import PageFaults
+from tests.servers import Server
+
+_OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
+SIZES = [(1_280, 800), (390, 844), (360, 740)]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
+    context = await chromium.new_context(viewport={"width": 1_280, "height": 800}, locale="en-US")
+    page_faults.watch(context, server.url.partition("//")[2])
+    yield await context.new_page()
+    await context.close()
+
+
+async def check(page: Page, name: str) -> None:
+    """Check and store what the page shows now at each size in both themes."""
+    for width, height in SIZES:
+        await page.set_viewport_size({"width": width, "height": height})
+        await check_accessibility(page)
+        assert await page.evaluate(_OVERFLOW) <= 0, (name, width)
+        for theme in ("light", "dark"):
+            await page.emulate_media(color_scheme=theme)
+            await page.screenshot(path=SCREENSHOTS / f"console-{name}-{width}-{theme}.png")
+    await page.set_viewport_size({"width": 1_280, "height": 800})
+
+
+async def test_an_operator_signs_in_with_an_authenticator(
+    page: Page, server: Server, page_faults: PageFaults
+) -> None:
+    page_faults.expected = ["401"]
+    async with server.services.database.transaction() as conn:
+        _, token = await operators.add(conn, "ada", role=Role.VIEWER, expires_at=None, origin=COMMAND)
+    await page.goto(f"{server.url}/console")
+    await check(page, "sign-in")
+    await page.get_by_label("Operator token").fill(token)
+    await page.get_by_role("button", name="Continue").click()
+    await check(page, "authenticator")
+    secret = (await page.locator("code").inner_text()).replace(" ", "")
+    await page.get_by_role("textbox", name="Code").fill(totp.code_at(secret, int(time.time()) // totp.STEP_S))
+    await page.get_by_role("button", name="Continue").click()
+    await expect(page.get_by_role("heading", name="Apps and configs")).to_be_visible()
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+async def test_a_config_is_changed_in_its_form_and_restored(page: Page, server: Server) -> None:
+    await page.goto(f"{server.url}{console_link(server.services.keyring)}")
+    await expect(page.get_by_role("heading", name="Apps and configs")).to_be_visible()
+    await check(page, "configs")
+    await page.get_by_label("Kind").first.select_option("apps")
+    await expect(page).to_have_url(re.compile("kind=apps"))
+    await expect(page.get_by_text("1 to 1 of 1")).to_be_visible()
+    await page.get_by_role("link", name="default").click()
+    title = page.get_by_label("title", exact=False).first
+    await title.fill("Renamed")
+    await check(page, "config")
+    await page.get_by_role("button", name="Review changes").click()
+    await check(page, "review")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("Saved as revision")).to_be_visible()
+    await expect(page.get_by_text("Nothing has changed.")).to_be_visible()
+    await page.get_by_role("button", name="History").click()
+    await expect(page.get_by_role("table", name="History")).to_contain_text("developer")
+    await page.get_by_role("button", name="Restore").first.click()
+    await page.get_by_role("dialog").get_by_role("textbox").fill("default")
+    await page.get_by_role("dialog").get_by_role("button", name="Restore").click()
+    await expect(page.get_by_role("button", name="Review changes")).to_be_visible()
+    await expect(page.get_by_label("title", exact=False).first).not_to_have_value("Renamed")
+    for area in ("Streams", "Jobs", "Money"):
+        await page.get_by_role("link", name=area, exact=True).click()
+        await expect(page.get_by_role("heading", name=area, level=1)).to_be_visible()
+        await check(page, area.lower())
