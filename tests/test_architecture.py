@@ -52,7 +52,7 @@ REAL_TIME = {
     "storage/jobs.py": "procrastinate runs jobs by real time",
     "storage/migrate.py": "migrations belong to no app",
     "storage/migrations/0011_operators.sql": "operators and the audit log belong to no app",
-    "storage/migrations/0046_operator_sessions.sql": "operators belong to no app",
+    "storage/migrations/0045_operator_sessions.sql": "operators belong to no app",
     "storage/operator_sessions.py": "operators belong to no app",
     "storage/operators.py": "operators belong to no app",
     "storage/objects/folder.py": "the times of files are those of the file system",
