@@ -17,7 +17,7 @@ from aiohttp.web import BaseRequest, RequestHandler
 from aiohttp_sse import EventSourceResponse
 
 from streams.events import encode_ping
-from streams.log import PIECE_BYTES, Followable, Gone
+from streams.log import PIECE_BYTES, Followable
 from streams.wire.codec import now_ms
 
 _SEND_BUFFER_BYTES = 128 * 1024
@@ -92,7 +92,7 @@ class EventStream(EventSourceResponse):
     async def send_all(self, source: Followable, after: int) -> None:
         """Write every event of `source` after id `after`, until the stream ends.
 
-        Raises `ReaderGone` if the reader disconnects, is too slow, or lacks events that were dropped.
+        Raises `ReaderGone` if the reader disconnects or is too slow.
         """
         protocol, writer = self._protocol, self._payload_writer
         assert writer is not None, "prepare() was not called"
@@ -113,8 +113,8 @@ class EventStream(EventSourceResponse):
                     await self._drain(writer)
             if not self._eof_sent:
                 self._write(b"", final=True)
-        except (ConnectionError, Gone):
-            raise ReaderGone from None  # Without the end of the response, the client knows that events are missing.
+        except ConnectionError:
+            raise ReaderGone from None
         except asyncio.CancelledError:
             if self._is_lost and self._sender is not None and self._sender.uncancel() == 0:
                 raise ReaderGone from None

@@ -20,7 +20,7 @@ The boats went out with the tide.
 Then a bell rang, and by noon every boat was back."""
 LONG_STORY = "\n\n".join([STORY] * 4)
 VOICE = {"account": "local-audio", "model": "espeak", "voice": "en-us", "need_viseme": True}
-MAX_GAP_MS = 50
+MAX_GAP_MS = 250
 SAMPLES = 15
 """The median of this many samples does not depend on a busy machine, which delays single ones."""
 SILENCE_MS = 150
