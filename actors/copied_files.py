@@ -40,7 +40,10 @@ class CopiedFiles:
         """The key of each copy by the URL of the file."""
 
     async def copy_all(self, value: Any, *, hosts: Sequence[str], most: int) -> None:
-        """Copy the files whose URLs are in a JSON value, at most `most`. Raises `VendorError` or `StoreError`."""
+        """Copy the files whose URLs are in a JSON value, at most `most`.
+
+        The files of a deactivated user are not copied. Raises `VendorError` or `StoreError`.
+        """
         for url in _texts(value):
             if len(self.keys) < most and url not in self.keys and is_file(self._access.account, url, hosts=hosts):
                 copy = partial(self._copy, url)
@@ -60,7 +63,8 @@ class CopiedFiles:
             app_id, uid = self._owner
             key = task_files.new_key(app_id, uid, origin="predictions", extension=extension_of(content_type))
             async with self._database.connection() as conn:
-                await task_files.add(conn, app_id, uid, key=key, now=self._now())
+                if not await task_files.add(conn, app_id, uid, key=key, now=self._now()):
+                    return
             async with aclosing(_joined(bytes(head), pieces)) as body:
                 await self._objects.put(key, body, content_type=content_type)
         self.keys[url] = key

@@ -148,9 +148,7 @@ update predictions set host_id = $2 where prediction_id = $1 and host_id is null
     where (other.app_id, other.account, other.host_id) = (predictions.app_id, predictions.account, $2))
 returning true
 """
-_KNOWN = """
-select host_id from predictions where app_id = $1 and account = $2 and host_id = any($3)
-"""
+_KNOWN = "select host_id from predictions where host_id = any($1)"
 _PROCESSING = "update predictions set status = 'processing' where prediction_id = $1 and status = 'starting'"
 
 
@@ -164,9 +162,9 @@ async def claim(conn: Connection, prediction_id: str, *, host_id: str) -> bool:
     return await conn.fetchval(_CLAIM, prediction_id, host_id) is not None
 
 
-async def known_ids(conn: Connection, app_id: str, *, account: str, host_ids: Sequence[str]) -> set[str]:
-    """Return those ids of the host that predictions have."""
-    return {row["host_id"] for row in await conn.fetch(_KNOWN, app_id, account, host_ids)}
+async def known_ids(conn: Connection, /, *, host_ids: Sequence[str]) -> set[str]:
+    """Return those ids of a host that predictions have, in any app: apps may share the host's account."""
+    return {row["host_id"] for row in await conn.fetch(_KNOWN, host_ids)}
 
 
 async def set_processing(conn: Connection, prediction_id: str) -> None:

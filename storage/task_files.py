@@ -25,12 +25,16 @@ def new_key(app_id: str, uid: str, *, origin: Origin, extension: str) -> str:
 _ADD = """
 insert into task_files (file_key, app_id, uid, created_at)
 select $3, app_id, uid, $4 from users where app_id = $1 and uid = $2 and status <> 'deactivated'
+returning true
 """
 
 
-async def add(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime) -> None:
-    """Store whose file it is. This comes before the file, so that no file is left that nothing deletes."""
-    await conn.execute(_ADD, app_id, uid, key, now)
+async def add(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime) -> bool:
+    """Store whose file it is. This comes before the file, so that no file is left that nothing deletes.
+
+    Return `False` if the user is deactivated: then the file must not be stored.
+    """
+    return await conn.fetchval(_ADD, app_id, uid, key, now) is not None
 
 
 _IS_OF = "select exists (select from task_files where app_id = $1 and uid = $2 and file_key = $3)"

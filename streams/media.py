@@ -13,6 +13,15 @@ _MAGIC = (
     (b"%PDF-", "application/pdf"),
 )
 _AUDIO_BRANDS = (b"M4A ", b"M4B ")
+_VIDEO_BRANDS = (
+    b"isom",
+    *(b"iso%d" % number for number in range(2, 10)),
+    b"mp41",
+    b"mp42",
+    b"avc1",
+    b"M4V ",
+    b"dash",
+)
 
 
 def media_type(head: bytes) -> str | None:
@@ -25,6 +34,7 @@ def media_type(head: bytes) -> str | None:
             return found
     if head.startswith(b"RIFF") and head.startswith(b"WEBP", 8):
         return "image/webp"
-    if head.startswith(b"ftyp", 4) and head[8:12] not in _AUDIO_BRANDS:
-        return "video/mp4"
+    if head.startswith(b"ftyp", 4):
+        brand = head[8:12]
+        return "video/mp4" if brand in _VIDEO_BRANDS else "audio/mp4" if brand in _AUDIO_BRANDS else None
     return sniff(head)

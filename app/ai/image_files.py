@@ -92,7 +92,8 @@ def _decoded(text: str, *, field: str) -> bytes:
 async def copy_image(services: Services, http: VendorHttp, account: Account, task: ImageTask, *, url: str) -> str:
     """Copy the image of a task from its host to the object store. Return its key.
 
-    Raises `VendorError`, also for a file that is too large or no image.
+    Nothing is copied for a deactivated user, whose task is deleted. Raises `VendorError`, also for a file that is
+    too large or no image.
     """
     opened = download(http, url, platform=account.platform, base_url=account.base_url, max_bytes=MAX_IMAGE_BYTES)
     async with opened as pieces:
@@ -106,7 +107,11 @@ async def copy_image(services: Services, http: VendorHttp, account: Account, tas
             raise Garbled(account.platform, "sent a file that is no image")
         key = task_files.new_key(task.app_id, task.uid, origin="images", extension=extension_of(content_type))
         async with services.database.connection() as conn:
-            await task_files.add(conn, task.app_id, task.uid, key=key, now=services.clock.now(task.app_id))
+            is_kept = await task_files.add(
+                conn, task.app_id, task.uid, key=key, now=services.clock.now(task.app_id)
+            )
+        if not is_kept:
+            return key
         async with aclosing(_joined(head, pieces)) as body:
             await services.objects.put(key, body, content_type=content_type)
     return key

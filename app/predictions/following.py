@@ -46,8 +46,10 @@ async def follow_prediction(services: Services, job: FollowPrediction) -> None:
     try:
         await _step(services, found)
     except (ConfigInvalid, InvalidParameter) as error:
-        await fail(services, found, status="failed", error=error.what)
-        return
+        if found.host_id is None:
+            await fail(services, found, status="failed", error=error.what)
+            return
+        log.info("prediction.postponed", app_id=found.app_id, prediction_id=found.prediction_id, cause=str(error))
     except VendorError as error:  # The step is repeated, until the prediction is too old.
         log.info("prediction.postponed", app_id=found.app_id, prediction_id=found.prediction_id, cause=str(error))
     async with services.database.transaction() as conn:
@@ -119,9 +121,7 @@ async def _lost(services: Services, host: Host, prediction: Prediction) -> HostP
     assert prediction.asked_at is not None, "it was asked for"
     listed = await _listed(host, asked_of(prediction), since=prediction.asked_at)
     async with services.database.connection() as conn:
-        known = await predictions.known_ids(
-            conn, prediction.app_id, account=prediction.account, host_ids=[each.id for each in listed]
-        )
+        known = await predictions.known_ids(conn, host_ids=[each.id for each in listed])
     return next((each for each in listed if each.id not in known), None)
 
 
@@ -139,11 +139,9 @@ async def cancel_prediction(services: Services, job: CancelPrediction) -> None:
         asked = NewPrediction(loads(job.body), job.model)
         listed = await _listed(host, asked, since=datetime.fromtimestamp(job.asked_at, UTC))
         async with services.database.connection() as conn:
-            known = await predictions.known_ids(
-                conn, job.app_id, account=job.account, host_ids=[each.id for each in listed]
-            )
+            known = await predictions.known_ids(conn, host_ids=[each.id for each in listed])
         running = [each.id for each in listed if each.id not in known and not each.has_ended]
-        if not running:
+        if len(running) != 1:  # Of several, each may be what another request waits for.
             return
         host_id = running[0]
     cancelled = host_id

@@ -35,6 +35,7 @@ async def upload(call: Call, raw: RawBody) -> UploadedFile:
     services, app_id, uid = call.services, call.app_id, call.caller.user
     key = task_files.new_key(app_id, uid, origin="uploads", extension=extension_of(found))
     async with services.database.connection() as conn:
-        await task_files.add(conn, app_id, uid, key=key, now=services.clock.now(app_id))
-    await services.objects.put(key, raw, content_type=found)
+        is_kept = await task_files.add(conn, app_id, uid, key=key, now=services.clock.now(app_id))
+    if is_kept:  # Otherwise the user has been deactivated since the check of the session.
+        await services.objects.put(key, raw, content_type=found)
     return UploadedFile(url=services.objects.url(key))

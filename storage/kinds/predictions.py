@@ -15,7 +15,10 @@ class Predictions(Model):
     account: Annotated[str, Field(max_length=64), Ref("vendor_accounts", offers="predictions")]
     """Name of a config of kind `vendor_accounts`."""
     models: list[_Name] = Field(default_factory=list, max_length=1000)
-    """The models that may be called, as `owner/name`. If this and `versions` are empty, all may be."""
+    """The models that may be called, as `owner/name`. If this and `versions` are empty, all may be.
+
+    A version that a request names by its id must be one of `versions`, since hosts may look at the id only.
+    """
     versions: list[_Name] = Field(default_factory=list, max_length=1000)
     """The versions that may be called, in any of the host's forms."""
     quota: Quota | None = None
@@ -26,9 +29,9 @@ class Predictions(Model):
 
     def allows_version(self, version: str) -> bool:
         """Return whether a version may be called: `<id>`, `owner/name` or `owner/name:<id>`."""
-        model, _, version_id = version.rpartition(":")
+        _, _, version_id = version.rpartition(":")
         named = {version, version_id} & set(self.versions)
-        return bool(named) or (model or version) in self.models or not (self.models or self.versions)
+        return bool(named) or version in self.models or not (self.models or self.versions)
 
 
 PREDICTIONS = ConfigKind("predictions", "Predictions", Predictions)

@@ -1,6 +1,7 @@
 """The files that hosts of models and images make. They are read from a host's own addresses only."""
 
 import binascii
+import re
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -12,19 +13,22 @@ from vendors.outgoing import ReadCall
 from vendors.transport import VendorHttp
 
 _URL_CHARACTERS = 4096
+_FILE_PATH = re.compile(r"/files/[\w-]+/[\w-][\w.-]*", re.ASCII)
+"""Where an account's own address has files, below its path or beside it. The rest is the API."""
 _DATA = "data:"
 
 
 def is_file(account: Account, text: str, *, hosts: Sequence[str]) -> bool:
-    """Return whether `text` is the URL of a file: at the account's address, at one of `hosts`, or a data URL.
+    """Return whether `text` is the URL of a file: among those at the account's address, at one of `hosts`, or data.
 
-    `hosts` include their subdomains, and are called with TLS. Other URLs may lead anywhere, so they stay text.
+    `hosts` include their subdomains, and are called with TLS. Other URLs may lead anywhere, so they stay text. A
+    model may write any text, so only paths of files are read from the account's address, and without its key.
     """
     if text.startswith(_DATA):
-        return ";base64," in text[:256]
+        return ";base64," in text[:256] and _data_of(text) is not None
     if len(text) > _URL_CHARACTERS or not text.isascii() or not text.isprintable() or " " in text:
         return False
-    if _is_own(account, text):
+    if _is_own_file(account, text):
         return True
     try:
         url = urlsplit(text)
@@ -39,11 +43,10 @@ async def read_file(http: VendorHttp, account: Account, url: str, *, limit_bytes
     """Yield the content of a file for which `is_file` is true. Raises `VendorError`."""
     platform = account.platform
     if url.startswith(_DATA):
-        yield _data_of(platform, url)
+        yield _data_of(url) or b""
         return
     size = 0
-    call = ReadCall(platform, url, headers=account.bearer() if _is_own(account, url) else {})
-    async with http.stream(call) as response, aclosing(response.pieces()) as pieces:
+    async with http.stream(ReadCall(platform, url)) as response, aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             size += len(piece)
             if size > limit_bytes:
@@ -51,17 +54,23 @@ async def read_file(http: VendorHttp, account: Account, url: str, *, limit_bytes
             yield piece
 
 
-def _is_own(account: Account, text: str) -> bool:
-    """Return whether a URL has the scheme, the host and the port of the account's address."""
+def _is_own_file(account: Account, text: str) -> bool:
+    """Return whether a URL is that of a file at the scheme, the host and the port of the account's address."""
     try:
         url, own = urlsplit(text), urlsplit(account.base_url)
-        return bool(url.hostname) and (url.scheme, url.netloc) == (own.scheme, own.netloc)
     except ValueError:
         return False
+    if not url.hostname or (url.scheme, url.netloc) != (own.scheme, own.netloc):
+        return False
+    base = own.path.rstrip("/")
+    folders = (base, base.rpartition("/")[0])
+    return any(
+        url.path.startswith(folder) and _FILE_PATH.fullmatch(url.path.removeprefix(folder)) for folder in folders
+    )
 
 
-def _data_of(platform: str, url: str) -> bytes:
+def _data_of(url: str) -> bytes | None:
     try:
         return b64decode(url.partition(",")[2], validate=True)
     except (binascii.Error, ValueError):
-        raise Garbled(platform, "has made a data URL that is not base64") from None
+        return None

@@ -55,6 +55,29 @@ async def test_address_that_is_not_the_hosts_is_no_file(studio: Studio, url: str
     assert (await studio.predict(output=url))[1]["output"] == [url]
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/predictions",
+        "/v1/webhooks/default/secret",
+        "/v1/account",
+        "/v1/files/a",
+        "/files/../v1/predictions",
+        "/",
+    ],
+)
+async def test_what_else_is_at_the_hosts_address_is_no_file(studio: Studio, path: str):
+    url = f"{studio.sandbox.url}/replicate{path}"
+
+    assert (await studio.predict(output=url))[1]["output"] == [url]
+
+
+async def test_text_that_only_begins_like_a_data_url_stays_text(studio: Studio):
+    text = "data: x;base64, is how a data URL begins."
+
+    assert (await studio.predict(output=text))[1]["output"] == [text]
+
+
 async def test_data_url_is_a_file(studio: Studio):
     _, answer = await studio.predict(output={"image": "data:image/png;base64,iVBORw0KGgo="})
     [text] = answer["output"]
@@ -142,6 +165,7 @@ async def test_only_listed_versions_are_called(studio: Studio):
     assert (await studio.predict())[0] == 200
     assert (await studio.predict(version=f"any/name:{VERSION}"))[0] == 200
     assert (await studio.predict(version="sandbox/official", fail="x"))[0] == 200
+    assert (await studio.predict(version=f"sandbox/official:{'b' * 64}"))[0] == 400
     for other in ("b" * 64, "another/model"):
         status, answer = await studio.predict(version=other)
         message = "invalid_parameter: version is not one of strategy faces"

@@ -44,7 +44,16 @@ async def test_type_is_that_of_the_content(studio: Studio, content: bytes, conte
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"<svg onload=alert(1)>", b"<html>", b"MZ", b"PK\3\4", b"\x1a\x45\xdf\xa3"]
+    "content",
+    [
+        *(b"\0\0\0\x18ftyp" + brand + bytes(32) for brand in (b"heic", b"avif", b"qt  ")),
+        b"",
+        b"<svg onload=alert(1)>",
+        b"<html>",
+        b"MZ",
+        b"PK\3\4",
+        b"\x1a\x45\xdf\xa3",
+    ],
 )
 async def test_other_files_are_refused(studio: Studio, content: bytes):
     status, answer = await studio.call("PUT", "/bp/ai/upload", data=content)
