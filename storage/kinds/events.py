@@ -54,8 +54,7 @@ class Events(CallLimits):
     max_len: int = Field(default=100_000, ge=1, le=100_000_000)
     """About how many entries `stream` keeps. Older ones are deleted."""
     events: Annotated[list[EventName], Field(min_length=1, max_length=4), AfterValidator(_are_different)]
-    """The events that are reported: `purchase`, `asset`, `account`. `email_operation` is accepted too, but this
-    version reports none."""
+    """The events that are reported: `purchase`, `asset`, `account` and `email_operation`."""
     timeout_s: float = Field(default=10, ge=0.1, le=30)
     """Seconds within which a call must be answered."""
     concurrency: int = Field(default=10, ge=1, le=100)

@@ -130,12 +130,6 @@ def coins(*changes: tuple[str, int]) -> Asset | None:
     )
 
 
-@given(CHANGES)
-def test_units_are_never_below_zero(changes: list[tuple[str, int]]) -> None:
-    asset = coins(*changes)
-    assert asset is None or asset.units >= 0
-
-
 @given(CHANGES.flatmap(lambda changes: st.tuples(st.just(changes), st.permutations(changes))))
 def test_units_do_not_depend_on_the_order_of_entries(orders: tuple[list[tuple[str, int]], ...]) -> None:
     first, second = (coins(*order) for order in orders)
