@@ -15,7 +15,7 @@ from app.http.caller import Access
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
-from storage.objects import Stored, content_type_of
+from storage.objects import ObjectStore, Stored, content_type_of
 from storage.objects.contract import ObjectsError, ObjectsUnavailable
 from streams.wire.errors import ItemNotFound, ServiceError, listed
 from streams.wire.model import Model
@@ -85,9 +85,13 @@ async def serve_file(call: Call, path: Path[FilePath]) -> web.StreamResponse:
     if left_s is None:
         raise FileLinkNotFound(key)
     try:
-        stored = await objects.stat(key)
-    except ItemNotFound:
+        return await _serve(request, objects, key, left_s=left_s)
+    except ItemNotFound:  # It may also be deleted after its size was read.
         raise FileLinkNotFound(key) from None
+
+
+async def _serve(request: web.Request, objects: ObjectStore, key: str, *, left_s: int) -> web.StreamResponse:
+    stored = await objects.stat(key)
     headers = _headers(key, stored, left_s=left_s)
     if _not_modified(request, stored):
         return web.Response(status=304, headers=headers)

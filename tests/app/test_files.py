@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 
 from app.http.caller import Caller
 from app.http.endpoint import Call, Endpoint
-from app.pages.files import FILE_ROUTES, FilePath, requested_range
+from app.pages.files import FILE_ROUTES, FileLinkNotFound, FilePath, requested_range
 from storage.kinds.limits import Limits
 from storage.objects import ObjectStore, open_objects
-from streams.wire.errors import ItemNotFound
 from tests.object_stores import KEYRING, open_store, s3_credentials, s3_server
 from tests.servers import Server
 
@@ -72,7 +71,7 @@ def handler_of(row: Endpoint, objects: ObjectStore, answered: asyncio.Queue[str]
         try:
             call = Call(request, services, row, Limits(), Caller(app_id="default"))
             return await row.handler(call, path=FilePath(key=request.match_info["key"]))
-        except ItemNotFound as error:
+        except FileLinkNotFound as error:
             return web.Response(status=404, text=str(error))
         finally:
             answered.put_nowait(request.path)
@@ -111,6 +110,33 @@ async def test_file_is_served_without_any_header(files: Files):
         private, max_age = response.headers["Cache-Control"].split(", max-age=")
         assert private == "private"
         assert 86_300 < int(max_age) <= 86_400
+
+
+@asynccontextmanager
+async def forgetful_bucket() -> AsyncIterator[str]:
+    """A bucket whose objects are deleted after each request for their size. Yields its server's URL."""
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.method == "HEAD":
+            headers = {"ETag": '"1"', "Content-Length": "9", "Last-Modified": "Tue, 24 Nov 2026 00:00:00 GMT"}
+            return web.Response(headers=headers)
+        gone = "<Error><Code>NoSuchKey</Code><Message>The key does not exist.</Message></Error>"
+        return web.Response(status=200 if request.method == "PUT" else 404, text=gone, content_type="text/xml")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with TestServer(app) as server:
+        yield str(server.make_url("")).rstrip("/")
+
+
+async def test_file_that_is_deleted_during_its_request_is_not_found(tmp_path: Path):
+    async with (
+        forgetful_bucket() as url,
+        open_store(folder=tmp_path, endpoint_url=url) as objects,
+        serving(objects) as files,
+        files.get() as response,
+    ):
+        assert (response.status, await response.text()) == (404, str(FileLinkNotFound(KEY)))
 
 
 async def test_head_returns_the_headers_of_get(files: Files):
