@@ -5,6 +5,7 @@ machine, and `app_now` in SQL, by the clock of the database, which Python could 
 is for facts about processes, vendors and callers.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ class AppClock:
         self._valkey = valkey
         self._movable = movable
         self._offsets_s: Mapping[str, float] = {}
+        self._refreshing = asyncio.Lock()
 
     def offset_s(self, app_id: str) -> float:
         """Return by how many seconds the app's time is ahead of real time."""
@@ -52,7 +54,8 @@ class AppClock:
 
     async def refresh(self) -> None:
         """Read the offsets of all apps."""
-        async with self._database.connection() as conn:
+        # One at a time: offsets that were read before a change must not replace those that were read after it.
+        async with self._refreshing, self._database.connection() as conn:
             self._offsets_s = dict(await conn.fetch("select app_id, offset_s from app_clocks where offset_s <> 0"))
 
 

@@ -78,8 +78,8 @@ async def keep_configs(server: Server) -> None:
 async def restored(server: Server) -> AsyncIterator[None]:
     """End the streams that the block leaves, delete its rows and keys, and restore the configs.
 
-    A drain is over afterwards. The gate of a vendor account remains, but a test whose vendor has another URL gets a
-    new one.
+    A drain is over afterwards, and clocks show real time. The gate of a vendor account remains, but a test whose
+    vendor has another URL gets a new one.
     """
     services = server.services
     version = services.configs.version
@@ -91,6 +91,7 @@ async def restored(server: Server) -> AsyncIterator[None]:
             await conn.execute(_DELETE_ROWS)
             if services.configs.version != version:
                 await _restore_configs(conn, services.configs)
+        await services.clock.refresh()  # Or the next test would begin with the time of this one.
         await _delete_keys(services)
 
 
