@@ -108,13 +108,21 @@ async def open_session_watch(
     """Watch sessions during the block. `dsn` is that of the database, for a connection that listens."""
     watch = SessionWatch(database, supervisor)
 
+    def on_announced(keys: Collection[SessionKey] | None) -> None:
+        cache.drop_recent(keys or ())
+        watch.on_ended(keys)
+
     def on_committed(keys: Collection[SessionKey]) -> None:
         cache.forget_later(keys)
         watch.on_ended(keys)
 
+    def on_checked(since_s: float, checked_at: float) -> None:
+        if cache.announced(since_s, checked_at):
+            watch.on_ended(None)
+
     async with (
         background(watch.run()),
-        background(listen(valkey, watch.on_ended)),
-        background(listen_for_commits(dsn, on_committed)),
+        background(listen(valkey, on_announced)),
+        background(listen_for_commits(dsn, on_committed, on_checked=on_checked)),
     ):
         yield

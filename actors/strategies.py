@@ -1,7 +1,7 @@
 """Resolve strategy names into vendor clients, according to the configs of the app."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from actors.vendor_clients import VendorAccess, VendorClients
 from storage.configs import Active, ConfigStore
@@ -151,7 +151,24 @@ class Strategies:
         Raises `ConfigInvalid` if the config is unusable, and `InvalidParameter` if it lacks the language.
         """
         active = self._configs.required(SPEECH, app_id, name)
-        config = active.value
+        voice, spec = self._voice(app_id, name, active.value, overrides, language=language)
+        if not active.value.cache:
+            return voice
+        return replace(voice, cache_digest=self._cache_digest(app_id, name, active, spec))
+
+    def draft_voice(self, app_id: str, name: str, config: Speech) -> Voice:
+        """Return the voice of a speech strategy that is not stored. It does not cache. Raises `ConfigInvalid`."""
+        return self._voice(app_id, name, config, {}, language=None)[0]
+
+    def _voice(
+        self,
+        app_id: str,
+        name: str,
+        config: Speech,
+        overrides: Mapping[str, SpeechOverrides],
+        *,
+        language: str | None,
+    ) -> tuple[Voice, SpeechSpec]:
         access = self._vendors.account(SYNTHESIZERS, app_id, config.account, model=config.model)
         override = overrides.get(access.platform, NO_OVERRIDES)
         language_code = override.language_code or config.language_code or language
@@ -170,8 +187,7 @@ class Strategies:
             need_viseme=config.need_viseme if override.need_viseme is None else override.need_viseme,
         )
         client = _client(f"speech {name}", access, spec)
-        cache_digest = self._cache_digest(app_id, name, active, spec) if config.cache else None
-        return Voice(config, access.platform, client, spec.need_viseme, access.gate, cache_digest)
+        return Voice(config, access.platform, client, spec.need_viseme, access.gate), spec
 
     def _cache_digest(self, app_id: str, name: str, active: Active[Speech], spec: SpeechSpec) -> str:
         """Return a digest that differs after every change of the strategy or its account, and between overrides."""
@@ -228,7 +244,10 @@ class Strategies:
         return self._cache[key]
 
     def _make(self, app_id: str, name: str) -> Strategy:
-        config = self._configs.get(CONVERSATION, app_id, name).value
+        return self.draft(app_id, name, self._configs.get(CONVERSATION, app_id, name).value)
+
+    def draft(self, app_id: str, name: str, config: Conversation) -> Strategy:
+        """Return a conversation strategy that need not be stored. Raises `ConfigInvalid`."""
         chat = config.chat
         spec = ChatSpec(
             model=chat.model,

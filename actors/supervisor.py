@@ -11,6 +11,7 @@ import structlog
 
 from actors.actor import Actor
 from actors.context import Owner, Stop
+from actors.long_requests import LongRequests
 from actors.mailbox import Drain
 from actors.report import report_crash
 from streams.metrics import GaugeMetric
@@ -42,6 +43,7 @@ class Supervisor:
         self._idle = asyncio.Event()
         self._idle.set()
         self.draining = False
+        self.long_requests = LongRequests()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -126,13 +128,15 @@ class Supervisor:
             report_crash(actor.stream_id, actor.kind, error)
 
     async def drain(self, timeout_s: float) -> None:
-        """Refuse new streams and wait up to `timeout_s` seconds for the running ones to end.
+        """Refuse new streams and long requests, and wait up to `timeout_s` seconds for the running ones to end.
 
         Then end the remaining ones with an error, and wait until their answers are stored.
         """
         self.draining = True
+        self.long_requests.refuse()
         if await self._idle_within(timeout_s):
             return
+        self.long_requests.end()
         for actor in self.live():
             actor.send(Drain())
         if await self._idle_within(_DRAIN_SAVE_S):
@@ -141,7 +145,8 @@ class Supervisor:
         log.error("drain.timed_out", streams=len(remaining))
         for task in remaining:
             task.cancel()
-        await asyncio.wait(remaining)
+        if remaining:
+            await asyncio.wait(remaining)
 
     async def replicate_finished(self) -> None:
         """Copy the logs of ended streams that can still be read to Valkey, for other processes."""
@@ -158,6 +163,7 @@ class Supervisor:
         try:
             async with asyncio.timeout(timeout_s):
                 await self.idle()
+                await self.long_requests.idle()
         except TimeoutError:
             return False
         return True

@@ -22,6 +22,10 @@ class CounterMetric:
         """Add `count` to the series with these label values."""
         self._counts[labels] = self._counts.get(labels, 0) + count
 
+    def counts(self) -> dict[tuple[str, ...], int]:
+        """Return a copy of the count of each series, by its label values."""
+        return dict(self._counts)
+
     def collect(self) -> Iterable[Metric]:
         name, documentation, names = self._head
         family = self._family(name, documentation, labels=names)
@@ -54,6 +58,10 @@ class HistogramMetric:
             row = self._rows[labels] = [0.0] * (len(self._bounds) + 1)
         row[bisect_left(self._bounds, seconds)] += 1
         row[-1] += seconds
+
+    def rows(self) -> dict[tuple[str, ...], list[float]]:
+        """Return a copy of each series by its label values: the count of each bucket, then the sum."""
+        return {labels: list(row) for labels, row in self._rows.items()}
 
     def collect(self) -> Iterable[Metric]:
         name, documentation, names = self._head

@@ -63,7 +63,7 @@ async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamRespo
     if isinstance(opened, StreamLocation):
         return await serve_existing(call, opened, unused=body.rest)
     pump = pump_audio if plan.spoken else pump_text
-    return serve(call, opened, pump=pump(body.rest, opened, call.app_limits))
+    return serve(call, opened, pump=pump(call, body.rest, opened))
 
 
 async def _has_running_turn(call: Call, conversation_id: str | None) -> bool:

@@ -14,7 +14,7 @@ from app.ai.image_tasks import fail as fail_task
 from app.ai.image_views import ImageReply, view
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
-from app.http.limits import COUNTS
+from app.http.limits import note
 from app.http.transactions import Transaction
 from storage import image_tasks, quotas, users
 from storage.image_tasks import IMAGE_TASK, ImageTask, NewImageTask
@@ -199,7 +199,7 @@ async def _count(call: Call, name: str, config: Strategy) -> None:
     rate = Rate(count=config.per_minute, per_s=60)
     who = f"user:{call.caller.user}:{name}"
     count = await call.services.limiter.count(rate, app_id=call.app_id, name="image_strategy", who=who)
-    call.request[COUNTS] = (*call.request.get(COUNTS, ()), count)
+    note(call.request, [count])
     count.check()
 
 

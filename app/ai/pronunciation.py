@@ -98,7 +98,7 @@ async def pronunciation(call: Call, body: Chunked[PronunciationParams]) -> web.R
     actor = await open_actor(call, StreamSpec("pronunciation", partial(assess, plan=plan), readable=False))
     assert isinstance(actor, Actor), "only a request with an idempotency key can find an existing stream"
     try:
-        async with background(pump_audio(body.rest, actor, call.app_limits, plan.pcm)):
+        async with background(pump_audio(call, body.rest, actor, plan.pcm)):
             outcome = await _outcome(call.request, actor)
     finally:
         actor.send(Cancel(aborted=True))  # The result cannot be fetched later.

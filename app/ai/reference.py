@@ -37,6 +37,7 @@ from streams.wire.errors import (
     InternalError,
     InvalidParameter,
     InvalidSession,
+    RateLimited,
     TooLarge,
     Unavailable,
 )
@@ -196,6 +197,7 @@ _SPEECH_ERRORS = (*_STREAM_ERRORS, ObjectsError)
 _TURN_ERRORS = (
     InvalidParameter,
     TooLarge,
+    RateLimited,
     *_STREAM_ERRORS,
     TurnRunning,
     TurnLost,

@@ -9,7 +9,8 @@ from prometheus_client import Counter
 
 from actors.actor import Actor
 from actors.mailbox import Cancel
-from storage.kinds.limits import Limits
+from app.http.endpoint import Call
+from app.http.held_bodies import HELD_BODIES
 from streams.body import ChunkReader
 from streams.decoders import Base64Decoder, Utf8Decoder
 from streams.pcm import PcmDecoder
@@ -21,8 +22,13 @@ UNALIGNED = Counter(
 """Counted approximately: of chunks under 64 bytes that are read together, only the first and last are checked."""
 
 
-async def pump_text(reader: ChunkReader, actor: Actor, limits: Limits) -> None:
+_UNCOUNTED_BYTES = 1024 * 1024
+"""Half a minute of PCM, so that the limits of large bodies do not limit the number of ordinary streams."""
+
+
+async def pump_text(call: Call, reader: ChunkReader, actor: Actor) -> None:
     """Feed UTF-8 text to the actor."""
+    limits = call.app_limits
     with _feeding(actor):
         decoder, buffer, size = Utf8Decoder(), actor.ctx.input, 0
         while (part := await reader.next_part()) is not None:
@@ -35,8 +41,12 @@ async def pump_text(reader: ChunkReader, actor: Actor, limits: Limits) -> None:
         decoder.finish()
 
 
-async def pump_audio(reader: ChunkReader, actor: Actor, limits: Limits, pcm: PcmDecoder | None = None) -> None:
-    """Decode base64 audio and feed it to the actor. With `pcm`, feed only its samples."""
+async def pump_audio(call: Call, reader: ChunkReader, actor: Actor, pcm: PcmDecoder | None = None) -> None:
+    """Decode base64 audio and feed it to the actor. With `pcm`, feed only its samples.
+
+    Audio of several minutes counts as a large body.
+    """
+    limits, held = call.app_limits, call.request.app[HELD_BODIES]
     with _feeding(actor):
         decoder, buffer, size = Base64Decoder(), actor.ctx.input, 0
 
@@ -45,6 +55,7 @@ async def pump_audio(reader: ChunkReader, actor: Actor, limits: Limits, pcm: Pcm
             size += len(audio)
             if size > limits.audio_bytes:
                 raise TooLarge(f"audio exceeds {limits.audio_bytes} bytes")
+            held.grow(call.request, size - _UNCOUNTED_BYTES)
             buffer.write(pcm.feed(audio) if pcm else audio)
 
         while (part := await reader.next_part()) is not None:

@@ -1,6 +1,8 @@
 """Authentication of requests: session tokens, signatures and server tokens (§5)."""
 
+import asyncio
 import time
+from functools import partial
 
 from aiohttp import web
 from prometheus_client import Counter
@@ -27,6 +29,9 @@ from streams.wire.errors import (
     listed,
 )
 from streams.wire.ids import is_id
+
+_HASHED_BYTES = 512 * 1024
+"""Larger bodies are hashed in a thread, without the GIL."""
 
 SESSION_HEADER = "X-Service-Session-Token"
 
@@ -81,10 +86,15 @@ async def check_sign(request: web.Request, services: Services, *, app_id: str, r
         signature is None
         or not signature.fresh(time.time())
         or (signature.nonce is None and config.require_nonce)
-        or not signature.proves(keys, method=request.method, path_and_query=request.raw_path, body=raw)
+        or not await _proves(signature, keys, request, raw)
         or not await _nonce_is_new(services, signature.nonce, app_id=app_id)
     ):
         raise AuthFailed(f"{signatures.HEADER} is missing or wrong")
+
+
+async def _proves(signature: signatures.Signature, keys: list[str], request: web.Request, raw: bytes) -> bool:
+    proves = partial(signature.proves, keys, method=request.method, path_and_query=request.raw_path, body=raw)
+    return proves() if len(raw) <= _HASHED_BYTES else await asyncio.to_thread(proves)
 
 
 async def check_user(services: Services, caller: Caller, area: Area) -> User | None:

@@ -2,12 +2,22 @@
 
 import asyncio
 import time
+from io import BytesIO
+from typing import Any
 
 from aiohttp import EMPTY_PAYLOAD, web
 
 from app.http.endpoint import REQUEST_CONTEXT, Call
+from app.http.held_bodies import HELD_BODIES
 from streams.body import ChunkReader, InputLimits
+from streams.large_json import loads_large_request
+from streams.turns import take_turn
+from streams.wire.codec import loads_request
 from streams.wire.errors import InvalidParameter, TooLarge
+
+_SMALL_BYTES = 32 * 1024
+_AT_ONCE_BYTES = 320 * 1024
+"""What is at most this large is decoded at once, which takes 10 ms in the worst case."""
 
 
 async def read_whole(call: Call) -> bytes:
@@ -20,23 +30,34 @@ async def read_whole(call: Call) -> bytes:
     content = call.request.content
     if content.is_eof():  # All of it has arrived, so there is nothing to wait for.
         whole = content.read_nowait()
-        _check_size(whole, limit)
+        _check_size(len(whole), limit)
         return whole
-    body = bytearray()
+    body, held = BytesIO(), call.request.app[HELD_BODIES]
     try:
         async with asyncio.timeout(call.app_limits.input_idle_s):
             async for piece in content.iter_any():
-                body += piece
-                _check_size(body, limit)
+                body.write(piece)
+                _check_size(body.tell(), limit)
+                held.grow(call.request, body.tell())
     except TimeoutError:
         raise InvalidParameter("body timed out") from None
     call.request[REQUEST_CONTEXT].waited_s = time.monotonic() - began
-    return bytes(body)
+    return body.getvalue()  # This does not copy it.
 
 
-def _check_size(body: bytes | bytearray, limit: int) -> None:
-    if len(body) > limit:
+def _check_size(size_bytes: int, limit: int) -> None:
+    if size_bytes > limit:
         raise TooLarge(f"body exceeds {limit} bytes")
+
+
+async def read_json(call: Call, raw: bytes, *, exact: bool) -> Any:
+    """Decode a JSON body. Large ones are decoded in several iterations of the event loop."""
+    if len(raw) <= _SMALL_BYTES:
+        return loads_request(raw, exact=exact)
+    if len(raw) > max(_AT_ONCE_BYTES, limit := call.app_limits.body_bytes):
+        return await loads_large_request(raw, rest_bytes=limit, exact=exact)
+    await take_turn()
+    return loads_request(raw, exact=exact)
 
 
 async def read_parameters(call: Call) -> tuple[bytes, ChunkReader]:

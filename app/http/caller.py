@@ -1,7 +1,7 @@
 """The access rule of an endpoint and the authenticated caller of a request."""
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from storage.operators import Operator
 
@@ -21,8 +21,7 @@ class Access(Enum):
     """None of these: the path names the app, and the handler verifies what the platform has sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The authenticated caller of a request."""
 
     app_id: str

@@ -1,12 +1,13 @@
 """The checks between a request and the handler of its row, in the order that the interface defines."""
 
 from collections.abc import Awaitable, Callable
+from itertools import chain
 from typing import Any
 
 from aiohttp import web
 
 from app.http import auth, idempotency, limits, operators
-from app.http.bodies import read_parameters, read_whole
+from app.http.bodies import read_json, read_parameters, read_whole
 from app.http.caller import Access, Caller
 from app.http.endpoint import API_VERSION, DEFAULT_APP, REQUEST_CONTEXT, Call, Endpoint, RequestContext
 from app.http.errors import InvalidApiVersion, PathNotFound
@@ -16,8 +17,7 @@ from app.http.replies import DeferredResponse, response_to
 from app.services import SERVICES, Services
 from storage.kinds.apps import APPS
 from storage.kinds.limits import LIMITS, Limits
-from streams.wire.codec import loads_request
-from streams.wire.errors import AppNotFound, ServiceError, listed
+from streams.wire.errors import AppNotFound, InvalidParameter, ServiceError, listed
 
 _APP_HEADER = "X-Service-App-Id"
 
@@ -34,6 +34,8 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
         context = request[REQUEST_CONTEXT]
         context.endpoint = row
         services = request.app[SERVICES]
+        if row.direct is None:  # Otherwise the response is the same whatever is asked.
+            _check_characters(request)
         version = request.headers.get("X-Service-Api-Version", API_VERSION)
         if version != API_VERSION and not row.area.ignores_app:
             raise InvalidApiVersion(f"X-Service-Api-Version must be {API_VERSION}")
@@ -59,6 +61,16 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
         return response_to(await handler(call, **given))
 
     return handle
+
+
+def _check_characters(request: web.Request) -> None:
+    if "%00" not in request.raw_path:
+        return
+    for name, value in chain(request.match_info.items(), request.query.items()):
+        if "\0" in value:
+            raise InvalidParameter(f"{name} must not contain the character U+0000")
+        if "\0" in name:
+            raise InvalidParameter("query must not contain the character U+0000")
 
 
 async def _identified(
@@ -93,7 +105,8 @@ async def _read(call: Call) -> dict[str, Any]:
     given = await _read_body(call, inputs.body)
     if inputs.query is not None:
         given[inputs.query.name] = inputs.query.model.of(dict(request.query))
-    request[REQUEST_CONTEXT].user = await auth.check_user(call.services, call.caller, call.endpoint.area)
+    if call.caller.server_key is not None:
+        request[REQUEST_CONTEXT].user = await auth.check_user(call.services, call.caller, call.endpoint.area)
     if inputs.path is not None:
         given[inputs.path.name] = inputs.path.model.of(dict(request.match_info))
     return given
@@ -110,8 +123,8 @@ async def _read_body(call: Call, body: Input | None) -> dict[str, Any]:
     else:
         raw = await read_whole(call)
     value = {}
-    if body is not None and body.source is not Source.RAW_BODY and raw.strip():
-        value = loads_request(raw, exact=body.model.exact_numbers)
+    if body is not None and body.source is not Source.RAW_BODY and raw and not raw.isspace():
+        value = await read_json(call, raw, exact=body.model.exact_numbers)
     if call.caller.must_sign:
         await auth.check_sign(call.request, call.services, app_id=call.app_id, raw=raw)
     if body is None:

@@ -161,12 +161,6 @@ class Connections:
             self._await_head(connection)
         connection.head_began = True
 
-    def answered(self, connection: Connection) -> None:
-        """Note that a whole request was answered directly, and let the next head have its time."""
-        if connection.awaits_head:
-            self._late_at.pop(connection, None)
-            self._await_head(connection)
-
     def close(self) -> None:
         """Stop the timer and abort the refused connections."""
         if self._timer is not None:

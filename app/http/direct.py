@@ -64,7 +64,7 @@ class DirectAnswers:
         target, _, version = rest.partition(" ")
         path, _, query = target.partition("?")
         direct, headers = self._answers.get(path), _headers(fields)
-        if method != "GET" or version != "HTTP/1.1" or direct is None or headers is None:
+        if method != "GET" or version != "HTTP/1.1" or direct is None or headers is None or not line.isprintable():
             return None
         direct.seen(self._services, DirectRequest(_values(query), headers, peer))
         own = f"Date: {rfc822_formatted_time()}\r\nX-Request-Id: {request_id(headers.get('x-request-id'))}\r\n\r\n"

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Concatenate
+from typing import Concatenate, NamedTuple
 
 from aiohttp import web
 
@@ -29,8 +29,7 @@ _READ_FIELDS = frozenset({Source.BODY, Source.PATH, Source.QUERY})
 """Sources whose fields a limit can count by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One call of an endpoint, as passed to its handler."""
 
     request: web.Request
@@ -104,10 +103,13 @@ class Endpoint:
     alias_of: "Endpoint | None" = None
     """The row of which this is a deprecated path, made by `alias`."""
     inputs: Inputs = field(init=False, repr=False, compare=False)
+    is_stream: bool = field(init=False, repr=False, compare=False)
+    """Whether the body is followed by other input, so that the response lasts as long as this."""
 
     def __post_init__(self) -> None:
         try:
             object.__setattr__(self, "inputs", inputs_of(self.handler, call=Call))
+            object.__setattr__(self, "is_stream", self.inputs.model(Source.CHUNKED) is not None)
             self._check_role()
             self._check_paths()
             self._check_body()
@@ -214,6 +216,10 @@ class RequestContext:
     unsent_bytes: int = 0
     """Size of its response where that is large, while it is being sent."""
     unsent_caller: str = ""
+    """Whom these bytes are counted for."""
+    body_bytes: int = 0
+    """Size of its body where that is large, as far as it has arrived."""
+    body_caller: str = ""
     """Whom these bytes are counted for."""
     waited_s: float = 0.0
     """Time spent waiting for the client's body, or for the parameters of a stream."""

@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from storage.users import User
+from streams.metrics import CounterMetric
 from streams.wire.codec import dumps
 from streams.wire.errors import (
     BackendUnavailable,
@@ -86,6 +87,9 @@ class DeactivationPending(ServiceError):
         super().__init__("the account is scheduled for deactivation", extra=extra)
 
 
+ERRORS = CounterMetric("parley_errors", "Error responses by type", ["type"])
+
+
 def status_of(error: type[ServiceError], statuses: Statuses) -> int:
     """Return the status of an error at an endpoint with these `statuses`."""
     for kind in error.__mro__:
@@ -104,6 +108,7 @@ def error_response(error: ServiceError, statuses: Statuses) -> web.Response:
         extra.setdefault("retryable", error.retryable)
     if extra:
         body["extra"] = extra
+    ERRORS.add(1, error.error_type)
     headers = {}
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))

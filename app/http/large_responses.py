@@ -41,7 +41,7 @@ class UnsentBytes:
         context = request[REQUEST_CONTEXT]
         if context.unsent_bytes or size_bytes <= PIECE_BYTES:
             return
-        caller = _caller(request, context)
+        caller = caller_of(request, context)
         if (held := self._by_caller[caller]) and held + size_bytes > self._per_caller:
             raise RateLimited("too many large responses have not been read yet")
         if self._total and self._total + size_bytes > self._per_process:
@@ -119,7 +119,8 @@ async def _send_piece(
     raise ReaderGone
 
 
-def _caller(request: web.Request, context: RequestContext) -> str:
+def caller_of(request: web.Request, context: RequestContext) -> str:
+    """Return whom the bytes of a request are counted for: the user, or the network of a caller without one."""
     if context.user_id is not None:
         return f"user:{context.app_id}:{context.user_id}"
     return f"address:{client_network(request, request.app[SERVICES].settings.trusted_proxies)}"

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from app.http.caller import Caller
 from app.services import Services
-from storage.kinds.limits import RATES, Limits
-from storage.limits import Count
+from storage.kinds.limits import LIMITS, RATES, Limits
+from storage.limits import Bucket, Count
 from streams.wire.ids import sha256_hex
 
 COUNTS: web.RequestKey[tuple[Count, ...]] = web.RequestKey("counts", tuple)
@@ -30,11 +30,17 @@ class Limit:
 
     A call of an app's server without a user is not counted, because all users of the app share its address. Like
     every call of such a server, it counts against the server's key. With `by`, the name of a field of the request,
-    each value of that field is counted separately.
+    each value of that field is counted separately. With `together`, the handler counts those of users, by
+    `count_together` with this tag. What is refused before that is not counted.
+
+    With `per_address`, the handler counts the call per client address, if it has to be counted: with the tag
+    `together` if there is one. Other responses only have the headers of the rate.
     """
 
     rate: str
     by: str | None = None
+    together: str | None = None
+    per_address: bool = False
 
     def __post_init__(self) -> None:
         if self.rate not in RATES:
@@ -54,6 +60,8 @@ async def check(
 
     Calls of an app server count against its key. `limit` counts each `value` of its field separately.
     """
+    if limit is not None and limit.per_address:
+        await _report_uncounted(services, request, caller, limit)
     for name, who in _counted(services, request, caller, limit, value):
         (await _count(services, app_limits, request, caller, name=name, who=who)).check()
 
@@ -68,8 +76,22 @@ async def report(
     value: object = None,
 ) -> None:
     """Let the response to a call that is not counted have the headers of `headers_of`, as if it had been."""
+    if limit is not None and limit.per_address:
+        await _report_uncounted(services, request, caller, limit)
     for name, who in _counted(services, request, caller, limit, value):
         await _count(services, app_limits, request, caller, name=name, who=who, calls=0)
+    if limit is not None and limit.together is not None and not limit.per_address:
+        await report_together(services, app_limits, request, caller, rate=limit.rate, tag=limit.together)
+
+
+async def report_together(
+    services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, rate: str, tag: str
+) -> None:
+    """Do so for a call of a user that `count_together` would have counted."""
+    if caller.server_key is None and caller.user_id is not None:
+        bucket = Bucket(rate, app_limits.rate(rate), caller.user_id)
+        counts = await services.limiter.count_all([bucket], app_id=caller.app_id, tag=tag, calls=0)
+        request[COUNTS] = (*request.get(COUNTS, ()), *counts)
 
 
 async def check_address(
@@ -81,13 +103,35 @@ async def check_address(
         (await _count(services, app_limits, request, caller, name=name, who=who)).check()
 
 
+async def _report_uncounted(services: Services, request: web.Request, caller: Caller, limit: Limit) -> None:
+    """Let the response have the headers of a rate that the handler counts."""
+    if caller.server_key is not None:
+        return
+    app_id, network = caller.app_id, client_network(request, services.settings.trusted_proxies)
+    # The caller of a link has no limits of an app, but its rate is that of an app.
+    rate = services.configs.singleton(LIMITS, app_id).rate(limit.rate)
+    if limit.together is None:
+        who = f"address:{network}"
+        counts = [await services.limiter.count(rate, app_id=app_id, name=limit.rate, who=who, calls=0)]
+    else:
+        bucket = Bucket(limit.rate, rate, network)
+        counts = await services.limiter.count_all([bucket], app_id=app_id, tag=limit.together, calls=0)
+    note(request, counts)
+
+
+def note(request: web.Request, counts: Sequence[Count]) -> None:
+    """Let the response have the headers of `counts`, which replace earlier ones of the same rates."""
+    names = {count.name for count in counts}
+    request[COUNTS] = (*(each for each in request.get(COUNTS, ()) if each.name not in names), *counts)
+
+
 def _counted(
     services: Services, request: web.Request, caller: Caller, limit: Limit | None, value: object
 ) -> Iterator[tuple[str, str]]:
     """Yield the name of each rate that counts the call, and who is counted under it."""
     if caller.server_key is not None:
         yield "server", f"key:{caller.server_key}"
-    if limit is None:
+    if limit is None or limit.together is not None or limit.per_address:
         return
     # The digest keeps keys short, whatever the request contains.
     of_value = "" if limit.by is None else f":{sha256_hex(str(value).encode())[:_DIGEST_CHARACTERS]}"
@@ -109,8 +153,38 @@ async def _count(
 ) -> Count:
     rate = app_limits.rate(name)
     count = await services.limiter.count(rate, app_id=caller.app_id, name=name, who=who, calls=calls)
-    request[COUNTS] = (*request.get(COUNTS, ()), count)
+    note(request, [count])
     return count
+
+
+@dataclass(frozen=True, slots=True)
+class CountedTogether:
+    """A call that was counted in several buckets."""
+
+    services: Services
+    request: web.Request
+    buckets: Sequence[Bucket]
+    app_id: str
+    tag: str
+
+    async def take_back(self) -> None:
+        """Let the call not count after all. The response reports it so."""
+        counts = await self.services.limiter.count_all(self.buckets, app_id=self.app_id, tag=self.tag, calls=-1)
+        note(self.request, counts)
+
+
+async def count_together(
+    services: Services, request: web.Request, caller: Caller, buckets: Sequence[Bucket], *, tag: str
+) -> CountedTogether:
+    """Count the call in all `buckets`, or in none if one of them does not allow it. Raises `RateLimited`.
+
+    All buckets that are ever counted together have the same `tag`.
+    """
+    counts = await services.limiter.count_all(buckets, app_id=caller.app_id, tag=tag)
+    note(request, counts)
+    for count in counts:
+        count.check()
+    return CountedTogether(services, request, buckets, caller.app_id, tag)
 
 
 def headers_of(counts: Sequence[Count]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from app.http.errors import (
     error_response,
 )
 from app.http.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
-from app.http.inputs import Source
+from app.http.held_bodies import release_body
 from app.http.large_responses import is_large, release, send_large
 from app.http.limits import COUNTS, headers_of
 from app.http.row_errors import response_to
@@ -98,6 +98,7 @@ def request_pipeline(application: web.Application) -> Callable[[Any], Awaitable[
             response = _failed(request, error)
         finally:
             release(request)
+            release_body(request)
         _log_and_count(request, response, context)
         if request.can_read_body and not request.content.is_eof():
             await _read_rest(request, response)
@@ -161,7 +162,7 @@ def _log_and_count(request: web.Request, response: web.StreamResponse, context: 
     path = row.path if row else "none"
     seconds = time.monotonic() - context.arrived
     count(request.method, path, status=response.status)
-    if row is not None and row.inputs.model(Source.CHUNKED) is None:
+    if row is not None and not row.is_stream:
         SECONDS.add(seconds, request.method, path)
     if row is None or row.area.access_log:
         (log.info if context.authenticated else log_anonymous)(
@@ -230,13 +231,6 @@ def _check_head(request: web.Request) -> None:
     lines = request.raw_headers
     if sum(map(len, chain.from_iterable(lines))) + len(": \r\n") * len(lines) > HEADER_BLOCK_BYTES:
         raise InvalidParameter(HEADER_BLOCK_FAULT)
-    if "%00" not in request.raw_path:
-        return
-    for name, value in chain(request.match_info.items(), request.query.items()):
-        if "\0" in value:
-            raise InvalidParameter(f"{name} must not contain the character U+0000")
-        if "\0" in name:
-            raise InvalidParameter("query must not contain the character U+0000")
 
 
 async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:

@@ -41,7 +41,8 @@ def response_to(reply: Reply) -> web.StreamResponse | DeferredResponse:
     if reply is None:
         return web.Response()
     if isinstance(reply, Model):
-        return json_response(reply.model_dump(mode="json", exclude_none=True))
+        body = reply.model_dump_json(exclude_none=True).encode()
+        return web.Response(body=body, content_type="application/json")
     if isinstance(reply, Json):
         return json_response(reply.value, headers=reply.headers)
     return reply

@@ -66,10 +66,11 @@ def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
         yield from _STORES
     if row.inputs.transaction is not None:
         yield from idempotency.ERRORS
-    if row.limit is not None or is_server_path(path) or reply is not None:
+    is_large = reply is not None or row.inputs.body is not None
+    if row.limit is not None or is_server_path(path) or is_large:
         yield RateLimited
-    if reply is not None:
-        yield Unavailable  # Too many large responses have not been read.
+    if is_large:
+        yield Unavailable  # Too many large responses have not been read, or large bodies not been answered.
     yield from row.errors
     yield InternalError
 

@@ -157,6 +157,11 @@ class _Connection(BoundedConnection, StreamConnection):
         head_began = self.awaits_head and self.head_began
         return self.request_waiter is not None and not self.waiting_requests and not head_began
 
+    @property
+    def _is_new(self) -> bool:
+        """Whether nothing has arrived yet. The task that waits for requests may not have started."""
+        return self.request_count == 0 and not self.head_began
+
     def parse(self, data: bytes) -> None:
         if (direct := self.direct()) is not None and direct.may_answer(data) and self._answer(data, direct):
             return
@@ -169,7 +174,7 @@ class _Connection(BoundedConnection, StreamConnection):
         transport = self.transport
         if transport is None or transport.is_closing() or transport.get_write_buffer_size() > 0:
             return False
-        if not self.is_idle or self.next_head_began or self.upgraded or self.broken:
+        if not (self.is_idle or self._is_new) or self.next_head_began or self.upgraded or self.broken:
             return False
         peer = transport.get_extra_info("peername")
         response = direct.answer(data, peer=peer[0] if isinstance(peer, tuple) else "")
@@ -177,7 +182,8 @@ class _Connection(BoundedConnection, StreamConnection):
             return False
         transport.write(response)
         count("GET", direct.path_of(data), status=200)
-        self.connections.answered(self)
+        self.connections.head_continues(self, complete=True)
+        self.restart_idle_time()
         return True
 
     def end_for_late_head(self) -> None:

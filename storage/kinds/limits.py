@@ -30,6 +30,7 @@ RATES = {
     "mail_recipient": Rate(count=3, per_s=DAY_S),
     "cards": Rate(count=30, per_s=HOUR_S),
     "wallets": Rate(count=30, per_s=HOUR_S),
+    "payment_reads": Rate(count=120, per_s=60),
     "detect": Rate(count=10, per_s=60),
     "share_codes": Rate(count=10, per_s=HOUR_S),
     "share_code_address": Rate(count=100, per_s=HOUR_S),
@@ -65,6 +66,8 @@ class Limits(Model):
     """Maximum number of running streams of the app."""
     streams_per_user: int = Field(default=4, ge=1, le=1_000_000)
     """Maximum number of running streams of a user."""
+    predictions_per_user: int = Field(default=16, ge=1, le=1_000_000)
+    """Maximum number of predictions that one process lets a user wait for at once."""
     readers_per_user: int = Field(default=32, ge=1, le=1_000_000)
     """Maximum number of event streams that one process sends to a user at once. `streams_per_user` applies if it is
     higher."""

@@ -18,6 +18,8 @@ from tests.servers import Server
 from tests.waiting import passes, until
 
 ASK = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+PIXEL = b"GET /bp/res/i.gif?e=a%40b.de&mid=x HTTP/1.1\r\nHost: a\r\n\r\n"
+"""A request that is answered without the pipeline."""
 HEAD_S = 10
 LATER_S = 5
 """How late a connection may be closed: the server checks once a second, and the machine may be busy."""
@@ -90,15 +92,22 @@ async def test_a_head_that_is_incomplete_after_ten_seconds_closes_its_connection
         client(server) as half,
         client(server) as slow,
         client(server) as second,
+        client(server) as third,
+        client(server) as kept,
         client(server) as uploading,
     ):
         half.send(ASK[:-2])
         assert await second.get_status() == 200
         second.send(ASK[:9])
+        for one in (third, kept):
+            one.send(PIXEL)
+            assert (await one.answer())[0] == 200
+        third.send(PIXEL[:9])
         uploading.send(b"POST /bp/user/login HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n{")
         trickling = asyncio.create_task(trickle(slow))  # noqa: TID251
-        ends = await asyncio.gather(*map(seconds_until_closed, (silent, half, slow, second)))
+        ends = await asyncio.gather(*map(seconds_until_closed, (silent, half, slow, second, third)))
         trickling.cancel()
+        assert await kept.get_status() == 200, "an answered request is followed by the time of an idle connection"
         uploading.send(b'"device":{"id":"d"}}'[:19])
         assert (await uploading.answer())[0] == 400, "a body has its own timeouts"
     assert all(HEAD_S - 1 < seconds < HEAD_S + LATER_S for seconds, _ in ends)
@@ -152,6 +161,19 @@ async def test_an_idle_connection_is_closed_and_one_in_use_is_not(server: Server
         assert await idle.rest(KEEP_ALIVE_S + LATER_S) == b""
         assert clock() - began > KEEP_ALIVE_S - 0.25
         assert await used.get_status() == 200
+
+
+@changed(keep_alive_s=KEEP_ALIVE_S)
+async def test_direct_answers_keep_their_connection_too(server: Server) -> None:
+    async with client(server) as idle, client(server) as used:
+        for one in (idle, used):
+            assert await one.get_status() == 200
+        for _ in range(6):
+            await asyncio.sleep(KEEP_ALIVE_S / 4)
+            used.send(PIXEL)
+            assert (await used.answer())[0] == 200
+        assert await idle.rest(LATER_S) == b""
+        assert await used.rest(KEEP_ALIVE_S + LATER_S) == b""
 
 
 @pytest.mark.soak

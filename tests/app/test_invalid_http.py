@@ -208,6 +208,7 @@ async def begin_upload(
     assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+@pytest.mark.usefixtures("unused_line_rate")
 @pytest.mark.parametrize("path", ["/bp/user/login", "/bp/ai/conversation", "/bp/ai/audio/tts"])
 async def test_a_client_that_disconnects_during_its_parameters_is_counted_and_not_logged_as_a_crash(
     server: Server, path: str, caplog: pytest.LogCaptureFixture
@@ -229,7 +230,9 @@ async def test_a_client_that_disconnects_during_its_parameters_is_counted_and_no
             writer.write(b'{"strategies": [')
         async with asyncio.timeout(5):
             await reported.wait()
-    assert [(line["event"], line.get("status")) for line in lines] == [("request", 499)]
+    # Lines that earlier tests have dropped are reported at any time.
+    seen = [(line["event"], line.get("status")) for line in lines if line["event"] != "request.lines_dropped"]
+    assert seen == [("request", 499)]
     assert REGISTRY.get_sample_value("parley_requests_total", labels) == before + 1
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 

@@ -11,12 +11,10 @@ Parley responds in one of three ways: with JSON, with an empty 200 response, or 
 
 ## Authentication
 
-| caller | header | value |
-|---|---|---|
-| client app | `X-Service-Session-Token` | the session token from the response to a login |
-| client app | `X-Service-Sign` | a signature of the request, unless the app's config `auth` turns it off |
-| app server | `X-Service-Auth-Token` | a server token: a JWT that the app server signs |
-| operator | `Authorization` | `Bearer` and the token of the operator |
+- **Client apps** send `X-Service-Session-Token`, the session token from the response to a login, and
+  `X-Service-Sign`, a signature of the request, unless the app's config `auth` turns that off.
+- **App servers** send `X-Service-Auth-Token`, a server token: a JWT that the app server signs.
+- **Operators** send `Authorization: Bearer` and their token.
 
 App servers call paths under `/bp/server/`, marked *S2S*, and name the user in the path. Many endpoints have both
 forms; their S2S paths are listed under *S2S forms*. Platforms call the endpoints that are marked *webhook*. Each

@@ -109,6 +109,23 @@ async def test_stream_ends_later_if_valkey_was_unavailable_at_the_logout(
         check_ended((await rest(reading))[-1])
 
 
+async def test_stream_ends_later_if_nothing_could_announce_the_logout(
+    talk: Talk, other: Server, strategy, valkey_proxy: ValkeyProxy
+) -> None:
+    await strategy("slow", f"slow:{STORY}")
+    await knows(other, "slow")
+    async with at(other, talk).say("one", "slow") as response:
+        reading = await read_story(response)
+        await valkey_proxy.stop()
+        async with other.services.database.connection() as conn:
+            await conn.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where datname = current_database() and application_name = 'parley notifications'"
+            )
+        await log_out(talk)
+        check_ended((await rest(reading))[-1])
+
+
 async def test_streams_continue_if_the_end_of_their_session_was_rolled_back(
     server: Server, strategy, vendor: Vendor
 ) -> None:

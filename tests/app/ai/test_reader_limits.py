@@ -25,6 +25,11 @@ REFUSALS = {
 }
 
 
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
 async def limited(server: Server, **fields: Any) -> None:
     value = {"streams_per_user": 2, "streams_per_process": 2, **fields}
     await server.services.configs.put("default", "limits", "default", value, author="test", origin=COMMAND)

@@ -1,5 +1,8 @@
 """Users generate images: each type of task, its result, and how long an answer waits for it."""
 
+import random
+from base64 import b64encode
+
 import pytest
 
 from app.predictions.retention import remove_expired_tasks
@@ -93,6 +96,33 @@ async def test_part_of_an_image_is_drawn_anew_within_a_mask(studio: Studio):
     assert inline.startswith("iVBORw0KGgo")
     data = {"origin_task_id": origin["task_id"], "mask": inline, "prompt": "a hat"}
     assert (await studio.make(uid, "inpaint", data))["status"] == "finished"
+
+
+async def test_large_mask_reaches_the_host_unchanged(studio: Studio):
+    uid = await studio.user()
+    origin = await studio.make(uid, "imagine", {"prompt": "a cat"})
+    mask = b64encode(PNG + random.Random(1).randbytes(600_000)).decode()  # noqa: S311 - no secret
+    for given in (mask, f"data:image/png;base64,{mask}"):
+        data = {"origin_task_id": origin["task_id"], "mask": given, "prompt": "a hat"}
+        assert (await studio.make(uid, "inpaint", data))["status"] == "finished"
+        assert studio.asked()[-1]["mask"] == mask
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (b64encode(b"<svg>" + bytes(400_000)).decode(), "must be an image: PNG, JPEG, WebP or GIF"),
+        (b64encode(PNG + bytes(300_002)).decode() * 2, "must be the URL of an image, or base64"),
+        (b64encode(PNG + bytes(400_003)).decode() + "!", "must be the URL of an image, or base64"),
+    ],
+    ids=["no image", "padding in the middle", "no base64"],
+)
+async def test_invalid_mask_is_refused(studio: Studio, mask: str, message: str):
+    uid = await studio.user()
+    origin = await studio.make(uid, "imagine", {"prompt": "a cat"})
+    data = {"origin_task_id": origin["task_id"], "mask": mask, "prompt": "a hat"}
+    status, reply = await studio.ask(uid, "inpaint", data)
+    assert (status, reply["error"]["message"]) == (400, f"invalid_parameter: data.mask {message}")
 
 
 async def test_images_are_described_and_blended(studio: Studio):
