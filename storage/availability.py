@@ -4,8 +4,11 @@ import time
 from collections.abc import Callable
 
 import structlog
+from prometheus_client import Gauge
 
 log = structlog.get_logger()
+
+AVAILABLE = Gauge("parley_store_available", "Whether calls of this process to the store succeed", ["store"])
 
 _STEADY_S = 1.0
 """How long no call may fail before the store counts as available again. Without it, a store that fails now and then
@@ -29,6 +32,7 @@ class Availability:
         self._location = location
         self._clock = clock
         self._steady_at = self._since = self._logged_at = 0.0
+        AVAILABLE.labels(store).set(1)
 
     def failed(self, cause: str, detail: object = "", *, partly: bool = False) -> None:
         """Record that a call failed because of the store.
@@ -40,6 +44,7 @@ class Availability:
         if cause == self.cause or (self.cause and now < self._logged_at + _NEXT_CAUSE_S):
             return
         self._since = self._since if self.cause else now
+        AVAILABLE.labels(self._store).set(0)
         self.cause, self._logged_at = cause, now
         log.warning(
             "store.unavailable", store=self._store, location=self._location, cause=cause, detail=str(detail)
@@ -53,3 +58,4 @@ class Availability:
         if now >= self._steady_at:
             log.info("store.available", store=self._store, cause=self.cause, away_s=round(now - self._since, 1))
             self.cause = ""
+            AVAILABLE.labels(self._store).set(1)

@@ -46,11 +46,16 @@ async def listen(valkey: Valkey, on_ended: Callable[[Collection[SessionKey] | No
     await subscribe(valkey, _TOPIC, on_message, on_subscribed=lambda: on_ended(None))
 
 
-async def listen_for_commits(dsn: str, on_ended: Callable[[Collection[SessionKey]], None]) -> None:
-    """Call `on_ended` with each session that `NOTIFY` has announced in a committed transaction, until cancelled."""
+async def listen_for_commits(
+    dsn: str, on_ended: Callable[[Collection[SessionKey]], None], *, on_checked: Callable[[float, float], None]
+) -> None:
+    """Call `on_ended` with each session that `NOTIFY` has announced in a committed transaction, until cancelled.
+
+    `on_checked` is that of `notifications.listen`.
+    """
 
     def on_message(raw: str) -> None:
         app_id, digest = loads(raw)
         on_ended([SessionKey(app_id, digest)])
 
-    await notifications.listen(dsn, _CHANNEL, on_message)
+    await notifications.listen(dsn, _CHANNEL, on_message, on_checked=on_checked)

@@ -1,6 +1,6 @@
 """Rows of identities: accounts of users at sign-in platforms, unique within an app (§2.2, §2.4)."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -36,8 +36,7 @@ class Details:
     profile: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedIdentity:
+class LinkedIdentity(NamedTuple):
     """An identity of a user. Its tokens are encrypted."""
 
     platform: str
@@ -142,7 +141,7 @@ async def store_details(
 def details_of(linked: LinkedIdentity, app_id: str, *, keyring: Keyring) -> Details:
     """Return what is stored about an identity. A token that no master key decrypts is left out."""
     identity = Identity(app_id, linked.platform, linked.social_id)
-    stored = asdict(linked)
+    stored = linked._asdict()
     del stored["platform"], stored["social_id"], stored["trust"]
     for name in ("access_token", "refresh_token"):
         stored[name] = _decrypted(keyring, identity, name, stored[name])

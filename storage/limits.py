@@ -69,11 +69,12 @@ class RateLimiter:
         return count
 
     async def count_all(
-        self, buckets: Sequence[Bucket], *, app_id: str, tag: str, calls: Literal[-1, 1] = 1
+        self, buckets: Sequence[Bucket], *, app_id: str, tag: str, calls: Literal[-1, 0, 1] = 1
     ) -> list[Count]:
         """Count one call in all of `buckets`, or in none if one of them does not allow it.
 
-        With `calls=-1`, take the call back. Buckets that are counted together have the same `tag`.
+        With `calls=0`, count none. With `calls=-1`, take the call back. Buckets that are counted together have the
+        same `tag`.
         """
         keys = [self._valkey.key(f"{app_id}:{tag}", "rate", bucket.name, bucket.who) for bucket in buckets]
         return await self._count(buckets, keys, calls)

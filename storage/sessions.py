@@ -1,10 +1,12 @@
 """Sessions of signed-in users: rows in PostgreSQL, cached in Valkey for a short time.
 
-Sessions are not cached in the processes. An entry in Valkey costs one round trip to read, and a single command
-invalidates it for all nodes, whereas caches in the processes would have to be invalidated one by one.
+A process uses what it has read from Valkey for half a second. So the end of a session holds on every process within
+a second, whether or not the process hears of it.
 """
 
 import asyncio
+import math
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
@@ -16,12 +18,17 @@ from storage.pipeline import Word
 from storage.postgres import Connection, Database
 from storage.redis import VALKEY_ERRORS, Valkey, map_errors, store_error
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import StoreError
+from streams.wire.errors import DatabaseUnavailable, StoreError
 
 COPY_S = 30.0
 """Maximum age of a cached session."""
+_ANNOUNCED_S = 0.6
+"""How long after the last check of the announcements of PostgreSQL cached sessions are trusted."""
 TOMBSTONE_S = 60
 """Lifetime of a tombstone. Longer than any read of a row can take that began before the tombstone was set."""
+_RECENT_S = 0.5
+"""How long a process uses a cached session without asking Valkey again."""
+_MAX_RECENT = 10_000
 _TOUCH_S = 3600.0
 _MAX_UNSENT = 10_000
 
@@ -38,6 +45,8 @@ class Session(NamedTuple):
     """Start of the sliding lifetime. Updated at most once an hour."""
     expire_s: float
     """End of the absolute lifetime."""
+    read_s: float
+    """When the row was read, on PostgreSQL's clock."""
 
     def alive(self, now_s: float, *, sliding_s: float) -> bool:
         return now_s < self.expire_s and now_s < self.last_seen_s + sliding_s
@@ -125,7 +134,8 @@ async def not_ended(conn: Connection, keys: Collection[SessionKey]) -> set[Sessi
 
 _FIND = """
 select s.app_id, s.digest, s.uid, u.status = 'frozen',
-       extract(epoch from s.last_seen)::float8, extract(epoch from s.expire_time)::float8
+       extract(epoch from s.last_seen)::float8, extract(epoch from s.expire_time)::float8,
+       extract(epoch from statement_timestamp())::float8
 from sessions s join users u using (app_id, uid)
 where s.app_id = $1 and s.digest = $2 and s.revoke_time is null and u.status <> 'deactivated'
 """
@@ -151,25 +161,60 @@ class SessionCache:
     not deleted from the cache but replaced by a tombstone: as long as that exists, the session cannot be cached and
     is read from its row. Tombstones that could not be written because Valkey was unavailable are written before
     the next read. Every process also writes those of sessions whose end PostgreSQL announces, before its next read.
+    Sessions whose end may have been announced while this process was not connected to PostgreSQL are not trusted.
+    Once a tombstone is written, this process has no copy of the session that is older.
     """
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
         self._unsent: dict[SessionKey, None] = {}
+        self._recent: dict[SessionKey, tuple[float, Session]] = {}
+        """What was read from Valkey, and until when it is used, by `time.monotonic()`."""
+        self._since_s = math.inf
+        self._checked_at = -math.inf
+
+    def announced(self, since_s: float, checked_at: float) -> bool:
+        """Note that PostgreSQL has announced all ends of sessions from `since_s` to `checked_at`.
+
+        `since_s` is on PostgreSQL's clock, `checked_at` on the monotonic one. Returns whether `since_s` is new, so
+        that announcements before it may have been lost.
+        """
+        is_new = since_s != self._since_s
+        self._since_s, self._checked_at = since_s, checked_at
+        return is_new
+
+    def trusts(self, session: Session) -> bool:
+        """Return whether the end of a cached session would have been announced to this process."""
+        return session.read_s > self._since_s and time.monotonic() < self._checked_at + _ANNOUNCED_S
 
     async def get(self, app_id: str, digest: str) -> Session | None:
         """Return the cached session, or `None`. Raises `StoreError` if Valkey is unavailable."""
         if self._unsent:
             await self._send(list(self._unsent))
+        key, now = SessionKey(app_id, digest), time.monotonic()
+        recent = self._recent.get(key)
+        if recent is not None and now < recent[0]:
+            return recent[1]
         try:
             raw = await self._valkey.call("GET", self._key(app_id, digest))
         except VALKEY_ERRORS as error:
             raise store_error(error) from error
-        return Session(app_id, digest, *loads(raw)) if raw else None
+        if not raw:
+            return None
+        session = Session(app_id, digest, *loads(raw))
+        self._recent[key] = now + _RECENT_S, session
+        if len(self._recent) > _MAX_RECENT:
+            del self._recent[next(iter(self._recent))]
+        return session
+
+    def drop_recent(self, keys: Collection[SessionKey]) -> None:
+        """Read sessions from Valkey again when they are used next."""
+        for key in keys:
+            self._recent.pop(key, None)
 
     async def put(self, session: Session, *, for_s: float) -> None:
         """Cache a session that was just read from its row, unless there is an entry or a tombstone."""
-        value = [session.uid, session.frozen, session.last_seen_s, session.expire_s]
+        value = [session.uid, session.frozen, session.last_seen_s, session.expire_s, session.read_s]
         with map_errors():
             await self._valkey.call(
                 "SET",
@@ -203,6 +248,7 @@ class SessionCache:
             commands.append(announcement(self._valkey, app_id, digests))
         with map_errors():
             await asyncio.gather(*(self._valkey.call(*command) for command in commands))  # In this order.
+        self.drop_recent(ended)
         for session in ended:
             self._unsent.pop(session, None)
 
@@ -215,17 +261,31 @@ async def current(
 ) -> Session | None:
     """Return the session from the cache or from its row, or `None` if it is revoked or has expired.
 
-    Updates `last_seen` in the row if that is due.
+    Updates `last_seen` in the row if that is due. While PostgreSQL is unavailable, no session can be ended, and all
+    cached sessions are accepted.
     """
-    now_s = now.timestamp()
+    cached, valkey_is_available = None, True
     try:
-        session = await cache.get(app_id, digest)
-        valkey_is_available = True
+        cached = await cache.get(app_id, digest)
     except StoreError:
-        session, valkey_is_available = None, False
-    if session is not None:
-        return session if session.alive(now_s, sliding_s=sliding_s) else None
-    touch_s = min(_TOUCH_S, sliding_s / 4)
+        valkey_is_available = False
+    now_s = now.timestamp()
+    if cached is None or not cache.trusts(cached):
+        try:
+            return await _stored(
+                database, cache if valkey_is_available else None, app_id, digest, now=now, sliding_s=sliding_s
+            )
+        except DatabaseUnavailable:
+            if cached is None:
+                raise
+    return cached if cached.alive(now_s, sliding_s=sliding_s) else None
+
+
+async def _stored(
+    database: Database, cache: SessionCache | None, app_id: str, digest: str, *, now: datetime, sliding_s: float
+) -> Session | None:
+    """Return the session from its row, and cache it."""
+    now_s, touch_s = now.timestamp(), min(_TOUCH_S, sliding_s / 4)
     async with database.connection() as conn:
         session = await find(conn, app_id, digest=digest)
         if session is None or not session.alive(now_s, sliding_s=sliding_s):
@@ -234,7 +294,7 @@ async def current(
         if until_touch_s <= 0:
             await touch(conn, app_id, digest=digest, now=now)
             return session
-    if valkey_is_available:
+    if cache is not None:
         await _copy(cache, session, for_s=min(COPY_S, until_touch_s))
     return session
 

@@ -8,17 +8,15 @@ still belongs to that user.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from storage.postgres import Connection
 
 Status = Literal["active", "frozen", "deactivated"]
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(NamedTuple):
     """A user. Only frozen users have a `freeze_time` and a `close_time`, at which they are deactivated."""
 
     uid: str

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from app.accounts.errors import CodeNotSent, TooManyCodes
 from app.http.endpoint import Call
-from app.http.limits import COUNTS, client_network
+from app.http.limits import Limit, client_network, note
 from storage.codes import CodeKind
 from storage.limits import Bucket
 from storage.postgres import Connection, TransactionConflict
@@ -13,6 +13,8 @@ from streams.wire.errors import StoreError
 from streams.wire.ids import sha256_hex
 
 _TAG = "codes"
+CODES_SENT = Limit("email_address", together=_TAG, per_address=True)
+"""Of the endpoints that send codes."""
 
 
 async def store_code(
@@ -44,14 +46,14 @@ async def counted(call: Call, kind: CodeKind, target: str, *, notified: str = ""
     """Count a code. If the block fails, it does not count. Raises `TooManyCodes`."""
     buckets, limiter = _buckets(call, kind, target, notified), call.services.limiter
     counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
-    call.request[COUNTS] = (*call.request.get(COUNTS, ()), *counts)
+    note(call.request, counts)
     wait_s = max(count.wait_s for count in counts)
     if wait_s > 0:
         raise TooManyCodes(retry_after_s=wait_s)
     try:
         yield
     except BaseException:
-        await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG, calls=-1)
+        note(call.request, await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG, calls=-1))
         raise
 
 

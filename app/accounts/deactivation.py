@@ -2,20 +2,16 @@
 
 from datetime import datetime
 
+from app.account_states import close, freeze, lift_freeze
 from app.accounts.caller_lock import lock_caller
 from app.accounts.email_mails import notify
 from app.accounts.email_texts import language_of
 from app.accounts.errors import AccountNotFound, DeactivationRefused, NotFrozen
-from app.accounts.freeze import lift_freeze
-from app.accounts.reports import report
 from app.http.endpoint import Call
 from app.receipts import PublicKeys, ReceiptReply, find_receipt, public_keys
 from app.services import Services
-from storage import bp_auth, codes, erasures, freezes, identities, sessions
-from storage.erasures import Cause
+from storage import freezes, identities, sessions
 from storage.freezes import EndFreeze
-from storage.identities import Account
-from storage.kinds.auth import AUTH
 from storage.postgres import Connection
 from storage.users import User
 from streams.wire.errors import listed
@@ -39,12 +35,7 @@ async def deactivate(call: Call) -> None:
         if reason := await freezes.find_restriction(conn, app_id, uid):
             raise DeactivationRefused(reason)
         await notify(services, conn, app_id, uid, "account_frozen", language=language_of(call.request))
-        for_s = services.configs.singleton(AUTH, app_id).deactivation.freeze_s
-        await freezes.freeze(conn, app_id, uid, now=now, for_s=for_s)
-        await report(services, conn, app_id, uid, "frozen")
-        await codes.revoke(conn, app_id, uid, now=now)
-        await bp_auth.revoke(conn, app_id, uid)
-        await sessions.reread(conn, app_id, uid, cache=services.sessions)
+        await freeze(services, conn, app_id, uid, now=now)
 
 
 async def confirm(call: Call) -> None:
@@ -102,21 +93,6 @@ async def end_freeze(services: Services, job: EndFreeze) -> None:
             return
         left_s = (account.user.close_time - now).total_seconds()
         await freezes.end_later(conn, app_id, uid, in_s=min(left_s, _LOOK_AGAIN_S))
-
-
-async def close(services: Services, conn: Connection, app_id: str, account: Account, *, cause: Cause) -> None:
-    """Deactivate a user for good. `conn` is in a transaction that has locked the account."""
-    await erasures.deactivate(
-        conn,
-        app_id,
-        account.user.uid,
-        linked=account.identities,
-        cause=cause,
-        now=services.clock.now(app_id),
-        cache=services.sessions,
-        keyring=services.keyring,
-    )
-    await report(services, conn, app_id, account.user.uid, "deactivated")
 
 
 def has_ended(user: User, *, now: datetime) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from app.accounts.area import ACCOUNT, BEFORE_LOGIN_BY_CODE, EMAIL_FLOW
+from app.accounts.code_sending import CODES_SENT
 from app.accounts.email_login import detect, send_email_verify_code
 from app.accounts.email_me import bind_email, change_email, send_own_verify_code, unbind_email
 from app.accounts.email_reset import forgot_password, reset_password
@@ -82,6 +83,7 @@ EMAIL_ROUTES = [
         "/bp/user/send_email_verify_code",
         send_email_verify_code,
         BEFORE_LOGIN_BY_CODE,
+        limit=CODES_SENT,
         errors=_SENDING,
         docs=_SEND_CODE,
     ),
@@ -90,6 +92,7 @@ EMAIL_ROUTES = [
         "/bp/user/email/verify",
         verify,
         _LINK,
+        limit=Limit("email_address", per_address=True),
         errors=(RateLimited, ConfigInvalid, CodeNotSent, *_CODES, *_STORES),
         docs=_VERIFY,
     ),
@@ -99,6 +102,7 @@ EMAIL_ROUTES = [
         "/bp/user/email/forgot_password",
         forgot_password,
         BEFORE_LOGIN_BY_CODE,
+        limit=CODES_SENT,
         errors=_SENDING,
         docs=_FORGOT,
     ),
@@ -116,6 +120,7 @@ EMAIL_ROUTES = [
         "/bp/user/me/email/send_verify_code",
         send_own_verify_code,
         EMAIL_FLOW,
+        limit=CODES_SENT,
         errors=_SENDING,
         docs=_PLATFORM,
     ),
@@ -124,6 +129,7 @@ EMAIL_ROUTES = [
         "/bp/user/me/email",
         bind_email,
         EMAIL_FLOW,
+        limit=CODES_SENT,
         errors=(EmailTaken, EmailAlreadyBound, InvalidSession, *_CODES, *_SENDING),
         docs=_BIND,
     ),
@@ -132,6 +138,7 @@ EMAIL_ROUTES = [
         "/bp/user/me/email",
         change_email,
         EMAIL_FLOW,
+        limit=CODES_SENT,
         errors=(EmailNotFound, EmailTaken, *_SENDING),
         docs=_ADDRESS,
     ),

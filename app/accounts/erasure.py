@@ -32,9 +32,9 @@ async def erase_user(services: Services, job: EraseUser) -> None:
     delete = partial(
         retention.delete_of_user, app_id=app_id, uid=uid, running_since=now - timedelta(seconds=longest_s)
     )
+    await _delete_scores(services, app_id, uid)  # First, because others see them.
     conversations = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
     files = await _delete_files(services, app_id, uid)
-    await _delete_scores(services, app_id, uid)
     async with services.database.transaction() as conn:
         left = await retention.has_conversations(conn, app_id, uid)
         erased_at = now if job.last and not left else None

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from app.accounts.freeze import lift_freeze
+from app.account_states import lift_freeze
 from app.accounts.reports import report
 from app.accounts.revocation import revoke_access
 from app.services import Services

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
-from app.accounts.freeze import lift_freeze
+from app.account_states import lift_freeze
 from app.accounts.reports import report, report_address
 from app.accounts.revocation import revoke_access
 from app.mail_links import public_link

@@ -15,6 +15,7 @@ from app.accounts.area import (
     SOCIAL,
 )
 from app.accounts.bind import bind, reauthorize, unbind
+from app.accounts.code_sending import CODES_SENT
 from app.accounts.deactivation import confirm, deactivate, read_keys, read_receipt, recover
 from app.accounts.email_addresses import EmailConfigInvalid
 from app.accounts.email_routes import EMAIL_ROUTES
@@ -130,6 +131,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/send_phone_verify_code",
         send_phone_verify_code,
         BEFORE_LOGIN_BY_CODE,
+        limit=CODES_SENT,
         errors=(TooManyCodes, CodeNotSent),
         docs=_SEND_PHONE_CODE,
     ),

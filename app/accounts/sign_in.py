@@ -9,7 +9,7 @@ from actors.sign_in_clients import SignInClient
 from app.accounts import trace
 from app.accounts.proofs import Prove, Proven
 from app.http.endpoint import Call
-from app.http.limits import COUNTS, client_network
+from app.http.limits import client_network, note
 from storage import used_once
 from storage.identities import Details, Identity
 from streams.wire.errors import InvalidParameter
@@ -105,8 +105,7 @@ async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
     count = await call.services.limiter.count(
         rate, app_id=call.app_id, name=_RATE, who=f"proof:{address}", calls=calls
     )
-    others = (each for each in call.request.get(COUNTS, ()) if each.name != _RATE)
-    call.request[COUNTS] = (*others, count)
+    note(call.request, [count])
     if calls == 0:
         if count.wait_s > 0:
             trace.rate_exceeded(call, count, of="refused proofs")

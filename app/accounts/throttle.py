@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from app.accounts import trace
 from app.accounts.errors import TooManyFailedLogins
 from app.http.endpoint import Call
-from app.http.limits import COUNTS, client_network
+from app.http.limits import client_network, note
 from storage import login_networks
 from storage.limits import Bucket, Count
 from storage.postgres import Connection
@@ -31,32 +31,30 @@ class Guess:
 
     call: Call
     buckets: Sequence[Bucket]
-    earlier: Sequence[Count]
-    """The counts of the request before this one."""
 
     async def take_back(self) -> None:
         """Do not count it as a failure, because the password was right or was not checked."""
         counts = await self.call.services.limiter.count_all(
             self.buckets, app_id=self.call.app_id, tag=_TAG, calls=-1
         )
-        self.call.request[COUNTS] = (*self.earlier, *counts)
+        note(self.call.request, counts)
 
 
 async def count_guess(call: Call, account: str, user_of: UserOf) -> Guess:
     """Count a login to `account` as failed. Raises `TooManyFailedLogins`."""
     buckets = _buckets(call, account)
-    earlier, limiter = call.request.get(COUNTS, ()), call.services.limiter
+    limiter = call.services.limiter
     counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
     *others, of_account = counts
     if of_account.wait_s > 0 and not _refused(others) and await _knows_network(call, user_of):
         buckets = buckets[:-1]
         counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
-    call.request[COUNTS] = (*earlier, *counts)
+    note(call.request, counts)
     if refused := _refused(counts):
         for count in refused:
             trace.rate_exceeded(call, count, of="failed logins")
         raise TooManyFailedLogins(retry_after_s=max(count.wait_s for count in refused))
-    return Guess(call, buckets, earlier)
+    return Guess(call, buckets)
 
 
 async def remember_network(call: Call, conn: Connection, app_id: str, uid: str) -> None:

@@ -7,11 +7,13 @@ import pytest
 
 from app.services import Services
 from storage import logins, sessions
+from storage.ended_sessions import SessionKey
 from storage.identities import Identity
 from storage.logins import NewSession, trim_sessions
-from storage.sessions import Session, current
+from storage.sessions import Session, SessionCache, current
 from streams.wire.ids import new_id
 from tests.servers import Server
+from tests.waiting import until
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -64,6 +66,13 @@ def copy_key(services: Services, digest: str) -> str:
 
 async def forget_copy(services: Services, digest: str) -> None:
     await services.valkey.client.delete(copy_key(services, digest))
+    services.sessions.drop_recent([SessionKey("default", digest)])
+
+
+async def end(services: Services, digest: str) -> None:
+    uid = (await row(services, digest)).uid
+    async with services.database.transaction() as conn:
+        await sessions.end(conn, "default", uid, cache=services.sessions, now=START, digest=digest)
 
 
 async def test_a_session_that_is_not_used_ends_after_its_sliding_lifetime(services, digest):
@@ -108,6 +117,45 @@ async def test_a_reader_that_began_before_the_revocation_caches_nothing(services
     await services.sessions.put(slow, for_s=30)
     assert await services.sessions.get("default", digest) is None
     assert await seen(services, digest, START) is None
+
+
+async def test_a_session_that_was_just_read_is_not_read_again(services, digest):
+    first = await seen(services, digest, START)
+    assert await services.sessions.get("default", digest) == first
+    await services.valkey.client.delete(copy_key(services, digest))
+    assert await services.sessions.get("default", digest) == first
+
+
+async def test_a_session_that_was_just_read_is_refused_once_it_has_ended(services, digest):
+    for _ in range(2):
+        assert await seen(services, digest, START) is not None
+    await end(services, digest)
+    assert await seen(services, digest, START) is None
+
+
+async def test_a_session_that_ends_while_it_is_read_is_refused_afterwards(services, digest):
+    await seen(services, digest, START)
+    await asyncio.gather(services.sessions.get("default", digest), services.sessions.forget("default", [digest]))
+    assert await services.sessions.get("default", digest) is None
+
+
+async def test_a_process_that_hears_of_no_end_refuses_the_session_within_a_second(services, digest):
+    deaf = SessionCache(services.valkey)
+    first = await seen(services, digest, START)
+    assert await deaf.get("default", digest) == first
+    await end(services, digest)
+
+    async def forgotten() -> bool:
+        return await deaf.get("default", digest) is None
+
+    await until(forgotten, within_s=1)
+
+
+async def test_an_end_that_only_postgresql_announces_is_not_hidden_by_what_was_just_read(services, digest):
+    await seen(services, digest, START)
+    assert await services.sessions.get("default", digest) is not None
+    services.sessions.forget_later([SessionKey("default", digest)])
+    assert await services.sessions.get("default", digest) is None
 
 
 async def test_the_newest_sessions_are_kept_and_the_rest_end(services, digest):

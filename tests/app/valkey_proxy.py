@@ -23,6 +23,7 @@ class ValkeyProxy:
         self._empty = asyncio.Event()
         self._empty.set()
         self._server: asyncio.AbstractServer | None = None
+        self._stopping = False
         self.flowing = asyncio.Event()
         """While it is not set, connections are accepted, but no data is forwarded."""
         self.flowing.set()
@@ -30,11 +31,13 @@ class ValkeyProxy:
         """How long each reply takes in addition."""
 
     async def start(self) -> None:
+        self._stopping = False
         self._server = await start_unix_server(self._forward, self._path)
 
     async def stop(self) -> None:
         """Close all connections and refuse new ones."""
         if self._server is not None:
+            self._stopping = True
             self._server.close()
             self._path.unlink(missing_ok=True)
             for client in list(self._clients):
@@ -44,6 +47,9 @@ class ValkeyProxy:
             self._server = None
 
     async def _forward(self, reader: StreamReader, writer: StreamWriter) -> None:
+        if self._stopping:  # It was accepted, but this task begins only now.
+            writer.transport.abort()
+            return
         to_valkey = None
         self._clients.add(writer)
         self._empty.clear()

@@ -40,6 +40,26 @@ PROVIDERS: dict[str, type[SignIn]] = {
 }
 """The clients of the providers."""
 
+HOSTS: dict[str, tuple[str, ...]] = {
+    "alipay": ("https://openapi.alipay.com",),
+    "amazon": ("https://api.amazon.com",),
+    "apple": ("https://appleid.apple.com",),
+    "facebook": ("https://graph.facebook.com", "https://limited.facebook.com"),
+    "google": ("https://www.googleapis.com",),
+    "instagram": ("https://api.instagram.com", "https://graph.instagram.com"),
+    "jd": ("https://open-oauth.jd.com", "https://api.jd.com"),
+    "kakao": ("https://kapi.kakao.com",),
+    "line": ("https://api.line.me",),
+    "microsoft": ("https://graph.microsoft.com", "https://login.microsoftonline.com"),
+    "play_games": ("https://www.googleapis.com",),
+    "qq": ("https://graph.qq.com",),
+    "taobao": ("https://oauth.taobao.com",),
+    "wechat": ("https://api.weixin.qq.com",),
+    "wechat_mini": ("https://api.weixin.qq.com",),
+    "weibo": ("https://api.weibo.com",),
+}
+"""The addresses that the providers are called at unless a config replaces them, for checks of a deployment."""
+
 DEFAULT_PROVIDERS: dict[str, str] = {
     "ios_vendor_id": "apple",
     "social_network_a": "facebook",

@@ -1,12 +1,19 @@
 """Sessions that end in one process are refused by the others within a second."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import os
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from storage.session_tokens import digest
 from tests.another_server import another_server
 from tests.app.accounts.mailbox import (
     NEW_PASSWORD,
@@ -18,10 +25,12 @@ from tests.app.accounts.mailbox import (
     session_of,
 )
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, new_user, player
-from tests.servers import Server
+from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
+from tests.servers import Databases, Server, new_server
 from tests.waiting import until
 
 WITHIN_S = 1
+_SOCKET = ".s.PGSQL.5432"
 Headers = dict[str, str]
 
 
@@ -104,7 +113,7 @@ async def by_unbinding(processes: Processes) -> tuple[list[Headers], list[Header
 async def test_a_session_that_ends_in_one_process_is_refused_by_another(processes: Processes, prepare):
     ending, staying, revoke = await prepare(processes)
     for session in ending + staying:
-        for _ in range(2):  # The second call finds the session in the cache.
+        for _ in range(3):  # The third call finds the session in the process.
             assert (await processes.me(session))[0] == 200
     assert (await revoke())[0] == 200
 
@@ -153,3 +162,94 @@ async def test_concurrent_first_logins_in_two_processes_make_one_user(processes:
     async with processes.second.services.database.connection() as conn:
         live = "select count(*) from sessions where uid = $1 and revoke_time is null"
         assert await conn.fetchval(live, users[0]["uid"]) == 10
+
+
+@dataclass
+class CutOff:
+    """Two processes: the first gets to Valkey, and the second to PostgreSQL, through a proxy."""
+
+    first: Server
+    second: Server
+    valkey: ValkeyProxy
+    postgresql: ValkeyProxy
+
+    async def me(self, session: Headers) -> int:
+        """Read the user in the second process."""
+        return (await ask(self.second, "GET", "/bp/user/me", headers=session))[0]
+
+    async def cached_session(self) -> Headers:
+        """Return a session that the second process finds in the cache."""
+        _, session = await new_user(self.second)
+        assert [await self.me(session) for _ in range(2)] == [200, 200]
+        return session
+
+    async def log_out_without_valkey(self, session: Headers) -> None:
+        """End a session in the first process, which cannot invalidate the cached copy."""
+        await self.valkey.stop()
+        assert (await ask(self.first, "POST", "/bp/user/logout", headers=session))[0] == 200
+
+
+@pytest.fixture
+async def cut_off(databases: Databases, tmp_path: Path) -> AsyncIterator[CutOff]:
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        valkey = await enter(valkey_proxy_to(databases.stores.redis_url, tmp_path / "v.sock"))
+        first = await enter(new_server(databases, tmp_path / "data", redis_url=valkey.url))
+        settings = first.services.settings
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-"))  # A short path for the socket.
+        [sockets] = parse_qs(urlsplit(settings.database_url).query)["host"]
+        postgresql = await enter(valkey_proxy_to(f"unix://{sockets}/{_SOCKET}", Path(folder, _SOCKET)))
+        url = settings.database_url.replace(sockets, folder)
+        behind = replace(settings, database_url=url, redis_url=databases.stores.redis_url)
+        yield CutOff(first, await enter(another_server(behind)), valkey, postgresql)
+
+
+async def test_what_ends_while_another_process_connects_to_postgresql_again_is_refused_by_it(cut_off: CutOff):
+    session = await cut_off.cached_session()
+    await cut_off.postgresql.stop()
+    await cut_off.log_out_without_valkey(session)
+    await cut_off.postgresql.start()
+
+    async def refused() -> bool:
+        return await cut_off.me(session) == 400
+
+    await until(refused, within_s=WITHIN_S)
+
+
+@asynccontextmanager
+async def silent_listeners(server: Server) -> AsyncIterator[None]:
+    """Keep the connections that listen for notifications open, but let PostgreSQL send nothing to them."""
+    async with server.services.database.connection() as conn:
+        found = "select pid from pg_stat_activity where datname = current_database() and application_name = $1"
+        pids = [row["pid"] for row in await conn.fetch(found, "parley notifications")]
+    assert len(pids) == 2
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_what_ends_while_another_process_hears_nothing_from_postgresql_is_refused_by_it(cut_off: CutOff):
+    session = await cut_off.cached_session()
+    async with silent_listeners(cut_off.first):
+        await cut_off.log_out_without_valkey(session)
+
+        async def refused() -> bool:
+            return await cut_off.me(session) == 400
+
+        await until(refused, within_s=WITHIN_S)
+
+
+async def test_a_cached_session_resumes_streams_while_postgresql_is_away(cut_off: CutOff):
+    session, (_, other) = await cut_off.cached_session(), await new_user(cut_off.second)
+    sessions = cut_off.second.services.sessions
+    cached = await sessions.get("default", digest(session["X-Service-Session-Token"]))
+    assert cached is not None
+    assert sessions.trusts(cached)
+    await cut_off.postgresql.stop()
+    await until(lambda: not sessions.trusts(cached))
+    found = [(await ask(cut_off.second, "GET", "/bp/ai/stream/x", headers=each))[0] for each in (session, other)]
+    assert found == [404, 503]

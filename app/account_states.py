@@ -1,0 +1,48 @@
+"""Changes of the state of an account, which its user, an app's server, an operator or a job makes."""
+
+from datetime import datetime
+
+from app.services import Services
+from storage import bp_auth, codes, erasures, freezes, sessions
+from storage.erasures import Cause
+from storage.event_outbox import AccountChange, AccountEvent
+from storage.identities import Account
+from storage.kinds.auth import AUTH
+from storage.postgres import Connection
+
+
+async def freeze(services: Services, conn: Connection, app_id: str, uid: str, *, now: datetime) -> None:
+    """Freeze an active user until the deactivation. `conn` is in a transaction that has locked the user."""
+    for_s = services.configs.singleton(AUTH, app_id).deactivation.freeze_s
+    await freezes.freeze(conn, app_id, uid, now=now, for_s=for_s)
+    await _report(services, conn, app_id, uid, "frozen")
+    await codes.revoke(conn, app_id, uid, now=now)
+    await bp_auth.revoke(conn, app_id, uid)
+    await sessions.reread(conn, app_id, uid, cache=services.sessions)
+
+
+async def lift_freeze(services: Services, conn: Connection, app_id: str, uid: str) -> None:
+    """End the freeze of a user, if there is one. `conn` is in a transaction that has locked the user."""
+    if await freezes.recover(conn, app_id, uid):
+        await _report(services, conn, app_id, uid, "recovered")
+
+
+async def close(services: Services, conn: Connection, app_id: str, account: Account, *, cause: Cause) -> None:
+    """Deactivate a user for good. `conn` is in a transaction that has locked the account."""
+    await erasures.deactivate(
+        conn,
+        app_id,
+        account.user.uid,
+        linked=account.identities,
+        cause=cause,
+        now=services.clock.now(app_id),
+        cache=services.sessions,
+        keyring=services.keyring,
+    )
+    await _report(services, conn, app_id, account.user.uid, "deactivated")
+
+
+async def _report(services: Services, conn: Connection, app_id: str, uid: str, change: AccountChange) -> None:
+    await services.sinks.report(
+        conn, app_id, AccountEvent(user_id=uid, change=change, platform=None), now=services.clock.now(app_id)
+    )
