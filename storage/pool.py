@@ -7,6 +7,7 @@ statement.
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import asyncpg
@@ -70,8 +71,10 @@ class ConnectionPool:
             raise
 
     async def _discard(self, conn: Connection) -> None:
+        """Let asyncpg's pool have a connection. If that fails, the connection is closed, which is no error."""
         try:
-            await self._pool.release(conn, timeout=_END_S)
+            with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                await self._pool.release(conn, timeout=_END_S)
         finally:
             self._taken -= 1
             self._pass_on(None)

@@ -11,8 +11,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from redis import DriverInfo
 from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, RedisError
 
 from storage.availability import Availability
@@ -133,7 +135,7 @@ def _wrong_option(error: Exception) -> str:
 
 def _pool(url: str, *, answer_s: float, connections: int) -> BlockingConnectionPool:
     """Return a pool in which commands wait for a connection: if it refused them, Valkey would seem unavailable."""
-    return BlockingConnectionPool.from_url(
+    pool = BlockingConnectionPool.from_url(
         url,
         driver_info=_driver(),
         retry=Retry(NoBackoff(), 0),
@@ -142,6 +144,24 @@ def _pool(url: str, *, answer_s: float, connections: int) -> BlockingConnectionP
         max_connections=connections,
         timeout=_ACQUIRE_S,
     )
+    pool.connection_class = _with_lost_transports(pool.connection_class)
+    return pool
+
+
+def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnection]:
+    """Return `base`, but its errors name the loss of a connection that was lost after the last command.
+
+    The transport of uvloop is closed then, and raises `RuntimeError`.
+    """
+
+    class Connection(base):  # type: ignore[misc,valid-type]
+        async def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT001, FBT002
+            try:
+                await super().send_packed_command(command, check_health)
+            except RuntimeError as error:
+                raise RedisConnectionError("the connection was lost") from error
+
+    return Connection
 
 
 @asynccontextmanager

@@ -1,6 +1,8 @@
 """A pool loses no connection, gives each to one caller at a time, and replaces broken ones."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -120,6 +122,29 @@ async def test_a_caller_that_is_cancelled_while_waiting_or_querying_loses_no_con
             await until(all_query)  # The other callers wait for a connection.
             for task in asking:
                 task.cancel()
+    assert await all_can_be_used(database)
+
+
+async def test_a_caller_that_is_cancelled_while_its_backend_hangs_ends_cancelled(
+    database: Database, observer: asyncpg.Connection
+) -> None:
+    async def asks() -> None:
+        async with database.connection() as conn:
+            await conn.fetchval("select pg_sleep(10)")
+
+    async def backend_of_query() -> int | None:
+        return await observer.fetchval(QUERYING.replace("count(*)", "pid"))
+
+    asking = asyncio.create_task(asks())  # noqa: TID251 - the test needs its own error, not that of a group
+    await until(backend_of_query)
+    pid = await backend_of_query()
+    os.kill(pid, signal.SIGSTOP)  # It does not hear that its statement is cancelled.
+    try:
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    finally:
+        os.kill(pid, signal.SIGCONT)
     assert await all_can_be_used(database)
 
 

@@ -1,23 +1,26 @@
 """The reported causes if Valkey cannot be used, and where it is."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import hiredis
 import pytest
+from redis.asyncio import UnixDomainSocketConnection
 from structlog.testing import capture_logs
 
 from storage.redis import map_errors, open_valkey
 from streams.wire.errors import StoreError, StoreUnavailable, ValkeyError
 from tests.servers import Stores
 from tests.storage.wrong_servers import UNKNOWN_HOST, wrong_servers
+from tests.waiting import passes
 
 HELLO = b"%1\r\n$5\r\nproto\r\n:3\r\n"
 
 
-async def refused(folder: Path, answer: bytes) -> tuple[StoreError, list[str]]:
-    """Return the error of a command that gets `answer`, and the causes in the log."""
+def answering(answer: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+    """Return the handler of a server that answers `SET` so, and accepts all other commands."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         commands = hiredis.Reader()
@@ -27,8 +30,13 @@ async def refused(folder: Path, answer: bytes) -> tuple[StoreError, list[str]]:
                 writer.write({b"HELLO": HELLO, b"SET": answer}.get(command[0], b"+OK\r\n"))
         writer.close()
 
+    return serve
+
+
+async def refused(folder: Path, answer: bytes) -> tuple[StoreError, list[str]]:
+    """Return the error of a command that gets `answer`, and the causes in the log."""
     path = folder / "v.sock"
-    async with await asyncio.start_unix_server(serve, path), open_valkey(f"unix://{path}") as valkey:
+    async with await asyncio.start_unix_server(answering(answer), path), open_valkey(f"unix://{path}") as valkey:
         with capture_logs() as lines:
             for _ in range(3):
                 with pytest.raises(StoreError) as fault, map_errors():
@@ -130,3 +138,19 @@ async def test_a_url_that_cannot_be_used_is_named_without_the_password(option: s
             pass
     location = "(REDIS_URL: 127.0.0.1:6379, database 2, user ada)"
     assert raised.value.what == f"REDIS_URL cannot be used: {OPTIONS[option]} {location}"
+
+
+async def test_a_connection_that_is_lost_before_a_command_is_an_outage(tmp_path: Path, monkeypatch):
+    begins = UnixDomainSocketConnection.on_connect
+
+    async def begin_and_lose(connection: UnixDomainSocketConnection) -> None:
+        await begins(connection)
+        connection._writer.transport.abort()
+        await passes()  # The loop closes the transport before the task runs, as it may on a busy machine.
+
+    monkeypatch.setattr(UnixDomainSocketConnection, "on_connect", begin_and_lose)
+    path = tmp_path / "v.sock"
+    async with await asyncio.start_unix_server(answering(b""), path), open_valkey(f"unix://{path}") as valkey:
+        with pytest.raises(StoreUnavailable) as fault, map_errors():
+            await valkey.client.get("a")
+    assert fault.value.what == "Valkey is not reachable: the connection was lost"
