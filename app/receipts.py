@@ -44,7 +44,8 @@ class ErasureReceipt(Model):
     app_id: str
     user_id: str
     cause: Cause
-    """`confirm`: the user has confirmed the deactivation. `freeze_end`: the freeze has ended."""
+    """`confirm`: the user has confirmed the deactivation. `freeze_end`: the freeze has ended. `operator`: an
+    operator has done it."""
     deactivated_at: str
     complete: bool
     """False while conversations or files remain to be deleted, or tokens to be revoked, and while streams that

@@ -79,7 +79,7 @@ async def put(conn: Connection, app_id: str, uid: str, *, asset: Asset, quota: i
     )
     group = ShareGroup(**row, members=await conn.fetchval(_MEMBERS, row["group_id"]))
     if group.members > quota:
-        raise ShareGroupFull(f"{group.members} users have joined, which is more than {quota}")
+        raise ShareGroupFull(f"more users have joined than {quota}: {group.members}")
     return group
 
 

@@ -68,7 +68,8 @@ class Withdrawal:
     """When the platform was first asked to pay."""
     paid_at: datetime | None = None
     unknown_at: datetime | None = None
-    """Since when the platform has forgotten this open withdrawal. `None`: it can be asked for the result."""
+    """Since when the result of this open withdrawal cannot be read: the platform has forgotten our id, or another
+    account was asked than is configured. `None`: it can."""
     settled_at: datetime | None = None
     """When an operator has said what became of it. `None`: the platform has, or will."""
     account: str | None = None
@@ -175,15 +176,16 @@ async def mark_submitted(conn: Connection, withdrawal_id: str, *, account: str, 
     return await conn.fetchval(_MARK_SUBMITTED, withdrawal_id, account, now) is not None
 
 
-async def mark_unknown(conn: Connection, withdrawal_id: str, *, now: datetime) -> None:
-    """Record that the result of an open withdrawal is unknown. It stays open until somebody learns of it."""
-    await conn.execute("update withdrawals set unknown_at = $2 where withdrawal_id = $1", withdrawal_id, now)
+async def mark_unknown(conn: Connection, withdrawal_id: str, *, since: datetime | None) -> None:
+    """Record since when the result of an open withdrawal is unknown. It stays open until somebody learns of it.
+
+    `None`: the payout can be read.
+    """
+    await conn.execute("update withdrawals set unknown_at = $2 where withdrawal_id = $1", withdrawal_id, since)
 
 
 _UPDATE = """
-update withdrawals set payout_id = $2, reason = $3, updated_at = $4, check_at = $5,
-    unknown_at = case when $2 = '' then unknown_at end
-where withdrawal_id = $1
+update withdrawals set payout_id = $2, reason = $3, updated_at = $4, check_at = $5 where withdrawal_id = $1
 """
 
 

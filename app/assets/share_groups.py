@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from app.assets.assets import AssetList, assets_of
 from app.http.endpoint import Call
 from app.http.inputs import Body
-from app.http.limits import COUNTS, client_network
+from app.http.limits import client_network, count_together
 from app.http.transactions import Transaction
 from app.services import Services
 from storage import assets, share_groups, users
@@ -132,17 +132,13 @@ async def _guess(call: Call) -> AsyncIterator[None]:
 
     It is counted before, because otherwise concurrent guesses could exceed the limits.
     """
-    limiter, rate = call.services.limiter, call.app_limits.rate
+    rate = call.app_limits.rate
     address = client_network(call.request, call.services.settings.trusted_proxies)
     buckets = [
         Bucket("share_codes", rate("share_codes"), call.caller.user),
         Bucket("share_code_address", rate("share_code_address"), address),
     ]
-    earlier = call.request.get(COUNTS, ())
-    counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
-    call.request[COUNTS] = (*earlier, *counts)
-    for count in counts:
-        count.check()
+    counted = await count_together(call.services, call.request, call.caller, buckets, tag=_TAG)
     wrong = False
     try:
         yield
@@ -151,5 +147,4 @@ async def _guess(call: Call) -> AsyncIterator[None]:
         raise
     finally:
         if not wrong:
-            counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG, calls=-1)
-            call.request[COUNTS] = (*earlier, *counts)
+            await counted.take_back()

@@ -11,7 +11,9 @@ from app.services import Services
 from storage.config_rows import ConfigKey
 from storage.kinds.cardpay import CARDPAY, CardPay
 from storage.payments import card_customers
+from vendors.errors import Refused
 from vendors.payments.stripe import KEYS_KEPT, Stripe
+from vendors.payments.stripe_errors import lacks_customer
 from vendors.payments.stripe_objects import Page, PaymentIntent, Subscription
 
 Result = TypeVar("Result")
@@ -72,6 +74,23 @@ class CardPlatform:
         async with database.connection() as conn:
             await card_customers.set_customer(conn, row.row_id, customer_id=made.id)
         return made.id
+
+    async def for_customer(
+        self, uid: str, use: Callable[[str, str | None], Awaitable[Result]], *, customer: str | None = None
+    ) -> Result:
+        """Return the result of `use` with the platform's id of a user, which is `customer` if that is known.
+
+        If that customer was deleted, `use` is called again with another one, and with the one that it replaces.
+        """
+        customer = customer or await self.customer_of(uid)
+        try:
+            return await use(customer, None)
+        except Refused as refused:
+            if not lacks_customer(refused):
+                raise
+        async with self.services.database.connection() as conn:
+            await card_customers.forget(conn, self.app_id, uid, config=self.name, customer_id=customer)
+        return await use(await self.customer_of(uid), customer)
 
 
 def card_platform(services: Services, app_id: str, name: str) -> CardPlatform:

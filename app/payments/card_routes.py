@@ -20,6 +20,7 @@ from vendors.payments.stripe_errors import CardDeclined
 
 CARDS = Area("cards", "Card payments", "Purchases and subscriptions with a card.", scope="payments")
 _PAYMENTS = replace(CARDS, single_use_token=True)
+_READ = Limit("payment_reads")
 _PLATFORM_ERRORS = (ConfigInvalid, VendorError)
 _CARD = {"number": "4242424242424242", "exp_month": "12", "exp_year": "2040", "cvc": "123"}
 _CREATE = Docs(
@@ -67,8 +68,17 @@ CARD_ROUTES = [
         errors=(CardSetupNotFound, SetupUnfinished, *_PLATFORM_ERRORS),
         docs=_SUBSCRIBE,
     ),
-    Endpoint("GET", _SUBSCRIPTION, get_subscription, CARDS, errors=(CardSubscriptionNotFound, *_PLATFORM_ERRORS)),
-    Endpoint("DELETE", _SUBSCRIPTION, cancel, CARDS, errors=(CardSubscriptionNotFound, *_PLATFORM_ERRORS)),
+    Endpoint(
+        "GET",
+        _SUBSCRIPTION,
+        get_subscription,
+        CARDS,
+        limit=_READ,
+        errors=(CardSubscriptionNotFound, *_PLATFORM_ERRORS),
+    ),
+    Endpoint(
+        "DELETE", _SUBSCRIPTION, cancel, CARDS, limit=_READ, errors=(CardSubscriptionNotFound, *_PLATFORM_ERRORS)
+    ),
     Endpoint(
         "POST",
         f"{_DEBUG}/cardpay_setup_intent/confirm",

@@ -12,6 +12,7 @@ from app.payments.card_views import SetupIntentReply, setup_view
 from app.payments.cards import ConfigName
 from storage.kinds.products import PRODUCTS
 from streams.wire.model import Model
+from vendors.payments.stripe_objects import SetupIntent
 
 ProductId = Annotated[str, Field(min_length=1, max_length=128)]
 """Name of a config of kind `products`."""
@@ -33,9 +34,12 @@ async def create_setup_intent(call: Call, transaction: Transaction, body: Body[N
     """
     name = body.pay_platform_config_name or config_for(call, body.product_id)
     platform = card_platform(call.services, call.app_id, name)
-    customer = await platform.customer_of(call.caller.user)
     key = f"{transaction.operation_id}:create"
-    intent = await platform.call(lambda stripe: stripe.create_setup_intent(key, customer=customer))
+
+    async def create(customer: str, _: str | None) -> SetupIntent:
+        return await platform.call(lambda stripe: stripe.create_setup_intent(key, customer=customer))
+
+    intent = await platform.for_customer(call.caller.user, create)
     async with transaction.begin():
         return transaction.answer(SetupIntentReply(cardpay_setup_intent=setup_view(intent)))
 

@@ -11,7 +11,7 @@ from storage.payments.card_subscriptions import CardSubscription
 from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, listed
 from vendors.errors import Refused, VendorError
 from vendors.payments.stripe import Stripe
-from vendors.payments.stripe_errors import CardDeclined, error_in
+from vendors.payments.stripe_errors import CardDeclined, error_in, lacks_customer
 
 T = TypeVar("T")
 
@@ -42,27 +42,39 @@ class Payer:
 
 
 async def create_subscription(platform: CardPlatform, row: CardSubscription, payer: Payer) -> str:
-    """Create a subscription at the platform and return its id. If that is refused, the row is closed."""
+    """Create a subscription at the platform and return its id. If that is refused, the row is closed.
+
+    Concurrent requests of the user share the row, and the card of the first one.
+    """
     database = platform.services.database
-    try:
-        if row.customer_id is None:
-            customer = await platform.customer_of(row.uid)
+
+    async def create(customer: str, replaced: str | None) -> str:
+        prepared = row
+        if row.customer_id != customer:
             method = await platform.call(lambda stripe: card_of(stripe, customer, payer, key=row.row_id))
             async with database.connection() as conn:
-                row = await card_subscriptions.prepare(
-                    conn, row.row_id, customer_id=customer, payment_method=method
+                prepared = await card_subscriptions.prepare(
+                    conn, row.row_id, customer_id=customer, replaced=replaced, payment_method=method
                 )
-        created = await _create(platform, row)
-    except ServiceError as error:
-        if _is_refusal(error):
-            async with database.connection() as conn:
-                await card_subscriptions.close(conn, row.row_id, status="refused")
-        raise
+        return await _create_or_close(platform, prepared)
+
+    created = await platform.for_customer(row.uid, create, customer=row.customer_id)
     async with database.connection() as conn:
         await card_subscriptions.link(
             conn, row.app_id, config=row.config, row_id=row.row_id, subscription_id=created
         )
     return created
+
+
+async def _create_or_close(platform: CardPlatform, row: CardSubscription) -> str:
+    """Create a subscription and return its id. If it is refused, close the row, unless the customer was deleted."""
+    try:
+        return await _create(platform, row)
+    except ServiceError as error:
+        if _is_refusal(error):
+            async with platform.services.database.connection() as conn:
+                await card_subscriptions.close(conn, row.row_id, status="refused")
+        raise
 
 
 async def _create(platform: CardPlatform, row: CardSubscription) -> str:
@@ -110,7 +122,7 @@ async def card_of(stripe: Stripe, customer: str, payer: Payer, *, key: str) -> s
     method = await existing(stripe.payment_method(name), name)
     if method.customer is None:
         try:
-            method = await stripe.attach(f"{key}:attach", method.id, customer=customer)
+            method = await stripe.attach(f"{key}:attach:{method.id}", method.id, customer=customer)
         except CardDeclined:
             return None  # As after a declined payment, another card can pay.
     if method.customer != customer:
@@ -133,6 +145,8 @@ def _is_refusal(error: ServiceError) -> bool:
     if not isinstance(error, VendorError):
         return True
     if not isinstance(error, Refused) or error.vendor_status not in _REFUSALS:
+        return False
+    if lacks_customer(error):
         return False
     # Another call with this key has other parameters, so it may have succeeded.
     return error_in(error).type != "idempotency_error"

@@ -75,7 +75,8 @@ async def subscribe(
     if body.payment_method_id is not None and body.setup_intent_id is not None:
         raise InvalidParameter("only one of payment_method_id and setup_intent_id is accepted")
     product, offer, price_id = _offer(call, body.product_id)
-    platform, now = card_platform(services, app_id, offer.config), services.clock.now(app_id)
+    card_platform(services, app_id, offer.config)  # Nothing is stored for a config that cannot be used.
+    now = services.clock.now(app_id)
     trial_ends_at = None if product.trial is None else Period.parse(product.trial.period).after(now)
     new = NewCardSubscription(
         transaction.operation_id, offer.config, body.product_id, product, price_id, trial_ends_at
@@ -83,6 +84,7 @@ async def subscribe(
     async with services.database.transaction() as conn:
         row = await card_subscriptions.begin(conn, app_id, uid, new=new, now=now)
     payer = Payer(body.payment_method_id, body.setup_intent_id)
+    platform = card_platform(services, app_id, row.config)  # An earlier request may have used another one.
     if row.subscription_id is None:
         subscription_id = await create_subscription(platform, row, payer)
     else:

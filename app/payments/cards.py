@@ -82,9 +82,7 @@ async def create_payment_intent(
     new = _payment(call, body, platform, payment_id=transaction.operation_id)
     async with services.database.transaction() as conn:
         payment = await card_payments.begin(conn, new, now=services.clock.now(call.app_id))
-    if payment.customer_id is None:
-        payment = await _prepare(platform, payment, body, customer=await platform.customer_of(uid))
-    intent = await _intent_of(platform, payment, email=new.email)
+    intent = await _intent_of(platform, payment, body)
     async with transaction.begin() as conn:
         posting = await begin_posting(services, conn, call.app_id, uid, channel="client")
         await apply_intent(posting, payment, intent)
@@ -169,7 +167,7 @@ async def _method(stripe: Stripe, customer: str, body: NewPaymentIntent) -> str 
     return None
 
 
-async def _intent_of(platform: CardPlatform, payment: CardPayment, *, email: str | None) -> PaymentIntent:
+async def _intent_of(platform: CardPlatform, payment: CardPayment, body: NewPaymentIntent) -> PaymentIntent:
     """Return the payment at the platform, which is created unless an earlier attempt has done so."""
     if (name := payment.intent_id) is not None:
         return await platform.call(lambda stripe: stripe.payment_intent(name))
@@ -177,7 +175,14 @@ async def _intent_of(platform: CardPlatform, payment: CardPayment, *, email: str
         earlier = await find_intent(platform, payment)
         if earlier is not None:
             return earlier
-    return await _create(platform, payment, email=email)
+
+    async def create(customer: str, _: str | None) -> PaymentIntent:
+        prepared = payment
+        if payment.customer_id != customer:
+            prepared = await _prepare(platform, payment, body, customer=customer)
+        return await _create(platform, prepared, email=body.email)
+
+    return await platform.for_customer(payment.uid, create, customer=payment.customer_id)
 
 
 async def _create(platform: CardPlatform, payment: CardPayment, *, email: str | None) -> PaymentIntent:

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from streams.wire.money import Money
-from vendors.payments.paypal_fields import rounded
+from vendors.payments.paypal_fields import rounded_part
 
 _SECOND = timedelta(seconds=1)
 
@@ -16,7 +16,7 @@ def unused_part(payment: Money, *, start: datetime, end: datetime, at: datetime)
     """
     period_s = (end - start) // _SECOND
     left_s = min(max((end - at) // _SECOND, 0), period_s)
-    return rounded(payment.part(left_s, period_s)) if period_s > 0 else Money(0, payment.currency)
+    return rounded_part(payment, left_s, period_s) if period_s > 0 else Money(0, payment.currency)
 
 
 def refund_due(payment: Money, *, refunded: Money, start: datetime, end: datetime, at: datetime) -> Money:

@@ -39,8 +39,8 @@ async def post_payments(
     granted = {entry.key: entry for entry in await _grants(posting, row)}
     plan_id, before = row.plan_id, None
     for payment in payments:
-        if before is not None and payment.amount != before.amount:
-            plan_id = read.plan_id or plan_id  # It was changed at the platform.
+        if before is not None and _is_of_changed_plan(row, payment, before):
+            plan_id = read.plan_id or plan_id
         entry = granted.get(_key(payment))
         if entry is None:
             first: AssetOrigin = "upgrade" if is_upgrade else "purchase"
@@ -52,6 +52,15 @@ async def post_payments(
         refund = replace(entry, key=f"refund:{payment.id}", kind="refund", channel=posting.channel)
         if payment.status == _REFUNDED and await posting.post(refund):
             await posting.report(_purchase(row, payment, "refund"))
+
+
+def _is_of_changed_plan(row: WalletSubscription, payment: Transaction, before: Transaction) -> bool:
+    """Return whether a payment is the first one after the plan was changed at the platform.
+
+    It has another amount, or was made after the change was read.
+    """
+    is_later = row.changed_at is not None and payment.time > row.changed_at
+    return payment.amount != before.amount or is_later
 
 
 async def refund_unused(

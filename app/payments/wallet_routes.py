@@ -11,18 +11,19 @@ from streams.wire.errors import BackendUnavailable, ConfigInvalid
 AREA = Area("walletpay", "Wallet payments", "Subscriptions and one-off orders that users pay with a wallet.")
 
 _CREATED = Limit("wallets")
+_READ = Limit("payment_reads")
 _PLATFORM = (ConfigInvalid, BackendUnavailable)
 _OF_ORDER = (orders.OrderNotFound, *_PLATFORM)
 _OF_SUBSCRIPTION = (subscriptions.SubscriptionNotFound, *_PLATFORM)
 _SUB = "/bp/asset/walletpay_sub"
 _ORDER = "/bp/asset/walletpay"
-_SYNC = Endpoint("GET", f"{_SUB}/{{sub_id}}/sync", subscriptions.sync, AREA, errors=_OF_SUBSCRIPTION)
+_SYNC = Endpoint("GET", f"{_SUB}/{{sub_id}}/sync", subscriptions.sync, AREA, limit=_READ, errors=_OF_SUBSCRIPTION)
 
 WALLET_ROUTES = [
     Endpoint("POST", _SUB, subscriptions.subscribe, AREA, limit=_CREATED, errors=_PLATFORM),
     _SYNC,
     alias(_SYNC, f"{_SUB}/{{sub_id}}"),
-    Endpoint("GET", f"{_SUB}/{{sub_id}}/fetch", subscriptions.fetch, AREA, errors=_OF_SUBSCRIPTION),
+    Endpoint("GET", f"{_SUB}/{{sub_id}}/fetch", subscriptions.fetch, AREA, limit=_READ, errors=_OF_SUBSCRIPTION),
     Endpoint(
         "POST",
         f"{_SUB}/{{sub_id}}/upgrade",
@@ -31,9 +32,13 @@ WALLET_ROUTES = [
         limit=_CREATED,
         errors=(*_OF_SUBSCRIPTION, upgrades.UnsupportedUpgrade, upgrades.UpgradeRefused),
     ),
-    Endpoint("GET", f"{_SUB}/{{sub_id}}/sync_upgrade", upgrades.sync_upgrade, AREA, errors=_OF_SUBSCRIPTION),
+    Endpoint(
+        "GET", f"{_SUB}/{{sub_id}}/sync_upgrade", upgrades.sync_upgrade, AREA, limit=_READ, errors=_OF_SUBSCRIPTION
+    ),
     Endpoint("POST", f"{_ORDER}/create", orders.new_order, AREA, limit=_CREATED, errors=_PLATFORM),
-    Endpoint("POST", f"{_ORDER}/capture", orders.capture, AREA, errors=(*_OF_ORDER, orders.OrderNotApproved)),
-    Endpoint("GET", f"{_ORDER}/sync/{{order_id}}", orders.sync_order, AREA, errors=_OF_ORDER),
-    Endpoint("GET", f"{_ORDER}/{{order_id}}/fetch", orders.fetch_order, AREA, errors=_OF_ORDER),
+    Endpoint(
+        "POST", f"{_ORDER}/capture", orders.capture, AREA, limit=_READ, errors=(*_OF_ORDER, orders.OrderNotApproved)
+    ),
+    Endpoint("GET", f"{_ORDER}/sync/{{order_id}}", orders.sync_order, AREA, limit=_READ, errors=_OF_ORDER),
+    Endpoint("GET", f"{_ORDER}/{{order_id}}/fetch", orders.fetch_order, AREA, limit=_READ, errors=_OF_ORDER),
 ]

@@ -104,6 +104,8 @@ async def apply(posting: Posting, row: WalletSubscription, read: SubscriptionRea
     )
     if subscription is not None and subscription.status == ACTIVE:
         applied = replace(applied, activated_at=row.activated_at or posting.now)
+    if subscription is not None and subscription.plan_id not in {"", row.changed_plan_id or row.plan_id}:
+        applied = replace(applied, changed_plan_id=subscription.plan_id, changed_at=posting.now)
     paid: Paid | None = None
     if applied.subscription_id is not None and subscription is not None and applied.status not in UNPAID_STATUSES:
         if applied.superseded_at is None:

@@ -65,7 +65,10 @@ async def pay_out(services: Services, job: PayOut, *, reported_id: str = "") -> 
     try:
         payout = await (_read(services, withdrawal, payout_id) if payout_id else _submit(services, withdrawal))
     except (VendorError, ConfigInvalid) as error:
-        await _postpone(services, withdrawal, cause=str(error))
+        if _is_lost(services, withdrawal, error):
+            await _leave_to_operators(services, withdrawal, detail=_asked(withdrawal))
+        else:
+            await _postpone(services, withdrawal, cause=str(error))
         return
     if payout is not None:
         async with services.database.transaction() as conn:
@@ -76,6 +79,24 @@ async def _read(services: Services, withdrawal: Withdrawal, payout_id: str) -> P
     return await client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config).call(
         lambda paypal: get_payout(paypal, payout_id)
     )
+
+
+def _is_lost(services: Services, withdrawal: Withdrawal, error: VendorError | ConfigInvalid) -> bool:
+    """Return whether a payout that was made cannot be read any more.
+
+    The account that made it is not configured, or it is older than what the platform keeps.
+    """
+    if not (withdrawal.payout_id and isinstance(error, PayPalRefused) and error.not_found):
+        return False
+    client = client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
+    now = services.clock.now(withdrawal.app_id)
+    return withdrawal.account != client.account or now - (withdrawal.submitted_at or now) > _REMEMBERED
+
+
+def _asked(withdrawal: Withdrawal) -> str:
+    """Return the details by which an operator finds a payout: its amount, its id, and the account."""
+    asked = withdrawal.account or "an account that is not recorded"
+    return ", ".join(each for each in (str(withdrawal.money), withdrawal.payout_id, f"asked: {asked}") if each)
 
 
 async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
@@ -105,22 +126,22 @@ async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
             await _end(conn, services, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None)
         return None
     if payout is None:
-        asked = withdrawal.account or "an account that is not recorded"
-        await _leave_to_operators(services, withdrawal, detail=f"{withdrawal.money}, asked: {asked}")
+        await _leave_to_operators(services, withdrawal, detail=_asked(withdrawal))
     return payout
 
 
 async def _leave_to_operators(services: Services, withdrawal: Withdrawal, *, detail: str) -> None:
     """Mark a withdrawal whose result cannot be learned, and report it.
 
-    The platform has forgotten our id, or the account that was asked is no longer configured.
+    The platform has forgotten our id, or the account that was asked is no longer configured. The payout is read
+    again nevertheless if its id is known.
     """
     now = services.clock.now(withdrawal.app_id)
     async with services.database.transaction() as conn:
         locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
-        if locked.status != "START" or locked.payout_id:
+        if locked.status != "START" or locked.payout_id != withdrawal.payout_id:
             return
-        await withdrawals.mark_unknown(conn, locked.withdrawal_id, now=now)
+        await withdrawals.mark_unknown(conn, locked.withdrawal_id, since=locked.unknown_at or now)
         if await _report(conn, services, locked, kind="payout_unknown", detail=detail):
             _bound(locked).error("withdrawal.unknown", detail=detail)
 
@@ -164,6 +185,7 @@ async def _apply(conn: Connection, services: Services, withdrawal: Withdrawal, p
             await withdrawals.update(
                 conn, locked.withdrawal_id, payout_id=payout.id, reason="", now=now, check_at=check_at
             )
+            await withdrawals.mark_unknown(conn, locked.withdrawal_id, since=None)
 
 
 async def _end(

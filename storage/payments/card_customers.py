@@ -39,3 +39,11 @@ _SET = "update card_customers set customer_id = $2 where row_id = $1"
 
 async def set_customer(conn: Connection, row_id: str, *, customer_id: str) -> None:
     await conn.execute(_SET, row_id, customer_id)
+
+
+_FORGET = "delete from card_customers where app_id = $1 and uid = $2 and config = $3 and customer_id = $4"
+
+
+async def forget(conn: Connection, app_id: str, uid: str, *, config: str, customer_id: str) -> None:
+    """Forget a customer that was deleted at the platform."""
+    await conn.execute(_FORGET, app_id, uid, config, customer_id)

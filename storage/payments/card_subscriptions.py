@@ -14,9 +14,12 @@ _ENDED = "('refused', 'abandoned', 'canceled', 'incomplete_expired')"
 HAS_RENEWING = """
 select exists (
     select from card_subscriptions where app_id = $1 and uid = $2 and canceled_at is null
-    and status in ('new', 'trialing', 'active', 'past_due', 'unpaid'))
+    and (status in ('trialing', 'active', 'past_due', 'unpaid') or (status = 'new' and customer_id is not null)))
 """
-"""Whether a user has subscriptions that renew. The account cannot be deactivated until they are cancelled."""
+"""Whether a user has subscriptions that renew. The account cannot be deactivated until they are cancelled.
+
+The platform is called for a new one only after its customer is stored.
+"""
 
 
 class CardSubscriptionNotFound(ItemNotFound):
@@ -55,6 +58,7 @@ class CardSubscription:
 
 
 _COLUMNS = ", ".join(CardSubscription.__slots__)
+_GET = f"select {_COLUMNS} from card_subscriptions where row_id = $1"  # noqa: S608 - constants
 _LIVE = f"""
 select {_COLUMNS} from card_subscriptions
 where app_id = $1 and uid = $2 and product_id = $3 and status not in {_ENDED} order by row_id limit 1
@@ -104,16 +108,21 @@ async def begin(
     )  # fmt: skip
 
 
-_PREPARE = f"""
-update card_subscriptions set customer_id = $2, payment_method = $3 where row_id = $1 returning {_COLUMNS}
-"""  # noqa: S608 - constants
+_PREPARE = """
+update card_subscriptions set customer_id = $2, payment_method = $3
+where row_id = $1 and (customer_id is null or customer_id = $4)
+"""
 
 
 async def prepare(
-    conn: Connection, row_id: str, *, customer_id: str, payment_method: str | None
+    conn: Connection, row_id: str, *, customer_id: str, replaced: str | None, payment_method: str | None
 ) -> CardSubscription:
-    """Store with what the platform is going to be called."""
-    return CardSubscription(**await conn.fetchrow(_PREPARE, row_id, customer_id, payment_method))
+    """Store with what the platform is going to be called, unless a concurrent request has. Return what is stored.
+
+    The customer `replaced` was deleted at the platform.
+    """
+    await conn.execute(_PREPARE, row_id, customer_id, payment_method, replaced)
+    return CardSubscription(**await conn.fetchrow(_GET, row_id))
 
 
 _CLOSE = "update card_subscriptions set status = $2 where row_id = $1 and subscription_id is null"
@@ -177,7 +186,7 @@ async def begin_read(conn: Connection, row_id: str) -> int:
     return number
 
 
-_LOCK = f"select {_COLUMNS} from card_subscriptions where row_id = $1 for update"  # noqa: S608 - constants
+_LOCK = f"{_GET} for update"
 
 
 async def lock(conn: Connection, row_id: str) -> CardSubscription:

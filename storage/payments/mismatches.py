@@ -73,11 +73,14 @@ async def add_once(
 
 _PAGE = """
 select mismatch_id, app_id, platform, kind, subject, detail, found_at from payment_mismatches
-where ($1::text is null or app_id = $1) and ($2::bigint is null or mismatch_id < $2)
-order by mismatch_id desc limit $3
+where ($1::text is null or app_id = $1) and ($2::text is null or kind = $2)
+    and ($3::bigint is null or mismatch_id < $3)
+order by mismatch_id desc limit $4
 """
 
 
-async def page(conn: Connection, *, of_app: str | None, before: int | None, size: int) -> list[Mismatch]:
+async def page(
+    conn: Connection, *, of_app: str | None, kind: MismatchKind | None = None, before: int | None, size: int
+) -> list[Mismatch]:
     """Return mismatches of an app, or of all apps, the newest first."""
-    return [Mismatch(**row) for row in await conn.fetch(_PAGE, of_app, before, size)]
+    return [Mismatch(**row) for row in await conn.fetch(_PAGE, of_app, kind, before, size)]

@@ -56,6 +56,10 @@ class WalletSubscription:
     """When it was first read as active."""
     superseded_at: datetime | None = None
     """Since when another subscription replaces it. What is unused of its payments then is refunded."""
+    changed_plan_id: str = ""
+    """The plan to which it was changed at the platform last. Empty: it was not changed."""
+    changed_at: datetime | None = None
+    """When that change was first read. Later payments are of the changed plan."""
     check_at: datetime | None = None
     """When it is read back from the platform. `None`: nothing is expected to change."""
 
@@ -116,7 +120,8 @@ async def unended_of_user(conn: Connection, app_id: str, uid: str) -> list[Walle
 
 _UPDATE = """
 update wallet_subscriptions set subscription_id = coalesce(subscription_id, $3), status = $4,
-    activated_at = coalesce(activated_at, $5), superseded_at = coalesce(superseded_at, $6), check_at = $7
+    activated_at = coalesce(activated_at, $5), superseded_at = coalesce(superseded_at, $6), changed_plan_id = $7,
+    changed_at = $8, check_at = $9
 where app_id = $1 and row_id = $2
 """
 
@@ -131,6 +136,8 @@ async def update(conn: Connection, app_id: str, *, subscription: WalletSubscript
         subscription.status,
         subscription.activated_at,
         subscription.superseded_at,
+        subscription.changed_plan_id,
+        subscription.changed_at,
         subscription.check_at,
     )
 

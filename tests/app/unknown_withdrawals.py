@@ -15,5 +15,5 @@ async def unknown_withdrawal(server: Server, uid: str) -> str:
     )  # fmt: skip
     async with server.services.database.transaction() as conn:
         await withdrawals.start(conn, new)
-        await withdrawals.mark_unknown(conn, new.withdrawal_id, now=now)
+        await withdrawals.mark_unknown(conn, new.withdrawal_id, since=now)
     return new.withdrawal_id

@@ -15,6 +15,7 @@ _IN_PROGRESS = frozenset({"PREVIOUS_REQUEST_IN_PROGRESS", "RESOURCE_CONFLICT", "
 class _Detail(PayPalObject):
     issue: str = ""
     description: str = ""
+    field: str = ""
     link: list[Link] = Field(default_factory=list)
     """Older interfaces have links here."""
 
@@ -37,6 +38,8 @@ class PayPalRefused(Refused):
     """What is wrong, such as `ORDER_NOT_APPROVED`. If the error has no details, its name."""
     name = ""
     """The class of the error, such as `UNPROCESSABLE_ENTITY`."""
+    field = ""
+    """The field at fault, such as `/purchase_units/0/amount`, or `SENDER_BATCH_ID` in older interfaces."""
     links: tuple[Link, ...] = ()
 
     @property
@@ -67,7 +70,7 @@ def refused(error: Refused) -> PayPalRefused:
         vendor_status=error.vendor_status,
         extra={"code": issue, "debug_id": body.debug_id[:64]} if issue else None,
     )
-    found.body, found.issue, found.name = error.body, issue, body.name
+    found.body, found.issue, found.name, found.field = error.body, issue, body.name, detail.field
     found.links = (*body.links, *(link for each in body.details for link in each.link))
     return found
 

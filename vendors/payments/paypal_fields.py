@@ -19,8 +19,16 @@ def decimals_of(currency: str) -> int:
 
 def rounded(amount: Money) -> Money:
     """Return the nearest amount that PayPal can pay, half away from zero: of HUF and TWD, no cents."""
+    return rounded_part(amount, 1, 1)
+
+
+def rounded_part(amount: Money, share: int, whole: int) -> Money:
+    """Return the amount that is nearest to `share` / `whole` of another, of those that PayPal can pay.
+
+    It is rounded once, half away from zero.
+    """
     unit = 10 ** max(0, exponent_of(amount.currency) - decimals_of(amount.currency))
-    units = (2 * abs(amount.amount) + unit) // (2 * unit) * unit
+    units = (2 * abs(amount.amount) * share + whole * unit) // (2 * whole * unit) * unit
     return Money(units if amount.amount >= 0 else -units, amount.currency)
 
 

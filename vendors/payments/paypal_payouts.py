@@ -1,5 +1,7 @@
 """PayPal's payouts: batches of one payment each, to the address of a receiver."""
 
+import re
+
 from pydantic import Field
 
 from streams.wire.model import Moment
@@ -10,6 +12,8 @@ from vendors.payments.paypal_fields import Amount, PayPalObject, payout_body
 
 _PAYOUTS = "/v1/payments/payouts"
 _BAD_REQUEST = 400
+_REPEATED = re.compile("duplicate|already exists|sender_batch_id", re.IGNORECASE)
+"""In errors that name the id of a batch, or say that there is one with this id."""
 
 
 class _ItemErrors(PayPalObject):
@@ -89,9 +93,13 @@ async def create_payout(
 
 
 def is_duplicate(error: PayPalRefused) -> bool:
-    """Return whether a batch with this id exists already, of which the error says nothing else."""
-    repeated = error.linked_id(_PAYOUTS) is not None or "DUPLICATE" in f"{error.issue} {error.name}"
-    return error.vendor_status == _BAD_REQUEST and repeated
+    """Return whether a batch with this id exists already, of which the error may say nothing else.
+
+    PayPal writes sentences, which have changed: "Duplicate batch request", and "Batch with given sender_batch_id
+    already exists" with a link to the batch. An error about the id of a batch is not a refusal to pay.
+    """
+    repeated = _REPEATED.search(f"{error.field} {error.issue} {error.name}") is not None
+    return error.vendor_status == _BAD_REQUEST and (repeated or error.linked_id(_PAYOUTS) is not None)
 
 
 async def get_payout(paypal: PayPal, payout_id: str) -> Payout:

@@ -13,7 +13,7 @@ from streams.wire.model import Matches, Moment
 from streams.wire.money import Money
 from vendors.payments.paypal import PayPal, path_of
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_fields import Amount, Link, PayPalObject, linked, rounded
+from vendors.payments.paypal_fields import Amount, Link, PayPalObject, linked, rounded_part
 
 _PLANS = "/v1/billing/plans"
 _SUBSCRIPTIONS = "/v1/billing/subscriptions"
@@ -77,7 +77,7 @@ class Plan(PayPalObject):
         if self.taxes is None or self.taxes.inclusive:
             return net
         share, whole = (Decimal(self.taxes.percentage) / 100).as_integer_ratio()
-        return net + rounded(net.part(share, whole))
+        return net + rounded_part(net, share, whole)
 
 
 class LastPayment(PayPalObject):

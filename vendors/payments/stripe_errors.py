@@ -25,6 +25,7 @@ class StripeError(Model):
     type: str = ""
     code: str = ""
     decline_code: str = ""
+    message: str = ""
     param: str | None = None
     payment_intent: dict[str, Any] | None = None
     setup_intent: dict[str, Any] | None = None
@@ -40,12 +41,21 @@ def error_in(refused: Refused) -> StripeError:
     if not isinstance(error, dict):
         return StripeError()
     known = {
-        name: error[name] for name in ("type", "code", "decline_code", "param") if isinstance(error.get(name), str)
+        name: error[name]
+        for name in ("type", "code", "decline_code", "message", "param")
+        if isinstance(error.get(name), str)
     }
     intents = {
         name: error[name] for name in ("payment_intent", "setup_intent") if isinstance(error.get(name), dict)
     }
     return StripeError(**known, **intents)
+
+
+def lacks_customer(refused: Refused) -> bool:
+    """Return whether the customer of a call was deleted."""
+    error = error_in(refused)
+    names_it = error.param == "customer" or error.message.startswith("No such customer")
+    return error.code == "resource_missing" and names_it
 
 
 def meaning_of(refused: Refused) -> ServiceError:

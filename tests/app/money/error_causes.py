@@ -227,8 +227,8 @@ async def after_a_response_that_was_too_large_to_keep(case: Case) -> Answer:
 
 @causes(RateLimited)
 async def more_often_than_allowed(case: Case) -> Answer:
-    of_area = {"walletpay": "wallets", "assets": "share_codes"}
-    rate = "server" if case.of_server else of_area.get(case.row.area.group, "cards")
+    limit = case.row.limit
+    rate = "server" if case.of_server else "share_codes" if limit is None else limit.rate
     request = await case.new()
     if rate == "share_codes":
         request = request.another

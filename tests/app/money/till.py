@@ -128,7 +128,9 @@ class Till:
             ("payouts", "Default"): paypal,
             ("share_groups", "pro"): {"quota": 2, "platforms": ["walletpay"]},
             ("auth", "default"): {"server_keys": [key], "require_sign": False},
-            ("limits", "default"): {"rates": dict.fromkeys(("cards", "wallets", "signup", "server"), _MUCH)},
+            ("limits", "default"): {
+                "rates": dict.fromkeys(("cards", "wallets", "payment_reads", "signup", "server"), _MUCH)
+            },
         }
 
     async def restore(self, *kinds: str) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from app.payments.proration import refund_due, unused_part
@@ -54,16 +54,20 @@ def test_a_period_without_length_is_used() -> None:
     assert unused(999, period_s=0, after_s=0) == 0
 
 
+@pytest.mark.parametrize(("currency", "unit"), [("USD", 1), ("JPY", 1), ("HUF", 100), ("TWD", 100)])
 @given(amounts, seconds, microseconds)
-def test_the_part_is_the_nearest_amount_to_the_exact_share(amount: int, period_s: int, after_us: int) -> None:
-    left_s = max(period_s - -(-after_us // 10**6), 0)
+@example(100, 100_000, 50_504_000_000)
+def test_the_part_is_the_nearest_amount_to_the_exact_share(
+    currency: str, unit: int, units: int, period_s: int, after_us: int
+) -> None:
+    """`unit`: the least amount that the platform pays."""
+    amount, left_s = units * unit, max(period_s - -(-after_us // 10**6), 0)
     exact = Fraction(amount * left_s, period_s)
-    found = unused(amount, period_s=period_s, after_s=0)
-    assert found == amount
-    paid = Money(amount, "USD")
+    assert unused(amount, period_s=period_s, after_s=0, currency=currency) == amount
     moment = START + timedelta(microseconds=after_us)
-    part = unused_part(paid, start=START, end=at(period_s), at=moment).amount
-    assert Fraction(-1, 2) < part - exact <= Fraction(1, 2)
+    part = unused_part(Money(amount, currency), start=START, end=at(period_s), at=moment).amount
+    assert part % unit == 0
+    assert Fraction(-unit, 2) < part - exact <= Fraction(unit, 2)
 
 
 @given(amounts, amounts, seconds, st.integers(-(10**9), 10**9))

@@ -22,7 +22,8 @@ async def granted(wallet: Wallet, *, channel: str | None = None) -> int:
 async def test_every_grant_arrives_although_webhooks_are_lost(wallet: Wallet) -> None:
     services = wallet.server.services
     url = f"{wallet.server.url}/bp/webhook/walletpay/default/Default"
-    await put(wallet.server, "limits", "default", {"rates": {"wallets": {"count": 1000, "per_s": 1}}})
+    rates = {name: {"count": 1000, "per_s": 1} for name in ("wallets", "payment_reads")}
+    await put(wallet.server, "limits", "default", {"rates": rates})
     await wallet.control("webhook", id=WEBHOOK, url=url)
     await wallet.control("deliveries", fault="lost", rate=0.7, seed=1)  # One of three webhooks would be enough.
     for _ in range(ORDERS):

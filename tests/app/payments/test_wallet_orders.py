@@ -303,3 +303,16 @@ async def test_a_user_creates_only_so_many_payments_in_an_hour(wallet: Wallet, p
         assert 0 < int(response.headers["Retry-After"]) <= 3600
         assert (await response.json())["error"]["error_type"] == "api_rate_limit"
     assert (await other.post(path, body))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["walletpay/sync/{order}", "walletpay/{order}/fetch", "walletpay_sub/{sub}/sync"])
+async def test_a_user_reads_payments_back_only_so_often(wallet: Wallet, path: str) -> None:
+    await put(wallet.server, "limits", "default", {"rates": {"payment_reads": {"count": 2, "per_s": 3600}}})
+    order, subscription = await wallet.order(), await wallet.subscribe()
+    other, full = await another(wallet), path.format(order=order["id"], sub=subscription["id"])
+    assert [(await wallet.get(full))[0] for _ in range(3)] == [200, 200, 429]
+    asked = len(wallet.calls(""))
+    status, answer = await wallet.post("walletpay/capture", {"order_id": order["id"]})
+    assert (status, answer["error"]["error_type"]) == (429, "api_rate_limit")
+    assert len(wallet.calls("")) == asked
+    assert (await other.get(full))[0] == 404

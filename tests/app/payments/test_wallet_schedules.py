@@ -22,7 +22,7 @@ GRACE = timedelta(days=10)
 async def run_examples(server: Server, sandbox: Running, *, count: int, steps: int) -> None:
     """Run schedules that hypothesis generates, each for a new user. Hypothesis blocks a thread of its own."""
     many = {"count": 1000, "per_s": 1}
-    await put(server, "limits", "default", {"rates": {"wallets": many, "signup": many}})
+    await put(server, "limits", "default", {"rates": {"wallets": many, "payment_reads": many, "signup": many}})
     loop = asyncio.get_running_loop()
 
     @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))

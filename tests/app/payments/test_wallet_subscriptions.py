@@ -267,6 +267,30 @@ async def test_a_renewal_of_a_changed_plan_grants_the_product_of_that_plan(walle
     assert pro["valid_seconds"] > 364 * 86_400
 
 
+async def test_a_changed_plan_of_the_same_price_takes_effect_with_its_next_payment(wallet: Wallet) -> None:
+    cycle = {
+        "frequency": {"interval_unit": "MONTH", "interval_count": 1}, "tenure_type": "REGULAR", "sequence": 1,
+        "total_cycles": 0, "pricing_scheme": {"fixed_price": {"currency_code": "USD", "value": "9.99"}},
+    }  # fmt: skip
+    body = {"product_id": PRO, "name": "Gold", "billing_cycles": [cycle], "payment_preferences": {}}
+    gold: str = (await wallet.platform("POST", "/v1/billing/plans", body))["id"]
+    product = {"type": "subscription", "asset": "gold", "period": "P1M", "walletpay": {"plan_id": gold}}
+    await put(wallet.server, "products", "gold", product)
+    sub_id = await wallet.subscribed()
+    for plan in (gold, MONTHLY):
+        revised = await wallet.platform("POST", f"/v1/billing/subscriptions/{sub_id}/revise", {"plan_id": plan})
+        await wallet.approve(next(link["href"] for link in revised["links"] if link["rel"] == "approve"))
+        await read(wallet, sub_id)
+        assert error(await wallet.upgrade(sub_id)) == (400, "invalid_operation")
+        for _ in range(2):
+            await wallet.renew(sub_id)
+            await read(wallet, sub_id)
+    statement = "select name, bp_product_id from asset_entries where uid = $1 and kind = 'grant' order by ends_at"
+    first, golden, last = [("pro", "month")], [("gold", "gold")] * 2, [("pro", "month")] * 2
+    assert await wallet.rows(statement, wallet.uid) == first + golden + last
+    assert (await wallet.upgrade(sub_id))[0] == 200
+
+
 async def test_a_subscription_whose_product_was_removed_is_granted_as_it_was_bought(wallet: Wallet) -> None:
     sub = await wallet.subscribe()
     await wallet.server.services.configs.delete(

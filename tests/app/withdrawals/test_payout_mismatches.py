@@ -8,6 +8,7 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.operators import Operator
 from tests.app.withdrawals.payer import Payer
+from tests.app.withdrawals.unknown_payouts import settle
 from vendors.sandbox.faults import key_of
 
 
@@ -99,6 +100,50 @@ async def test_a_payout_whose_result_is_unknown_is_never_asked_of_another_accoun
     assert uid in {each["user_id"] for each in found.body["withdrawals"]}
 
 
+async def test_a_payout_that_another_account_has_accepted_is_left_to_operators_until_it_can_be_read(
+    payer: Payer,
+) -> None:
+    uid = await payer.user("slow")
+    _, reply = await payer.withdraw(uid)
+    withdrawal_id = reply["withdraw"]["withdraw_id"]
+    await work_off(payer.server.services)
+    [payout_id] = await payer.payouts_of(uid)
+    first, payer.client_id = payer.client_id, uuid4().hex
+    await payer.configure()
+    for secret in ("any", "sandbox,fault=unavailable"):
+        await payer.configure(secret=secret)
+        await payer.check()
+        await work_off(payer.server.services)
+        assert await state(payer, withdrawal_id) == "unknown"
+    asked = f"{first} at {payer.sandbox_url}/paypal"
+    assert await reported(payer, uid) == [("payout_unknown", f"12.30 USD, {payout_id}, asked: {asked}")]
+    payer.client_id = first
+    await payer.configure()
+    await payer.check()
+    await work_off(payer.server.services)
+    assert await state(payer, withdrawal_id) == "in_progress"
+    await payer.control("payout", payout_id=payout_id, status="SUCCESS")
+    await payer.check()
+    await work_off(payer.server.services)
+    assert await payer.status(uid) == "WITHDRAW_SUCCESS"
+    assert await payer.entries(uid) == ["reserve", "pay"]
+
+
+async def test_a_payout_that_another_account_has_accepted_can_be_settled(payer: Payer) -> None:
+    uid = await payer.user("slow")
+    _, reply = await payer.withdraw(uid)
+    withdrawal_id = reply["withdraw"]["withdraw_id"]
+    await work_off(payer.server.services)
+    payer.client_id = uuid4().hex
+    await payer.configure()
+    await payer.check()
+    await work_off(payer.server.services)
+    settled = await settle(payer, withdrawal_id, "paid")
+    assert (settled.status, settled.body["state"]) == (200, "paid")
+    assert await payer.status(uid) == "WITHDRAW_SUCCESS"
+    assert await payer.entries(uid) == ["reserve", "pay"]
+
+
 async def test_an_account_that_paypal_has_not_accepted_can_be_corrected(payer: Payer) -> None:
     await payer.configure(secret="wrong")
     uid = await payer.user()
@@ -110,6 +155,13 @@ async def test_an_account_that_paypal_has_not_accepted_can_be_corrected(payer: P
         await payer.check()
         await work_off(payer.server.services)
     assert await payer.status(uid) == "WITHDRAW_SUCCESS"
+
+
+async def state(payer: Payer, withdrawal_id: str) -> str:
+    """The state of a withdrawal as operators see it."""
+    found = await Operator(payer.server)("GET", "withdrawals?app=default&size=100")
+    [row] = [each for each in found.body["withdrawals"] if each["withdrawal_id"] == withdrawal_id]
+    return str(row["state"])
 
 
 async def payouts_at(payer: Payer, client_id: str) -> list[Any]:

@@ -2,14 +2,17 @@
 
 import pytest
 
+from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id
 from streams.wire.money import Money
 from tests.vendors.payments.paypal_calls import Merchant
-from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_payouts import Payout, create_payout, get_payout
+from vendors.errors import Refused
+from vendors.payments.paypal_errors import PayPalRefused, refused
+from vendors.payments.paypal_payouts import Payout, create_payout, get_payout, is_duplicate
 from vendors.sandbox.payments.paypal_payouts import OUTCOMES
 
 AMOUNT = Money(987, "USD")
+DUPLICATE = "Batch with given sender_batch_id already exists"
 
 
 async def pay(shop: Merchant, receiver: str, batch_id: str = "") -> Payout:
@@ -31,7 +34,40 @@ async def test_a_repeated_call_returns_the_first_batch(shop: Merchant):
     first = await pay(shop, "mei@example.test", "withdrawal-7")
     same = await pay(shop, "mei@example.test", "withdrawal-7")
 
-    assert same == first
+    assert (same.id, same.status) == (first.id, "SUCCESS")
+
+
+async def test_the_refusal_of_a_repeated_batch_is_as_paypal_sends_it(shop: Merchant):
+    first = await pay(shop, "mei@example.test", "withdrawal-7")
+    header, item = {"sender_batch_id": "withdrawal-7"}, {"recipient_type": "EMAIL", "receiver": "mei@example.test"}
+    body = {"sender_batch_header": header, "items": [{**item, "amount": {"currency": "USD", "value": "9.87"}}]}
+
+    with pytest.raises(PayPalRefused) as raised:
+        await shop.paypal.post("withdrawal-7", "/v1/payments/payouts", body, Payout)
+
+    sent = loads(raised.value.body)
+    link = sent["details"][0].pop("link")
+    assert (raised.value.vendor_status, sent["name"], sent["links"]) == (400, "USER_BUSINESS_ERROR", [])
+    assert sent["details"] == [{"field": "SENDER_BATCH_ID", "location": "body", "issue": DUPLICATE}]
+    assert [each["href"].rpartition("/")[2] for each in link] == [first.id]
+
+
+@pytest.mark.parametrize(
+    ("name", "issue", "field", "duplicate"),
+    [
+        ("USER_BUSINESS_ERROR", DUPLICATE, "SENDER_BATCH_ID", True),
+        ("USER_BUSINESS_ERROR", "Duplicate batch request", "SENDER_BATCH_ID", True),
+        ("USER_BUSINESS_ERROR", "Duplicate batch request", "", True),
+        ("DUPLICATE_REQUEST_ID", "", "", True),
+        ("VALIDATION_ERROR", "Receiver is invalid or does not match with type", "items[0].receiver", False),
+    ],
+)
+def test_a_repeated_batch_is_recognized_without_a_link(name: str, issue: str, field: str, duplicate: bool):
+    details = [{"issue": issue, "field": field}] if issue else []
+    error = Refused("payouts", "answered 400", retryable=False, vendor_status=400)
+    error.body = dumps({"name": name, "message": "User business error.", "details": details, "links": []})
+
+    assert is_duplicate(refused(error)) is duplicate
 
 
 async def test_a_batch_id_that_was_sent_with_another_key_is_the_first_batch(shop: Merchant):

@@ -226,7 +226,7 @@ def raw_member(raw: bytes, name: bytes) -> bytes:
 
 
 _HOURS_6, _HOURS_72 = timedelta(hours=6), timedelta(hours=72)
-_DAYS_30, _DAYS_45 = timedelta(days=30), timedelta(days=45)
+_DAYS_45 = timedelta(days=45)
 _PLAN, _SUBSCRIPTION = "/v1/billing/plans", "/v1/billing/subscriptions"
 _ORDER, _CAPTURE, _SALE = "/v2/checkout/orders", "/v2/payments/captures", "/v1/payments/sale"
 _PAYOUT, _WEBHOOK = "/v1/payments/payouts", "/v1/notifications/webhooks"
@@ -295,7 +295,7 @@ ROWS = (
     Row("GET", f"{_CAPTURE}/{{id}}", "capture", _get_capture),
     Row("POST", f"{_CAPTURE}/{{id}}/refund", "refund", _refund_capture, 201, _DAYS_45),
     Row("GET", "/v2/payments/refunds/{id}", "refund", _get_capture_refund),
-    Row("POST", _PAYOUT, "payout", lambda asked: payouts.create(asked.merchant, asked.body), 201, _DAYS_30),
+    Row("POST", _PAYOUT, "payout", lambda asked: payouts.create(asked.merchant, asked.body), 201),
     Row("GET", f"{_PAYOUT}/{{id}}", "payout", _get_payout),
     Row("GET", "/v1/payments/payouts-item/{id}", "payout", _get_payout_item),
     Row("POST", _WEBHOOK, "webhook", _create_webhook, 201),

@@ -103,14 +103,14 @@ def to_object(merchant: Merchant, payout: Payout) -> dict[str, Any]:
 
 
 def _duplicate(merchant: Merchant, first: Payout) -> Exception:
-    link = merchant.link("self", f"{_PATH}/{first.id}")
-    return refusal(
-        400,
-        "DUPLICATE_REQUEST_ID",
-        "Batch with given sender_batch_id already exists",
-        name="USER_BUSINESS_ERROR",
-        links=[link],
-    )
+    """Return the refusal of a batch whose id was used before. The link is in the detail."""
+    detail = {
+        "field": "SENDER_BATCH_ID",
+        "location": "body",
+        "issue": "Batch with given sender_batch_id already exists",
+        "link": [merchant.link("self", f"{_PATH}/{first.id}")],
+    }
+    return refusal(400, name="USER_BUSINESS_ERROR", message="User business error.", details=[detail])
 
 
 def _item(merchant: Merchant, item: Any, at: str, header: dict[str, Any]) -> Item:

@@ -1,8 +1,9 @@
 """Ids, times and errors of the sandbox's PayPal."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from vendors.sandbox.calls import Refusal
 
@@ -33,16 +34,20 @@ def refusal(
     *,
     name: str = "",
     at: str = "",
-    links: Iterable[dict[str, str]] = (),
+    message: str = "",
+    details: Sequence[dict[str, Any]] = (),
+    links: Sequence[dict[str, str]] = (),
 ) -> Refusal:
-    """Return an error response. `at` is the JSON pointer of the field at fault."""
-    usual, message = _MESSAGES.get(status, ("INTERNAL_SERVER_ERROR", "An internal server error has occurred."))
-    details = [{"issue": issue, "description": description or issue, **({"field": at} if at else {})}]
+    """Return an error response. `at` is the JSON pointer of the field at fault. `details` replace the usual one."""
+    usual, usual_message = _MESSAGES.get(
+        status, ("INTERNAL_SERVER_ERROR", "An internal server error has occurred.")
+    )
+    detail = {"issue": issue, "description": description or issue, **({"field": at} if at else {})}
     body = {
         "name": name or usual,
-        "message": message,
+        "message": message or usual_message,
         "debug_id": secrets.token_hex(7)[:13],
-        "details": details if issue else [],
+        "details": details or ([detail] if issue else []),
         "links": list(links),
     }
     return Refusal(status, body)

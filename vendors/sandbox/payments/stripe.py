@@ -83,7 +83,7 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
     return [
         post("customers", methods.create_customer),
         post("customers/{id}", methods.update_customer),
-        delete("customers/{id}", methods.delete_customer),
+        delete("customers/{id}", billing.delete_customer),
         get(
             "customers/{id}/payment_methods",
             lambda store, params: methods.list_methods(store, _of_customer(params)),

@@ -7,7 +7,7 @@ from typing import Any
 
 from streams.wire.period import Period
 from vendors.sandbox.calls import Refusal
-from vendors.sandbox.payments import stripe_intents, stripe_invoices
+from vendors.sandbox.payments import stripe_intents, stripe_invoices, stripe_methods
 from vendors.sandbox.payments.stripe_methods import require_owner
 from vendors.sandbox.payments.stripe_store import Object, Store, invalid, missing, number, page_of, truth
 
@@ -158,6 +158,14 @@ def cancel(store: Store, id_: str, _: Object) -> Object:
     if subscription["status"] in {"canceled", "incomplete_expired"}:
         raise invalid("This subscription is already canceled.", code="resource_missing")
     return _end(store, subscription, status="canceled")
+
+
+def delete_customer(store: Store, id_: str, params: Object) -> Object:
+    """Delete a customer, whose subscriptions end."""
+    for subscription in store.find("subscription", customer=id_):
+        if subscription["status"] not in {"canceled", "incomplete_expired"}:
+            _end(store, subscription, status="canceled")
+    return stripe_methods.delete_customer(store, id_, params)
 
 
 def _end(store: Store, subscription: Object, *, status: str) -> Object:

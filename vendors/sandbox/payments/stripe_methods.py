@@ -35,7 +35,7 @@ def create_customer(store: Store, params: Object) -> Object:
 
 
 def update_customer(store: Store, id_: str, params: Object) -> Object:
-    customer = store.get("customer", id_)
+    customer = store.get("customer", id_, param="customer")
     for name in ("email", "name"):
         if name in params:
             customer[name] = params[name] or None
@@ -46,9 +46,15 @@ def update_customer(store: Store, id_: str, params: Object) -> Object:
 
 
 def delete_customer(store: Store, id_: str, _: Object) -> Object:
-    customer = store.get("customer", id_)
-    customer["deleted"] = True
-    return {"id": id_, "object": "customer", "deleted": True}
+    """Delete a customer, of whom only the id can still be read. The cards are detached."""
+    customer = store.get("customer", id_, param="customer")
+    for method in store.find("payment_method", customer=id_):
+        detach(store, method["id"], {})
+    deleted = {"id": id_, "object": "customer", "deleted": True}
+    customer.clear()
+    customer |= deleted
+    store.emit("customer.deleted", deleted)
+    return deleted
 
 
 def _set_default(store: Store, customer: Object, settings: Object) -> None:

@@ -92,13 +92,14 @@ class Store:
 
     def get(self, kind: str, id_: str, *, param: str = "id") -> Object:
         found = self._objects.get(id_)
-        if found is None or found["object"] != kind:
+        is_deleted = found is not None and "deleted" in found and param != "id"
+        if found is None or found["object"] != kind or is_deleted:
             name = kind.replace("_", " ")
             error = {
                 "type": "invalid_request_error", "code": "resource_missing", "param": param,
                 "message": f"No such {name}: '{id_[:64]}'",
             }  # fmt: skip
-            raise Refusal(404, {"error": error})
+            raise Refusal(400 if param == "customer" else 404, {"error": error})
         return found
 
     def remove(self, kind: str, id_: str) -> Object:

@@ -1,0 +1,115 @@
+"""The commands of PAYMENTS.md, in a shell, pay as the guide says."""
+
+import asyncio
+import re
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from storage import emails
+from streams.wire.codec import loads
+from tests.app.callers import work_off
+from tests.servers import ADMIN_TOKEN, SERVER_KEY, Databases, Server, new_server
+from vendors.sandbox.server import Running
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "PAYMENTS.md").read_text()
+BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL).findall(PAGE)
+PUT = re.findall(r"^put\(\) \{.*?\}\n", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who follows the guide: a user in a folder of the clone."""
+
+    server: Server
+    folder: Path
+    uid: str
+    session: str
+
+    async def run(self, command: str, **filled: str) -> Any:
+        """Run a command of the guide with its functions, and return what it prints. `filled`: its placeholders."""
+        for name, value in filled.items():
+            assert f"<{name}>" in command
+            command = command.replace(f"<{name}>", value)
+        assert "<" not in command
+        functions = "".join([*PUT, *(function for block in BLOCKS for function in defined(block))])
+        text = (functions + command).replace("http://127.0.0.1:8080/", f"{self.server.url}/")
+        text = text.replace(".venv/bin/python", sys.executable)
+        env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "SESSION": self.session, "USER_ID": self.uid}
+        shell = await asyncio.create_subprocess_exec(
+            "bash", "-euc", text, cwd=self.folder, env=env, stdout=PIPE, stderr=STDOUT
+        )
+        printed, _ = await asyncio.wait_for(shell.communicate(), 60)
+        assert shell.returncode == 0, printed.decode()
+        return loads(printed)
+
+    async def approve(self, link: str) -> None:
+        async with self.server.http.post(link, data={"action": "approve"}, allow_redirects=False) as response:
+            assert response.status == 303
+
+
+def defined(block: str) -> list[str]:
+    return re.findall(r"^\w+\(\) \{.*?\}\n", block, re.MULTILINE | re.DOTALL)
+
+
+def command(beginning: str) -> str:
+    """The command of the guide that begins so, with its further lines."""
+    [found] = re.findall(rf"^{re.escape(beginning)}(?:.*\\\n)*.*\n", "".join(BLOCKS), re.MULTILINE)
+    return str(found)
+
+
+@pytest.fixture
+async def reader(databases: Databases, tmp_path: Path, platform: Running) -> AsyncIterator[Reader]:
+    async with new_server(databases, tmp_path / "data", sandbox_url=platform.url) as server:
+        (tmp_path / ".parley").mkdir()
+        (tmp_path / ".parley" / "admin-token").write_text(ADMIN_TOKEN)
+        (tmp_path / ".parley" / "server-key").write_text(SERVER_KEY)
+        yield Reader(server, tmp_path, *await server.login())
+
+
+async def test_a_first_order_by_wallet(reader: Reader) -> None:
+    made = (await reader.run(command("buy walletpay/create")))["walletpay_order"]
+    await reader.approve(made["approve_link_href"])
+    captured = await reader.run(command("buy walletpay/capture"), **{"id of the order": made["id"]})
+    assert captured["walletpay_order"]["status"] == "COMPLETED"
+    owned = await reader.run(command("curl -s http://127.0.0.1:8080/bp/asset "))
+    assert [(asset["name"], asset["quantity"]) for asset in owned["assets"]] == [("coins", 100)]
+
+
+async def test_a_payment_with_a_card_that_the_server_of_the_app_creates(reader: Reader) -> None:
+    made = await reader.run(command('curl -s "http://127.0.0.1:8080/bp/server/user/$USER_ID/asset/'))
+    assert made["cardpay_payment_intent"]["status"] == "requires_payment_method"
+
+
+async def test_a_shared_subscription(reader: Reader) -> None:
+    assert (await reader.run(command("put share_groups/pro")))["name"] == "pro"
+    made = (await reader.run(command("buy walletpay_sub")))["walletpay_sub"]
+    await reader.approve(made["approve_link_href"])
+    path = f"{reader.server.url}/bp/asset/walletpay_sub/{made['id']}/sync"
+    async with reader.server.http.get(path, headers={"X-Service-Session-Token": reader.session}) as response:
+        assert response.status == 200
+    code = await reader.run(command("buy share_group/code"))
+    assert code["remain_count"] == 4
+    other = Reader(reader.server, reader.folder, *await reader.server.login())
+    joined = await other.run(command("buy share_group/join"), share_code=code["share_code"])
+    assert [(asset["name"], asset["origin"]) for asset in joined["assets"]] == [("pro", "share")]
+
+
+async def test_a_withdrawal(reader: Reader) -> None:
+    services = reader.server.services
+    async with services.database.transaction() as conn:
+        to, now = f"payee@{uuid4().hex}.example", services.clock.now("default")
+        await emails.set_current(conn, "default", reader.uid, address=to, old="", now=now)
+    withdraw = command('curl -s "http://127.0.0.1:8080/bp/server/user/$USER_ID/withdraw/')
+    started = (await reader.run(withdraw))["withdraw"]
+    assert (started["status"], started["cash_num"]) == ("WITHDRAW_START", 12.3)
+    await work_off(services)
+    repeated = (await reader.run(withdraw))["withdraw"]
+    assert repeated["withdraw_id"] == started["withdraw_id"]
