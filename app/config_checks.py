@@ -14,13 +14,14 @@ from storage.kinds.auth import SIGN_KEY_BYTES, Auth
 from storage.kinds.email import Email, Template
 from storage.kinds.iplocation import IpLocation
 from storage.kinds.limits import RATES, Limits
+from storage.kinds.mail import MailStrategy
 from storage.kinds.products import Product
 from storage.kinds.server_keys import InvalidKey, key_material
 from storage.kinds.sign_in import SignIn
 from storage.kinds.walletpay import PayPalApp
 from streams.wire.model import Model
 from streams.wire.money import exponent_of
-from streams.wire.template import render
+from streams.wire.template import render, variables_of
 
 _NEEDED = {
     "login_email": ("Code",),
@@ -32,6 +33,9 @@ _NEEDED = {
 _SAFEGUARD = "NotMeLink"
 _WITH_SAFEGUARD = ("verify", "notice")
 """The templates of emails with which somebody else may have a link to refuse what happens to the account."""
+_OF_MAILS = frozenset({"App", "Email", "TrackingPixelURL", "UnsubscribeURL"})
+"""The variables of emails of apps that requests do not set."""
+_CUSTOM, _PIXEL = "CustomVariables", "TrackingPixelURL"
 _SHOWN = "3f9c0d4e"
 """Stands for the value of a variable. No template contains it by chance."""
 
@@ -43,13 +47,22 @@ def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Check
             return Checked(value, list(_currency_faults(value)))
         case Auth():
             return Checked(value, list(_key_faults(value)), list(_short_keys(value)))
-        case Limits():
-            return Checked(value, warnings=list(_unknown_rates(value)))
-        case IpLocation():
-            return Checked(value, warnings=list(_missing_files(value)))
-        case Email():
-            return Checked(value, warnings=[*_incomplete_templates(value), *_email_warnings(value)])
+        case Limits() | IpLocation() | MailStrategy() | Email():
+            return Checked(value, warnings=list(_warnings(value)))
     return _check_platforms(key, value, named, unknown)
+
+
+def _warnings(value: Limits | IpLocation | MailStrategy | Email) -> Iterator[Fault]:
+    match value:
+        case Limits():
+            yield from _unknown_rates(value)
+        case IpLocation():
+            yield from _missing_files(value)
+        case MailStrategy():
+            yield from _empty_variables(value)
+        case Email():
+            yield from _incomplete_templates(value)
+            yield from _email_warnings(value)
 
 
 def _check_platforms(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Checked:
@@ -102,6 +115,20 @@ def _unknown_rates(limits: Limits) -> Iterator[Fault]:
 def _missing_files(config: IpLocation) -> Iterator[Fault]:
     if config.database is not None and not Path(config.database).is_file():
         yield Fault("database", "names no file on this server")
+
+
+def _empty_variables(strategy: MailStrategy) -> Iterator[Fault]:
+    """Yield the parts of an email with variables that no request can set, or with what is no variable."""
+    for path, part in (("subject", strategy.subject), ("html", strategy.html), ("text", strategy.text)):
+        for name in dict.fromkeys(variables_of(part)):
+            first, *rest = name.split(".")
+            if first == _CUSTOM and rest:
+                if rest[0] not in {*strategy.variables, _PIXEL}:
+                    yield Fault(path, f"shows {{{{.{name}}}}}, and variables does not contain {rest[0]}")
+            elif name not in _OF_MAILS:
+                yield Fault(path, f"shows {{{{.{name}}}}}, which is always empty")
+        if "{{" in render(part, {}):
+            yield Fault(path, "contains {{ where no variable begins, which is sent as it is")
 
 
 def _incomplete_templates(email: Email) -> Iterator[Fault]:

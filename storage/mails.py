@@ -7,6 +7,7 @@ from storage.jobs import enqueue
 from storage.mail import SendMail
 from storage.postgres import Connection, on_conflict
 from streams.wire.errors import ServiceError
+from streams.wire.model import Model
 
 Outcome = Literal["sent", "waiting", "refused", "suppressed"]
 
@@ -65,6 +66,32 @@ update mails set status = $2, sent_at = $3 where mail_id = $1 and status in ('se
 async def end_attempt(conn: Connection, mail_id: str, *, outcome: Outcome, now: datetime | None) -> None:
     """Record the outcome of an attempt. `now` is the time at which the email was sent, or `None` if it was not."""
     await conn.execute(_END_ATTEMPT, mail_id, outcome, now)
+
+
+class SentMail(Model):
+    """An email to a user, and how often its tracking pixel was loaded."""
+
+    message_id: str
+    strategy: str
+    status: str
+    """`sending`, `waiting` for a further attempt, `sent`, `refused` or `suppressed`."""
+    opens: int
+    """By readers."""
+    machine_opens: int
+    """By programs without a reader."""
+
+
+_SHOWN = ("strategy", "status", "opens", "machine_opens")
+_NEWEST = """
+select mail_id, strategy, status, opens, machine_opens from mails where app_id = $1 and uid = $2
+order by created_at desc, mail_id desc limit $3
+"""
+
+
+async def newest(conn: Connection, app_id: str, uid: str, *, size: int) -> list[SentMail]:
+    """Return the last emails to a user, the newest first."""
+    rows = await conn.fetch(_NEWEST, app_id, uid, size)
+    return [SentMail(message_id=row["mail_id"], **{name: row[name] for name in _SHOWN}) for row in rows]
 
 
 _DELETE_EXPIRED = """

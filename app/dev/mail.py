@@ -6,14 +6,16 @@ from html import escape
 
 from aiohttp import web
 
-from app.dev.area import DEVELOPMENT
+from app.dev.area import DEVELOPMENT, require_app
 from app.dev.sandbox import ask_sandbox
 from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Call, Endpoint
+from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.html import Html, wants_html
 from app.http.inputs import Query
 from app.http.replies import json_response
-from streams.wire.errors import BackendUnavailable
+from storage import mails
+from storage.mails import SentMail
+from streams.wire.errors import AppNotFound, BackendUnavailable
 from streams.wire.model import Model
 from vendors.catalog import Capability
 from vendors.mail.inbox import InboxClient, KeptMail
@@ -21,12 +23,33 @@ from vendors.mail.inbox import InboxClient, KeptMail
 _INBOX = Capability[None, InboxClient]("inbox").by(InboxClient)
 _PIXEL_PATH = "/bp/res/i.gif"
 """The only image that emails may load."""
+_NEWEST = 20
 _LINK = re.compile(r"https?://[^\s<>\"']+")
 
 
 class MailQuery(Model):
     to: str | None = None
     """List only the emails to this address."""
+
+
+class SentQuery(Model):
+    app: str = DEFAULT_APP
+    uid: str
+    """The user to whom the emails were sent."""
+
+
+class SentMails(Model):
+    mails: list[SentMail]
+
+
+async def read_sent(call: Call, query: Query[SentQuery]) -> SentMails:
+    """List the newest emails to a user, with the opens of each.
+
+    Only development servers have this endpoint.
+    """
+    app_id = require_app(call.services, query.app)
+    async with call.services.database.connection() as conn:
+        return SentMails(mails=await mails.newest(conn, app_id, query.uid, size=_NEWEST))
 
 
 async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
@@ -44,7 +67,8 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
     shown = "\n".join(map(_article, mails)) or none
     header = (
         f'<header><h1>{escape(title)}</h1><nav><a href="/">Talk</a>'
-        '<a href="/dev/accounts">Accounts</a><a href="/dev/payments">Payments</a></nav></header>'
+        '<a href="/dev/accounts">Accounts</a><a href="/dev/payments">Payments</a>'
+        '<a href="/dev/engagement">Engagement</a></nav></header>'
     )
     search = (
         '<form><label>Recipient<input name="to" type="email" '
@@ -87,4 +111,7 @@ def _linked(text: str) -> str:
 
 _DOCS = Docs(answers={200: OtherResponse("A page, or JSON.", "application/json")})
 
-MAIL_ROUTES = [Endpoint("GET", "/dev/mail", read_mail, DEVELOPMENT, errors=(BackendUnavailable,), docs=_DOCS)]
+MAIL_ROUTES = [
+    Endpoint("GET", "/dev/mail", read_mail, DEVELOPMENT, errors=(BackendUnavailable,), docs=_DOCS),
+    Endpoint("GET", "/dev/mail/sent", read_sent, DEVELOPMENT, errors=(AppNotFound,)),
+]

@@ -8,11 +8,11 @@ from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Endpoint
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import PIXEL_PATH, UNSUBSCRIBE_PATH
-from app.mail.send import send
+from app.mail.send import LIMIT, send
 from app.mail.tracking import DIRECT, pixel, pixel_head
 from app.mail.unsubscribe import unsubscribe, unsubscribe_page
 from storage.mails import SendDuplicate
-from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable, RateLimited
+from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable
 
 AREA = Area(
     "mail",
@@ -37,8 +37,9 @@ MAIL_HUB_ROUTES = [
         "/bp/user/me/mail_hub/send",
         send,
         AREA,
+        limit=LIMIT,
         body_bytes=_BODY_BYTES,
-        errors=(ApiEmailInvalid, EmailToInvalid, SendDuplicate, RateLimited),
+        errors=(ApiEmailInvalid, EmailToInvalid, SendDuplicate),
     ),
     Endpoint("GET", PIXEL_PATH, pixel, PIXEL, direct=DIRECT, docs=_IMAGE),
     Endpoint("HEAD", PIXEL_PATH, pixel_head, PIXEL),

@@ -7,24 +7,25 @@ from typing import Any
 from app.addresses import MAX_CHARACTERS, normalized
 from app.http.endpoint import Call
 from app.http.inputs import Body
-from app.http.limits import COUNTS
+from app.http.limits import Limit, count_together, report_together
 from app.http.replies import Empty
 from app.http.transactions import Transaction
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import Subscription, pixel_url, unsubscribe_url
-from app.mail.templates import names_in, rendered
 from app.mail.variables import CustomVariables, allowed
+from app.mail_templates import names_in, rendered
 from storage import emails, mails
 from storage.kinds.apps import APPS
 from storage.kinds.mail import MAIL, MailStrategy
 from storage.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.limits import Bucket
 from storage.mail import MailContent, SendMail
-from streams.wire.errors import ConfigInvalid
+from streams.wire.errors import ConfigInvalid, ServiceError
 from streams.wire.ids import new_id, sha256_hex
 from streams.wire.model import Model
 
 _TAG = "mails"
+LIMIT = Limit("mail_user", together=_TAG)
 _PIXEL = "TrackingPixelURL"
 _UNSUBSCRIBE = "UnsubscribeURL"
 
@@ -45,16 +46,25 @@ async def send(call: Call, transaction: Transaction, body: Body[NewMail]) -> Emp
     It is sent later, by a job, which is repeated for a day if the mail servers do not accept the email. Clients are
     limited by `mail_user` and `mail_recipient`, and app servers are not.
     """
-    strategy = call.services.configs.required(MAIL, call.app_id, body.name).value
-    _check_accounts(call, body.name, strategy)
-    if body.email_to and not strategy.enable_api_email:
-        raise ApiEmailInvalid(f"email_to must be empty for {body.name}: enable_api_email is false")
-    variables = allowed(body.custom_variables or {}, strategy.variables, url_hosts=strategy.url_hosts)
-    job = _job(call, body.name, strategy, variables=variables, to=await _recipient(call, body.email_to))
+    try:
+        strategy = call.services.configs.required(MAIL, call.app_id, body.name).value
+        job = await _job_of(call, body, strategy)
+    except ServiceError:
+        await report_together(call.services, call.app_limits, call.request, call.caller, rate=LIMIT.rate, tag=_TAG)
+        raise
     async with _counted(call, job.recipient), transaction.begin() as conn:
         now = call.services.clock.now(call.app_id)
         await mails.add(conn, job, tracked=strategy.track, now=now)
         return transaction.answer(Empty())
+
+
+async def _job_of(call: Call, body: NewMail, strategy: MailStrategy) -> SendMail:
+    """Return the job that sends the email of a request. Raises the errors of the request."""
+    _check_accounts(call, body.name, strategy)
+    if body.email_to and not strategy.enable_api_email:
+        raise ApiEmailInvalid(f"email_to must be empty for {body.name}: enable_api_email is false")
+    variables = allowed(body.custom_variables or {}, strategy.variables, url_hosts=strategy.url_hosts)
+    return _job(call, body.name, strategy, variables=variables, to=await _recipient(call, body.email_to))
 
 
 def _check_accounts(call: Call, name: str, strategy: MailStrategy) -> None:
@@ -128,20 +138,14 @@ async def _counted(call: Call, recipient: str) -> AsyncIterator[None]:
     if call.caller.server_key is not None:
         yield
         return
-    limiter, rate = call.services.limiter, call.app_limits.rate
-    to = sha256_hex(recipient.encode())[:32]
+    rate, to = call.app_limits.rate, sha256_hex(recipient.encode())[:32]
     buckets = [
         Bucket("mail_user", rate("mail_user"), call.caller.user),
         Bucket("mail_recipient", rate("mail_recipient"), to),
     ]
-    earlier = call.request.get(COUNTS, ())
-    counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
-    call.request[COUNTS] = (*earlier, *counts)
-    for count in counts:
-        count.check()
+    counted = await count_together(call.services, call.request, call.caller, buckets, tag=_TAG)
     try:
         yield
     except BaseException:
-        counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG, calls=-1)
-        call.request[COUNTS] = (*earlier, *counts)
+        await counted.take_back()
         raise

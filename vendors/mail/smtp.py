@@ -2,7 +2,8 @@
 
 import re
 import ssl
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from typing import Any, Literal
@@ -64,7 +65,7 @@ class _Unanswered(Exception):
 class SmtpClient:
     """A client of a mail server. The base URL of its account is `smtp://<host>:<port>`."""
 
-    def __init__(self, _: VendorHttp, account: Account, options: SmtpOptions) -> None:
+    def __init__(self, _: VendorHttp | None, account: Account, options: SmtpOptions) -> None:
         self._account = account
         self._options = options
 
@@ -74,34 +75,57 @@ class SmtpClient:
         After `TimedOut`, which includes `MaybeAccepted`, the server may have accepted the message nevertheless.
         The errors contain the codes of the server's replies, but not their texts, which may repeat the address.
         """
-        options, name, secret = self._options, self._account.name, self._account.api_key
+        with _vendor_errors(self._account.name):
+            await _send(self._connection(), message)
+
+    async def check(self) -> None:
+        """Connect as `send` does, with TLS and the login, and send nothing. Raises `VendorError`."""
+        with _vendor_errors(self._account.name):
+            connection = self._connection()
+            try:
+                await connection.connect()
+                await connection.noop()
+                with suppress(SMTPException, OSError):
+                    await connection.quit(timeout=_QUIT_S)
+            finally:
+                connection.close()
+
+    def _connection(self) -> "_Connection":
+        options, secret = self._options, self._account.api_key
         server = urlsplit(self._account.base_url)
-        try:
-            connection = _Connection(
-                hostname=server.hostname,
-                port=server.port,
-                use_tls=options.tls == "implicit",
-                start_tls=options.tls == "starttls",
-                username=options.username or None,
-                password=secret.get_secret_value() if options.username and secret else None,
-                local_hostname=options.own_host,
-                timeout=_STEP_S,
-            )
-            await _send(connection, message)
-        except _Unanswered:
-            raise MaybeAccepted(name, "has not answered after it got the email", retryable=True) from None
-        except SMTPRecipientsRefused as error:
-            raise _recipient_error(name, error) from None
-        except SMTPTimeoutError:
-            raise Unreachable(name, f"did not answer within {_STEP_S} s", retryable=True) from None
-        except SMTPNotSupported:
-            raise Refused(name, "does not support what the account needs: STARTTLS, or its login") from None
-        except SMTPResponseException as error:
-            raise _refusal(name, error) from None
-        except ssl.SSLError as error:
-            raise Unreachable(name, f"cannot be connected to by TLS: {error.reason}") from None
-        except (SMTPException, OSError) as error:
-            raise Unreachable(name, f"cannot be reached: {type(error).__name__}", retryable=True) from None
+        return _Connection(
+            hostname=server.hostname,
+            port=server.port,
+            use_tls=options.tls == "implicit",
+            start_tls=options.tls == "starttls",
+            username=options.username or None,
+            password=secret.get_secret_value() if options.username and secret else None,
+            local_hostname=options.own_host,
+            timeout=_STEP_S,
+        )
+
+
+@contextmanager
+def _vendor_errors(name: str) -> Iterator[None]:
+    """Convert errors of the connection to the mail server `name`."""
+    try:
+        yield
+    except _Unanswered:
+        raise MaybeAccepted(name, "has not answered after it got the email", retryable=True) from None
+    except SMTPRecipientsRefused as error:
+        raise _recipient_error(name, error) from None
+    except SMTPTimeoutError:
+        raise Unreachable(name, f"did not answer within {_STEP_S} s", retryable=True) from None
+    except SMTPNotSupported:
+        raise Refused(name, "does not support what the account needs: STARTTLS, or its login") from None
+    except SMTPResponseException as error:
+        raise _refusal(name, error) from None
+    except ssl.SSLError as error:
+        raise Unreachable(name, f"cannot be connected to by TLS: {error.reason}") from None
+    except (SMTPException, OSError) as error:
+        if type(error) is SMTPException and "STARTTLS" in str(error):
+            raise Refused(name, "does not support STARTTLS, which the account needs") from None
+        raise Unreachable(name, f"cannot be reached: {type(error).__name__}", retryable=True) from None
 
 
 async def _send(connection: _Connection, message: EmailMessage) -> None:

@@ -88,7 +88,11 @@ async def test_long_names_are_aliases_and_each_request_is_one_event(hub: Hub):
     assert len(await stored(hub)) == 3
 
 
-@pytest.mark.parametrize("given", [{}, {"X_Service_App_Id": "no-such-app"}, {"X_Service_Api_Version": "99"}])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"Connection": "close"}, {"X_Service_App_Id": "no-such-app"}, {"X_Service_Api_Version": "99"}],
+    ids=["directly", "by the pipeline", "app", "version"],
+)
 @pytest.mark.parametrize(
     "query",
     ["", "?", "?e=", "?e=a@b.de", f"?mid={'0' * 32}", f"?e=a@b.de&mid={'0' * 32}", "?e=a@b.de&mid=x",

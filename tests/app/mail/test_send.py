@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.callers import ask
+from tests.app.callers import ask, token
 from tests.app.mail.hub import PATH, Hub, new_address, pixel_of
 
 DAY_S = 86_400
@@ -152,6 +152,24 @@ async def test_clients_are_limited_per_user_and_recipient_and_servers_are_not(hu
             f'"mail_user";q=4;w={DAY_S}',
         )
         assert 0 < int(response.headers["Retry-After"]) <= DAY_S
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"name": "none"}, {"name": "news", "email_to": "ada"}, {"name": "news", "custom_variables": 1}]
+)
+async def test_a_refusal_says_how_many_emails_are_left(hub: Hub, body: Any):
+    ada = await hub.person()
+    assert await hub.send(ada) == (200, {})
+    url = hub.server.url + PATH
+    for _ in range(2):
+        async with hub.server.http.post(url, json=body, headers=ada.session) as response:
+            assert response.status in {400, 417}
+            assert response.headers["RateLimit-Policy"] == f'"mail_user";q=20;w={DAY_S}'
+            assert response.headers["RateLimit"].startswith('"mail_user";r=19;t=')
+    async with hub.server.http.post(
+        hub.server.url + f"/bp/server/user/{ada.uid}/mail_hub/send", json=body, headers=token()
+    ) as response:
+        assert response.headers["RateLimit-Policy"] == '"server";q=200;w=2'
 
 
 async def test_a_refused_email_does_not_count(hub: Hub):

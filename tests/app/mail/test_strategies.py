@@ -6,6 +6,30 @@ import pytest
 
 from tests.app.callers import ask
 from tests.app.mail.hub import Hub
+from tests.app.operators import Operator
+
+
+async def test_variables_that_stay_empty_are_warned_of(hub: Hub):
+    operator = Operator(hub.server)
+    value = {
+        "subject": "{{.CustomVariables.name}} {{.Title}} {{.App}} {{.CustomVariables.user.age}}",
+        "html": '<img src="{{.CustomVariables.TrackingPixelURL}}"> {{env "HOME"}} {{.CustomVariables.nmae}}',
+        "text": "{{.CustomVariables.name}} {{.UnsubscribeURL}} {{.Email}} {{.CustomVariables}}",
+        "variables": ["name", "user"],
+        "mail_accounts": ["inbox"],
+    }
+    stored = await operator.put("configs/default/mail/careless", value)
+    assert (stored.status, stored.body["warnings"]) == (
+        200,
+        [
+            {"path": "subject", "message": "shows {{.Title}}, which is always empty"},
+            {"path": "html", "message": "shows {{.CustomVariables.nmae}}, and variables does not contain nmae"},
+            {"path": "html", "message": "contains {{ where no variable begins, which is sent as it is"},
+            {"path": "text", "message": "shows {{.CustomVariables}}, which is always empty"},
+        ],
+    )
+    welcome = await operator("GET", "configs/default/mail/welcome")
+    assert "warnings" not in welcome.body
 
 
 @pytest.mark.parametrize(
