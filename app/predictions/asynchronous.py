@@ -19,9 +19,7 @@ from streams.wire.model import Matches, Model, not_blank
 _PART = r"[A-Za-z0-9_-][A-Za-z0-9._-]*"
 _DROPPED = frozenset({"webhook", "webhook_events_filter"})
 _VERSION_CHARACTERS = 255
-
-
-_Model = Annotated[str, Matches(rf"^{_PART}/{_PART}$", "must be <owner>/<name>"), Field(max_length=255)]
+_ModelName = Annotated[str, Matches(rf"^{_PART}/{_PART}$", "must be <owner>/<name>"), Field(max_length=255)]
 
 
 class AsyncRequest(Model):
@@ -29,9 +27,7 @@ class AsyncRequest(Model):
     """Name of a config of kind `predictions`."""
     module: Literal["model", "prediction"]
     """`prediction`: `data` names the version. `model`: `model` is called."""
-    model: (
-        Annotated[str, Matches(rf"^{_PART}/{_PART}$", "must be <owner>/<name>"), Field(max_length=255)] | None
-    ) = None
+    model: _ModelName | None = None
     """The model, as `owner/name`. Required if `module` is `model`."""
     data: dict[str, Any]
     """What is sent to the model host: `input`, and `version` if `module` is `prediction`. At most 256 KiB of JSON.

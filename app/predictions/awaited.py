@@ -8,6 +8,8 @@ import structlog
 from aiohttp import web
 from pydantic import AfterValidator, Field
 
+from actors.context import Owner
+from actors.long_requests import LongRequest
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.http.replies import Json
@@ -17,7 +19,7 @@ from app.predictions.strategies import WITHIN_S, Host, check_size, host_of, stra
 from storage import predictions, quotas
 from storage.kinds.predictions import Predictions
 from storage.predictions import Prediction, output_with
-from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.errors import ConfigInvalid, InvalidParameter, Unavailable
 from streams.wire.ids import new_id
 from streams.wire.model import Model, not_blank
 from vendors.errors import TimedOut, VendorError
@@ -75,9 +77,11 @@ async def predict(call: Call, body: Body[PredictionRequest]) -> Json[PredictionR
         raise InvalidParameter(f"version is not one of strategy {body.strategy}")
     check_size("input", body.input)
     host = host_of(call.services, call.app_id, strategy.account)
-    prediction = await _add(call, body, strategy)
-    await _make(call, prediction, host=host)
-    return await _reply(call, body, strategy, prediction)
+    owner, per_user = Owner(call.app_id, call.caller.user), call.app_limits.predictions_per_user
+    with call.services.supervisor.long_requests.admitted(owner, per_user=per_user) as waiting:
+        prediction = await _add(call, body, strategy)
+        await _make(call, prediction, waiting, host=host)
+        return await _reply(call, body, strategy, prediction)
 
 
 async def _add(call: Call, body: PredictionRequest, strategy: Predictions) -> Prediction:
@@ -101,11 +105,12 @@ async def _add(call: Call, body: PredictionRequest, strategy: Predictions) -> Pr
         )
 
 
-async def _make(call: Call, prediction: Prediction, *, host: Host) -> None:
+async def _make(call: Call, prediction: Prediction, waiting: LongRequest, *, host: Host) -> None:
     """Make the prediction at its host, and store its end. What is not waited for any more is canceled there."""
     services = call.services
     try:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(WAIT_S) as timeout:
+            waiting.limited_by(timeout)
             created = await begin(services, prediction, host=host)
             found = await _ended(call.request, created, host=host)
             await finish(services, prediction, found, host=host)
@@ -113,6 +118,9 @@ async def _make(call: Call, prediction: Prediction, *, host: Host) -> None:
         await fail(services, prediction, status="failed", error=error.what)
         raise
     except TimeoutError:
+        if waiting.ended:
+            await leave(services, prediction, status="canceled", error="")
+            raise Unavailable("the server is draining") from None
         await leave(services, prediction, status="failed", error="timed out")
         raise TimedOut(host.platform, f"had no result within {WAIT_S:g} s", retryable=True) from None
     except VendorError as error:

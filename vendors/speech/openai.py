@@ -1,5 +1,6 @@
 """Transcription with OpenAI's API: it uploads a complete file, and receives the text whole or in parts."""
 
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from io import BytesIO
@@ -8,6 +9,7 @@ from typing import Any, Literal
 import aiohttp
 
 from streams.audio import wav_header
+from streams.turns import take_turn
 from streams.wire.codec import loads
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
@@ -66,9 +68,9 @@ class OpenAITranscription:
     ) -> AsyncIterator[AsyncIterator[Transcript]]:
         """Transcribe the audio. The content type of the response shows whether the model streams."""
         async with aclosing(audio.read()) as pieces:
-            data = b"".join([piece async for piece in pieces])
+            data = [piece async for piece in pieces]
         if audio_format.mime_type == "audio/pcm":
-            data = wav_header(audio_format.sample_rate, data_bytes=len(data)) + data
+            data.insert(0, wav_header(audio_format.sample_rate, data_bytes=sum(map(len, data))))
             mime_type = "audio/wav"
         else:
             mime_type = audio_format.mime_type
@@ -88,15 +90,21 @@ class OpenAITranscription:
             async with aclosing(items) as transcripts:
                 yield transcripts
 
-    async def _form(self, data: bytes, mime_type: str) -> tuple[bytes, str]:
-        """Return the encoded multipart form and its content type."""
+    async def _form(self, file: list[bytes], mime_type: str) -> tuple[bytes, str]:
+        """Return the encoded multipart form and its content type.
+
+        The file is copied once, into the place of a mark. aiohttp would copy it several times.
+        """
+        mark = secrets.token_hex(16).encode()
         form = aiohttp.FormData()
         for name, value in self._fields.items():
             form.add_field(name, value)
         filename = f"audio.{_EXTENSIONS.get(mime_type, 'bin')}"
-        form.add_field("file", BytesIO(data), filename=filename, content_type=mime_type)
+        form.add_field("file", BytesIO(mark), filename=filename, content_type=mime_type)
         writer = form()
-        return await writer.as_bytes(), writer.content_type
+        before, _, after = (await writer.as_bytes()).partition(mark)
+        await take_turn()
+        return b"".join([before, *file, after]), writer.content_type
 
 
 def _hints(spec: RecognitionSpec) -> dict[str, str]:

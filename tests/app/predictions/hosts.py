@@ -58,6 +58,13 @@ class Studio:
         await until(has_ended)
         return await self.state(prediction_id)
 
+    async def limit(self, predictions: int) -> None:
+        """Set how many predictions a user waits for at once."""
+        put = await Operator(self.server).put(
+            "configs/default/limits/default", {"predictions_per_user": predictions}
+        )
+        assert put.status == 200, put.body
+
     async def grant(self, units: int) -> None:
         """Grant units of the asset of the quota."""
         operator = Operator(self.server)

@@ -125,8 +125,19 @@ async def test_client_that_leaves_cancels_the_prediction_and_gets_its_units_back
 
 async def test_waiting_requests_hold_no_connection_and_no_slot(studio: Studio):
     await studio.set_up(quota=None, account={"concurrency": 1})
+    await studio.limit(40)
     results = await asyncio.gather(*(studio.predict(after_ms=800) for _ in range(40)))
     assert {status for status, _ in results} == {200}
+
+
+async def test_user_waits_for_a_limited_number_of_predictions(studio: Studio):
+    await studio.set_up(quota=None)
+    await studio.limit(2)
+    results = await asyncio.gather(*(studio.predict(after_ms=800) for _ in range(3)))
+    refused = [answer["error"]["error_type"] for status, answer in results if status == 429]
+    assert sorted(status for status, _ in results) == [200, 200, 429]
+    assert refused == ["api_rate_limit"]
+    assert (await studio.predict())[0] == 200
 
 
 @pytest.mark.parametrize(
