@@ -27,8 +27,8 @@ from storage.secrets import Keyring
 from storage.sessions import SessionCache
 from storage.sms import SendSms
 
-Cause = Literal["confirm", "freeze_end"]
-"""Why a user was deactivated: because the user confirmed it, or because the freeze had ended."""
+Cause = Literal["confirm", "freeze_end", "operator"]
+"""Why a user was deactivated: because the user confirmed it, the freeze had ended, or an operator did it."""
 RevocationState = Literal["pending", "revoked", "unsupported", "no_token", "failed"]
 """The state of a token. `failed`: it is pending, but no job is left that revokes it."""
 

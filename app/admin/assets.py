@@ -89,7 +89,7 @@ async def list_entries(call: Call, path: Path[UserPath], query: Query[PageQuery[
         await user_of(call, conn, path, find=users.find_any)
         found = await asset_entries.page(conn, path.app, path.user_id, before=query.before, size=query.size + 1)
     page, further = page_of(found, query.size, lambda stored: stored.entry_id)
-    return EntryList(next=further, entries=[_entry_view(stored) for stored in page])
+    return EntryList(next=further, entries=[entry_view(stored) for stored in page])
 
 
 async def grant(call: Call, transaction: Transaction, path: Path[UserPath], body: Body[AssetGrant]) -> AssetList:
@@ -166,7 +166,7 @@ def _audited(asset: Asset) -> dict[str, Any]:
     return {"asset": asset.name, "quantity": asset.units, "ends_at": asset.ends_at and rfc3339(asset.ends_at)}
 
 
-def _entry_view(stored: StoredEntry) -> EntryView:
+def entry_view(stored: StoredEntry) -> EntryView:
     entry = stored.entry
     return EntryView(
         entry_id=stored.entry_id,

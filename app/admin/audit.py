@@ -99,7 +99,7 @@ async def list_audit(call: Call, query: Query[AuditQuery]) -> AuditReply:
     async with call.services.database.connection() as conn:
         found = await audit.entries(conn, filters, before_id=query.before, limit=query.size + 1)
     entries, further = page_of(found, query.size, lambda entry: entry.audit_id)
-    return AuditReply(next=further, changes=[_row(entry) for entry in entries])
+    return AuditReply(next=further, changes=[audit_row(entry) for entry in entries])
 
 
 async def remove_expired_audit(services: Services, _: RemoveExpiredAudit) -> None:
@@ -110,7 +110,7 @@ async def remove_expired_audit(services: Services, _: RemoveExpiredAudit) -> Non
         log.info("audit.expired", removed=removed)
 
 
-def _row(entry: AuditEntry) -> AuditRow:
+def audit_row(entry: AuditEntry) -> AuditRow:
     origin, subject = entry.origin, entry.subject
     return AuditRow(
         audit_id=entry.audit_id,

@@ -5,7 +5,7 @@ from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
 from app.http.paging import Page, PageQuery, page_of
 from storage.payments import mismatches
-from storage.payments.mismatches import Mismatch
+from storage.payments.mismatches import Mismatch, MismatchKind
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model, QueryInt
 
@@ -13,6 +13,8 @@ from streams.wire.model import Model, QueryInt
 class MismatchQuery(PageQuery[QueryInt]):
     app: str | None = None
     """Only this app. Default: all apps."""
+    kind: MismatchKind | None = None
+    """Only mismatches of this kind."""
 
 
 class MismatchView(Model):
@@ -45,12 +47,14 @@ async def list_mismatches(call: Call, query: Query[MismatchQuery]) -> MismatchLi
     newest comes first.
     """
     async with call.services.database.connection() as conn:
-        found = await mismatches.page(conn, of_app=query.app, before=query.before, size=query.size + 1)
+        found = await mismatches.page(
+            conn, of_app=query.app, kind=query.kind, before=query.before, size=query.size + 1
+        )
     page, further = page_of(found, query.size, lambda each: each.mismatch_id)
-    return MismatchList(next=further, mismatches=[_view(each) for each in page])
+    return MismatchList(next=further, mismatches=[mismatch_view(each) for each in page])
 
 
-def _view(found: Mismatch) -> MismatchView:
+def mismatch_view(found: Mismatch) -> MismatchView:
     return MismatchView(
         mismatch_id=found.mismatch_id,
         app=found.app_id,

@@ -78,7 +78,9 @@ async def get_webhook(call: Call, path: Path[WebhookPath]) -> WebhookReply:
         body = webhook.body.decode()
     except UnicodeDecodeError:
         encoded = base64.b64encode(webhook.body).decode()
-    return WebhookReply(**_row(webhook.state).model_dump(), headers=webhook.headers, body=body, body_base64=encoded)
+    return WebhookReply(
+        **webhook_row(webhook.state).model_dump(), headers=webhook.headers, body=body, body_base64=encoded
+    )
 
 
 async def replay_webhook(call: Call, transaction: Transaction, path: Path[WebhookPath]) -> Empty:
@@ -92,7 +94,7 @@ async def replay_webhook(call: Call, transaction: Transaction, path: Path[Webhoo
         return transaction.answer(Empty())
 
 
-def _row(state: WebhookState) -> WebhookRow:
+def webhook_row(state: WebhookState) -> WebhookRow:
     return WebhookRow(
         webhook_id=state.webhook_id,
         app=state.app_id,
@@ -121,7 +123,7 @@ def admin_webhook_routes(sources: Sequence[str]) -> list[Endpoint]:
         if not found and query.source is not None and query.source not in sources:
             raise InvalidParameter(f"source must be one of {', '.join(sources)}")
         page, further = page_of(found, query.size, lambda state: state.webhook_id)
-        return WebhookList(next=further, webhooks=[_row(state) for state in page])
+        return WebhookList(next=further, webhooks=[webhook_row(state) for state in page])
 
     path, not_found = "/admin/api/webhooks", (WebhookNotFound,)
     return [

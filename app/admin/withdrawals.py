@@ -124,7 +124,7 @@ async def _settle(call: Call, conn: Connection, locked: Withdrawal, settlement: 
     """End a withdrawal, record it, and return the withdrawal after it."""
     now, is_paid = call.services.clock.now(locked.app_id), settlement.outcome == "paid"
     reason, paid_at = ("", now) if is_paid else (NOT_PAID, None)
-    await end(conn, locked, payout_id="", reason=reason, paid_at=paid_at, now=now, by_operator=True)
+    await end(conn, locked, payout_id=locked.payout_id, reason=reason, paid_at=paid_at, now=now, by_operator=True)
     after = await withdrawals.lock(conn, locked.withdrawal_id)
     subject = Subject(locked.app_id, "withdrawal", locked.withdrawal_id)
     await audit.record(

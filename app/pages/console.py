@@ -11,6 +11,7 @@ from streams.wire.model import Model
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "media-src blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _FOLDERS = frozenset({"console", "vendor"})

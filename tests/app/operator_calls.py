@@ -23,4 +23,5 @@ async def call(
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     async with server.http.request(method, server.url + path, json=body, headers=headers) as response:
-        return response.status, await response.json() if await response.read() else None
+        is_json = response.content_type == "application/json" and await response.read()
+        return response.status, await response.json() if is_json else None

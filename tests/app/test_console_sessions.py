@@ -46,7 +46,8 @@ class Browser:
         given = {"X-Parley-Csrf": self.csrf, "Cookie": self.cookie, **headers}
         given = {name.replace("_", "-"): text for name, text in given.items() if text}
         async with self.server.http.request(method, self.server.url + path, json=body, headers=given) as response:
-            answer = await response.json() if await response.read() else None
+            is_json = response.content_type == "application/json" and await response.read()
+            answer = await response.json() if is_json else None
             return response.status, answer, response.headers.get("Set-Cookie", "")
 
     async def refusal(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
@@ -112,6 +113,8 @@ async def test_each_row_admits_the_roles_that_include_its_own_and_changes_only_w
                 for wrong in ("", "x", pages[Role.VIEWER if role is Role.ADMIN else Role.ADMIN].csrf):
                     assert await replace(page, csrf=wrong).refusal(row.method, path, {}) == CROSS_SITE, path
             assert (await replace(page, cookie="").refusal(row.method, path, {})) == MISSING, path
+            if row.path.endswith("/events"):
+                continue  # The response lasts.
             status, answer, _ = await page.ask(row.method, path, {})
             if ORDER.index(role) >= ORDER.index(row.area.role):
                 assert status in {200, 400, 404}, (row.method, path, role, answer)

@@ -11,33 +11,15 @@ from app.dev.console import console_link
 from storage import operators, totp
 from storage.audit import COMMAND
 from storage.operators import Role
-from tests.browser.accessibility import check_accessibility
-from tests.browser.conftest import SCREENSHOTS
+from tests.browser.console_page import check, open_console
 from tests.browser.page_faults import PageFaults
 from tests.servers import Server
-
-_OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
-SIZES = [(1_280, 800), (390, 844), (360, 740)]
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
-    context = await chromium.new_context(viewport={"width": 1_280, "height": 800}, locale="en-US")
-    page_faults.watch(context, server.url.partition("//")[2])
-    yield await context.new_page()
-    await context.close()
-
-
-async def check(page: Page, name: str) -> None:
-    """Check and store what the page shows now at each size in both themes."""
-    for width, height in SIZES:
-        await page.set_viewport_size({"width": width, "height": height})
-        await check_accessibility(page)
-        assert await page.evaluate(_OVERFLOW) <= 0, (name, width)
-        for theme in ("light", "dark"):
-            await page.emulate_media(color_scheme=theme)
-            await page.screenshot(path=SCREENSHOTS / f"console-{name}-{width}-{theme}.png")
-    await page.set_viewport_size({"width": 1_280, "height": 800})
+    async with open_console(chromium, server, page_faults) as opened:
+        yield opened
 
 
 async def test_an_operator_signs_in_with_an_authenticator(
@@ -54,13 +36,14 @@ async def test_an_operator_signs_in_with_an_authenticator(
     secret = (await page.locator("code").inner_text()).replace(" ", "")
     await page.get_by_role("textbox", name="Code").fill(totp.code_at(secret, int(time.time()) // totp.STEP_S))
     await page.get_by_role("button", name="Continue").click()
-    await expect(page.get_by_role("heading", name="Apps and configs")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     await page.get_by_role("button", name="Sign out").click()
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
 async def test_a_config_is_changed_in_its_form_and_restored(page: Page, server: Server) -> None:
     await page.goto(f"{server.url}{console_link(server.services.keyring)}")
+    await page.get_by_role("link", name="Apps and configs").click()
     await expect(page.get_by_role("heading", name="Apps and configs")).to_be_visible()
     await check(page, "configs")
     await page.get_by_label("Kind").first.select_option("apps")

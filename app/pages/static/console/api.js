@@ -1,5 +1,7 @@
 // Calls of the admin API with the cookie of the session.
 
+import { TEXTS } from "./texts.js";
+
 let csrf = "sign-in"; // Sign-in needs the header with any value.
 let onEnd = () => {};
 
@@ -24,7 +26,7 @@ export async function call(method, path, { body, headers, background } = {}) {
     response = await fetch(path, { method, headers: given, body: text, cache: "no-store" });
     answer = await response.text();
   } catch {
-    throw new ApiError(0, "The server cannot be reached.");
+    throw new ApiError(0, TEXTS.unreachable);
   }
   const value = answer ? JSON.parse(answer) : null;
   if (response.ok) return value;

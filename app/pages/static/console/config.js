@@ -9,6 +9,7 @@ import { Loaded, useLoaded } from "./loading.js";
 import { differencesOf } from "./schema.js";
 import { download } from "./table.js";
 import { TEXTS } from "./texts.js";
+import { TRIALS } from "./trial.js";
 
 const VALIDATE_MS = 300;
 const COPIED = "parley-copied-config";
@@ -67,8 +68,10 @@ function Editor({ kind, config, canEdit, onSaved }) {
       : html`<${Raw} value=${value} canEdit=${canEdit} onChange=${setValue} />`,
     json: () => html`<${Raw} value=${value} canEdit=${canEdit} onChange=${setValue} />`,
     history: () => html`<${History} config=${config} canEdit=${canEdit} onSaved=${onSaved} />`,
+    try: () => html`<${TRIALS[config.kind]} config=${config} value=${value} />`,
   };
-  return html`
+  const tabs = ["form", "json", ...(canEdit && config.kind in TRIALS ? ["try"] : []), ...(config.isNew ? [] : ["history"])];
+  return html`<div>
     <p class="crumbs"><a href="#/configs">${TEXTS.configs}</a> / ${config.app} / ${kind.title}</p>
     <header class="head">
       <h1>${config.name}</h1>
@@ -78,12 +81,12 @@ function Editor({ kind, config, canEdit, onSaved }) {
     ${config.fault && html`<p class="error">${config.fault}</p>`}
     ${!canEdit && html`<p class="muted">${texts.readOnly}</p>`}
     <nav class="tabs" aria-label=${config.name}>
-      ${["form", "json", ...(config.isNew ? [] : ["history"])].map((id) => html`<button key=${id} class="plain"
-        aria-current=${id === tab ? "true" : null} onClick=${() => setTab(id)}>${texts[id]}</button>`)}
+      ${tabs.map((id) => html`<button key=${id} class="plain"
+        aria-current=${id === tab ? "true" : null} onClick=${() => setTab(id)}>${id === "try" ? TEXTS.trial.tab : texts[id]}</button>`)}
     </nav>
     <div key=${`${tab} ${imported}`}>${views[tab]()}</div>
     ${faults.filter(({ path }) => path === "").map((fault) => html`<p class="error">${fault.message}</p>`)}
-    ${canEdit && tab !== "history" && html`<${Save} config=${config} value=${value} changes=${changes} onSaved=${onSaved} />`}`;
+    ${canEdit && tab !== "history" && html`<${Save} config=${config} value=${value} changes=${changes} onSaved=${onSaved} />`}</div>`;
 }
 
 const Raw = ({ value, canEdit, onChange }) => html`<label for="raw">${texts.json}</label>

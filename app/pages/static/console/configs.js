@@ -45,7 +45,7 @@ export function Configs({ route, canEdit }) {
   };
   const appIds = apps.value?.configs.map((row) => row.app) ?? [];
   const kindRows = kinds.value?.kinds ?? [];
-  return html`<header class="head"><h1>${TEXTS.configs}</h1></header>
+  return html`<div><header class="head"><h1>${TEXTS.configs}</h1></header>
     <div class="toolbar">
       <label>${TEXTS.list.search}<input type="search" value=${text ?? ""} onChange=${(event) => choose({ text: event.currentTarget.value })} /></label>
       <label>${TEXTS.list.app}<${Choice} value=${app} options=${appIds.map((id) => [id, id])} onChoose=${(id) => choose({ app: id })} /></label>
@@ -56,7 +56,7 @@ export function Configs({ route, canEdit }) {
       <${Table} label=${TEXTS.configs} columns=${COLUMNS} sort=${sort} onSort=${(next) => choose({ sort: next })}
         rows=${value.configs.map((row) => ({ ...row, key: `${row.app}/${row.kind}/${row.name}` }))} />
       <${Pager} offset=${offset} size=${SIZE} total=${value.total} onOffset=${(next) => choose({ offset: next })} />`}<//>
-    ${canEdit && html`<${Create} apps=${appIds} kinds=${kindRows} app=${app} kind=${kind} />`}`;
+    ${canEdit && html`<${Create} apps=${appIds} kinds=${kindRows} app=${app} kind=${kind} />`}</div>`;
 }
 
 function Choice({ value, options, onChoose }) {

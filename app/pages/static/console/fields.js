@@ -14,8 +14,42 @@ export function Fields({ schema, value, path, form, onChange }) {
     const change = (next) => onChange(withKey(value, name, next));
     const given = { key: name, name, schema: inner, path: at, form, value: value?.[name], onChange: change };
     const required = schema.required?.includes(name);
-    return widgetOf(inner) === "object" ? html`<${Nested} ...${given} />` : html`<${Field} ...${given} required=${required} />`;
+    const widget = widgetOf(inner);
+    if (widget === "object") return html`<${Nested} ...${given} />`;
+    return widget === "list" ? html`<${List} ...${given} />` : html`<${Field} ...${given} required=${required} />`;
   });
+}
+
+/** A text in which parts between backquotes are code. */
+export const Docs = ({ text }) => (text ?? "").split("`").map((part, index) => (index % 2 ? html`<code>${part}</code>` : part));
+
+/** The entries of a list, each with the controls of its schema. */
+function List({ name, schema, path, form, value, onChange }) {
+  const inner = resolved(schema.items, form.defs);
+  const entries = value ?? [];
+  const faults = faultsAt(form.faults, path);
+  const change = (index, next) => onChange(next === undefined ? entries.filter((_, each) => each !== index) : entries.map((entry, each) => (each === index ? next : entry)));
+  const add = () => onChange([...entries, widgetOf(inner) === "object" ? {} : widgetOf(inner) === "number" ? 0 : (inner.enum?.[0] ?? "")]);
+  return html`<div class="nested">
+    <fieldset disabled=${form.readOnly}>
+      <legend>${name}</legend>
+      <small><${Docs} text=${schema.description} /></small>
+      ${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}
+      ${entries.map((entry, index) => html`<${Entry} key=${index} name=${`${name} ${index + 1}`} schema=${inner} path=${`${path}.${index}`} form=${form} value=${entry} onChange=${(next) => change(index, next)} />`)}
+      <div><button type="button" class="quiet small" onClick=${add}>${texts.add} ${name}</button></div>
+    </fieldset>
+  </div>`;
+}
+
+function Entry({ name, schema, path, form, value, onChange }) {
+  const widget = widgetOf(schema);
+  if (widget === "object") return html`<div class="entry"><${Nested} ...${{ name, schema, path, form, value, onChange }} /></div>`;
+  const faults = faultsAt(form.faults, path);
+  const Control = CONTROLS[widget] ?? Json;
+  const attributes = { id: `field-${path}`, "aria-label": name, "aria-invalid": faults.length ? "true" : null, disabled: form.readOnly };
+  return html`<div class="entry scalar"><div><${Control} schema=${schema} value=${value} onChange=${(next) => onChange(next ?? "")} attributes=${attributes} />
+      ${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}</div>
+    <button type="button" class="quiet small" aria-label=${`${texts.remove} ${name}`} onClick=${() => onChange(undefined)}>${texts.remove}</button></div>`;
 }
 
 function Nested({ name, schema, path, form, value, onChange }) {
@@ -23,7 +57,7 @@ function Nested({ name, schema, path, form, value, onChange }) {
   return html`<div class="nested">
     <fieldset disabled=${form.readOnly}>
       <legend>${name}</legend>
-      ${schema.description && html`<small>${schema.description}</small>`}
+      ${schema.description && html`<small><${Docs} text=${schema.description} /></small>`}
       ${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}
       ${value === undefined || value === null
         ? html`<div><button type="button" class="quiet small" onClick=${() => onChange({})}>${texts.add} ${name}</button></div>`
@@ -46,7 +80,7 @@ function Field({ name, schema, path, form, value, required, onChange }) {
       <${Control} ...${{ schema, value, onChange, attributes }} />
       ${faults.length > 0 && html`<div id=${`${id}-faults`}>${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}</div>`}
     </div>
-    <div class="docs" id=${`${id}-docs`}>${schema.description}</div>
+    <div class="docs" id=${`${id}-docs`}><${Docs} text=${schema.description} /></div>
   </div>`;
 }
 

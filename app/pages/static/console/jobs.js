@@ -47,16 +47,16 @@ export function Jobs({ route, canEdit }) {
   </div>`;
   if (canEdit) columns.push({ id: "actions", title: "", of: actions });
   const drop = () => act("DELETE", `/jobs/held/${dropping}`);
-  return html`<header class="head"><h1>${TEXTS.jobs}</h1></header>
+  return html`<div><header class="head"><h1>${TEXTS.jobs}</h1></header>
     ${result && html`<p class=${result.failed ? "error" : "good"} role="status">${result.text}</p>`}
     <h2>${texts.counts}</h2>
     <${Loaded} state=${counts}>${(value) => html`<${Table} label=${texts.counts} columns=${COUNTS}
-      rows=${value.jobs.map((row) => ({ ...row, key: `${row.job} ${row.status}` }))} />`}<//>
+      empty=${texts.noJobs} rows=${value.jobs.map((row) => ({ ...row, key: `${row.job} ${row.status}` }))} />`}<//>
     <h2>${texts.held}</h2>
     <p class="muted">${texts.heldHelp}</p>
     <${Loaded} state=${held}>${(value) => html`
-      <${Table} label=${texts.held} columns=${columns} rows=${value.jobs.map((row) => ({ ...row, key: row.job_id }))} />
+      <${Table} label=${texts.held} columns=${columns} empty=${texts.noHeld} rows=${value.jobs.map((row) => ({ ...row, key: row.job_id }))} />
       ${value.next && html`<p><a href=${hrefOf(["jobs"], { before: value.next })}>${TEXTS.list.next}</a></p>`}`}<//>
     ${dropping !== null && html`<${Confirm} text=${texts.dropHelp(dropping)} name=${String(dropping)} action=${texts.drop}
-      onYes=${drop} onNo=${() => setDropping(null)} />`}`;
+      onYes=${drop} onNo=${() => setDropping(null)} />`}</div>`;
 }

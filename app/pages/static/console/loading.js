@@ -23,5 +23,5 @@ export function Loaded({ state, children }) {
     ${state.error.message} <button class="quiet small" onClick=${state.reload}>${TEXTS.retry}</button>
   </p>`;
   if (state.value === undefined) return failed || html`<p class="muted" role="status">${TEXTS.loading}…</p>`;
-  return html`${failed}${children(state.value)}`;
+  return html`<div class="loaded">${failed}${children(state.value)}</div>`;
 }

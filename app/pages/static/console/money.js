@@ -1,27 +1,98 @@
-// The mismatches between this server and payment platforms, the newest first.
+// Money: payments, subscriptions, withdrawals, what does not agree, what platforms have reported, and the ledger.
 
-import { html } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
+import { Action, writeWith } from "./action.js";
 import { read } from "./api.js";
-import { Loaded, useLoaded } from "./loading.js";
+import { List } from "./list.js";
+import { amountOf, Badge, Id, Note, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
+import { UserLink } from "./users.js";
+import { Webhook, WebhookList } from "./webhooks.js";
 
 const texts = TEXTS.moneyPage;
-const COLUMNS = [
-  { id: "found", title: texts.found, of: (row) => row.found_at },
-  { id: "app", title: TEXTS.list.app, of: (row) => row.app },
+const orderHref = (row) => hrefOf(["users", row.app, row.user_id, "orders", row.row_id]);
+const PLATFORMS = [["cardpay", texts.card], ["walletpay", texts.wallet]];
+const ORDERS = [
+  { id: "product", title: texts.product, of: (row) => html`<a href=${orderHref(row)}>${row.product ?? texts.noProduct}</a>` },
+  { id: "amount", title: texts.amount, of: (row) => amountOf(row.amount, row.currency) },
+  { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` },
+  { id: "platform", title: texts.platform, of: (row) => Object.fromEntries(PLATFORMS)[row.platform] },
+  { id: "platformId", title: texts.platformId, of: (row) => html`<${Id} value=${row.platform_id} />` },
+  { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` },
+  { id: "created", title: texts.created, sorts: true, of: (row) => html`<${Time} at=${row.created_at} />` },
+];
+const SUBSCRIPTIONS = ORDERS.map((column) => (column.id === "amount" ? { id: "ends", title: texts.ends, of: (row) => html`<${Time} at=${row.ends_at} />` } : column));
+const WITHDRAWALS = [
+  { id: "amount", title: texts.amount, of: (row) => html`<strong>${amountOf(row.amount, row.currency)}</strong>` },
+  { id: "state", title: texts.status, of: (row) => html`<${Badge} state=${row.state} />` },
   { id: "platform", title: texts.platform, of: (row) => row.platform },
-  { id: "kind", title: texts.kind, of: (row) => html`<span class="badge">${row.kind}</span>` },
-  { id: "subject", title: texts.subject, of: (row) => html`<code>${row.subject}</code>` },
+  { id: "id", title: texts.withdrawId, of: (row) => html`<${Id} value=${row.withdraw_id} />` },
+  { id: "own", title: texts.batchId, of: (row) => html`<${Id} value=${row.withdrawal_id} />` },
+  { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` },
+  { id: "reason", title: texts.reason, of: (row) => row.reason },
+  { id: "created", title: texts.created, of: (row) => html`<${Time} at=${row.created_at} />` },
+];
+const MISMATCHES = [
+  { id: "kind", title: texts.kind, of: (row) => html`<strong>${TEXTS.mismatches[row.kind]?.title ?? row.kind}</strong>` },
   { id: "detail", title: texts.detail, of: (row) => row.detail },
+  { id: "todo", title: texts.todo, of: (row) => html`<span class="todo">${TEXTS.mismatches[row.kind]?.todo}</span>` },
+  { id: "subject", title: texts.subject, of: (row) => html`<${Id} value=${row.subject} />` },
+  { id: "platform", title: texts.platform, of: (row) => row.platform },
+  { id: "found", title: texts.found, of: (row) => html`<${Time} at=${row.found_at} />` },
+];
+const appFilter = (apps) => ({ id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]) });
+const platformFilter = { id: "platform", title: texts.platform, options: PLATFORMS };
+const statusFilter = (options) => ({ id: "status", title: texts.status, options: options.map((id) => [id, TEXTS.states[id] ?? id]) });
+
+const LISTS = {
+  orders: ({ route, apps }) => html`<${List} label=${texts.tabs.orders} parts=${["money", "orders"]} route=${route} path="/payments/orders" field="orders" columns=${ORDERS} keyOf=${(row) => row.row_id}
+    filters=${[appFilter(apps), platformFilter, statusFilter(["CREATED", "APPROVED", "COMPLETED", "VOIDED", "succeeded", "requires_payment_method", "requires_action", "canceled", "abandoned"])]} />`,
+  subscriptions: ({ route, apps }) => html`<${List} label=${texts.tabs.subscriptions} parts=${["money", "subscriptions"]} route=${route} path="/payments/subscriptions" field="orders" columns=${SUBSCRIPTIONS}
+    keyOf=${(row) => row.row_id} filters=${[appFilter(apps), platformFilter, statusFilter(["ACTIVE", "SUSPENDED", "CANCELLED", "EXPIRED", "trialing", "past_due", "canceled", "incomplete"])]} />`,
+  withdrawals: Withdrawals,
+  mismatches: ({ route, apps }) => html`<p class="lead">${texts.mismatchLead}</p><${List} label=${texts.tabs.mismatches} parts=${["money", "mismatches"]} route=${route} path="/payments/mismatches" field="mismatches"
+    columns=${MISMATCHES} keyOf=${(row) => row.mismatch_id} empty=${texts.noMismatches}
+    filters=${[appFilter(apps), { id: "kind", title: texts.kind, options: Object.entries(TEXTS.mismatches).map(([id, { title }]) => [id, title]) }]} />`,
+  webhooks: WebhookList,
+  ledger: Ledger,
+};
+
+export function Money({ route, apps, canEdit }) {
+  const tab = route.parts[0] in LISTS ? route.parts[0] : "orders";
+  if (tab === "webhooks" && route.parts[1]) return html`<${Webhook} id=${route.parts[1]} canEdit=${canEdit} />`;
+  const Shown = LISTS[tab];
+  return html`<div><header class="head"><h1>${TEXTS.money}</h1></header>
+    <${Tabs} label=${TEXTS.money} current=${tab} tabs=${Object.keys(LISTS).map((id) => [id, texts.tabs[id], hrefOf(["money", id])])} />
+    <${Shown} key=${tab} route=${route} apps=${apps} canEdit=${canEdit} /></div>`;
+}
+
+function Withdrawals({ route, apps, canEdit }) {
+  const [changes, setChanges] = useState(0);
+  const settle = (row) => ({ reason, values }) => writeWith(reason, "POST", `/withdrawals/${encodeURIComponent(row.app)}/${row.withdrawal_id}/settle`, { outcome: values.outcome });
+  const action = { id: "actions", title: "", of: (row) => canEdit && row.state === "unknown" && html`<${Action} title=${texts.settle} text=${texts.settleText} reason danger name=${row.withdraw_id}
+    fields=${[{ id: "outcome", title: texts.outcome, required: true, value: "paid", options: [["paid", texts.wasPaid], ["failed", texts.wasNotPaid]] }]} onRun=${settle(row)} onDone=${() => setChanges(changes + 1)} />` };
+  return html`<${List} key=${changes} label=${texts.tabs.withdrawals} parts=${["money", "withdrawals"]} route=${route} path="/withdrawals" field="withdrawals" columns=${[...WITHDRAWALS, action]}
+    keyOf=${(row) => row.withdrawal_id} filters=${[appFilter(apps), { id: "state", title: texts.status, options: ["in_progress", "unknown", "paid", "failed"].map((id) => [id, TEXTS.states[id]]) }]} />`;
+}
+
+const DIFFERENCES = [
+  { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` },
+  { id: "subject", title: texts.subject, of: (row) => row.subject },
+  { id: "problem", title: texts.detail, of: (row) => row.problem },
 ];
 
-export function Money({ route }) {
-  const { before } = route.query;
-  const state = useLoaded(() => read("/payments/mismatches", { before }), [before]);
-  return html`<header class="head"><h1>${TEXTS.money}</h1></header>
-    <${Loaded} state=${state}>${(value) => html`
-      <${Table} label=${TEXTS.money} columns=${COLUMNS} rows=${value.mismatches.map((row) => ({ ...row, key: row.mismatch_id }))} />
-      ${value.next && html`<p><a href=${hrefOf(["money"], { before: value.next })}>${TEXTS.list.next}</a></p>`}`}<//>`;
+function Ledger() {
+  const [state, setState] = useState({});
+  const check = async () => {
+    setState({ running: true });
+    setState(await read("/ledger/check").then((value) => ({ value }), (error) => ({ error })));
+  };
+  return html`<div><p class="lead">${texts.ledgerLead}</p>
+    <p><button disabled=${state.running} aria-busy=${state.running ? "true" : null} onClick=${check}>${state.running ? texts.checking : texts.check}</button></p>
+    ${state.error && html`<p class="error" role="alert">${state.error.message}</p>`}
+    ${state.value && html`<div role="status"><${Note} tone=${state.value.differences.length ? "bad" : state.value.complete ? "good" : "waiting"}
+        title=${state.value.differences.length ? texts.differs(state.value.differences.length) : state.value.complete ? texts.agrees : texts.soFar}>${state.value.complete ? "" : texts.incomplete}<//>
+      ${state.value.differences.length > 0 && html`<${Table} label=${texts.tabs.ledger} columns=${DIFFERENCES} rows=${state.value.differences.map((row, index) => ({ ...row, key: index }))} />`}</div>`}</div>`;
 }

@@ -4,14 +4,34 @@ import { html, render, useEffect, useState } from "../vendor/preact.js";
 import { read, useCsrf, whenSessionEnds, write } from "./api.js";
 import { Config } from "./config.js";
 import { Configs } from "./configs.js";
+import { Conversation } from "./conversation.js";
+import { Engagement } from "./engagement.js";
+import { Icon } from "./icons.js";
 import { Jobs } from "./jobs.js";
+import { useLoaded } from "./loading.js";
 import { Money } from "./money.js";
+import { Operations } from "./operations.js";
+import { Order } from "./order.js";
+import { Overview } from "./overview.js";
 import { useRoute } from "./route.js";
-import { SignIn } from "./sign_in.js";
+import { hasLink, SignIn } from "./sign_in.js";
+import { Stream } from "./stream.js";
 import { Streams } from "./streams.js";
 import { TEXTS } from "./texts.js";
+import { User } from "./user.js";
+import { Users } from "./users.js";
 
-const AREAS = { configs: Configs, streams: Streams, jobs: Jobs, money: Money };
+const AREAS = { overview: Overview, users: Users, configs: Configs, streams: Streams, money: Money, engagement: Engagement, jobs: Jobs, operations: Operations };
+
+/** Returns the page that an address names. */
+function pageOf({ area, parts }) {
+  if (area === "configs" && parts.length === 3) return Config;
+  if (area === "streams" && parts.length === 2) return Stream;
+  if (area === "users" && parts.length === 2) return User;
+  if (area === "users" && parts[2] === "orders") return Order;
+  if (area === "users" && parts[2] === "conversations") return Conversation;
+  return AREAS[area];
+}
 
 function Console() {
   const [self, setSelf] = useState(undefined);
@@ -25,7 +45,7 @@ function Console() {
     );
   useEffect(() => {
     whenSessionEnds(() => setSelf(null));
-    if (location.hash.startsWith("#link=")) setSelf(null);
+    if (hasLink()) setSelf(null);
     else load();
   }, []);
   const leave = async () => {
@@ -40,30 +60,39 @@ function Console() {
 
 function Shell({ self, onLeave }) {
   const route = useRoute();
-  const area = route.area in AREAS ? route.area : "configs";
-  const canEdit = self.role !== "viewer";
-  const opensConfig = area === "configs" && route.parts.length === 3;
-  const Area = opensConfig ? Config : AREAS[area];
+  const [open, setOpen] = useState(false);
+  const apps = useLoaded(() => read("/configs", { kind: "apps" }), []);
+  const area = route.area in AREAS ? route.area : "overview";
+  const may = { canEdit: self.role !== "viewer", isAdmin: self.role === "admin", apps: (apps.value?.configs ?? []).map((row) => row.app) };
+  const Page = pageOf({ ...route, area });
+  const key = [area, ...route.parts].join("/");
   useEffect(() => {
     document.title = `${TEXTS[area]} – ${TEXTS.product}`;
-  }, [area]);
+    setOpen(false);
+    scrollTo(0, 0);
+  }, [key]);
   const skip = (event) => {
     event.preventDefault();
     document.getElementById("content").focus();
   };
   return html`<div class="shell">
     <a class="skip" href="#content" onClick=${skip}>${TEXTS.skip}</a>
-    <header class="side">
+    <header class=${`side ${open ? "open" : ""}`}>
       <p class="brand"><span aria-hidden="true">P</span>${TEXTS.product}</p>
-      <nav aria-label=${TEXTS.areas}>
-        ${Object.keys(AREAS).map((id) => html`<a key=${id} href=${`#/${id}`} aria-current=${id === area ? "page" : null}>${TEXTS[id]}</a>`)}
-      </nav>
-      <div class="self">
-        <span><strong>${self.actor}</strong><small class="muted">${self.role}</small></span>
-        <button class="quiet small" onClick=${onLeave}>${TEXTS.signOut}</button>
+      <button class="menu quiet small" aria-expanded=${String(open)} aria-controls="areas" onClick=${() => setOpen(!open)}>
+        <${Icon} name="menu" />${TEXTS.menu}</button>
+      <div class="drawer" id="areas">
+        <nav aria-label=${TEXTS.areas}>
+          ${Object.keys(AREAS).map((id) => html`<a key=${id} href=${`#/${id}`} aria-current=${id === area ? "page" : null}>
+            <${Icon} name=${id} />${TEXTS[id]}</a>`)}
+        </nav>
+        <div class="self">
+          <span><strong>${self.actor}</strong><small class="muted">${self.role}</small></span>
+          <button class="quiet small" onClick=${onLeave}>${TEXTS.signOut}</button>
+        </div>
       </div>
     </header>
-    <main id="content" tabindex="-1"><${Area} key=${opensConfig ? route.parts.join("/") : area} route=${route} canEdit=${canEdit} /></main>
+    <main id="content" tabindex="-1"><div class="page" key=${key}><${Page} route=${route} ...${may} /></div></main>
   </div>`;
 }
 

@@ -5,7 +5,7 @@ import { useEffect, useState } from "../vendor/preact.js";
 export function currentRoute() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
-  return { area: parts[0] ?? "configs", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
+  return { area: parts[0] ?? "overview", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 export function hrefOf(parts, query = {}) {

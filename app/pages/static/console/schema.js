@@ -22,6 +22,7 @@ export function widgetOf(schema) {
   if (schema.writeOnly) return "secret";
   if (schema.enum) return "choice";
   if (schema.type === "object" && schema.properties) return "object";
+  if (schema.type === "array" && schema.items && !schema.items.type?.startsWith?.("arr")) return "list";
   return { boolean: "check", integer: "number", number: "number", string: "text" }[schema.type] ?? "json";
 }
 

@@ -9,11 +9,18 @@ const LINK = "#link=";
 const SESSION = "/admin/api/session";
 const texts = TEXTS.signIn;
 
+// The code is taken when the page begins, because the address may change before anything is shown. It is not kept in the history.
+let link = location.hash.startsWith(LINK) ? location.hash.slice(LINK.length) : null;
+if (link !== null) history.replaceState(null, "", location.pathname);
+
+/** Whether the page was opened by a link that signs in and is not used yet. */
+export const hasLink = () => link !== null;
+
 /** `onDone(csrf)` is called when the session has begun. */
 export function SignIn({ onDone }) {
   const [token, setToken] = useState("");
   const [code, setCode] = useState("");
-  const [step, setStep] = useState(location.hash.startsWith(LINK) ? { state: "link" } : { state: "token" });
+  const [step, setStep] = useState({ state: hasLink() ? "link" : "token" });
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
 
@@ -33,9 +40,8 @@ export function SignIn({ onDone }) {
   };
   useEffect(() => {
     if (step.state !== "link") return;
-    const linked = location.hash.slice(LINK.length);
-    history.replaceState(null, "", location.pathname); // The link is not kept in the history.
-    attempt("/dev/console/session", { code: linked });
+    attempt("/dev/console/session", { code: link });
+    link = null;
   }, []);
   const submit = (event) => {
     event.preventDefault();

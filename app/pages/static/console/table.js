@@ -4,8 +4,8 @@ import { html } from "../vendor/preact.js";
 import { TEXTS } from "./texts.js";
 
 /** `columns`: `{id, title, of, sorts}`. `of(row)` is what a cell shows. `sort` is the id, with `-` for descending. */
-export function Table({ label, columns, rows, sort, onSort }) {
-  if (!rows.length) return html`<p class="empty">${TEXTS.list.none}</p>`;
+export function Table({ label, columns, rows, sort, onSort, empty }) {
+  if (!rows.length) return html`<p class="empty">${empty ?? TEXTS.list.none}</p>`;
   return html`<div class="table" role="region" aria-label=${label} tabindex="0">
     <table aria-label=${label}>
       <thead>
@@ -34,7 +34,7 @@ function Heading({ column, sort, onSort }) {
 
 export function Pager({ offset, size, total, onOffset }) {
   if (!total) return null;
-  return html`<nav class="pager" aria-label="Pages">
+  return html`<nav class="pager" aria-label=${TEXTS.list.pages}>
     <span class="muted">${TEXTS.list.range(offset + 1, Math.min(offset + size, total), total)}</span>
     <button class="quiet" disabled=${offset === 0} onClick=${() => onOffset(Math.max(0, offset - size))}>${TEXTS.list.previous}</button>
     <button class="quiet" disabled=${offset + size >= total} onClick=${() => onOffset(offset + size)}>${TEXTS.list.next}</button>

@@ -1,18 +1,32 @@
-// All texts of the console, ready for translation.
+// All texts of the console, ready for translation. Those of one area each are in `texts_….js`.
+
+import { AREA_TEXTS } from "./texts_areas.js";
+import { MONEY_TEXTS } from "./texts_money.js";
+import { OVERVIEW_TEXTS } from "./texts_overview.js";
+import { USER_TEXTS } from "./texts_users.js";
 
 export const TEXTS = {
+  ...USER_TEXTS,
+  ...MONEY_TEXTS,
+  ...OVERVIEW_TEXTS,
+  ...AREA_TEXTS,
   product: "Parley",
   title: "Console",
   skip: "Skip to the content",
   loading: "Loading",
   retry: "Try again",
   cancel: "Cancel",
+  copy: "Copy",
+  today: (time) => `Today, ${time}`,
+  menu: "Menu",
+  unreachable: "The server cannot be reached.",
   areas: "Areas",
   overview: "Overview",
   configs: "Apps and configs",
   streams: "Streams",
   jobs: "Jobs",
   money: "Money",
+  users: "Users",
   signOut: "Sign out",
   signIn: {
     title: "Sign in",
@@ -35,6 +49,9 @@ export const TEXTS = {
     all: "All",
     none: "Nothing matches.",
     csv: "Export CSV",
+    reading: (count) => `Reading… ${count}`,
+    pages: "Pages",
+    first: "First page",
     previous: "Previous",
     next: "Next",
     range: (from, to, total) => `${from} to ${to} of ${total}`,
@@ -78,9 +95,26 @@ export const TEXTS = {
     was: "before",
     becomes: "after",
   },
+  action: {
+    reason: "Reason",
+    reasonHelp: "The audit log keeps it.",
+    typeName: (name) => `Type ${name} to confirm`,
+    running: "Working…",
+  },
+  states: {
+    in_progress: "In progress", unknown: "Result unknown", paid: "Paid", failed: "Failed", received: "Waiting", done: "Done",
+    CREATED: "Not approved", APPROVED: "Approved", COMPLETED: "Completed", VOIDED: "Canceled", NEW: "New", ACTIVE: "Active",
+    CANCELLED: "Canceled", SUSPENDED: "Suspended", APPROVAL_PENDING: "Not approved", START: "In progress", SUCCESS: "Paid", FAILED: "Failed",
+    active: "Active", frozen: "Frozen", deactivated: "Erased", ended: "Ended", succeeded: "Succeeded", canceled: "Canceled", sent: "Sent",
+    refused: "Refused", suppressed: "Suppressed", sending: "Sending", waiting: "Waiting", requires_payment_method: "Declined",
+    requires_action: "Needs the customer", abandoned: "Abandoned", new: "New", starting: "Starting", processing: "In progress",
+    complete: "Complete", incomplete: "Incomplete", interrupted: "Interrupted", running: "Running",
+  },
   jobsPage: {
     counts: "Queues",
     held: "Held jobs",
+    noJobs: "No job waits or runs.",
+    noHeld: "No job is held.",
     heldHelp: "These jobs failed in all their attempts.",
     job: "Job",
     status: "Status",
@@ -94,13 +128,25 @@ export const TEXTS = {
     done: "Done.",
   },
   streamsPage: {
+    cancel: "Cancel",
+    cancelText: "The stream ends now, and the answer so far is stored.",
+    none: "No stream runs in this process.",
     stream: "Stream",
     user: "User",
+    find: "Find an ended stream by its id",
+    open: "Open",
+    began: "Began",
+    attempts: "Attempts",
+    strategy: "Strategy",
+    outcome: "Outcome",
+    outcomes: { won: "Answered", failed: "Failed", hedged: "Overtaken", canceled: "Canceled" },
+    time: "Time",
+    bar: (elapsed, first) => (first === undefined || first === null ? `${elapsed} ms` : `${elapsed} ms, first output after ${first} ms`),
+    why: "Why it failed",
     age: "Age",
     state: "State",
     readers: "Readers",
     lag: "Lag",
     total: (count) => `${count} running in this process`,
   },
-  moneyPage: { found: "Found", platform: "Platform", kind: "Kind", subject: "Subject", detail: "Detail" },
 };

@@ -1,0 +1,254 @@
+"""Admin API of the overview: what all processes do now, what fails, what is paid, and what has changed last."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+
+from app.admin.area import FOR_VIEWERS
+from app.admin.audit import AuditRow, audit_row
+from app.http.docs import Docs, OtherResponse
+from app.http.endpoint import Call, Endpoint
+from app.services import Services
+from storage import audit, figures, jobs, money_today
+from storage.audit import Filters
+from streams.wire.codec import dumps, rfc3339
+from streams.wire.model import Model
+from vendors.metrics import BUCKETS_S
+
+EVERY_S = 2.0
+WATCHED_S = 60.0
+"""How long one response lasts. The console asks again, so the session is checked again."""
+_STORED_S = 10.0
+"""Age after which what the overview reads from PostgreSQL is read again."""
+_CHANGES = 6
+
+
+class ProcessRow(Model):
+    process: str
+    host: str
+    version: str
+    began_at: str
+    age_s: float
+    """Since when these are its figures."""
+    draining: bool
+    streams: int
+    connections: int
+
+
+class VendorRow(Model):
+    stage: str
+    """`stt`, `llm`, `tts` or `assess`."""
+    vendor: str
+    attempts: int
+    failed: int
+    p50_ms: int | None = None
+    """To the first output, at most this; absent if there was none."""
+    p95_ms: int | None = None
+
+
+class NamedCount(Model):
+    name: str
+    count: int
+
+
+class MoneyRow(Model):
+    currency: str
+    payments: int
+    amount: int
+    """In minor units."""
+
+
+class Overview(Model):
+    at: str
+    processes: list[ProcessRow]
+    """The processes whose figures are added up here: each publishes its own every five seconds."""
+    live: list[NamedCount]
+    """Running streams by kind."""
+    readers: int
+    ended_per_minute: list[NamedCount]
+    """Streams that have ended in the last minute, by kind."""
+    requests_per_minute: float
+    vendors: list[VendorRow]
+    """In the last five minutes."""
+    errors: list[NamedCount]
+    """Error responses of the last five minutes by type, the most frequent first."""
+    breakers: list[str]
+    """Vendor accounts whose circuit breaker is open in a process."""
+    jobs_waiting: int
+    jobs_held: int
+    oldest_job_s: float
+    money: list[MoneyRow]
+    """What was paid for orders since midnight in UTC."""
+    changes: list[AuditRow]
+    """The last changes by operators and commands."""
+
+
+@dataclass(slots=True)
+class _Stored:
+    """What the overview has read from PostgreSQL, for all who watch it in this process."""
+
+    read_at: float = float("-inf")
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+_STORED: dict[str, _Stored] = {}
+"""By the id of the process: tests run several servers in one."""
+
+
+async def read_overview(call: Call) -> Overview:
+    """Read the overview of all processes."""
+    return await _overview(call.services)
+
+
+async def watch_overview(call: Call) -> Coroutine[Any, Any, web.StreamResponse]:
+    """Watch the overview.
+
+    Each event has the form of `GET /admin/api/overview`. The response ends after a minute, to be asked for again.
+    """
+    return _watched(call)
+
+
+async def _watched(call: Call) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    await response.prepare(call.request)
+    ends_at = time.monotonic() + WATCHED_S
+    try:
+        while time.monotonic() < ends_at and not call.services.supervisor.draining:
+            shown = (await _overview(call.services)).model_dump(mode="json", exclude_none=True)
+            await response.write(b"data: %b\n\n" % dumps(shown))
+            await asyncio.sleep(EVERY_S)
+        await response.write_eof()
+    except ConnectionError:
+        pass  # The page is closed.
+    return response
+
+
+async def _overview(services: Services) -> Overview:
+    found = await figures.of_all(services.valkey)
+    of_each = list(found.values())
+    return Overview(
+        at=rfc3339(datetime.now(UTC)),
+        processes=[
+            _process(name, each) for name, each in sorted(found.items(), key=lambda item: item[1]["began_at"])
+        ],
+        live=_counted(_summed(each["live"] for each in of_each)),
+        readers=sum(each["readers"] for each in of_each),
+        ended_per_minute=_counted(_by_label(of_each, "ended", 0)),
+        requests_per_minute=round(sum(each["requests"] * 60 / max(1, each["rate_s"]) for each in of_each), 1),
+        vendors=_vendors(of_each),
+        errors=_counted(_summed(each["errors"] for each in of_each)),
+        breakers=sorted({account for each in of_each for account in each["breakers"]}),
+        **await _stored(services),
+    )
+
+
+async def _stored(services: Services) -> dict[str, Any]:
+    kept = _STORED.setdefault(services.heartbeat.process, _Stored())
+    if time.monotonic() - kept.read_at < _STORED_S:
+        return kept.fields
+    kept.read_at = time.monotonic()  # At once, so that others do not read it too.
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    async with services.database.connection() as conn:
+        counts = await jobs.job_counts(conn)
+        taken = await money_today.taken_since(conn, midnight)
+        changes = await audit.entries(conn, Filters(of_operators=False), before_id=None, limit=_CHANGES)
+    waiting = [each for each in counts if each.status == "todo"]
+    kept.fields = {
+        "jobs_waiting": sum(each.count for each in waiting),
+        "jobs_held": sum(each.count for each in counts if each.status == "failed"),
+        "oldest_job_s": round(max((each.oldest_s for each in waiting), default=0.0), 1),
+        "money": [MoneyRow(currency=each.currency, payments=each.payments, amount=each.amount) for each in taken],
+        "changes": [audit_row(each) for each in changes],
+    }
+    return kept.fields
+
+
+def _process(name: str, each: Mapping[str, Any]) -> ProcessRow:
+    return ProcessRow(
+        process=name,
+        host=each["host"],
+        version=each["version"],
+        began_at=rfc3339(datetime.fromtimestamp(each["began_at"], UTC)),
+        age_s=round(max(0.0, time.time() - each["at"]), 1),
+        draining=each["draining"],
+        streams=sum(each["live"].values()),
+        connections=each["connections"],
+    )
+
+
+def _vendors(of_each: Sequence[Mapping[str, Any]]) -> list[VendorRow]:
+    attempts = _summed(each["attempts"] for each in of_each)
+    buckets: dict[str, list[int]] = {}
+    for each in of_each:
+        for labels, row in each["first_output"].items():
+            before = buckets.get(labels, [0] * len(row))
+            buckets[labels] = [one + other for one, other in zip(before, row, strict=True)]
+    pairs = sorted(
+        {tuple(labels.split("\t")[:2]) for labels in attempts} | {tuple(key.split("\t")) for key in buckets}
+    )
+    rows = []
+    for stage, vendor in pairs:
+        outcomes = {
+            labels.split("\t")[2]: count
+            for labels, count in attempts.items()
+            if labels.startswith(f"{stage}\t{vendor}\t")
+        }
+        row = buckets.get(f"{stage}\t{vendor}", [])
+        rows.append(
+            VendorRow(
+                stage=stage,
+                vendor=vendor,
+                attempts=sum(outcomes.values()),
+                failed=outcomes.get("failed", 0),
+                p50_ms=quantile_ms(row, 0.5),
+                p95_ms=quantile_ms(row, 0.95),
+            )
+        )
+    return rows
+
+
+def quantile_ms(buckets: Sequence[int], share: float) -> int | None:
+    """Return the value below which a share of observations lies, between the bounds of its bucket."""
+    total, seen, bounds = sum(buckets), 0, [0.0, *BUCKETS_S, BUCKETS_S[-1]]
+    if not total:
+        return None
+    for number, count in enumerate(buckets):
+        if count and seen + count >= total * share:
+            low, high = bounds[number], bounds[number + 1]
+            return round((low + (high - low) * (total * share - seen) / count) * 1000)
+        seen += count
+    return None
+
+
+def _summed(of_each: Iterable[Mapping[str, int]]) -> Counter[str]:
+    summed: Counter[str] = Counter()
+    for counts in of_each:
+        summed.update(counts)
+    return summed
+
+
+def _by_label(of_each: Sequence[Mapping[str, Any]], name: str, position: int) -> Counter[str]:
+    """Return the counts a minute by one of their labels."""
+    counted: Counter[str] = Counter()
+    for each in of_each:
+        for labels, count in each[name].items():
+            counted[labels.split("\t")[position]] += round(count * 60 / max(1, each["rate_s"]))
+    return counted
+
+
+def _counted(counts: Counter[str]) -> list[NamedCount]:
+    return [NamedCount(name=name, count=count) for name, count in counts.most_common(20)]
+
+
+_EVENTS = Docs(answers={200: OtherResponse("Events whose data are overviews.", "text/event-stream")})
+
+OVERVIEW_ROUTES = [
+    Endpoint("GET", "/admin/api/overview", read_overview, FOR_VIEWERS),
+    Endpoint("GET", "/admin/api/overview/events", watch_overview, FOR_VIEWERS, docs=_EVENTS),
+]

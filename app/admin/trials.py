@@ -1,0 +1,138 @@
+"""Admin API: tries a config before it is published, with one call of its vendor."""
+
+import base64
+import io
+import wave
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from actors.trials import Trial, try_chat, try_voice
+from app.admin.area import FOR_EDITORS
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Body, Path
+from storage.config_rows import ConfigKey
+from storage.config_rules import Accepted
+from storage.errors import UnknownApp
+from storage.kinds.apps import APPS
+from storage.kinds.conversation import Conversation
+from storage.kinds.speech import Speech
+from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
+from streams.wire.model import Model
+
+_PCM_RATE_HZ = 24_000
+
+
+class TryPath(Model):
+    app: str
+    """An app of this server."""
+    kind: Literal["conversation", "speech"]
+    """The kind of the config."""
+    name: Annotated[str, Field(max_length=128)]
+    """The name of the config, which need not be stored."""
+
+
+class TryBody(Model):
+    value: dict[str, Any]
+    """The config to try."""
+    text: str = Field(min_length=1, max_length=2000)
+    """What the user says, or what is spoken."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """The values of `{{.…}}` in the system prompt."""
+
+
+class TryReply(Model):
+    platform: str = ""
+    first_output_ms: int | None = None
+    elapsed_ms: int = 0
+    text: str = ""
+    """The answer of a language model."""
+    audio_base64: str = ""
+    """The sound of a voice."""
+    mime_type: str = ""
+    input_units: int = 0
+    output_units: int = 0
+    """Tokens of a language model; characters of a voice."""
+    usage_source: str = ""
+    """`vendor`, or `estimated`."""
+    price: str = "0"
+    """In the app's currency."""
+    currency: str = ""
+    events: list[dict[str, Any]] = Field(default_factory=list)
+    """The first 200 events, each with `at_ms` and `event`."""
+    error: str | None = None
+    """Why the call has failed."""
+
+
+async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> TryReply:
+    """Try a strategy before it is published.
+
+    The vendor is called once, as its account says, and the call costs what it costs. Nothing is stored. A failure
+    of the vendor is part of the reply.
+    """
+    services = call.services
+    if not services.configs.exists(APPS, path.app):
+        raise UnknownApp(path.app)
+    judged = await services.configs.judge(ConfigKey(path.app, path.kind, path.name), body.value)
+    if not isinstance(judged, Accepted):
+        raise InvalidParameter(f"value.{judged[0].path} {judged[0].message}")
+    currency = services.configs.singleton(APPS, path.app).currency
+    try:
+        trial = await _try(call, path, body)
+    except ConfigInvalid:
+        raise
+    except ServiceError as error:
+        return TryReply(currency=currency, error=f"{error.error_type}: {error.what}")
+    return _reply(trial, currency)
+
+
+async def _try(call: Call, path: TryPath, body: TryBody) -> Trial:
+    strategies = call.services.strategies
+    if path.kind == "conversation":
+        draft = strategies.draft(path.app, path.name, Conversation.model_validate(body.value))
+        return await try_chat(draft, body.text, body.params)
+    return await try_voice(
+        strategies.draft_voice(path.app, path.name, Speech.model_validate(body.value)), body.text
+    )
+
+
+def _reply(trial: Trial, currency: str) -> TryReply:
+    usage = trial.meter.usage
+    rate_hz = next((each["sample_rate"] for each in trial.events if each["event"] == "format"), _PCM_RATE_HZ)
+    audio = _wav(trial.audio, rate_hz) if trial.mime_type == "audio/wav" else trial.audio
+    return TryReply(
+        platform=trial.platform,
+        first_output_ms=trial.first_output_ms,
+        elapsed_ms=trial.elapsed_ms,
+        text=trial.text,
+        audio_base64=base64.b64encode(audio).decode(),
+        mime_type=trial.mime_type,
+        input_units=usage.input_token,
+        output_units=usage.output_token,
+        usage_source=trial.meter.source,
+        price=f"{trial.cost:f}",
+        currency=currency,
+        events=trial.events,
+    )
+
+
+def _wav(pcm: bytes, rate_hz: int) -> bytes:
+    """Return 16-bit mono PCM with the head of a WAV file, which browsers can play."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(rate_hz)
+        writer.writeframes(pcm)
+    return file.getvalue()
+
+
+TRIAL_ROUTES = [
+    Endpoint(
+        "POST",
+        "/admin/api/configs/{app}/{kind}/{name}/try",
+        try_config,
+        FOR_EDITORS,
+        errors=(UnknownApp, ConfigInvalid),
+    ),
+]

@@ -1,0 +1,163 @@
+"""Admin API of a user: the account as it is now, and the history of what has happened to it."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from app.admin.area import FOR_EDITORS
+from app.admin.users import USER_ERRORS, UserPath, user_of
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Path, Query
+from app.http.paging import Page, PageQuery, cursor, page_of
+from storage import assets, freezes, user_history, users
+from storage.assets import Asset
+from storage.kinds.auth import AUTH
+from storage.session_list import listed_sessions
+from storage.user_history import KINDS, Happened
+from storage.users import Status
+from streams.wire.codec import from_rfc3339, rfc3339
+from streams.wire.model import Model
+
+
+def _position(text: str) -> tuple[datetime, str, str] | None:
+    at, kind, name = [*text.split("~", 2), "", ""][:3]
+    try:
+        return (from_rfc3339(at), kind, name) if kind in KINDS else None
+    except ValueError:
+        return None
+
+
+def _known(text: str) -> str:
+    kinds = text.split(",")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise ValueError(f"must be some of {', '.join(KINDS)}, not {unknown[0][:64]}")
+    return text
+
+
+class HistoryQuery(PageQuery[Annotated[str, cursor(_position)]]):
+    kinds: Annotated[str, AfterValidator(_known)] | None = None
+    """List only what is of these kinds, comma-separated: `account`, `session`, `identity`, `login_failure`, `mail`,
+    `asset`, `order`, `subscription`, `withdrawal`, `board`, `conversation`, `task`, `operator`."""
+
+
+class HappenedRow(Model):
+    at: str
+    kind: str
+    """One of those of `kinds`."""
+    id: str
+    """What it is about, such as the session or the order."""
+    facts: dict[str, Any]
+    """What else is known. It depends on the kind, and has no secrets and no texts of the user."""
+
+
+class HistoryReply(Page[str]):
+    history: list[HappenedRow]
+
+
+class OwnedAsset(Model):
+    name: str
+    type: str
+    """`consumable`, `nonconsumable` or `subscription`."""
+    subscription: str
+    """The platform's id of the subscription to which it belongs, or empty."""
+    quantity: int
+    """Units that are left."""
+    valid: bool
+    """Whether the user has it now."""
+    ends_at: str | None = None
+    """When the subscription ends."""
+    origin: str
+    bp_product_id: str
+    receipt_id: str
+    """The payment, order or subscription that granted it last."""
+
+
+class AccountReply(Model):
+    app: str
+    user_id: str
+    status: Status
+    name: str
+    cuid: str
+    """The id that the app has given the user."""
+    created_at: str
+    closes_at: str | None = None
+    """When the freeze ends in the deactivation. Only of frozen users."""
+    sessions: int
+    """The sessions that are accepted now."""
+    restriction: str | None = None
+    """Why the account can be neither frozen nor erased at the moment."""
+    assets: list[OwnedAsset]
+    """What is the user's own, without what others share with the user."""
+
+
+async def read_user(call: Call, path: Path[UserPath]) -> AccountReply:
+    """Read the account of a user, who may be deactivated."""
+    services, now = call.services, call.services.clock.now(path.app)
+    async with services.database.connection() as conn:
+        user = await user_of(call, conn, path, find=users.find_any)
+        sliding_s = services.configs.singleton(AUTH, path.app).session_sliding_s
+        sessions = await listed_sessions(conn, path.app, user.uid, now=now, sliding_s=sliding_s)
+        return AccountReply(
+            app=path.app,
+            user_id=user.uid,
+            status=user.status,
+            name=user.name,
+            cuid=user.cuid,
+            created_at=rfc3339(user.create_time),
+            closes_at=None if user.close_time is None else rfc3339(user.close_time),
+            sessions=len(sessions),
+            restriction=await freezes.find_restriction(conn, path.app, user.uid),
+            assets=[_owned(each, now=now) for each in await assets.of_user(conn, path.app, user.uid)],
+        )
+
+
+async def read_history(call: Call, path: Path[UserPath], query: Query[HistoryQuery]) -> HistoryReply:
+    """List what has happened to a user.
+
+    The newest comes first: sessions, identities, emails, assets, payments, withdrawals, scores, conversations,
+    tasks, and changes by operators.
+    """
+    async with call.services.database.connection() as conn:
+        await user_of(call, conn, path, find=users.find_any)
+        found = await user_history.page(
+            conn,
+            path.app,
+            path.user_id,
+            kinds=query.kinds.split(",") if query.kinds else (),
+            before=None if query.before is None else _position(query.before),
+            size=query.size + 1,
+        )
+    page, further = page_of(found, query.size, _cursor)
+    return HistoryReply(next=further, history=[_row(each) for each in page])
+
+
+def _owned(asset: Asset, *, now: datetime) -> OwnedAsset:
+    return OwnedAsset(
+        name=asset.name,
+        type=asset.type,
+        subscription=asset.subscription,
+        quantity=asset.units,
+        valid=asset.is_valid(now),
+        ends_at=None if asset.ends_at is None else rfc3339(asset.ends_at),
+        origin=asset.origin,
+        bp_product_id=asset.bp_product_id,
+        receipt_id=asset.receipt_id,
+    )
+
+
+def _cursor(happened: Happened) -> str:
+    return f"{rfc3339(happened.at)}~{happened.kind}~{happened.id}"
+
+
+def _row(happened: Happened) -> HappenedRow:
+    facts = {name: fact for name, fact in happened.facts.items() if fact is not None and fact != ""}
+    return HappenedRow(at=rfc3339(happened.at), kind=happened.kind, id=happened.id, facts=facts)
+
+
+_PATH = "/admin/api/users/{app}/{user_id}"
+
+USER_HISTORY_ROUTES = [
+    Endpoint("GET", _PATH, read_user, FOR_EDITORS, errors=USER_ERRORS),
+    Endpoint("GET", f"{_PATH}/history", read_history, FOR_EDITORS, errors=USER_ERRORS),
+]

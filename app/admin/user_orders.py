@@ -1,0 +1,88 @@
+"""Admin API: a payment or a subscription of a user with all its traces, and why it has granted nothing, if so."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from app.admin.area import FOR_EDITORS
+from app.admin.assets import EntryView, entry_view
+from app.admin.mismatches import MismatchView, mismatch_view
+from app.admin.order_verdicts import Verdict, verdict_of
+from app.admin.orders import OrderRow, order_row
+from app.admin.users import USER_ERRORS, UserPath, user_of
+from app.admin.webhooks import WebhookRow, webhook_row
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Path
+from storage import assets, users
+from storage.payments import order_list
+from streams.wire.errors import ItemNotFound, listed
+from streams.wire.model import Model
+
+
+class OrderNotFound(ItemNotFound):
+    """The user has no payment and no subscription with this id."""
+
+    def __init__(self, order: str) -> None:
+        super().__init__(f"order {listed([order])} does not exist")
+
+
+class OrderPath(UserPath):
+    order: Annotated[str, Field(max_length=128)]
+    """A payment or a subscription of the user: the id of this server, or that of its platform."""
+
+
+class OrderTrace(Model):
+    order: OrderRow
+    verdict: Verdict
+    """`granted`: the user has what was bought. `used`: it was granted and is used up. `ended`: the period is over.
+    `refunded`: it was granted, and refunded. The others say why nothing was granted. `not_created`: the platform
+    has not confirmed the order. `not_approved`: the payer has not approved it. `not_captured`: it is approved,
+    but the money was not taken. `declined`: the payment was declined. `needs_customer`: the payer must confirm it.
+    `processing`: the platform has not finished it. `canceled`: it was canceled or has expired. `no_product`: the
+    payment was created without a product. `amount_differs`: another amount was paid than the price.
+    `webhook_failed`: the work on a webhook fails. `paid_not_granted`: it is paid, and no entry says so."""
+    entries: list[EntryView]
+    """The entries of the ledger that it has caused, the oldest first."""
+    webhooks: list[WebhookRow]
+    """Those within three days that name it, the oldest first."""
+    mismatches: list[MismatchView]
+
+
+async def read_order(call: Call, path: Path[OrderPath]) -> OrderTrace:
+    """Read a payment or a subscription of a user with all its traces.
+
+    The verdict says whether it has granted what was bought and, if not, why.
+    """
+    now = call.services.clock.now(path.app)
+    async with call.services.database.connection() as conn:
+        await user_of(call, conn, path, find=users.find_any)
+        order = await order_list.find(conn, path.app, path.user_id, order=path.order)
+        if order is None:
+            raise OrderNotFound(path.order)
+        entries = await order_list.entries(conn, order)
+        subjects = [
+            name for name in (order.row_id, order.platform_id, *(each.entry.key for each in entries)) if name
+        ]
+        subjects += [each.entry.key.rpartition(":")[2] for each in entries]
+        mismatches = await order_list.mismatches(conn, order, subjects=subjects)
+        webhooks = await order_list.webhooks(conn, order)
+        owned = await assets.of_user(conn, path.app, path.user_id)
+    verdict = verdict_of(order, entries, assets=owned, mismatches=mismatches, webhooks=webhooks, now=now)
+    return OrderTrace(
+        order=order_row(order),
+        verdict=verdict,
+        entries=[entry_view(each) for each in entries],
+        webhooks=[webhook_row(each) for each in webhooks],
+        mismatches=[mismatch_view(each) for each in mismatches],
+    )
+
+
+USER_ORDER_ROUTES = [
+    Endpoint(
+        "GET",
+        "/admin/api/users/{app}/{user_id}/orders/{order}",
+        read_order,
+        FOR_EDITORS,
+        errors=(*USER_ERRORS, OrderNotFound),
+    ),
+]

@@ -1,0 +1,86 @@
+"""Admin API of users: the list of an app's users, and the search for those whom an id or an address names."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from app.admin.area import FOR_EDITORS
+from app.http.endpoint import Call, Endpoint
+from app.http.inputs import Query
+from app.http.paging import IdCursor, Page, PageQuery, page_of
+from storage import user_search
+from storage.errors import UnknownApp
+from storage.kinds.apps import APPS
+from storage.user_search import FoundBy, FoundUser
+from storage.users import Status
+from streams.wire.codec import rfc3339
+from streams.wire.model import Model
+
+
+class UserQuery(PageQuery[IdCursor]):
+    app: str | None = None
+    """List only users of this app. Without `text`, it is `default` if it is missing."""
+    text: str | None = Field(default=None, max_length=320)
+    """Search for this: the whole id of a user, or of a payment, a subscription, a withdrawal, a stream, a
+    conversation, a prediction, an image task or an email of a user; or the beginning of an id at a
+    platform, such as an address. The reply has at most `size` users and no further page."""
+    status: Status | None = None
+    """List only users with this status. Not with `text`."""
+    sort: Literal["created", "-created"] = "-created"
+    """The oldest first, or the newest. Not with `text`."""
+
+
+class UserRow(Model):
+    app: str
+    user_id: str
+    status: Status
+    name: str
+    created_at: str
+    last_login_at: str
+    identities: list[str]
+    """The ids at platforms, as `platform: id`. Ids that are secrets of a client are left out."""
+    found_by: FoundBy | None = None
+    """What `text` names. Absent without `text`."""
+
+
+class UserList(Page[str]):
+    users: list[UserRow]
+
+
+async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
+    """List the users of an app, or search for users in all apps."""
+    configs = call.services.configs
+    if query.app is not None and not configs.exists(APPS, query.app):
+        raise UnknownApp(query.app)
+    text = (query.text or "").strip()
+    async with call.services.database.connection() as conn:
+        if text:
+            apps = configs.apps() if query.app is None else [query.app]
+            found = await user_search.search(conn, apps, text=text, size=query.size)
+            return UserList(users=[_row(each) for each in found])
+        found = await user_search.page(
+            conn,
+            query.app or "default",
+            status=query.status,
+            oldest_first=query.sort == "created",
+            before=query.before,
+            size=query.size + 1,
+        )
+    page, further = page_of(found, query.size, lambda each: each.uid)
+    return UserList(next=further, users=[_row(each) for each in page])
+
+
+def _row(found: FoundUser) -> UserRow:
+    return UserRow(
+        app=found.app_id,
+        user_id=found.uid,
+        status=found.status,
+        name=found.name,
+        created_at=rfc3339(found.create_time),
+        last_login_at=rfc3339(found.last_login),
+        identities=found.identities,
+        found_by=found.found_by,
+    )
+
+
+USER_SEARCH_ROUTES = [Endpoint("GET", "/admin/api/users", list_users, FOR_EDITORS, errors=(UnknownApp,))]

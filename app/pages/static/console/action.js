@@ -1,0 +1,72 @@
+// Buttons for changes: what will happen, the reason for it and, where it is dangerous, the name of what it is about.
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { write } from "./api.js";
+import { TEXTS } from "./texts.js";
+
+const texts = TEXTS.action;
+
+/**
+ * A button that opens a dialog. `text` says what will happen. `name`: must be typed. `reason`: is asked for.
+ * `fields`: `{id, title, type, required, value}`. `onRun({reason, values})` returns a promise.
+ */
+export function Action({ title, text, name, reason, fields = [], danger, primary, onRun, onDone, disabled, small = true }) {
+  const [open, setOpen] = useState(false);
+  const style = `${primary ? "" : "quiet"} ${small ? "small" : ""} ${danger ? "dangerous" : ""}`;
+  return html`<button type="button" class=${style} disabled=${disabled} onClick=${() => setOpen(true)}>${title}</button>
+    ${open && html`<${Ask} ...${{ title, text, name, reason, fields, danger, onRun, onDone }} onClose=${() => setOpen(false)} />`}`;
+}
+
+function Ask({ title, text, name, reason, fields, danger, onRun, onDone, onClose }) {
+  const dialog = useRef();
+  const [typed, setTyped] = useState("");
+  const [why, setWhy] = useState("");
+  const [values, setValues] = useState(Object.fromEntries(fields.map(({ id, value }) => [id, value ?? ""])));
+  const [state, setState] = useState({});
+  useEffect(() => dialog.current.showModal(), []);
+  const submit = async (event) => {
+    event.preventDefault();
+    setState({ running: true });
+    try {
+      const answer = await onRun({ reason: why.trim(), values });
+      setState({ done: true });
+      onDone?.(answer);
+      onClose();
+    } catch (error) {
+      setState({ error: error.message });
+    }
+  };
+  const ready = (!name || typed.trim() === name) && (!reason || why.trim() !== "") && !state.running;
+  return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="action-title">
+    <form onSubmit=${submit}>
+      <h2 id="action-title">${title}</h2>
+      ${text && html`<p>${text}</p>`}
+      ${fields.map((field) => html`<${FieldOf} key=${field.id} field=${field} value=${values[field.id]}
+        onInput=${(next) => setValues({ ...values, [field.id]: next })} />`)}
+      ${reason && html`<label>${texts.reason}<input required maxlength="500" value=${why} onInput=${(event) => setWhy(event.currentTarget.value)} />
+        <small>${texts.reasonHelp}</small></label>`}
+      ${name && html`<label>${texts.typeName(name)}<input autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>`}
+      ${state.error && html`<p class="error" role="alert">${state.error}</p>`}
+      <div class="actions end">
+        <button type="button" class="quiet" onClick=${onClose}>${TEXTS.cancel}</button>
+        <button class=${danger ? "danger" : ""} disabled=${!ready} aria-busy=${state.running ? "true" : null}>${state.running ? texts.running : title}</button>
+      </div>
+    </form>
+  </dialog>`;
+}
+
+function FieldOf({ field, value, onInput }) {
+  const change = (event) => onInput(event.currentTarget.value);
+  if (field.options)
+    return html`<label>${field.title}<select value=${value} onChange=${change} required=${field.required}>
+      ${!field.required && html`<option value=""></option>`}
+      ${field.options.map(([id, text]) => html`<option key=${id} value=${id} selected=${id === value}>${text}</option>`)}</select></label>`;
+  if (field.lines) return html`<label>${field.title}<textarea rows=${field.lines} value=${value} onInput=${change}></textarea></label>`;
+  return html`<label>${field.title}<input type=${field.type ?? "text"} required=${field.required} value=${value} onInput=${change} />
+    ${field.help && html`<small>${field.help}</small>`}</label>`;
+}
+
+const utf8 = (text) => String.fromCharCode(...new TextEncoder().encode(text));
+
+/** Calls the admin API with a reason, which the audit log stores. */
+export const writeWith = (reason, method, path, body) => write(method, path, body, reason ? { "X-Parley-Reason": utf8(reason) } : {});

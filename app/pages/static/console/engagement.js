@@ -1,0 +1,82 @@
+// Engagement: leaderboards with their periods, emails, suppressions, predictions and image tasks.
+
+import { html, useState } from "../vendor/preact.js";
+import { Action, writeWith } from "./action.js";
+import { read, write } from "./api.js";
+import { Board } from "./board.js";
+import { List } from "./list.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { Badge, Id, Tabs, Time } from "./parts.js";
+import { hrefOf } from "./route.js";
+import { Table } from "./table.js";
+import { TEXTS } from "./texts.js";
+import { UserLink } from "./users.js";
+
+const texts = TEXTS.engagementPage;
+const user = { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` };
+const created = { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.created_at} />` };
+const strategy = { id: "strategy", title: texts.strategy, of: (row) => html`<strong>${row.strategy}</strong>` };
+const status = { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` };
+const MAILS = [strategy, status, user, { id: "opens", title: texts.opens, of: (row) => (row.machine_opens ? texts.opened(row.opens, row.machine_opens) : row.opens) },
+  { id: "id", title: texts.messageId, of: (row) => html`<${Id} value=${row.mail_id} />` }, created];
+const TASKS = [strategy, status, user, { id: "what", title: texts.what, of: (row) => row.what ?? "" }, { id: "account", title: texts.account, of: (row) => row.account },
+  { id: "host", title: texts.hostId, of: (row) => html`<${Id} value=${row.host_id} />` }, { id: "error", title: texts.error, of: (row) => html`<span class="todo">${row.error}</span>` }, created];
+const filtersOf = (apps, states) => [
+  { id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]) },
+  { id: "strategy", title: texts.strategy, search: true },
+  { id: "status", title: texts.status, options: states.map((id) => [id, TEXTS.states[id] ?? id]) },
+];
+const tasks = (tab, path, states) => ({ route, apps }) => html`<${List} label=${texts.tabs[tab]} parts=${["engagement", tab]} route=${route} path=${path} field="tasks" columns=${TASKS}
+  keyOf=${(row) => row.task_id} filters=${filtersOf(apps, states)} />`;
+
+const LISTS = {
+  boards: Boards,
+  mails: ({ route, apps }) => html`<${List} label=${texts.tabs.mails} parts=${["engagement", "mails"]} route=${route} path="/mails" field="mails" columns=${MAILS} keyOf=${(row) => row.mail_id}
+    filters=${filtersOf(apps, ["sending", "waiting", "sent", "refused", "suppressed"])} />`,
+  suppressions: Suppressions,
+  predictions: tasks("predictions", "/predictions", ["starting", "processing", "succeeded", "failed", "canceled"]),
+  images: tasks("images", "/image_tasks", ["pending", "processing", "succeeded", "failed"]),
+};
+
+export function Engagement({ route, apps, canEdit }) {
+  const tab = route.parts[0] in LISTS ? route.parts[0] : "boards";
+  if (tab === "boards" && route.parts.length >= 3) return html`<${Board} route=${route} canEdit=${canEdit} />`;
+  const Shown = LISTS[tab];
+  return html`<div><header class="head"><h1>${TEXTS.engagement}</h1></header>
+    <${Tabs} label=${TEXTS.engagement} current=${tab} tabs=${Object.keys(LISTS).map((id) => [id, texts.tabs[id], hrefOf(["engagement", id])])} />
+    <${Shown} key=${tab} route=${route} apps=${apps} canEdit=${canEdit} /></div>`;
+}
+
+const BOARDS = [
+  { id: "name", title: texts.board, of: (row) => html`<a href=${hrefOf(["engagement", "boards", row.app, row.name])}><strong>${row.name}</strong></a>` },
+  { id: "app", title: TEXTS.list.app, of: (row) => row.app },
+  { id: "config", title: texts.config, of: (row) => html`<a href=${hrefOf(["configs", row.app, "leaderboards", row.name])}>${texts.openConfig}</a>` },
+];
+
+function Boards() {
+  const state = useLoaded(() => read("/configs", { kind: "leaderboards" }), []);
+  return html`<${Loaded} state=${state}>${(value) => html`<${Table} label=${texts.tabs.boards} columns=${BOARDS} empty=${texts.noBoards}
+    rows=${value.configs.map((row) => ({ ...row, key: `${row.app}/${row.name}` }))} />`}<//>`;
+}
+
+const SUPPRESSED = [
+  { id: "address", title: texts.address, of: (row) => html`<strong>${row.address}</strong>` },
+  { id: "strategy", title: texts.strategy, of: (row) => row.strategy || texts.allStrategies },
+  { id: "reason", title: texts.reason, of: (row) => texts.reasons[row.reason] ?? row.reason },
+  { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.created_at} />` },
+];
+
+function Suppressions({ route, apps, canEdit }) {
+  const [changes, setChanges] = useState(0);
+  const app = route.query.app ?? apps[0] ?? "default";
+  if (!canEdit) return html`<p class="empty">${TEXTS.usersPage.needsEditor}</p>`;
+  const path = (address) => `/suppressions/${encodeURIComponent(app)}/${encodeURIComponent(address)}`;
+  const changed = () => setChanges(changes + 1);
+  const remove = (row) => ({ reason }) => writeWith(reason, "DELETE", `${path(row.address)}?strategy=${encodeURIComponent(row.strategy)}`);
+  const add = ({ reason, values }) => writeWith(reason, "PUT", path(values.address), { strategy: values.strategy });
+  const actions = { id: "actions", title: "", of: (row) => html`<${Action} title=${texts.allow} text=${texts.allowText(row.address)} reason onRun=${remove(row)} onDone=${changed} />` };
+  return html`<div><p class="actions end"><${Action} title=${texts.suppress} text=${texts.suppressText} reason
+      fields=${[{ id: "address", title: texts.address, type: "email", required: true }, { id: "strategy", title: texts.strategyOrAll }]} onRun=${add} onDone=${changed} /></p>
+    <${List} key=${changes} label=${texts.tabs.suppressions} parts=${["engagement", "suppressions"]} route=${route} path="/suppressions" field="suppressions" columns=${[...SUPPRESSED, actions]}
+      fixed=${{ app }} keyOf=${(row) => `${row.address} ${row.strategy}`} filters=${[{ id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]), all: null }]} /></div>`;
+}

@@ -1,0 +1,36 @@
+// Server-Sent Events with the headers that tell the server that a page only watches.
+
+import { createParser } from "../vendor/eventsource-parser.js";
+
+const AGAIN_MS = 1_000;
+
+/** Calls `onValue` with each event of `path`, and `onState(live)`. Asks again when a response ends. Returns a function that stops. */
+export function watch(path, onValue, onState) {
+  const stopped = new AbortController();
+  const pause = () => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  const follow = async () => {
+    const response = await fetch(path, { headers: { "X-Parley-Background": "1" }, signal: stopped.signal, cache: "no-store" });
+    if (!response.ok) throw new Error(response.statusText);
+    const parser = createParser({ onEvent: ({ data }) => onValue(JSON.parse(data)) });
+    const decoder = new TextDecoder();
+    onState(true);
+    for await (const bytes of readerOf(response.body)) parser.feed(decoder.decode(bytes, { stream: true }));
+  };
+  const run = async () => {
+    while (!stopped.signal.aborted) {
+      await follow().catch(() => onState(false));
+      if (!stopped.signal.aborted) await pause();
+    }
+  };
+  run();
+  return () => stopped.abort();
+}
+
+async function* readerOf(body) {
+  const reader = body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield value;
+  }
+}

@@ -1,0 +1,87 @@
+// A list that the server pages, filters and sorts. Its state is in the address.
+
+import { html, useState } from "../vendor/preact.js";
+import { read } from "./api.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { go, hrefOf } from "./route.js";
+import { csvOf, download, Table } from "./table.js";
+import { TEXTS } from "./texts.js";
+
+const SIZE = 25;
+const CSV_SIZE = 100;
+const CSV_ROWS = 10_000;
+
+/**
+ * `parts`: the address. `path`, `field`: where the rows are read, and their name in the reply. `filters`:
+ * `{id, title, options, search}`. `columns` as for `Table`; a column with `sorts` toggles the order of creation.
+ * `keyOf(row)` is unique. `fixed`: fields of each query.
+ */
+export function List({ label, parts, route, path, field, filters = [], columns, keyOf, fixed = {}, empty, children }) {
+  const names = filters.map(({ id }) => id);
+  const state = Object.fromEntries([...names, "sort", "before"].map((id) => [id, route.query[id]]));
+  const query = { ...fixed, ...state, size: SIZE };
+  const loaded = useLoaded(() => read(path, query), [path, JSON.stringify(query)]);
+  const choose = (changes) => go(parts, { ...state, before: undefined, ...changes });
+  const sorted = state.sort ?? "-created";
+  const shown = columns.map((column) => ({ ...column, ...(column.sorts && { id: "created" }) }));
+  const sort = columns.some((column) => column.sorts) ? sorted : undefined;
+  return html`<section class="list" aria-label=${label}>
+    <${Filters} ...${{ filters, state, choose, path, field, query, label }} />
+    <${Loaded} state=${loaded}>${(value) => html`
+      <${Table} label=${label} columns=${shown} sort=${sort} onSort=${(next) => choose({ sort: next === "-created" ? undefined : next })}
+        rows=${value[field].map((row) => ({ ...row, key: keyOf(row) }))} empty=${empty} />
+      <${Pages} parts=${parts} state=${state} next=${value.next} />`}<//>
+    ${children && children(loaded)}
+  </section>`;
+}
+
+function Filters({ filters, state, choose, path, field, query, label }) {
+  return html`<form class="filters" role="search" aria-label=${label} onSubmit=${(event) => event.preventDefault()}>
+    ${filters.map((filter) => html`<label key=${filter.id} class=${filter.search ? "wide" : ""}>${filter.title}
+      ${filter.options
+        ? html`<${Choice} value=${state[filter.id]} options=${filter.options} all=${filter.all} onChoose=${(next) => choose({ [filter.id]: next })} />`
+        : html`<input type="search" value=${state[filter.id] ?? ""} placeholder=${filter.hint ?? ""} key=${state[filter.id] ?? ""}
+            onChange=${(event) => choose({ [filter.id]: event.currentTarget.value.trim() })} />`}
+    </label>`)}
+    <${Csv} ...${{ path, field, query, label }} />
+  </form>`;
+}
+
+export const Choice = ({ value, options, all = TEXTS.list.all, onChoose }) => html`<select value=${value ?? ""}
+  onChange=${(event) => onChoose(event.currentTarget.value)}>
+  ${all !== null && html`<option value="">${all}</option>`}
+  ${options.map(([id, title]) => html`<option key=${id} value=${id} selected=${id === value}>${title}</option>`)}
+</select>`;
+
+function Csv({ path, field, query, label }) {
+  const [count, setCount] = useState(null);
+  const store = async () => {
+    const rows = [];
+    let before;
+    setCount(0);
+    try {
+      do {
+        const page = await read(path, { ...query, before, size: CSV_SIZE });
+        rows.push(...page[field]);
+        before = page.next;
+        setCount(rows.length);
+      } while (before !== undefined && rows.length < CSV_ROWS);
+      const names = [...new Set(rows.flatMap(Object.keys))];
+      const flat = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : value);
+      const cells = rows.map((row) => Object.fromEntries(names.map((name) => [name, flat(row[name])])));
+      download(`${field}.csv`, "text/csv", csvOf(names, cells));
+    } finally {
+      setCount(null);
+    }
+  };
+  return html`<button type="button" class="quiet" disabled=${count !== null} onClick=${store}>
+    ${count === null ? TEXTS.list.csv : TEXTS.list.reading(count)}</button>`;
+}
+
+function Pages({ parts, state, next }) {
+  if (!state.before && next === undefined) return null;
+  return html`<nav class="pager" aria-label=${TEXTS.list.pages}>
+    ${state.before && html`<a class="button" href=${hrefOf(parts, { ...state, before: undefined })}>${TEXTS.list.first}</a>`}
+    ${next !== undefined && html`<a class="button" href=${hrefOf(parts, { ...state, before: next })}>${TEXTS.list.next}</a>`}
+  </nav>`;
+}

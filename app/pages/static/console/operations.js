@@ -1,0 +1,118 @@
+// Operations: whether the parts of this server are ready, what operators have changed, and who they are.
+
+import { html, useState } from "../vendor/preact.js";
+import { Action, writeWith } from "./action.js";
+import { read } from "./api.js";
+import { List } from "./list.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { Badge, Note, Tabs, Time } from "./parts.js";
+import { hrefOf } from "./route.js";
+import { Table } from "./table.js";
+import { TEXTS } from "./texts.js";
+import { Changes } from "./history.js";
+import { differencesOf } from "./schema.js";
+
+const texts = TEXTS.operationsPage;
+const LISTS = { readiness: Readiness, doctor: Doctor, audit: Audit, operators: Operators };
+
+export function Operations({ route, apps, isAdmin }) {
+  const tab = route.parts[0] in LISTS ? route.parts[0] : "readiness";
+  const shown = Object.keys(LISTS).filter((id) => isAdmin || id !== "operators");
+  const Shown = LISTS[tab];
+  return html`<div><header class="head"><h1>${TEXTS.operations}</h1></header>
+    <${Tabs} label=${TEXTS.operations} current=${tab} tabs=${shown.map((id) => [id, texts.tabs[id], hrefOf(["operations", id])])} />
+    <${Shown} key=${tab} route=${route} apps=${apps} isAdmin=${isAdmin} /></div>`;
+}
+
+function Readiness() {
+  const parts = useLoaded(() => fetch("/readyz", { cache: "no-store" }).then((response) => response.json()), []);
+  const overview = useLoaded(() => read("/overview", {}, { background: true }), []);
+  const columns = [
+    { id: "part", title: texts.part, of: (row) => html`<strong>${texts.parts[row.key] ?? row.key}</strong>` },
+    { id: "state", title: texts.state, of: (row) => html`<${Badge} tone=${row.cause ? "bad" : "good"} text=${row.cause ? texts.broken : texts.ready} />` },
+    { id: "cause", title: texts.cause, of: (row) => row.cause },
+  ];
+  const processes = [
+    { id: "process", title: texts.process, of: (row) => html`<code>…${row.process.slice(-8)}</code>` },
+    { id: "host", title: texts.host, of: (row) => row.host },
+    { id: "version", title: texts.version, of: (row) => row.version },
+    { id: "since", title: texts.since, of: (row) => html`<${Time} at=${row.began_at} />` },
+  ];
+  const limited = (value) => value.errors.filter(({ name }) => /limit|busy|full|too_/.test(name));
+  const limits = [{ id: "name", title: texts.limit, of: (row) => html`<code>${row.name}</code>` }, { id: "count", title: texts.refused, of: (row) => row.count }];
+  return html`<div><div class="actions end"><button class="quiet small" onClick=${() => (parts.reload(), overview.reload())}>${texts.again}</button></div>
+    <${Loaded} state=${parts}>${(value) => html`<${Table} label=${texts.tabs.readiness} columns=${columns}
+      rows=${Object.keys(value.parts).map((key) => ({ key, cause: value.causes[key] }))} />`}<//>
+    <h2>${texts.processes}</h2>
+    <${Loaded} state=${overview}>${(value) => html`<${Table} label=${texts.processes} columns=${processes} rows=${value.processes.map((row) => ({ ...row, key: row.process }))} />
+      <h2>${texts.limits}</h2><p class="lead">${texts.limitsLead}</p>
+      <${Table} label=${texts.limits} columns=${limits} rows=${limited(value).map((row) => ({ ...row, key: row.name }))} empty=${texts.noLimits} />`}<//></div>`;
+}
+
+const TONES = { good: "good", doubtful: "waiting", broken: "bad" };
+const FINDINGS = [
+  { id: "point", title: texts.point, of: (row) => html`<span>${row.area}: <strong>${row.point}</strong></span>` },
+  { id: "state", title: texts.state, of: (row) => html`<${Badge} tone=${TONES[row.state]} text=${texts.found[row.state] ?? row.state} />` },
+  { id: "seen", title: texts.seen, of: (row) => row.seen },
+  { id: "fix", title: texts.todo, of: (row) => html`<span class="todo">${[row.why, row.fix].filter(Boolean).join(" ")}</span>` },
+];
+const ORDER = ["broken", "doubtful", "good"];
+
+/** The last report of `python -m app doctor`, what is broken first. */
+function Doctor() {
+  const state = useLoaded(() => read("/doctor"), []);
+  return html`<${Loaded} state=${state}>${({ report }) => {
+    if (!report) return html`<p class="empty">${texts.noReport}</p>`;
+    const rows = report.findings.map((row, index) => ({ ...row, key: index })).sort((one, other) => ORDER.indexOf(one.state) - ORDER.indexOf(other.state));
+    return html`<div><p class="lead">${texts.checked(report.host)} <${Time} at=${report.checked_at} />. ${texts.runAgain}</p>
+      <${Table} label=${texts.tabs.doctor} columns=${FINDINGS} rows=${rows} /></div>`;
+  }}<//>`;
+}
+
+const AUDIT = [
+  { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.at} />` },
+  { id: "actor", title: texts.actor, of: (row) => html`<strong>${row.actor}</strong>` },
+  { id: "action", title: texts.action, of: (row) => html`<code>${row.action}</code>` },
+  { id: "subject", title: texts.subject, of: (row) => html`<${Subject} row=${row} />` },
+  { id: "reason", title: texts.reason, of: (row) => row.reason },
+  { id: "changes", title: texts.changes, of: (row) => (row.before || row.after) && html`<details><summary>${texts.show}</summary><${Changes} changes=${differencesOf(row.before ?? {}, row.after ?? {})} /></details>` },
+];
+
+function Subject({ row }) {
+  const text = `${row.kind}/${row.name}`;
+  const links = { user: ["users", row.app, row.name], webhook: ["money", "webhooks", row.name] };
+  const parts = links[row.kind] ?? (row.action.startsWith("config.") ? ["configs", row.app, row.kind, row.name] : null);
+  return parts && row.app ? html`<a href=${hrefOf(parts)}>${text}</a>` : text;
+}
+
+function Audit({ route, apps }) {
+  return html`<${List} label=${texts.tabs.audit} parts=${["operations", "audit"]} route=${route} path="/audit" field="changes" columns=${AUDIT} keyOf=${(row) => row.audit_id} filters=${[
+    { id: "name", title: texts.name, search: true },
+    { id: "actor", title: texts.actor, search: true },
+    { id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]) },
+    { id: "action", title: texts.action, options: texts.actions.map((id) => [id, id]) },
+  ]} />`;
+}
+
+const ROLES = ["viewer", "editor", "admin"].map((id) => [id, texts.roles[id]]);
+
+function Operators({ route, isAdmin }) {
+  const [state, setState] = useState({ changes: 0 });
+  if (!isAdmin) return html`<p class="empty">${texts.needsAdmin}</p>`;
+  const changed = (answer) => setState({ changes: state.changes + 1, token: answer?.token });
+  const at = (row) => `/operators/${encodeURIComponent(row.name)}`;
+  const columns = [
+    { id: "name", title: texts.name, of: (row) => html`<strong>${row.name}</strong>` },
+    { id: "role", title: texts.role, of: (row) => texts.roles[row.role] },
+    { id: "used", title: texts.lastUsed, of: (row) => html`<${Time} at=${row.last_used_at} />` },
+    { id: "expires", title: texts.expires, of: (row) => (row.expired ? html`<${Badge} tone="bad" text=${texts.expired} />` : html`<${Time} at=${row.expires_at} />`) },
+    { id: "actions", title: "", of: (row) => html`<div class="actions">
+      <${Action} title=${texts.changeRole} text=${texts.changeRoleText(row.name)} fields=${[{ id: "role", title: texts.role, options: ROLES, required: true, value: row.role }]} onRun=${({ values }) => writeWith("", "PUT", at(row), { role: values.role })} onDone=${changed} />
+      <${Action} title=${texts.rotate} text=${texts.rotateText(row.name)} danger name=${row.name} onRun=${() => writeWith("", "POST", `${at(row)}/rotate`, {})} onDone=${changed} />
+      <${Action} title=${texts.remove} text=${texts.removeText(row.name)} danger name=${row.name} onRun=${() => writeWith("", "DELETE", at(row))} onDone=${changed} /></div>` },
+  ];
+  const add = ({ values }) => writeWith("", "POST", "/operators", { name: values.name, role: values.role });
+  return html`<div><p class="actions end"><${Action} title=${texts.add} primary text=${texts.addText} fields=${[{ id: "name", title: texts.name, required: true }, { id: "role", title: texts.role, options: ROLES, required: true, value: "viewer" }]} onRun=${add} onDone=${changed} /></p>
+    ${state.token && html`<${Note} tone="waiting" title=${texts.token}><code>${state.token}</code> ${texts.tokenHelp}<//>`}
+    <${List} key=${state.changes} label=${texts.tabs.operators} parts=${["operations", "operators"]} route=${route} path="/operators" field="operators" columns=${columns} keyOf=${(row) => row.name} /></div>`;
+}

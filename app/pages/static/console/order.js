@@ -1,0 +1,58 @@
+// One payment or subscription of a person: what has become of it, what to do, and all its traces.
+
+import { html } from "../vendor/preact.js";
+import { read } from "./api.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { amountOf, Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
+import { hrefOf } from "./route.js";
+import { Table } from "./table.js";
+import { TEXTS } from "./texts.js";
+import { userHref } from "./users.js";
+
+const texts = TEXTS.orderPage;
+const TONES = { granted: "good", used: "good", ended: "good", refunded: "waiting", not_approved: "waiting", not_captured: "waiting", needs_customer: "waiting",
+  processing: "waiting", not_created: "waiting", canceled: "waiting" };
+const ENTRIES = [
+  { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.entered_at} />` },
+  { id: "kind", title: texts.entry, of: (row) => html`<${Badge} state=${row.kind} />` },
+  { id: "name", title: texts.asset, of: (row) => row.name },
+  { id: "quantity", title: texts.quantity, of: (row) => row.quantity },
+  { id: "channel", title: texts.reportedBy, of: (row) => texts.channels[row.channel] ?? row.channel },
+  { id: "key", title: texts.event, of: (row) => html`<code>${row.key}</code>` },
+];
+const WEBHOOKS = [
+  { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.received_at} />` },
+  { id: "event", title: texts.event, of: (row) => html`<a href=${hrefOf(["money", "webhooks", row.webhook_id])}><code>${row.event_id ?? row.webhook_id}</code></a>` },
+  { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` },
+  { id: "error", title: texts.error, of: (row) => row.error ?? "" },
+];
+
+export function Order({ route }) {
+  const [app, user, , order] = route.parts;
+  const path = `/users/${encodeURIComponent(app)}/${encodeURIComponent(user)}/orders/${encodeURIComponent(order)}`;
+  const state = useLoaded(() => read(path), [path]);
+  return html`<${Loaded} state=${state}>${(trace) => html`<${Trace} ...${{ app, user, trace }} />`}<//>`;
+}
+
+function Trace({ app, user, trace }) {
+  const { order, verdict } = trace;
+  const verdictTexts = texts.verdicts[verdict];
+  return html`
+    <${Crumbs} steps=${[[TEXTS.users, hrefOf(["users"], { app })], [`${user.slice(0, 8)}…`, userHref(app, user)], [order.amount === undefined ? texts.subscription : texts.order]]} />
+    <header class="head"><h1>${order.product ?? texts.noProduct}</h1><${Badge} state=${order.status} />
+      ${order.amount !== undefined && html`<strong class="amount">${amountOf(order.amount, order.currency)}</strong>`}</header>
+    <${Note} tone=${TONES[verdict] ?? "bad"} title=${verdictTexts.title}>${verdictTexts.todo}<//>
+    <div class="panel"><${Facts} rows=${[
+      [texts.created, html`<${Time} at=${order.created_at} />`],
+      [texts.platform, `${order.platform} (${order.config})`],
+      [texts.platformId, html`<${Id} value=${order.platform_id} short=${false} />`],
+      [texts.ownId, html`<${Id} value=${order.row_id} />`],
+      [texts.ends, order.ends_at && html`<${Time} at=${order.ends_at} />`],
+    ]} /></div>
+    <h2>${texts.entries}</h2>
+    <${Table} label=${texts.entries} columns=${ENTRIES} rows=${trace.entries.map((row) => ({ ...row, key: row.entry_id }))} empty=${texts.noEntries} />
+    <h2>${texts.webhooks}</h2>
+    <${Table} label=${texts.webhooks} columns=${WEBHOOKS} rows=${trace.webhooks.map((row) => ({ ...row, key: row.webhook_id }))} empty=${texts.noWebhooks} />
+    ${trace.mismatches.map((each) => html`<${Note} key=${each.mismatch_id} tone="bad" title=${TEXTS.mismatches[each.kind]?.title ?? each.kind}>
+      ${each.detail} ${TEXTS.mismatches[each.kind]?.todo}<//>`)}`;
+}

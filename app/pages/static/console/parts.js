@@ -1,0 +1,65 @@
+// Small parts of all areas: states, times, amounts, ids that can be copied, and facts.
+
+import { html, useState } from "../vendor/preact.js";
+import { Icon } from "./icons.js";
+import { TEXTS } from "./texts.js";
+
+const GOOD = new Set(["active", "done", "sent", "paid", "COMPLETED", "succeeded", "ACTIVE", "granted", "closed", "SUCCESS", "proven", "ready", "trialing"]);
+const BAD = new Set(["failed", "dead", "FAILED", "refused", "VOIDED", "CANCELLED", "canceled", "unknown", "deactivated", "abandoned",
+  "declined", "webhook_failed", "paid_not_granted", "amount_differs", "requires_payment_method", "held", "open"]);
+const WAITING = new Set(["received", "waiting", "sending", "frozen", "CREATED", "APPROVED", "NEW", "new", "in_progress", "START", "rewarding",
+  "processing", "starting", "requires_action", "not_approved", "not_captured", "needs_customer", "suppressed", "half_open"]);
+
+/** The colour of a state: `good`, `bad`, `waiting` or empty. */
+export const toneOf = (state) => (GOOD.has(state) ? "good" : BAD.has(state) ? "bad" : WAITING.has(state) ? "waiting" : "");
+
+export const Badge = ({ state, text, tone }) =>
+  html`<span class=${`badge ${tone ?? toneOf(state)}`}>${text ?? TEXTS.states[state] ?? String(state).replaceAll("_", " ")}</span>`;
+
+export function timeOf(text) {
+  const at = new Date(text);
+  const sameDay = at.toDateString() === new Date().toDateString();
+  return sameDay ? TEXTS.today(at.toLocaleTimeString(undefined, { timeStyle: "short" })) : at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+}
+
+export const Time = ({ at }) => (at && !at.startsWith("0001") ? html`<time datetime=${at} title=${at}>${timeOf(at)}</time>` : html`<span class="muted">–</span>`);
+
+/** Returns minor units of a currency for people: `199`, `usd` is `$1.99`. */
+export function amountOf(amount, currency) {
+  if (amount === undefined || amount === null) return "";
+  try {
+    const format = new Intl.NumberFormat(undefined, { style: "currency", currency });
+    return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
+  } catch {
+    return `${amount} ${currency}`;
+  }
+}
+
+/** An id, shortened in the middle, with a button that copies it. */
+export function Id({ value, short = true }) {
+  const [copied, setCopied] = useState(false);
+  if (!value) return html`<span class="muted">–</span>`;
+  const copy = async () => {
+    await navigator.clipboard?.writeText(value).catch(() => {});
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  const text = short && value.length > 18 ? `${value.slice(0, 8)}…${value.slice(-6)}` : value;
+  return html`<span class="id"><code title=${value}>${text}</code><button class="plain" type="button" title=${TEXTS.copy}
+    aria-label=${`${TEXTS.copy} ${value}`} onClick=${copy}>${copied ? html`<span class="ok">✓</span>` : html`<${Icon} name="copy" />`}</button></span>`;
+}
+
+/** Names with values. `rows`: `[name, value]`; empty values are left out. */
+export const Facts = ({ rows }) => html`<dl class="facts">${rows
+  .filter(([, value]) => value !== undefined && value !== null && value !== "")
+  .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+
+export const Note = ({ tone, children, title }) => html`<div class=${`note ${tone}`} role=${tone === "bad" ? "alert" : "note"}>
+  ${title && html`<strong>${title}</strong>`}<div>${children}</div></div>`;
+
+export const Crumbs = ({ steps }) => html`<p class="crumbs">${steps.map(([text, href], index) => html`${index > 0 && html`<span aria-hidden="true"> / </span>`}
+  ${href ? html`<a href=${href}>${text}</a>` : text}`)}</p>`;
+
+/** Links between the lists of one area. `tabs`: `[id, text, href]`. */
+export const Tabs = ({ label, tabs, current }) => html`<nav class="tabs" aria-label=${label}>${tabs.map(([id, text, href]) =>
+  html`<a key=${id} href=${href} aria-current=${id === current ? "page" : null}>${text}</a>`)}</nav>`;

@@ -1,0 +1,104 @@
+// One person: the account, what it owns, what operators can do, and its history.
+
+import { html, useState } from "../vendor/preact.js";
+import { Action, writeWith } from "./action.js";
+import { read, write } from "./api.js";
+import { History } from "./user_history.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
+import { hrefOf } from "./route.js";
+import { TEXTS } from "./texts.js";
+
+const texts = TEXTS.userPage;
+const pathOf = (app, user) => `/users/${encodeURIComponent(app)}/${encodeURIComponent(user)}`;
+
+export function User({ route, canEdit, isAdmin }) {
+  const [app, user] = route.parts;
+  const [changes, setChanges] = useState(0);
+  const [done, setDone] = useState("");
+  const state = useLoaded(() => read(pathOf(app, user)), [app, user, changes]);
+  const changed = (text) => () => {
+    setDone(text);
+    setChanges(changes + 1);
+  };
+  return html`<${Loaded} state=${state}>${(account) => html`
+    <${Crumbs} steps=${[[TEXTS.users, hrefOf(["users"], { app })], [account.app]]} />
+    <header class="head"><h1>${account.name || texts.unnamed}</h1><${Badge} state=${account.status} />
+      <${Actions} account=${account} canEdit=${canEdit} isAdmin=${isAdmin} changed=${changed} /></header>
+    ${done && html`<p class="good" role="status">${done}</p>`}
+    ${account.status === "frozen" && html`<${Note} tone="waiting">${texts.closes} <${Time} at=${account.closes_at} /><//>`}
+    <div class="person">
+      <aside>
+        <section class="panel"><h2>${texts.account}</h2><${Facts} rows=${[
+          [texts.id, html`<${Id} value=${account.user_id} />`],
+          [texts.cuid, account.cuid && html`<${Id} value=${account.cuid} />`],
+          [texts.created, html`<${Time} at=${account.created_at} />`],
+          [texts.sessions, account.sessions],
+          [texts.restriction, account.restriction],
+        ]} /></section>
+        <${Assets} account=${account} changed=${changed} />
+      </aside>
+      <${History} key=${changes} app=${app} user=${user} route=${route} isAdmin=${isAdmin} />
+    </div>`}<//>`;
+}
+
+function Assets({ account, changed }) {
+  const path = `${pathOf(account.app, account.user_id)}/assets`;
+  return html`<section class="panel"><h2>${texts.assets}</h2>
+    ${account.assets.length ? html`<ul class="plain">${account.assets.map((asset) => html`<li key=${`${asset.name} ${asset.subscription}`} class="asset">
+        <div><strong>${asset.name}</strong> <small class="muted">${texts.types[asset.type]}</small></div>
+        <div>${asset.type === "subscription" ? html`<${Badge} state=${asset.valid ? "active" : "ended"} />` : html`<strong>${asset.quantity}</strong>`}</div>
+        <small class="muted">${asset.type === "subscription" ? html`${texts.until} <${Time} at=${asset.ends_at} />` : `${texts.from} ${texts.origins[asset.origin] ?? asset.origin}`}</small>
+        ${account.status !== "deactivated" && asset.type !== "nonconsumable" && html`<${Adjust} asset=${asset} path=${path} changed=${changed} />`}
+      </li>`)}</ul>` : html`<p class="muted">${texts.noAssets}</p>`}
+  </section>`;
+}
+
+function Adjust({ asset, path, changed }) {
+  const isPeriod = asset.type === "subscription";
+  const run = ({ reason, values }) => {
+    const change = values.ends_at ? { ends_at: new Date(values.ends_at).toISOString() } : { quantity: Number(values.quantity) };
+    return writeWith(reason, "PATCH", path, { name: asset.name, ...(isPeriod && { subscription: asset.subscription }), ...change });
+  };
+  const fields = [
+    { id: "quantity", title: texts.adjustBy, type: "number", help: texts.adjustHelp },
+    ...(isPeriod ? [{ id: "ends_at", title: texts.adjustEnd, type: "datetime-local" }] : []),
+  ];
+  return html`<div><${Action} title=${texts.adjust} text=${texts.adjustText(asset.name)} fields=${fields} reason onRun=${run} onDone=${changed(texts.adjusted)} /></div>`;
+}
+
+function Actions({ account, canEdit, isAdmin, changed }) {
+  const products = useLoaded(() => read("/configs", { app: account.app, kind: "products" }), [account.app]);
+  const path = pathOf(account.app, account.user_id);
+  if (!canEdit || account.status === "deactivated") return null;
+  const run = (name) => ({ reason }) => writeWith(reason, "POST", `${path}/${name}`, {});
+  const grant = ({ reason, values }) => writeWith(reason, "POST", `${path}/assets`, { product: values.product });
+  const names = (products.value?.configs ?? []).map(({ name }) => [name, name]);
+  const isFrozen = account.status === "frozen";
+  return html`<div class="actions">
+    <${Action} title=${texts.grant} text=${texts.grantText} disabled=${!names.length} fields=${[{ id: "product", title: texts.product, options: names, required: true, value: names[0]?.[0] }]}
+      reason onRun=${grant} onDone=${changed(texts.granted)} />
+    <${Action} title=${texts.endSessions} text=${texts.endSessionsText(account.sessions)} reason onRun=${run("end_sessions")} onDone=${changed(texts.ended)} />
+    ${isFrozen
+      ? html`<${Action} title=${texts.recover} text=${texts.recoverText} reason onRun=${run("recover")} onDone=${changed(texts.recovered)} />`
+      : html`<${Action} title=${texts.freeze} text=${texts.freezeText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${run("freeze")} onDone=${changed(texts.frozen)} />`}
+    <${Export} path=${path} />
+    ${isAdmin && html`<${Action} title=${texts.erase} text=${texts.eraseText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${run("erase")} onDone=${changed(texts.erased)} />`}
+  </div>`;
+}
+
+function Export({ path }) {
+  const [state, setState] = useState(null);
+  const wait = async () => {
+    let found = await write("POST", `${path}/export`);
+    setState(found);
+    for (let tries = 0; found.status === "running" && tries < 60; tries++) {
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      found = await read(`${path}/export`);
+      setState(found);
+    }
+  };
+  if (state?.url) return html`<a class="button small" href=${state.url} download>${texts.exportReady}</a>`;
+  const text = state === null ? texts.export : state.status === "failed" ? texts.exportFailed : texts.exporting;
+  return html`<button type="button" class="quiet small" disabled=${state?.status === "running"} onClick=${wait}>${text}</button>`;
+}

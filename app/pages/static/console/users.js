@@ -1,0 +1,38 @@
+// The users of an app, and the search for one by what support knows.
+
+import { html } from "../vendor/preact.js";
+import { List } from "./list.js";
+import { Badge, Id, Time } from "./parts.js";
+import { hrefOf } from "./route.js";
+import { TEXTS } from "./texts.js";
+
+const texts = TEXTS.usersPage;
+const STATUSES = ["active", "frozen", "deactivated"].map((id) => [id, TEXTS.states[id] ?? id]);
+
+export const userHref = (app, user) => hrefOf(["users", app, user]);
+export const UserLink = ({ app, user }) => html`<a href=${userHref(app, user)}><code>${user.slice(0, 8)}…${user.slice(-6)}</code></a>`;
+
+const COLUMNS = [
+  { id: "user", title: texts.user, of: (row) => html`<a href=${userHref(row.app, row.user_id)}><strong>${row.name || row.identities[0]?.split(": ")[1] || texts.unnamed}</strong></a>` },
+  { id: "id", title: texts.id, of: (row) => html`<${Id} value=${row.user_id} />` },
+  { id: "identities", title: texts.identities, of: (row) => row.identities.length ? html`<span class="clip" title=${row.identities.join("\n")}>${row.identities.join(", ")}</span>` : html`<span class="muted">${texts.guest}</span>` },
+  { id: "app", title: TEXTS.list.app, of: (row) => row.app },
+  { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` },
+  { id: "found", title: texts.foundBy, of: (row) => texts.by[row.found_by] ?? "" },
+  { id: "created", title: texts.created, sorts: true, of: (row) => html`<${Time} at=${row.created_at} />` },
+];
+
+export function Users({ route, apps, canEdit }) {
+  if (!canEdit) return html`<header class="head"><h1>${TEXTS.users}</h1></header><p class="empty">${texts.needsEditor}</p>`;
+  const searching = Boolean(route.query.text);
+  const filters = [
+    { id: "text", title: texts.search, hint: texts.searchHint, search: true },
+    { id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]), all: searching ? TEXTS.list.all : "default" },
+    ...(searching ? [] : [{ id: "status", title: texts.status, options: STATUSES }]),
+  ];
+  const columns = COLUMNS.filter(({ id }) => (searching ? true : id !== "found")).map((column) => (searching ? { ...column, sorts: false } : column));
+  return html`<header class="head"><h1>${TEXTS.users}</h1></header>
+    <p class="lead">${texts.lead}</p>
+    <${List} label=${TEXTS.users} parts=${["users"]} route=${route} path="/users" field="users" filters=${filters}
+      columns=${columns} keyOf=${(row) => `${row.app}/${row.user_id}`} empty=${searching ? texts.notFound : undefined} />`;
+}

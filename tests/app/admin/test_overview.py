@@ -1,0 +1,81 @@
+"""The overview adds up what all server processes publish."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.admin.overview import quantile_ms
+from app.figures import FiguresOfProcess, publishing_figures
+from storage import figures
+from streams.wire.codec import loads
+from tests.app.operator_calls import OPERATORS, call
+from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
+from tests.waiting import until
+from vendors.metrics import BUCKETS_S, ended, had_output
+
+OVERVIEW = "/admin/api/overview"
+
+
+@pytest.fixture
+async def server(databases: Databases, tmp_path: Path) -> AsyncIterator[Server]:
+    async with new_server(databases, tmp_path) as running, publishing_figures(running.services):
+        yield running
+
+
+async def overview(server: Server) -> dict[str, Any]:
+    status, answer = await call(server, "GET", OVERVIEW)
+    assert status == 200, answer
+    read: dict[str, Any] = answer
+    return read
+
+
+async def test_the_figures_of_all_processes_are_added_up_and_those_of_ended_ones_are_not(server: Server) -> None:
+    await until(lambda: has_processes(server, 1))
+    own = FiguresOfProcess(server.services)
+    ended("llm", "test-vendor", "failed", elapsed_s=1)
+    ended("llm", "test-vendor", "won", elapsed_s=1)
+    had_output("llm", "test-vendor", after_s=0.4)
+    other = {**own.read(), "live": {"conversation": 2}, "readers": 3, "breakers": ["an-account"]}
+    await figures.publish(server.services.valkey, "other", other)
+    await figures.publish(server.services.valkey, "another", other)
+    await figures.publish(server.services.valkey, "ended", {**other, "at": 0})
+    read = await overview(server)
+    assert len(read["processes"]) == 3
+    assert (read["live"], read["readers"]) == ([{"name": "conversation", "count": 4}], 6)
+    assert read["breakers"] == ["an-account"]
+    [vendor] = [row for row in read["vendors"] if row["vendor"] == "test-vendor"]
+    assert (vendor["attempts"] >= 4, vendor["failed"] >= 2) == (True, True)
+    assert 300 <= vendor["p50_ms"] <= vendor["p95_ms"] <= 500
+
+
+async def has_processes(server: Server, count: int) -> bool:
+    return len((await overview(server))["processes"]) == count
+
+
+async def test_what_changed_last_leaves_out_changes_of_operators(server: Server) -> None:
+    await call(server, "POST", OPERATORS, {"name": "ada", "role": "viewer"})
+    await call(server, "PUT", "/admin/api/configs/default/apps/default", {"value": {"title": "Renamed"}})
+    actions = {row["action"] for row in (await overview(server))["changes"]}
+    assert ("config.put" in actions, "operator.add" in actions) == (True, False)
+
+
+async def test_the_overview_is_sent_as_events(server: Server) -> None:
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    async with server.http.get(f"{server.url}{OVERVIEW}/events", headers=headers) as response:
+        assert response.content_type == "text/event-stream"
+        for _ in range(2):
+            async with asyncio.timeout(10):
+                line = await response.content.readuntil(b"\n\n")
+            assert {"live", "vendors", "processes"} <= loads(line.removeprefix(b"data: ")).keys()
+
+
+def test_a_quantile_lies_within_its_bucket() -> None:
+    counts = [0] * (len(BUCKETS_S) + 1)
+    assert quantile_ms(counts, 0.5) is None
+    counts[3] = 10
+    assert 25 <= (quantile_ms(counts, 0.5) or 0) <= 50
+    counts[-1] = 1000
+    assert quantile_ms(counts, 0.95) == BUCKETS_S[-1] * 1000

@@ -1,0 +1,116 @@
+"""The console: an editor finds out why an order has granted nothing, and changes an account with a reason."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from app.dev.console import console_link
+from tests.browser.console_page import check, open_console
+from tests.browser.page_faults import PageFaults
+from tests.servers import Server
+
+SCRIPT = "<img src=x onerror=alert(1)>"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
+    async with open_console(chromium, server, page_faults) as opened:
+        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
+        yield opened
+
+
+async def execute(server: Server, statement: str, *values: Any) -> None:
+    async with server.services.database.connection() as conn:
+        await conn.execute(statement, *values)
+
+
+async def buyer(server: Server) -> str:
+    """A user with an order that the payer has not approved, whose texts are scripts."""
+    uid, _ = await server.login()
+    await execute(server, "update users set name = $2 where uid = $1", uid, f"Ada {SCRIPT}")
+    await execute(
+        server,
+        "insert into identities (app_id, platform, social_id, uid, create_time)"
+        " values ('default', 'email', $2, $1, now())",
+        uid, f"{uid}@example.com",
+    )  # fmt: skip
+    await execute(
+        server,
+        "insert into wallet_orders (row_id, app_id, uid, config, bp_product_id, product, amount, currency,"
+        " return_url, cancel_url, order_id, status, created_at)"
+        " values ($1, 'default', $1, 'default', $2, '{}', 199, 'usd', '', '', $3, 'CREATED',"
+        " now() - interval '1 day')",
+        uid, f"coins{SCRIPT}", f"ORDER{uid}",
+    )  # fmt: skip
+    await execute(
+        server,
+        "insert into login_failures (failure_id, app_id, request_id, operation, platform, social_id, uid,"
+        " error_type, steps, failed_at) values ($1, 'default', $2, 'login', 'email', $2, $1, $2, '[]', now())",
+        uid, SCRIPT,
+    )  # fmt: skip
+    await execute(
+        server,
+        "insert into conversations (app_id, conversation_id, uid, record_count) values ('default', $1, $1, 1)", uid,
+    )  # fmt: skip
+    await execute(
+        server,
+        "insert into conversation_records (app_id, conversation_id, record_id, status, strategy, content,"
+        " stream_id) values ('default', $1, 1, 'complete', $3, $2, 's')",
+        uid, [{"role": "user", "content": [{"text": f"Tell me {SCRIPT}"}]}], SCRIPT,
+    )  # fmt: skip
+    return uid
+
+
+async def test_an_editor_finds_out_why_an_order_gave_nothing(page: Page, server: Server) -> None:
+    uid = await buyer(server)
+    await page.get_by_role("link", name="Users", exact=True).click()
+    await expect(page.get_by_role("heading", name="Users")).to_be_visible()
+    await check(page, "users")
+    await page.get_by_role("searchbox", name="Search").fill(f"{uid[:20]}".upper())
+    await page.get_by_role("searchbox", name="Search").press("Enter")
+    named = page.get_by_role("link", name=f"Ada {SCRIPT}")
+    await expect(named).to_have_count(1)  # Before the answer, all users are listed.
+    await named.click()
+    await expect(page.get_by_role("heading", name=f"Ada {SCRIPT}")).to_be_visible()
+    await expect(page.get_by_text(f"request {SCRIPT}")).to_be_visible()
+    await check(page, "user")
+    await page.get_by_role("button", name="Money").click()
+    await expect(page).to_have_url(re.compile("show=money"))
+    await page.get_by_role("link", name=f"Ordered coins{SCRIPT} for $1.99").click()
+    await expect(page.get_by_text("The payer has not approved it, so nothing was paid.")).to_be_visible()
+    await check(page, "order")
+
+
+async def test_an_account_is_changed_with_a_reason(page: Page, server: Server) -> None:
+    uid = await buyer(server)
+    await page.goto(f"{server.url}/console#/users/default/{uid}")
+    await page.get_by_role("button", name="End sessions").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("button", name="End sessions")).to_be_disabled()
+    await dialog.get_by_label("Reason").fill("Lost phone, 失くした")
+    await check(page, "end-sessions")
+    await dialog.get_by_role("button", name="End sessions").click()
+    await expect(page.get_by_text("The sessions have ended.")).to_be_visible()
+    await expect(page.get_by_text("developer ended the sessions")).to_be_visible()
+    await expect(page.get_by_text("Lost phone, 失くした")).to_be_visible()
+    await page.get_by_role("button", name="Freeze", exact=True).click()
+    await dialog.get_by_label("Reason").fill("Fraud")
+    await dialog.get_by_label(f"Type {uid} to confirm").fill(uid)
+    await dialog.get_by_role("button", name="Freeze").click()
+    await expect(page.get_by_text("The account is frozen.", exact=True)).to_be_visible()
+    await check(page, "frozen")
+    await page.get_by_role("button", name="Recover").click()
+    await dialog.get_by_label("Reason").fill("Cleared")
+    await dialog.get_by_role("button", name="Recover").click()
+    await expect(page.get_by_text("The account is active again.")).to_be_visible()
+
+
+async def test_an_admin_reads_what_was_said(page: Page, server: Server) -> None:
+    uid = await buyer(server)
+    await page.goto(f"{server.url}/console#/users/default/{uid}")
+    await page.get_by_role("link", name="Conversation of 1 turn").click()
+    await expect(page.get_by_text(f"Tell me {SCRIPT}")).to_be_visible()
+    await check(page, "conversation")
