@@ -14,6 +14,7 @@ _MODULES = {
     "users": "app.commands.users",
     "operators": "app.commands.operators",
     "verify": "app.commands.verify",
+    "doctor": "app.commands.doctor",
     "keys": "app.commands.keys",
     "sign": "app.commands.keys",
     "token": "app.commands.keys",

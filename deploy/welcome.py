@@ -22,6 +22,7 @@ Parley listens on {url}
 Open it in a browser to start a conversation.
 Every way to log in: {url}/dev/accounts
 Buy at the sandbox: {url}/dev/payments
+Fill a leaderboard, draw an image, open an email: {url}/dev/engagement
 Console for operators (the link signs in once, within an hour): {url}{console}
 API reference: {url}/docs
 

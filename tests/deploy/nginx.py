@@ -5,7 +5,7 @@ import pwd
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -55,14 +55,22 @@ class Nginx:
 
 
 @contextmanager
-def running_nginx(folder: Path, parley: str, *, kept_s: int = 15) -> Iterator[Nginx]:
+def running_nginx(
+    folder: Path, parley: str, *, kept_s: int = 15, edits: Mapping[str, str] | None = None
+) -> Iterator[Nginx]:
     """Run nginx with TLS in front of `parley` (host:port). It writes only below `folder`.
 
-    `kept_s`: how long it keeps an idle connection to Parley.
+    `kept_s`: how long it keeps an idle connection to Parley. `edits`: lines of the site and what replaces them.
     """
     with listening_socket() as plain, listening_socket() as tls:
         addresses = ["{}:{}".format(*listener.getsockname()) for listener in (plain, tls)]
-        command = [str(NGINX), "-p", str(folder), "-c", str(_configured(folder, parley, *addresses, kept_s=kept_s))]
+        command = [
+            str(NGINX),
+            "-p",
+            str(folder),
+            "-c",
+            str(_configured(folder, parley, *addresses, kept_s=kept_s, edits=edits or {})),
+        ]
         process = subprocess.Popen(
             command,
             env={
@@ -79,7 +87,7 @@ def running_nginx(folder: Path, parley: str, *, kept_s: int = 15) -> Iterator[Ng
         assert process.wait(_END_S) == 0
 
 
-def _configured(folder: Path, parley: str, plain: str, tls: str, *, kept_s: int) -> Path:
+def _configured(folder: Path, parley: str, plain: str, tls: str, *, kept_s: int, edits: Mapping[str, str]) -> Path:
     _write_certificate(folder)
     site = SITE.read_text()
     for old, new in {
@@ -93,6 +101,7 @@ def _configured(folder: Path, parley: str, plain: str, tls: str, *, kept_s: int)
         f"{_CERTIFICATES}/fullchain.pem": f"{folder}/fullchain.pem",
         f"{_CERTIFICATES}/privkey.pem": f"{folder}/privkey.pem",
         "/var/log/nginx/": f"{folder}/",
+        **edits,
     }.items():
         assert site.count(old) == 1, f"{old} must stand once in {SITE.name}"
         site = site.replace(old, new)

@@ -1,0 +1,81 @@
+"""Checks what PostgreSQL stores: migrations, operators, and jobs that no worker takes."""
+
+from collections.abc import AsyncIterator
+
+from app.doctor.findings import Area
+from app.doctor.surroundings import Surroundings
+from storage import jobs, operators
+from storage.doctor_reports import Finding
+from storage.migrate import MigrationRefused, unapplied
+from storage.postgres import Connection, open_database
+from streams.wire.errors import StoreError
+
+AREA = Area("database")
+_LATE_S = 300
+_SHOWN = 5
+
+
+async def check(here: Surroundings) -> AsyncIterator[Finding]:
+    try:
+        async with (
+            open_database(here.settings.database_url, max_size=1, acquire_timeout_s=5) as database,
+            database.connection() as conn,
+        ):
+            migrations, complete = await _migrations(conn)
+            yield migrations
+            if complete:
+                yield await _operators(conn)
+                yield await _late_jobs(conn)
+    except StoreError:
+        return  # The check of PostgreSQL reports it.
+
+
+async def _migrations(conn: Connection) -> tuple[Finding, bool]:
+    """Return the finding, and whether all tables of this version exist."""
+    try:
+        missing = await unapplied(conn)
+    except MigrationRefused as error:
+        finding = AREA.broken(
+            "migrations",
+            str(error),
+            why="this version of Parley does not fit the tables",
+            fix="run the version of Parley that has applied the newest migration, or a newer one",
+        )
+        return finding, False
+    if not missing:
+        return AREA.good("migrations", "all are applied"), True
+    shown = ", ".join(missing[:_SHOWN]) + (" …" if len(missing) > _SHOWN else "")
+    finding = AREA.broken(
+        "migrations",
+        f"{len(missing)} {'is' if len(missing) == 1 else 'are'} not applied: {shown}",
+        why="requests that use the new tables fail",
+        fix="run `python -m app migrate`",
+    )
+    return finding, False
+
+
+async def _operators(conn: Connection) -> Finding:
+    count = len(await operators.all_operators(conn))
+    if count:
+        return AREA.good(
+            "operators", f"{count} {'operator has a token' if count == 1 else 'operators have tokens'}"
+        )
+    return AREA.doubtful(
+        "operators",
+        "there are none, so everybody uses the root token",
+        why="the audit log cannot say who has changed something, and nobody's access can be ended alone",
+        fix="run `python -m app operators add NAME --role ROLE` for each person and program",
+    )
+
+
+async def _late_jobs(conn: Connection) -> Finding:
+    late = [one for one in await jobs.job_counts(conn) if one.status == "todo" and one.oldest_s > _LATE_S]
+    if not late:
+        return AREA.good("jobs", f"none has been due for more than {_LATE_S} s")
+    oldest = max(late, key=lambda one: one.oldest_s)
+    return AREA.broken(
+        "jobs",
+        f"{oldest.task} has been due for {oldest.oldest_s:.0f} s",
+        why="without a worker no email is sent, no webhook is processed, and nothing old is deleted",
+        fix="start `python -m app worker` (deploy/parley-worker.service), or start more of them",
+    )

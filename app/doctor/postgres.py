@@ -1,0 +1,166 @@
+"""Checks PostgreSQL: whether it can be used, its version, latency, limits and clock."""
+
+import statistics
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+from app.doctor.findings import Area
+from app.doctor.surroundings import Surroundings
+from storage.doctor_reports import Finding
+from storage.postgres import Connection, Database, open_database
+from storage.turns import CONNECTIONS
+from streams.wire.errors import StoreError
+
+AREA = Area("postgres")
+MAX_SKEW_S = 1.0
+"""More than this, and a process may see a turn or a token that begins in its future."""
+_OLDEST_VERSION = 15
+_TRIES = 7
+_SLOW_MS = 10
+_POOL = 20
+"""The largest pool of `open_database`, which every process has beside that of the writer of turns."""
+_OTHERS = 3
+"""Connections that a process has outside of its pools: the watch of sessions, and probes."""
+_PROBE_KB = 256
+_SETTINGS = """
+select name, setting from pg_settings where name in (
+    'server_version', 'server_version_num', 'max_connections', 'superuser_reserved_connections', 'fsync',
+    'full_page_writes', 'synchronous_commit', 'temp_file_limit', 'log_temp_files'
+)
+"""
+_CRASH_SAFE = ("fsync", "full_page_writes", "synchronous_commit")
+
+
+async def check(here: Surroundings) -> AsyncIterator[Finding]:
+    try:
+        async with open_database(here.settings.database_url, max_size=1, acquire_timeout_s=5) as database:
+            yield AREA.good("connection", "it accepts connections")
+            yield await _writes(database)
+            async with database.connection() as conn:
+                given = {row["name"]: row["setting"] for row in await conn.fetch(_SETTINGS)}
+                yield _version(given)
+                yield await _latency(conn)
+                yield await _clock(conn, here)
+                for finding in _limits(given, here):
+                    yield finding
+    except StoreError as error:
+        yield AREA.broken(
+            "connection",
+            str(error),
+            why="without PostgreSQL, /readyz returns 503 and nothing works",
+            fix="start PostgreSQL, or correct DATABASE_URL",
+        )
+
+
+async def _writes(database: Database) -> Finding:
+    try:
+        await database.ping()
+    except StoreError as error:
+        return AREA.broken(
+            "writes",
+            str(error),
+            why="Parley stores every turn and every account, so /readyz returns 503",
+            fix="free space on its disk, connect to the primary instead of a replica, and leave "
+            "default_transaction_read_only off",
+        )
+    return AREA.good("writes", "it accepts writes")
+
+
+def _version(given: dict[str, str]) -> Finding:
+    version, number = given["server_version"].split()[0], int(given["server_version_num"])
+    if number < _OLDEST_VERSION * 10_000:
+        return AREA.broken(
+            "version",
+            version,
+            why=f"migrations need PostgreSQL {_OLDEST_VERSION} or newer",
+            fix="upgrade PostgreSQL",
+        )
+    return AREA.good("version", version)
+
+
+async def median_ms(ping: Callable[[], Awaitable[object]]) -> float:
+    """Return the median time of some round trips, each of which is a call of `ping`."""
+    times = []
+    for _ in range(_TRIES):
+        began = time.perf_counter()
+        await ping()
+        times.append((time.perf_counter() - began) * 1000)
+    return statistics.median(times)
+
+
+async def _latency(conn: Connection) -> Finding:
+    median = await median_ms(lambda: conn.fetchval("select 1"))
+    seen = f"{median:.1f} ms for a round trip"
+    if median > _SLOW_MS:
+        return AREA.doubtful(
+            "latency",
+            seen,
+            why="a turn waits for two to four round trips before its first word",
+            fix="run Parley in the same network as PostgreSQL",
+        )
+    return AREA.good("latency", seen)
+
+
+async def _clock(conn: Connection, here: Surroundings) -> Finding:
+    began = here.clock()
+    stored = await conn.fetchval("select extract(epoch from clock_timestamp())::float8")
+    return clock_finding(AREA, stored - (began + here.clock()) / 2)
+
+
+def clock_finding(area: Area, skew_s: float) -> Finding:
+    """Return the finding about the clock of a store that is `skew_s` ahead of this machine's."""
+    seen = f"{abs(skew_s):.3f} s {'ahead of' if skew_s > 0 else 'behind'} the clock of this machine"
+    if abs(skew_s) > MAX_SKEW_S:
+        return area.doubtful(
+            "clock",
+            seen,
+            why="sessions, limits and signatures compare times of both, so they end early or late",
+            fix="run a time service (chrony, systemd-timesyncd) on both machines",
+        )
+    return area.good("clock", seen)
+
+
+def _limits(given: dict[str, Any], here: Surroundings) -> Iterator[Finding]:
+    free = int(given["max_connections"]) - int(given["superuser_reserved_connections"])
+    needed = here.settings.processes * (_POOL + CONNECTIONS + _OTHERS)
+    seen = f"{free} for all clients; {here.settings.processes} processes of this server use up to {needed}"
+    if needed > free:
+        yield AREA.doubtful(
+            "connections",
+            seen,
+            why="under load, requests fail because PostgreSQL refuses further connections",
+            fix="raise max_connections, also for workers, other servers, and processes that are replaced",
+        )
+    else:
+        yield AREA.good("connections", seen)
+    if off := [name for name in _CRASH_SAFE if given[name] == "off"]:
+        yield AREA.doubtful(
+            "durability",
+            f"{', '.join(off)} {'is' if len(off) == 1 else 'are'} off",
+            why="a crash of its machine loses payments and turns that were confirmed, or damages the database",
+            fix=f"set {', '.join(f'{name} = on' for name in off)}",
+        )
+    else:
+        yield AREA.good("durability", "confirmed writes survive a crash")
+    yield from _temporary_files(given)
+
+
+def _temporary_files(given: dict[str, Any]) -> Iterator[Finding]:
+    limit, logged = int(given["temp_file_limit"]), int(given["log_temp_files"])
+    if 0 <= limit < _PROBE_KB:
+        yield AREA.broken(
+            "temp_file_limit",
+            f"{limit} kB",
+            why="/readyz writes a temporary file of 130 kB to notice a full disk, and fails",
+            fix=f"set temp_file_limit to {_PROBE_KB}kB or more, or to -1",
+        )
+    elif 0 <= logged < _PROBE_KB:
+        yield AREA.doubtful(
+            "log_temp_files",
+            f"{logged} kB",
+            why="/readyz writes a temporary file of 130 kB every ten seconds, and PostgreSQL logs each",
+            fix=f"set log_temp_files to {_PROBE_KB}kB or more, or to -1",
+        )
+    else:
+        yield AREA.good("temporary files", "allowed, and not logged")

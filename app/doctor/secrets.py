@@ -1,0 +1,94 @@
+"""Checks the secrets of this deployment, and whether its configs can be used with them."""
+
+from collections.abc import AsyncIterator, Iterator
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from app.doctor.findings import Area
+from app.doctor.surroundings import Surroundings
+from storage.config_rows import ConfigKey
+from storage.configs import ConfigStore
+from storage.doctor_reports import Finding
+from storage.kinds import KINDS
+
+AREA = Area("secrets")
+CONFIGS = Area("configs")
+_TOKEN_CHARACTERS = 32
+_FEW_DIFFERENT = 8
+_SHOWN = 20
+
+
+async def check(here: Surroundings) -> AsyncIterator[Finding]:
+    yield _admin_token(here.settings.admin_token.get_secret_value())
+    yield _master_key(here.settings.master_key.get_secret_value())
+    yield _environment(here)
+    if here.configs is not None:
+        for finding in _configs(here.configs):
+            yield finding
+
+
+def _admin_token(token: str) -> Finding:
+    if len(token) >= _TOKEN_CHARACTERS and len(set(token)) >= _FEW_DIFFERENT:
+        return AREA.good("PARLEY_ADMIN_TOKEN", f"{len(token)} characters")
+    return AREA.doubtful(
+        "PARLEY_ADMIN_TOKEN",
+        f"{len(token)} characters, {len(set(token))} of them different",
+        why="it includes all rights, and a short one can be guessed",
+        fix="replace it by that of `python -m app keys`, and restart all processes",
+    )
+
+
+def _master_key(keys: str) -> Finding:
+    count = keys.count(",") + 1
+    if count == 1:
+        return AREA.good("PARLEY_MASTER_KEY", "one key")
+    return AREA.good("PARLEY_MASTER_KEY", f"{count} keys: the first one encrypts, all of them decrypt")
+
+
+def _environment(here: Surroundings) -> Finding:
+    host = urlsplit(here.settings.public_url).hostname or ""
+    if not here.settings.development or is_local(host):
+        return AREA.good("PARLEY_ENV", here.settings.env)
+    return AREA.broken(
+        "PARLEY_ENV",
+        f"development, at {here.settings.public_url}",
+        why="anybody can read the codes of emails and confirm payments under /dev",
+        fix="set PARLEY_ENV=production",
+    )
+
+
+def is_local(host: str) -> bool:
+    """Return whether only this machine, or its network, reaches `host`."""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return host == "localhost" or "." not in host
+
+
+def _configs(configs: ConfigStore) -> Iterator[Finding]:
+    keys = [
+        ConfigKey(app_id, kind.name, name)
+        for app_id in configs.apps()
+        for kind in KINDS.values()
+        for name in configs.names(kind, app_id)
+    ]
+    broken = [(key, fault) for key in keys if (fault := configs.fault(key)) is not None]
+    doubtful = [(key, warnings) for key in keys if (warnings := configs.warnings(key))]
+    for key, fault in broken[:_SHOWN]:
+        yield CONFIGS.broken(
+            "/".join(key),
+            fault,
+            why="requests that need it fail with config_invalid",
+            fix="write it again, or add the key that has encrypted its secrets to PARLEY_MASTER_KEY",
+        )
+    for key, warnings in doubtful[:_SHOWN]:
+        yield CONFIGS.doubtful(
+            "/".join(key),
+            "; ".join(f"{each.path}: {each.message}" if each.path else each.message for each in warnings),
+            why="a probable mistake",
+            fix="correct it with `python -m app config import`, the console, or the admin API",
+        )
+    if not keys:
+        yield CONFIGS.doubtful("apps", "there are none", why="all requests get 404", fix="import an app's configs")
+    usable = len(keys) - len(broken) - len(doubtful)
+    yield CONFIGS.good("usable", f"{usable} of {len(keys)} configs of {len(configs.apps())} apps")

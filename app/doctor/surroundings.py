@@ -1,0 +1,23 @@
+"""What the checks need: the settings, the stores as far as they can be opened, and the clock of this machine."""
+
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from app.settings import Settings
+from storage.configs import ConfigStore
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    settings: Settings
+    configs: ConfigStore | None = None
+    """The configs; `None` if they cannot be read, which the checks of the stores report."""
+    tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
+    clock: Callable[[], float] = time.time
+
+    @property
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock(), UTC)

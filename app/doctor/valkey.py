@@ -1,0 +1,108 @@
+"""Checks Valkey: whether it can be used, its version, latency, memory and clock."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from app.doctor.findings import Area
+from app.doctor.postgres import clock_finding, median_ms
+from app.doctor.surroundings import Surroundings
+from storage.doctor_reports import Finding
+from storage.redis import VALKEY_ERRORS, Valkey, location, open_valkey, store_error
+from streams.wire.errors import StoreError
+from streams.wire.ids import new_id
+
+AREA = Area("valkey")
+_OLDEST_VERSION = 7
+_SLOW_MS = 5
+_KEPT_S = 10
+_KEEPS_ALL = "noeviction"
+
+
+async def check(here: Surroundings) -> AsyncIterator[Finding]:
+    try:
+        async with open_valkey(here.settings.redis_url, prefix=here.settings.redis_prefix) as valkey:
+            info = await valkey.client.info()
+            yield AREA.good("connection", "it accepts connections")
+            yield await _writes(valkey)
+            yield _version(info)
+            yield await _latency(valkey)
+            yield await _clock(valkey, here)
+            yield _eviction(info)
+            yield _persistence(info)
+    except (StoreError, *VALKEY_ERRORS) as error:
+        cause = error if isinstance(error, StoreError) else store_error(error)
+        yield AREA.broken(
+            "connection",
+            f"{cause} (REDIS_URL: {location(here.settings.redis_url)})",
+            why="streams cannot be resumed, limits are counted per process, and idempotency keys are not checked",
+            fix="start Valkey, or correct REDIS_URL",
+        )
+
+
+async def _writes(valkey: Valkey) -> Finding:
+    key = valkey.key("doctor", new_id())
+    try:
+        await valkey.client.set(key, b"probe", ex=_KEPT_S)
+        await valkey.client.delete(key)
+    except VALKEY_ERRORS as error:
+        return AREA.broken(
+            "writes",
+            f"{store_error(error).what}: {error}",
+            why="streams cannot be resumed, and limits are counted per process",
+            fix="connect to the primary instead of a replica, free its memory or its disk, and give the user of "
+            "REDIS_URL the right to all commands on the keys of PARLEY_REDIS_PREFIX",
+        )
+    return AREA.good("writes", "it accepts writes")
+
+
+def _version(info: dict[str, Any]) -> Finding:
+    name = "Valkey" if "valkey_version" in info else "Redis"
+    version = str(info.get("valkey_version") or info["redis_version"])
+    if int(version.partition(".")[0]) < _OLDEST_VERSION:
+        return AREA.broken(
+            "version", f"{name} {version}", why=f"scripts need version {_OLDEST_VERSION} or newer", fix="upgrade it"
+        )
+    return AREA.good("version", f"{name} {version}")
+
+
+async def _latency(valkey: Valkey) -> Finding:
+    median = await median_ms(valkey.client.ping)
+    seen = f"{median:.1f} ms for a round trip"
+    if median > _SLOW_MS:
+        return AREA.doubtful(
+            "latency",
+            seen,
+            why="every request waits for it at least once",
+            fix="run Parley in the same network as Valkey",
+        )
+    return AREA.good("latency", seen)
+
+
+async def _clock(valkey: Valkey, here: Surroundings) -> Finding:
+    began = here.clock()
+    seconds, micros = await valkey.client.time()
+    return clock_finding(AREA, seconds + micros / 1_000_000 - (began + here.clock()) / 2)
+
+
+def _eviction(info: dict[str, Any]) -> Finding:
+    policy, limit = str(info.get("maxmemory_policy", _KEEPS_ALL)), int(info.get("maxmemory", 0))
+    seen = f"maxmemory-policy {policy}, maxmemory {limit}" + ("" if limit else " (no limit)")
+    if policy == _KEEPS_ALL:
+        return AREA.good("eviction", seen)
+    why = (
+        "when its memory is full, it deletes running streams, idempotency keys, and turns that wait for "
+        "PostgreSQL, without an error"
+    )
+    fix = f"set maxmemory-policy {_KEEPS_ALL}"
+    return (AREA.broken if limit else AREA.doubtful)("eviction", seen, why=why, fix=fix)
+
+
+def _persistence(info: dict[str, Any]) -> Finding:
+    if info.get("aof_enabled"):
+        return AREA.good("persistence", "it keeps an append-only file")
+    return AREA.doubtful(
+        "persistence",
+        "appendonly no",
+        why="a restart loses the counters of limits, and turns that wait there while PostgreSQL is unavailable",
+        fix="set appendonly yes (appendfsync everysec is enough)",
+    )

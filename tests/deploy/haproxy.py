@@ -1,0 +1,46 @@
+"""A real HAProxy with the configuration of `deploy/haproxy.cfg`, edited like an operator would."""
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.process.children import ending_with_parent
+from tests.servers import listening_socket
+
+HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+CONFIG = Path(__file__).parents[2] / "deploy" / "haproxy.cfg"
+_END_S = 10
+
+
+@contextmanager
+def running_haproxy(folder: Path, parley: str, edits: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Run HAProxy in front of `parley` (host:port), and yield its URL. `edits`: lines and what replaces them."""
+    with listening_socket() as listener:
+        text = CONFIG.read_text()
+        for old, new in {
+            "    log /dev/log local0\n    user haproxy\n    group haproxy\n": "",
+            "    maxconn 32768\n": "    maxconn 1000\n",
+            "    log global\n": "",
+            "bind :80\n": f"bind fd@{listener.fileno()}\n",
+            "127.0.0.1:8080": parley,
+            **(edits or {}),
+        }.items():
+            assert text.count(old) == 1, f"{old} must stand once in {CONFIG.name}"
+            text = text.replace(old, new)
+        (file := folder / "haproxy.cfg").write_text(text)
+        process = subprocess.Popen(
+            [str(HAPROXY), "-db", "-q", "-f", str(file)],
+            cwd=folder,
+            pass_fds=[listener.fileno()],
+            process_group=0,
+            preexec_fn=ending_with_parent(signal.SIGKILL),  # noqa: PLW1509 - two system calls, no lock
+        )
+        url = "http://{}:{}".format(*listener.getsockname())
+    try:
+        yield url
+    finally:
+        process.kill()
+        process.wait(_END_S)
