@@ -17,7 +17,12 @@ STATIC = Path(__file__).parent / "static"
 DOCS_LINK = 'href="/docs"'
 """The line of a page with this text links to the API reference."""
 
-_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".wasm": "application/wasm",
+}
 _HEADERS = {
     "Cache-Control": "no-cache",  # Browsers keep the file and revalidate it with its ETag.
     "Referrer-Policy": "no-referrer",
@@ -56,11 +61,11 @@ class Page:
 
 _SHARED = {"theme.css": VARIABLES, "parts.css": PARTS}
 """The styles of all pages."""
-_FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:css|js)", re.ASCII)
+_FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:css|js|wasm)", re.ASCII)
 
 
 def is_part(name: str, folders: frozenset[str]) -> bool:
-    """Return whether `name` is a style of all pages, or a style or script of one of these folders."""
+    """Return whether `name` is a style of all pages, or a style, script or module of one of these folders."""
     found = _FILE.fullmatch(name)
     return name in _SHARED or (found is not None and found[1] in folders and (STATIC / name).is_file())
 
@@ -71,11 +76,10 @@ def static_page(name: str, *, without: tuple[str, ...] = ()) -> Page:
     `without`: lines that contain one of these texts are removed. Only for files that are not stored as gzip.
     """
     if name in _SHARED:
-        return Page.of(f"{_TYPES['.css']}; charset=utf-8", _SHARED[name].encode())
+        return Page.of(_TYPES[".css"], _SHARED[name].encode())
     path, gzipped = STATIC / name, STATIC / f"{name}.gz"
     stored = gzipped if gzipped.exists() else path
-    content_type = f"{_TYPES[path.suffix]}; charset=utf-8"
-    return _read(stored, content_type, stored.stat().st_mtime_ns, without)
+    return _read(stored, _TYPES[path.suffix], stored.stat().st_mtime_ns, without)
 
 
 @lru_cache(maxsize=256)

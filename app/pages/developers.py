@@ -1,4 +1,4 @@
-"""The pages on which developers try every way to log in, and to pay. Only development servers have them."""
+"""The pages on which developers try logins, payments and engagement. Only development servers have them."""
 
 from aiohttp import web
 
@@ -13,7 +13,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:{pictures}; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOLDERS = frozenset({"accounts", "payments", "talk", "vendor"})
+_FOLDERS = frozenset({"accounts", "engagement", "payments", "talk", "vendor"})
 
 
 class DeveloperPartPath(Model):
@@ -37,6 +37,14 @@ async def payments_page(call: Call) -> web.Response:
     return await _page(call, "payments/index.html")
 
 
+async def engagement_page(call: Call) -> web.Response:
+    """Open the page with a leaderboard, an image task and an email.
+
+    Only development servers have this page.
+    """
+    return await _page(call, "engagement/index.html")
+
+
 async def developer_part(call: Call, path: Path[DeveloperPartPath]) -> web.Response:
     """Read a file of the pages for developers."""
     if not is_part(path.part, _FOLDERS):
@@ -50,13 +58,15 @@ async def _page(call: Call, name: str) -> web.Response:
 
 
 def _policy(call: Call) -> str:
-    """Return the policy of the pages, which show the pictures of people from the sandbox."""
-    sandbox_url = call.services.settings.sandbox_url
-    return _POLICY.format(pictures="" if sandbox_url is None else f" {sandbox_url}")
+    """Return the policy of the pages, which show pictures of the sandbox, generated ones and those of emails."""
+    settings = call.services.settings
+    urls = [url for url in (settings.sandbox_url, settings.public_url) if url is not None]
+    return _POLICY.format(pictures="".join(f" {url}" for url in urls))
 
 
 DEVELOPER_PAGE_ROUTES = [
     page_row("/dev/accounts", accounts_page, "text/html"),
     page_row("/dev/payments", payments_page, "text/html"),
+    page_row("/dev/engagement", engagement_page, "text/html"),
     page_row("/dev/static/{part:.+}", developer_part, "*/*", errors=(PathNotFound,)),
 ]

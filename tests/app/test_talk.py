@@ -60,7 +60,7 @@ async def test_the_page_may_only_load_from_and_connect_to_this_server(server: Se
         page = await response.text()
     assert policy == {
         "default-src": "'none'",
-        "script-src": "'self'",
+        "script-src": "'self' 'wasm-unsafe-eval'",
         "style-src": "'self'",
         "img-src": "'self' data:",
         "media-src": "'self' blob:",
@@ -142,7 +142,9 @@ async def test_other_files_are_not_served(server: Server, part: str) -> None:
 @pytest.mark.parametrize("reported", VENDORED, ids=lambda path: path.stem)
 def test_files_of_third_parties_equal_those_of_their_packages(reported) -> None:
     package = json.loads(reported.read_text())
-    [kept] = [path for path in reported.parent.glob(f"{reported.stem}.*") if path.suffix in {".js", ".css"}]
+    [kept] = [
+        path for path in reported.parent.glob(f"{reported.stem}.*") if path.suffix in {".js", ".css", ".wasm"}
+    ]
     assert hashlib.sha256(kept.read_bytes()).hexdigest() == package["sha256"]
     assert package.keys() == {"package", "version", "file", "sha256", "licence"}
     licence = re.search(r"\S+\.LICENSE\.txt", package["licence"])
@@ -151,7 +153,7 @@ def test_files_of_third_parties_equal_those_of_their_packages(reported) -> None:
 
 
 def test_files_of_third_parties_name_their_origin() -> None:
-    kept = {path.stem for path in (STATIC / "vendor").iterdir() if path.suffix in {".js", ".css"}}
+    kept = {path.stem for path in (STATIC / "vendor").iterdir() if path.suffix in {".js", ".css", ".wasm"}}
     assert kept == {path.stem for path in VENDORED}
     assert {"preact", "eventsource-parser", "pico"} <= kept
 

@@ -45,10 +45,18 @@ class TalkPage:
         await self.page.goto(self.server.url + "/")
         await self.ready()
         if strategy:
-            await self.strategy.select_option(strategy)
+            async with self.settings():
+                await self.strategy.select_option(strategy)
 
     async def ready(self) -> None:
         await expect(self.page.locator("html[data-ready]")).to_be_attached()
+
+    @asynccontextmanager
+    async def settings(self) -> AsyncIterator[None]:
+        """Open the settings, and close them in the end."""
+        await self.button("Settings").click()
+        yield
+        await self.button("Close the settings").click()
 
     def button(self, name: str) -> Locator:
         return self.page.get_by_role("button", name=name, exact=True)
@@ -95,23 +103,24 @@ class TalkPage:
         return self.page.get_by_role("alert")
 
     async def say(self, text: str) -> None:
-        async with self._one_more_turn():
+        async with self.one_more_turn():
             await self.message.fill(text)
             await self.button("Send").click()
 
     @asynccontextmanager
-    async def _one_more_turn(self) -> AsyncIterator[None]:
+    async def one_more_turn(self) -> AsyncIterator[None]:
         answers = self._articles("assistant")
         before = await answers.count()
         yield
         await expect(answers).to_have_count(before + 1)
 
     async def pick(self, box: str, choice: str) -> None:
-        await self.page.get_by_role("combobox", name=box, exact=True).select_option(choice)
+        async with self.settings():
+            await self.page.get_by_role("combobox", name=box, exact=True).select_option(choice)
 
     async def say_aloud(self) -> None:
         """Hold the button until the recording of the microphone has ended."""
-        async with self._one_more_turn():
+        async with self.one_more_turn():
             await self.press(self.hold)
             await self.speech_ended()
             await self.page.mouse.up()
@@ -144,14 +153,22 @@ class TalkPage:
 
     @property
     def details(self) -> Locator:
-        return self.page.locator("details", has=self.page.locator("summary", has_text="Look inside"))
+        return self.page.get_by_role("complementary", name="Look inside")
 
     async def open_details(self) -> Locator:
-        if await self.details.get_attribute("open") is None:
-            await self.details.locator("summary").first.click()
+        toggle = self.button("Look inside")
+        if await toggle.get_attribute("aria-expanded") == "false":
+            await toggle.click()
         return self.details
 
-    async def check_digest(self, text: str = "Digest matches") -> None:
+    async def close_details(self) -> None:
+        await self.button("Close this panel").click()
+
+    async def disconnect(self) -> None:
+        await self.open_details()
+        await self.button("Disconnect").click()
+
+    async def check_digest(self, text: str = "✓ Integrity verified") -> None:
         """Wait until the page shows this result of the digest comparison."""
         await self.open_details()
         await expect(self.details.get_by_text(text, exact=True)).to_be_visible()

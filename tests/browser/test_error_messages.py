@@ -116,7 +116,8 @@ async def test_another_strategy_answers_if_fallback_is_enabled(talk: TalkPage, p
     await put("conversation", "a-broken", {"chat": {"account": account, "model": "refuse:400"}})
     await put("conversation", "a-sound", {"chat": {"account": account, "model": "say:Here I am"}})
     await talk.open("a-broken")
-    await talk.page.get_by_role("checkbox", name="fall back").check()
+    async with talk.settings():
+        await talk.page.get_by_role("checkbox", name="fall back").check()
     await talk.say("Is anybody there?")
     assert await talk.answered() == ["Here I am"]
     details = await talk.open_details()
@@ -201,4 +202,4 @@ async def test_an_answer_altered_in_transit_is_detected(visit: Visit, server, fi
         proxy.altered = (b"boat", b"bolt")
         await talk.say("Tell me a story")
         assert await talk.answered() == ["By noon every bolt was back."]
-        await talk.check_digest("Digest differs")
+        await talk.check_digest("✗ The answer was altered on its way")

@@ -40,7 +40,7 @@ async def test_an_answer_is_complete_after_a_disconnect_at_any_point(
         await talk.say(f"Tell me a story, I shall stop you after {point} words")
         controlled_vendor.send(*WORDS[:point])
         await shown(talk, WORDS[:point])
-        await talk.button("Disconnect").click()
+        await talk.disconnect()
         controlled_vendor.send(*WORDS[point:])
         controlled_vendor.finish()
         assert await talk.answered() == PARAGRAPHS, f"after {point} words"

@@ -31,7 +31,7 @@ async def test_the_page_shows_a_spoken_answer(visit: Visit, put, account, warm_r
     )
     chat = {"account": account, "model": f"say:{ANSWER}"}
     await put("conversation", "assistant", {"chat": chat, "speech": "voice", "recognition": "local"})
-    talk = await visit(viewport={"width": 1_080, "height": 1_188}, device_scale_factor=1.5, color_scheme="light")
+    talk = await visit(viewport={"width": 1_280, "height": 800}, device_scale_factor=1.5, color_scheme="light")
     await talk.open("assistant")
     await talk.say_aloud()
     await talk.answered()

@@ -122,7 +122,7 @@ async def test_an_answer_is_played_without_gaps_with_a_moving_mouth(
 ) -> None:
     await put("speech", "voice", VOICE | {"audio_format": audio_format})
     await talk.open(await fixed_strategy(STORY, speech="voice"))
-    assert len(await talk.page.evaluate(_SHAPES)) == 1
+    await talk.open_details()
     await talk.say("Tell me a story")
     await expect(talk.status).to_contain_text("Speaking")
     shapes, clock = await asyncio.gather(talk.page.evaluate(_SHAPES), talk.page.evaluate(_CLOCK))
@@ -148,7 +148,7 @@ async def test_the_audio_continues_after_a_disconnect(
     await talk.say("Tell me a story")
     controlled_vendor.send(first + "\n\n")
     await wait_for_playback(talk, 300)
-    await talk.button("Disconnect").click()
+    await talk.disconnect()
     controlled_vendor.send(second)
     controlled_vendor.finish()
     assert await talk.answered() == [first, second]
@@ -222,6 +222,7 @@ async def test_the_mouth_stands_still_with_reduced_motion(visit: Visit, fixed_st
     await put("speech", "voice", VOICE)
     talk = await visit(reduced_motion="reduce")
     await talk.open(await fixed_strategy(STORY, speech="voice"))
+    await talk.open_details()
     await talk.say("Tell me a story")
     await expect(talk.status).to_contain_text("Speaking")
     assert len(await talk.page.evaluate(_SHAPES)) <= 2

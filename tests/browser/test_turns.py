@@ -93,5 +93,6 @@ async def test_the_strategy_that_needs_no_key_is_chosen_first(talk: TalkPage, pu
     chat = {"account": account, "model": "say:Hello"}
     await put("conversation", "aaa", {"chat": chat, "recognition": "local", "speech": "local"})
     await talk.open()
-    assert await talk.strategy.locator("option").first.text_content() == "aaa"
-    await expect(talk.strategy).to_have_value("local")
+    async with talk.settings():
+        assert await talk.strategy.locator("option").first.text_content() == "aaa"
+        await expect(talk.strategy).to_have_value("local")

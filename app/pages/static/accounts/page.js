@@ -44,6 +44,7 @@ function App() {
       <p>
         <a href="/">Talk</a>
         <a href="/dev/payments">Payments</a>
+        <a href="/dev/engagement">Engagement</a>
         <a href="/dev/mail">Emails</a>
         ${reference && html`<a href=${reference.href}>API reference</a>`}
       </p>

@@ -32,6 +32,7 @@ function App() {
       <p>
         <a href="/">Talk</a>
         <a href="/dev/accounts">Accounts</a>
+        <a href="/dev/engagement">Engagement</a>
         ${purchases.cardPage && html`<a href=${purchases.cardPage}>Card payments</a>`}
         ${reference && html`<a href=${reference.href}>API reference</a>`}
       </p>

@@ -47,6 +47,12 @@ export class Account {
     if (!this.token) await this.#login();
   }
 
+  /** Forget the user of this browser. The next login makes a new one. */
+  forget() {
+    for (const name of ["session", "device"]) this.#store.setItem(this.#key(name), "");
+    this.token = null;
+  }
+
   headers(more = {}) {
     const appHeader = this.app === DEFAULT_APP ? {} : { "X-Service-App-Id": this.app };
     return { ...appHeader, ...(this.token ? { [SESSION_HEADER]: this.token } : {}), ...more };

@@ -19,7 +19,7 @@ export function Command({ text, label, note, children }) {
     <pre class="curl" tabindex="0" role="region" aria-label=${label}><code ref=${shown}>${text}</code></pre>
     ${note && html`<p>${note}</p>`}
     <p class="details-facts">
-      <button type="button" class="secondary outline" onClick=${copy}>Copy as curl</button>
+      <button type="button" class="secondary outline quiet" onClick=${copy}>Copy as curl</button>
       ${children}
       <span aria-live="polite">${notice}</span>
     </p>

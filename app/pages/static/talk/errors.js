@@ -112,7 +112,7 @@ export function Alert({ fault, onRetry, onClose }) {
     ${detail && html`<small>${detail}</small>`}
     <div class="row">
       ${onRetry && html`<button type="button" onClick=${onRetry}>Try again</button>`}
-      ${onClose && html`<button type="button" class="secondary outline" onClick=${onClose}>Close this message</button>`}
+      ${onClose && html`<button type="button" class="quiet" onClick=${onClose}>Close this message</button>`}
     </div>
   </div>`;
 }

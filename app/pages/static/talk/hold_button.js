@@ -4,8 +4,11 @@ import { html, useRef } from "../vendor/preact.js";
 
 const KEYS = new Set([" ", "Enter"]);
 
-/** `pressed`: whether it is active. `onStart` and `onStop` are called when the user presses and releases it. */
-export function HoldButton({ label, pressed, disabled = false, describedBy, onStart, onStop }) {
+/**
+ * `pressed`: whether it is active. `onStart` and `onStop` are called when the user presses and releases it.
+ * `icon`: shown instead of the label, in a round button. `level`: the user's volume from 0 to 1, shown around it.
+ */
+export function HoldButton({ label, icon, level = 0, pressed, disabled = false, describedBy, onStart, onStop }) {
   const held = useRef(false);
 
   const begin = () => {
@@ -41,7 +44,10 @@ export function HoldButton({ label, pressed, disabled = false, describedBy, onSt
 
   return html`<button
     type="button"
-    class="hold"
+    class=${icon ? "hold round" : "hold"}
+    aria-label=${label}
+    title=${icon ? label : null}
+    style=${{ "--level": pressed ? level.toFixed(2) : 0 }}
     aria-pressed=${pressed ? "true" : "false"}
     aria-disabled=${disabled ? "true" : null}
     aria-describedby=${describedBy}
@@ -54,6 +60,6 @@ export function HoldButton({ label, pressed, disabled = false, describedBy, onSt
     onClick=${onClick}
     onContextMenu=${(event) => event.preventDefault()}
   >
-    ${label}
+    ${icon ?? label}
   </button>`;
 }

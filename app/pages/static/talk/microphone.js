@@ -5,6 +5,8 @@ import { delay } from "./backoff.js";
 const KEEP_OPEN_MS = 15_000; // Opening takes so long that the first word would be lost.
 const FLUSH_MS = 500; // maximum wait for the last samples
 const RATE = 16_000;
+const BLOCK = 1_200; // samples that the worklet sends at once
+const HEARD_BLOCKS = 7; // 525 ms
 const KINDS = {
   NotAllowedError: "refused",
   SecurityError: "refused",
@@ -30,6 +32,8 @@ export class Microphone {
   #request = 0; // counts calls of `start`, `stop` and `cancel`, to detect one that happens while the microphone opens
   #onLevel;
   #onPiece = null;
+  #onSamples = null; // while somebody listens, also if nothing is recorded
+  #heard = []; // the last pieces of base64 before a recording, while somebody listens
 
   /** `onLevel` is called with the volume, from 0 to 1, about ten times a second. */
   constructor({ onLevel = () => {} } = {}) {
@@ -43,6 +47,34 @@ export class Microphone {
   async start({ onPiece = null } = {}) {
     this.#request += 1;
     const request = this.#request;
+    await this.#ready();
+    if (request !== this.#request) return false;
+    this.#onPiece = onPiece;
+    [this.#recorded, this.#heard] = [this.#heard, []];
+    this.#samples = this.#recorded.length * BLOCK;
+    return true;
+  }
+
+  /**
+   * Keep the microphone open and call `onSamples` with all that it hears, until `ignore` is called. Recordings then
+   * begin with the half second before their start, because a voice is only recognized as one after some time.
+   */
+  async listen(onSamples) {
+    await this.#ready();
+    this.#onSamples = onSamples;
+  }
+
+  ignore() {
+    [this.#onSamples, this.#heard] = [null, []];
+    if (this.#recorded === null) this.cancel();
+  }
+
+  /** What is recorded so far, in base64. */
+  get recorded() {
+    return this.#recorded.join("");
+  }
+
+  async #ready() {
     clearTimeout(this.#closing);
     this.#open ??= this.#opened();
     try {
@@ -52,10 +84,6 @@ export class Microphone {
       this.#open = null;
       throw error instanceof MicrophoneFault ? error : new MicrophoneFault(KINDS[error.name] ?? "failed", error);
     }
-    if (request !== this.#request) return false;
-    this.#onPiece = onPiece;
-    [this.#recorded, this.#samples] = [[], 0];
-    return true;
   }
 
   /** Stop, and return the recording since `start`. Pieces are multiples of 3 bytes, so their base64 can be joined. */
@@ -77,20 +105,26 @@ export class Microphone {
     [this.#recorded, this.#onPiece] = [null, null];
     this.#onLevel(0);
     clearTimeout(this.#closing);
-    if (this.#open !== null) this.#closing = setTimeout(() => this.#close(), KEEP_OPEN_MS);
+    if (this.#open !== null && this.#onSamples === null) this.#closing = setTimeout(() => this.#close(), KEEP_OPEN_MS);
   }
 
   #onData(samples, level) {
     if (samples === null) {
       this.#onFlushed?.();
       this.#onFlushed = null;
-    } else if (this.#recorded !== null) {
-      const piece = base64(new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength));
+      return;
+    }
+    if (this.#recorded === null && this.#onSamples === null) return;
+    const piece = base64(new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength));
+    if (this.#recorded !== null) {
       this.#recorded.push(piece);
       this.#samples += samples.length;
       this.#onLevel(level);
       this.#onPiece?.(piece);
+    } else if (samples.length === BLOCK) {
+      this.#heard = [...this.#heard, piece].slice(-HEARD_BLOCKS);
     }
+    this.#onSamples?.(samples);
   }
 
   async #opened() {

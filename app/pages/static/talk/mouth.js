@@ -94,6 +94,9 @@ export function visemeAt(visemes, player, ms) {
   return id in SHAPES ? id : SILENCE;
 }
 
+/** Return how far the mouth is open at `ms`, from 0 to 1. */
+export const opennessAt = (visemes, player, ms) => SHAPES[visemeAt(visemes, player, ms)][0];
+
 function draw(drawing, [open, wide, teeth, tongue]) {
   const [opening, lips, dark, below, upper] = drawing.querySelectorAll("path, rect, ellipse");
   const half = 18 + 26 * wide;

@@ -43,10 +43,19 @@ export class Recorder {
     this.open = true;
     this.#limit = setTimeout(onLimit, LONGEST_MS);
     if (canUploadLive()) {
-      this.#live = new LiveBody(head());
+      this.#live = new LiveBody(head() + this.#microphone.recorded);
       send(this.#live.stream);
     }
     this.#onChange();
+  }
+
+  /** Keep the microphone open and call `onSamples` with all that it hears, until `ignore` is called. */
+  listen(onSamples) {
+    return this.#microphone.listen(onSamples);
+  }
+
+  ignore() {
+    this.#microphone.ignore();
   }
 
   /** Stop recording. Return the audio in base64, also if it has been sent; empty if the microphone was not open yet. */

@@ -1,12 +1,14 @@
 // Details of a request: its events, latency and attempts, and the equivalent curl command.
 
-import { html, useState } from "../vendor/preact.js";
+import { html } from "../vendor/preact.js";
+import { IconButton } from "./icons.js";
 import { Command, quoted } from "./command.js";
 
 const SESSION_HEADER = "x-service-session-token";
 const KEY_HEADER = "idempotency-key";
 const SHOWN_ENTRIES = 3; // maximum number of list entries shown per event
 
+const DIGESTS = { matches: "✓ Integrity verified", differs: "✗ The answer was altered on its way" };
 const STAGES = {
   admission: "admitted",
   input: "input complete",
@@ -18,27 +20,40 @@ const STAGES = {
   total: "end",
 };
 
-/** `run`: `{request, streamId, events, resumed, digest}`, or null before the first request. */
-export function RequestDetails({ run }) {
-  const [open, setOpen] = useState(false);
+/**
+ * The panel "Look inside". `run`: `{request, streamId, events, resumed, digest}`, or null before the first request.
+ * `children`: what is shown above the events.
+ */
+export function RequestDetails({ run, onClose, children }) {
   return html`
-    <details class="details" onToggle=${(event) => setOpen(event.currentTarget.open)}>
-      <summary>Look inside</summary>
-      ${open && (run ? html`<${Run} run=${run} />` : html`<p>No request has been sent yet.</p>`)}
-    </details>
+    <aside class="inside" id="inside" aria-label="Look inside">
+      <header>
+        <h2>Look inside</h2>
+        <${IconButton} icon="close" label="Close this panel" onAct=${onClose} />
+      </header>
+      <div class="inside-content">${run ? html`<${Run} run=${run}>${children}<//>` : html`<${Nothing} />`}</div>
+    </aside>
   `;
 }
 
-function Run({ run }) {
+const Nothing = () => html`
+  <p class="muted">Send a message. Its events, the latency of each stage and the calls to vendors appear here.</p>
+`;
+
+function Run({ run, children }) {
   const end = contentOf(run, "end");
   return html`
-    <p class="details-facts">
-      ${run.streamId && html`<span>Stream <code>${run.streamId}</code></span>`}
-      ${run.resumed.length > 0 && html`<span>${resumedLine(run.resumed)}</span>`}
-      ${run.digest && html`<strong class=${`digest-${run.digest}`}>Digest ${run.digest}</strong>`}
-    </p>
-    ${end?.latency_ms && html`<${Latency} latency=${end.latency_ms} />`}
     <${Attempts} run=${run} end=${end} />
+    ${end?.latency_ms && html`<${Latency} latency=${end.latency_ms} />`}
+    ${children}
+    <section>
+      <h3>Stream</h3>
+      <p class="facts">
+        ${run.streamId && html`<code>${run.streamId}</code>`}
+        ${run.digest && html`<strong class=${`digest-${run.digest}`}>${DIGESTS[run.digest]}</strong>`}
+        ${run.resumed.length > 0 && html`<span>${resumedLine(run.resumed)}</span>`}
+      </p>
+    </section>
     <${Events} run=${run} />
     <${Curl} request=${run.request} />
   `;
@@ -53,39 +68,50 @@ const resumedLine = (ids) =>
 function Latency({ latency }) {
   const marks = Object.entries(latency).filter(([stage]) => stage in STAGES);
   marks.sort(([, one], [, other]) => one - other);
-  const stages = marks.map(([stage, ms], at) => ({ stage, ms, length: ms - (marks[at - 1]?.[1] ?? 0) }));
+  const stages = marks.map(([stage, ms], at) => ({ stage, ms, from: marks[at - 1]?.[1] ?? 0 }));
+  const total = Math.max(1, stages.at(-1)?.ms ?? 1);
   return html`
     <figure class="latency" aria-labelledby="latency-title">
-      <figcaption class="details-title" id="latency-title">Latency</figcaption>
-      <div class="latency-bar" aria-hidden="true">
-        ${stages.map(({ stage, length }) => html`<i class=${`stage-${stage}`} style=${{ flexGrow: length }} />`)}
-      </div>
+      <figcaption id="latency-title"><h3>Latency</h3></figcaption>
       <ol>
         ${stages.map(
-          ({ stage, ms, length }) => html`
-            <li><i class=${`stage-${stage}`} aria-hidden="true" />${STAGES[stage]}: ${ms} ms (+${length})</li>
+          ({ stage, ms, from }) => html`
+            <li>
+              <span>${STAGES[stage]}</span>
+              <span class="latency-line" aria-hidden="true">
+                <i class=${`stage-${stage}`} style=${{ left: `${(100 * from) / total}%`, width: `${(100 * (ms - from)) / total}%` }} />
+              </span>
+              <span>${ms} ms</span>
+            </li>
           `,
         )}
       </ol>
-      ${"overhead" in latency && html`<p>Server overhead before the first output: ${latency.overhead} ms</p>`}
+      ${"overhead" in latency && html`<p class="muted">The server itself took ${latency.overhead} ms of the time before the first output.</p>`}
     </figure>
   `;
 }
 
 function Attempts({ run, end }) {
   const failed = contentOf(run, "error")?.error.extra?.attempts ?? end?.attempts ?? [];
-  const lines = failed.map(
-    ({ strategy, stage, message, elapsed_ms }) => `${strategy} (${stage}) failed after ${elapsed_ms} ms: ${message}`,
-  );
+  const lines = failed.map(({ strategy, stage, message, elapsed_ms }) => ({
+    mark: "failed",
+    text: `${strategy} (${stage}) failed after ${elapsed_ms} ms: ${message}`,
+  }));
   if (run.events.some(({ name }) => name === "assistant_output_restart")) {
-    lines.push("an answer broke off, and another strategy started over");
+    lines.push({ mark: "failed", text: "an answer broke off, and another strategy started over" });
   }
-  if (end?.strategy) lines.push(`${end.strategy} answered`);
-  if (end?.speech) lines.push(`speech failed at paragraph ${end.speech.index + 1}: ${end.speech.message}`);
+  if (end?.strategy) lines.push({ mark: "won", text: `${end.strategy} answered` });
+  if (end?.speech) {
+    lines.push({ mark: "failed", text: `speech failed at paragraph ${end.speech.index + 1}: ${end.speech.message}` });
+  }
   if (lines.length === 0) return null;
   return html`
-    <p class="details-title" id="attempts-title">Attempts</p>
-    <ol aria-labelledby="attempts-title">${lines.map((line) => html`<li>${line}</li>`)}</ol>
+    <section>
+      <h3 id="attempts-title">Attempts</h3>
+      <ol class="attempts" aria-labelledby="attempts-title">
+        ${lines.map(({ mark, text }) => html`<li class=${`attempt-${mark}`}>${text}</li>`)}
+      </ol>
+    </section>
   `;
 }
 
@@ -103,7 +129,7 @@ function parametersOf(body) {
 
 function Events({ run }) {
   return html`
-    <p class="details-title" id="events-title">Events</p>
+    <h3 id="events-title">Events</h3>
     <div class="details-table" role="region" aria-label="List of events" tabindex="0">
       <table aria-labelledby="events-title">
         <thead>
@@ -137,7 +163,7 @@ function shortenedValue(key, value) {
 function Curl({ request }) {
   const spoken = parametersOf(request.body).type === "audio";
   return html`
-    <p class="details-title">Request</p>
+    <h3>Request</h3>
     <${Command}
       text=${curlLine(request)}
       label="The request as curl"

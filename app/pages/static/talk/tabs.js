@@ -1,9 +1,9 @@
-// Tabs: one visible panel, selected with the pointer or the arrow keys.
+// Tabs, selected with the pointer or the arrow keys. The panel of a tab has the id `panel-…` of the tab's id.
 
 import { html, useRef } from "../vendor/preact.js";
 
-/** `tabs`: `[{id, title, panel}]`. Hidden panels keep their state. */
-export function Tabs({ tabs, shown, onShow }) {
+/** `tabs`: `[{id, title}]`. */
+export function TabList({ tabs, shown, onShow }) {
   const list = useRef(null);
 
   const onKeyDown = (event) => {
@@ -33,10 +33,5 @@ export function Tabs({ tabs, shown, onShow }) {
         </button>`,
       )}
     </div>
-    ${tabs.map(
-      ({ id, panel }) => html`<div key=${id} role="tabpanel" id=${`panel-${id}`} aria-labelledby=${`tab-${id}`} hidden=${id !== shown}>
-        ${panel}
-      </div>`,
-    )}
   `;
 }

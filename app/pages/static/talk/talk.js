@@ -2,9 +2,11 @@
 
 import { ErrorResponse } from "./account.js";
 import { cancelStream, newestRecords, recordAfter, recordOf } from "./calls.js";
+import { HandsFree } from "./hands_free.js";
 import { Recorder } from "./recorder.js";
 import { MicrophoneFault } from "./microphone.js";
 import { delay } from "./backoff.js";
+import { parametersIn } from "./choices.js";
 import { EventStream, ReaderLeft } from "./stream.js";
 import { Turn } from "./turn.js";
 import { retryMayHelp } from "./errors.js";
@@ -18,9 +20,10 @@ export class Talk {
   turns = [];
   conversationId = null;
   recorder;
+  handsFree;
   /** The last error, with a function to retry if that makes sense: `{fault, retry}`. */
   lastError = null;
-  /** The user's choices: `{strategies, speaks, language, answerLanguage}`. */
+  /** The user's choices: `{strategies, speaks, language, answerLanguage, voice, params}`. */
   choices = null;
   #account;
   #player;
@@ -28,6 +31,7 @@ export class Talk {
   #onChange;
   #liveTurn = null; // the turn that is sent while the user speaks
   #cancelled = Promise.resolve(); // resolves when the server has ended the interrupted turn
+  #replayed = null; // the turn whose answer is played once more
 
   /** `player` plays answers. `savedState` is a `JsonEntry` that survives a reload. `onChange` is called when the page must be redrawn. */
   constructor(account, player, savedState, onChange) {
@@ -36,16 +40,21 @@ export class Talk {
     this.#savedState = savedState;
     this.#onChange = onChange;
     this.recorder = new Recorder(onChange);
+    this.handsFree = new HandsFree(this.recorder, player, { onBegan: () => this.hold(), onEnded: () => this.release() });
   }
 
   get current() {
     return this.turns.at(-1) ?? null;
   }
 
-  /** Whether there is an answer to interrupt, because it is still arriving or playing. */
+  /** Whether there is something to interrupt: an answer that is still arriving or playing, or one that is replayed. */
   get interruptible() {
+    return this.#replayed !== null || this.#answering;
+  }
+
+  get #answering() {
     const turn = this.current;
-    if (this.recorder.held) return false;
+    if (this.recorder.held || this.#replayed !== null) return false;
     return turn !== null && !turn.silenced && (turn.running || (turn.hasAudio && this.#player.playing));
   }
 
@@ -58,10 +67,23 @@ export class Talk {
     const turn = this.current;
     if (this.recorder.held) return this.recorder.open ? "Listening" : "Opening the microphone";
     if (turn?.connection === "lost" || turn?.cancelPending) return "Reconnecting";
-    if (!this.interruptible) return "Ready";
+    if (this.#replayed !== null) return "Speaking";
+    if (!this.interruptible) return this.handsFree.on ? "Speak at any time" : "Ready";
     if (turn.hasAudio && this.#player.state === "blocked") return "Touch the page or press a key to hear the answer";
     if (turn.hasAudio && this.#player.playing) return "Speaking";
     return turn.answer.paragraphs.length ? "Answering" : "Thinking";
+  }
+
+  /** What the bars of the voice show: "idle", "listening", "thinking" or "speaking". */
+  get phase() {
+    if (this.recorder.held) return "listening";
+    if (!this.interruptible) return "idle";
+    return this.#player.playing ? "speaking" : "thinking";
+  }
+
+  /** The mouth shapes of the answer that is played. */
+  get shapes() {
+    return (this.#replayed ?? this.current)?.shapes ?? [];
   }
 
   /** After a reload: show the history of the conversation, and resume the answer that was running. */
@@ -107,10 +129,35 @@ export class Talk {
     else if (recording) await this.#send({ type: "audio", input: recording });
   }
 
+  /** Begin or end the mode in which pauses of the user end turns. */
+  async toggleHandsFree() {
+    if (this.handsFree.on) this.handsFree.stop();
+    else await this.#reportingErrors(() => this.handsFree.start());
+    this.#onChange();
+  }
+
   /** Interrupt the answer. The server keeps the part that was heard. When this resolves, the next turn may begin. */
   interrupt() {
-    if (this.interruptible) this.#cancelled = this.#cancel(this.current, this.#silence(this.current));
+    if (this.#replayed !== null) this.#player.stop();
+    else if (this.#answering) this.#cancelled = this.#cancel(this.current, this.#silence(this.current));
     return this.#cancelled;
+  }
+
+  /** Whether the answer of a turn can be played once more. */
+  canReplay(turn) {
+    return turn.sounds.length > 0 && !turn.running;
+  }
+
+  /** Play the answer of a turn once more. What the server knows of it stays as it is. */
+  async replay(turn) {
+    await this.interrupt();
+    for (const { mimeType, sampleRate, bytes, index } of turn.sounds) {
+      if (mimeType) this.#player.begin(mimeType, sampleRate);
+      this.#player.push(bytes, index);
+    }
+    this.#replayed = turn;
+    this.#player.end();
+    this.playerChanged();
   }
 
   /** Drop the connection, as an unreliable network would. */
@@ -133,6 +180,7 @@ export class Talk {
 
   /** The state of the player has changed. */
   playerChanged() {
+    if (!this.#player.playing) this.#replayed = null;
     this.remember();
     this.#onChange();
   }
@@ -140,7 +188,7 @@ export class Talk {
   /** Save what is needed after a reload. */
   remember() {
     const turn = this.current;
-    const resumable = turn?.stream?.id && this.interruptible;
+    const resumable = turn?.stream?.id && this.#answering;
     const stream = resumable && {
       id: turn.stream.id,
       before: turn.before,
@@ -151,12 +199,15 @@ export class Talk {
   }
 
   #parameters(type) {
-    const { strategies, language, answerLanguage } = this.choices;
+    const { strategies, language, answerLanguage, voice, params } = this.choices;
+    const { values } = parametersIn(params);
     return JSON.stringify({
       strategies,
       type,
       language_code: language,
       target_language_code: answerLanguage,
+      ...(voice && { voice }),
+      ...(values && { params: values }),
       ...(this.conversationId && { conversation_id: this.conversationId }),
     });
   }
@@ -241,12 +292,13 @@ export class Talk {
   #handle(turn, event) {
     turn.handle(event);
     if (turn.stored && this.turns.includes(turn)) this.conversationId = turn.stream.conversationId;
-    if (!turn.silenced) this.#play(event);
+    if (!turn.silenced) this.#play(turn, event);
     this.#onChange();
   }
 
-  #play({ name, content, bytes }) {
+  #play(turn, { name, content, bytes }) {
     if (name === "assistant_output_audio_chunk") {
+      turn.sounds.push({ mimeType: content.mime_type, sampleRate: content.sample_rate, bytes, index: content.index });
       if (content.mime_type) this.#player.begin(content.mime_type, content.sample_rate);
       this.#player.push(bytes, content.index);
     } else if (name === "assistant_output_restart") {

@@ -19,6 +19,10 @@ export class Turn {
   stored = false;
   /** Mouth shapes as `[ms, id, index]`, timed from the start of the paragraph's audio. */
   shapes = [];
+  /** The audio of the answer as it arrived, to replay it: `{mimeType, sampleRate, bytes, index}`. */
+  sounds = [];
+  /** When the turn began. */
+  at = new Date();
   /** Whether audio of the answer has arrived. */
   hasAudio = false;
   /** Whether the user has interrupted the answer. */
@@ -78,9 +82,11 @@ export class Turn {
   replaceByRecord(record) {
     const [input, answer] = ["user", "assistant"].map((role) => textOf(record, role));
     this.recordId = record.record_id;
+    this.at = new Date(record.sys_created_time);
     this.user = { paragraphs: input.length ? input : this.user.paragraphs, state: "complete" };
     this.answer = { paragraphs: answer, state: STATES[record.status] ?? "failed", notes: [] };
     this.connection = "none";
+    if (this.answer.state === "interrupted") this.sounds = []; // They are longer than what was heard.
   }
 
   /** Note that the turn was interrupted before anything was stored. */
@@ -115,6 +121,7 @@ export class Turn {
         paragraphs.length = Math.min(paragraphs.length, content.from_index);
         this.shapes = this.shapes.filter(([, , index]) => index < content.from_index);
         this.hasAudio = false;
+        this.sounds = [];
         break;
       case "assistant_output_audio_chunk":
         this.hasAudio = true;

@@ -1,0 +1,98 @@
+"""The settings of the talk page, and what is offered for an answer."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.talk_page import TalkPage
+
+STORY = "The boats went out with the tide. By noon every boat was back."
+
+
+async def test_the_settings_are_part_of_the_request_and_are_kept(talk: TalkPage, put, account: str) -> None:
+    for name in ("a-first", "b-second", "c-third"):
+        await put("conversation", name, {"chat": {"account": account, "model": "say:Hello"}, "speech": "local"})
+    await talk.open("b-second")
+    settings = talk.page.get_by_role("dialog", name="Settings")
+    async with talk.settings():
+        await settings.get_by_role("checkbox", name="fall back").check()
+        while not (await settings.get_by_role("listitem").first.inner_text()).startswith("c-third"):
+            await settings.get_by_role("button", name="Try c-third earlier").click()
+        await settings.get_by_role("textbox", name="Voice").fill("en-gb")
+        values = settings.get_by_role("textbox", name="Values for the system prompt")
+        await values.fill("{")
+        await expect(settings).to_contain_text("This is not valid JSON yet.")
+        await values.fill('{"name": "Ada"}')
+        await expect(settings).not_to_contain_text("This is not valid JSON yet.")
+    await talk.page.reload()
+    await talk.ready()
+    async with talk.page.expect_request("**/bp/ai/conversation") as request:
+        await talk.say("Hello")
+        body = (await request.value).post_data
+    assert body.startswith('{"strategies":["b-second","c-third","a-first",')
+    assert '"voice":"en-gb"' in body
+    assert '"params":{"name":"Ada"}' in body
+    await talk.answered()
+
+
+async def test_a_new_user_has_no_conversation(talk: TalkPage) -> None:
+    await talk.open("scripted-text")
+    await talk.say("The sea is grey")
+    await talk.answered()
+    before = talk.token
+    await talk.button("Settings").click()
+    await talk.button("Start as a new user").click()
+    await expect(talk.user_message).to_have_count(0)
+    await talk.ready()
+    await talk.say("What did I say?")
+    await talk.answered()
+    assert talk.token != before
+
+
+async def test_an_example_begins_a_conversation(talk: TalkPage) -> None:
+    await talk.open("scripted-text")
+    async with talk.one_more_turn():
+        await talk.button("Tell me a story about the sea.").click()
+    await expect(talk.user_message).to_contain_text("Tell me a story about the sea.")
+    await talk.answered()
+
+
+async def test_an_answer_is_replayed_as_it_was_spoken(talk: TalkPage, fixed_strategy) -> None:
+    await talk.open(await fixed_strategy(STORY, speech="local"))
+    await talk.say("Tell me a story")
+    await expect(talk.status).to_contain_text("Speaking")
+    await talk.answered()
+    await expect(talk.status).to_contain_text("Ready")
+    played = await talk.page.evaluate("() => window.parley.player.playedMs")
+    await talk.button("Replay").click()
+    await expect(talk.status).to_contain_text("Speaking")
+    await expect(talk.status).to_contain_text("Ready")
+    assert await talk.page.evaluate("() => window.parley.player.playedMs") == pytest.approx(played, abs=100)
+    await talk.button("Replay").click()
+    await expect(talk.status).to_contain_text("Speaking")
+    await talk.button("Interrupt").click()
+    await expect(talk.status).to_contain_text("Ready")
+    assert await talk.stored("assistant") == await talk.answered() == [STORY]
+
+
+async def test_an_answer_is_copied(visit, fixed_strategy) -> None:
+    talk = await visit(permissions=["clipboard-read", "clipboard-write"])
+    await talk.open(await fixed_strategy(STORY))
+    await talk.say("Tell me a story")
+    await talk.answered()
+    await talk.button("Copy").click()
+    await expect(talk.answer).to_contain_text("Copied")
+    assert await talk.page.evaluate("() => navigator.clipboard.readText()") == STORY
+
+
+@pytest.mark.parametrize(("width", "opens"), [(1_280, True), (390, False)])
+async def test_failed_attempts_open_the_panel_where_it_has_a_place(visit, put, account, width: int, *, opens: bool):
+    await put("conversation", "broken", {"chat": {"account": account, "model": "refuse:503"}})
+    talk = await visit(viewport={"width": width, "height": 800})
+    await talk.open("broken")
+    if opens:
+        await talk.close_details()
+    await talk.say("Tell me a story")
+    await expect(talk.alert).to_be_visible()
+    await expect(talk.details).to_have_count(int(opens))
+    await talk.open_details()
+    await expect(talk.details).to_contain_text("answered 503")
