@@ -1,7 +1,7 @@
 """The index of a leaderboard in Valkey: a sorted set for each period, built from PostgreSQL when it is lost.
 
-Members are a number and a user, ordered by score and then by the number of the score's last change, so of two equal
-scores the one that came first ranks first. A hash has the number of each user.
+Members are a change and a user, ordered by score and then by the number of the change, so of two equal scores the
+one that came first ranks first. A hash has the change of each user.
 """
 
 import asyncio
@@ -26,7 +26,10 @@ from streams.wire.ids import new_id
 log = structlog.get_logger()
 
 BUILT = CounterMetric("parley_board_indexes_built", "Indexes of leaderboards that were built", [])
-_NUMBER_DIGITS = 12
+_FORMAT = "2"
+"""Of the keys below, as `lua/board_put.lua` describes them."""
+_CHANGE_DIGITS = 13
+_NUMBER_DIGITS = _CHANGE_DIGITS - 1
 _BATCH = 1000
 _COUNTING = 2
 """How many queries at once count ranks in PostgreSQL. Others wait until they may, or until the index is built."""
@@ -44,6 +47,8 @@ class Ranks:
     """0: the user has no score."""
     ranked: list[Standing]
     near: list[Standing]
+    has_extras: bool = False
+    """Whether one of these users may have sent something with the score."""
 
 
 class BoardIndexes:
@@ -69,7 +74,12 @@ class BoardIndexes:
         if reply is None:
             return None
         rank, ranked, first_near, near = reply
-        return Ranks(rank, _standings(period, ranked, first=first), _standings(period, near, first=first_near))
+        return Ranks(
+            rank,
+            _standings(period, ranked, first=first),
+            _standings(period, near, first=first_near),
+            has_extras=any(_has_extra(member) for member in (*ranked[::2], *near[::2])),
+        )
 
     async def complete(self, period: BoardPeriod, changes: Sequence[Change]) -> None:
         """Put scores into the index that their uploads may not have put there."""
@@ -139,8 +149,8 @@ class BoardIndexes:
 
     async def _put(self, period: BoardPeriod, changes: Sequence[Change], *, token: str) -> bytes:
         args: list[Word] = [token, _BUILDER_MS]
-        for uid, number, score in changes:
-            args += (uid, f"{number:0{_NUMBER_DIGITS}x}", _ascending(period, score))
+        for uid, number, score, has_extra in changes:
+            args += (uid, f"{number:0{_NUMBER_DIGITS}x}{has_extra:d}", _ascending(period, score))
         with map_errors():
             state: bytes = await self._valkey.run("board_put", keys=self._keys(period), args=args)
         return state
@@ -148,7 +158,7 @@ class BoardIndexes:
     def _keys(self, period: BoardPeriod) -> tuple[str, str]:
         tag = f"{period.app_id}:board:{period.board}"
         order = "desc" if period.descending else "asc"
-        parts = str(int(period.starts_at.timestamp() * 1_000_000)), order
+        parts = _FORMAT, str(int(period.starts_at.timestamp() * 1_000_000)), order
         return self._valkey.key(tag, *parts, "ranks"), self._valkey.key(tag, *parts, "changes")
 
 
@@ -164,9 +174,13 @@ def _ascending(period: BoardPeriod, score: float) -> float:
 
 def _standings(period: BoardPeriod, members: Sequence[bytes], *, first: int) -> list[Standing]:
     return [
-        Standing(member[_NUMBER_DIGITS:].decode(), _ascending(period, float(score)), first + index)
+        Standing(member[_CHANGE_DIGITS:].decode(), _ascending(period, float(score)), first + index)
         for index, (member, score) in enumerate(zip(members[::2], members[1::2], strict=True))
     ]
+
+
+def _has_extra(member: bytes) -> bool:
+    return member[_NUMBER_DIGITS:_CHANGE_DIGITS] == b"1"
 
 
 @asynccontextmanager

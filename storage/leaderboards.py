@@ -34,6 +34,7 @@ class Change(NamedTuple):
     uid: str
     number: int
     score: float
+    has_extra: bool
 
 
 class Standing(NamedTuple):
@@ -147,7 +148,7 @@ async def rank_of(conn: Connection, period: BoardPeriod, *, uid: str) -> int:
 
 
 _CHANGES = f"""
-select uid, change, score from leaderboard_scores
+select uid, change, score, extra is not null from leaderboard_scores
 where period_id = {_PERIOD} and uid > $4 order by uid limit $5
 """  # noqa: S608 - constants
 
@@ -165,7 +166,7 @@ where state <> 'closed' order by period_id
 _LOCK = "select pg_advisory_xact_lock(36, hashtext($1 || '/' || $2))"
 _LAST_CHANGE = "select last_value from leaderboard_changes"
 _CHANGED = """
-select uid, change, score from leaderboard_scores
+select uid, change, score, extra is not null from leaderboard_scores
 where period_id = $1 and change > $2 and change <= $3 order by change limit $4
 """
 

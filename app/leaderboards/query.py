@@ -101,10 +101,10 @@ async def _read(call: Call, period: BoardPeriod, body: BoardQuery) -> Ranks | No
 
 
 async def _with_extras(call: Call, period: BoardPeriod, ranks: Ranks) -> Ranks:
-    """Add what was sent with the scores. Users who were deactivated meanwhile are left out."""
-    uids = list({standing.uid for standing in (*ranks.ranked, *ranks.near)})
-    if not uids:
+    """Add what was sent with the scores, if anything was. This leaves out users who were deactivated meanwhile."""
+    if not ranks.has_extras:
         return ranks
+    uids = list({standing.uid for standing in (*ranks.ranked, *ranks.near)})
     async with call.services.database.connection() as conn:
         found = await leaderboards.extras(conn, period, uids=uids)
 

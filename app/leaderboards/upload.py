@@ -81,7 +81,8 @@ async def upload(call: Call, body: Body[ScoreUpload]) -> UploadReply:
         left_s = (uploaded.unlocked_at - uploaded.uploaded_at).total_seconds()
         raise InReward(retry_after_s=min(left_s, _SHORTEST_LOCK_S))
     period = board.period(uploaded.began_at)
-    if not await services.boards.put(period, [Change(call.caller.user, uploaded.change, score)]):
+    change = Change(call.caller.user, uploaded.change, score, extra is not None)
+    if not await services.boards.put(period, [change]):
         services.boards.build_soon(period, ends_at=board.end_of(uploaded.began_at), now=uploaded.uploaded_at)
     posted = Uploaded(
         name=board.name,

@@ -106,7 +106,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MIB",
         help="stop an attack when the server has grown by this much (default: %(default)s)",
     )
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the tables between the marks in FILE")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write the tables between the marks in FILE; with --only, the rows of these attacks",
+    )
     url_group = parser.add_argument_group("with --url")
     url_group.add_argument("--i-own-it", action="store_true", help="attack a server that is not on this machine")
     url_group.add_argument("--pid", type=int, default=0, help="the server's process id, if it runs on this machine")

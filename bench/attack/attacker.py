@@ -163,6 +163,8 @@ class Attacker:
 
 
 CHUNKED = {"Transfer-Encoding": "chunked"}
+LAST_CHUNK = b"\r\n0\r\n\r\n"
+"""The end of a chunked response."""
 
 
 def chunk(body: bytes) -> bytes:

@@ -89,6 +89,14 @@ ATTACKS = (
         Targets(closed_within_s=30 + 10 + 2 * _SLACK_S),
         limit_s=90,
     ),
+    Attack("large-audio", "10 MiB of audio, again and again, 4 connections", uploads.large_audio),
+    Attack("large-json", "JSON bodies of 8 MiB, 6 connections of one user", uploads.large_json),
+    Attack(
+        "large-uploads",
+        "files of 20 MiB without their last byte, 100 connections of one user",
+        uploads.large_uploads,
+        _FLOOD,
+    ),
     Attack(
         "idle-connections",
         "1,500 connections from one address, silent after one request",

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bench.attack.attacker import Attacker, chunk, for_at_most, together
+from bench.attack.attacker import LAST_CHUNK, Attacker, chunk, for_at_most, together
 from bench.attack.connections import Connection
 
 _FROM_ONE_ADDRESS = 1_500
@@ -20,7 +20,6 @@ _RESET_WORKERS = 16
 _STREAM_RESETS = 2_000
 _WHOLE_EVERY = 20
 _PAUSE_S = 0.005
-_LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 async def idle_connections(attacker: Attacker) -> None:
@@ -51,7 +50,7 @@ async def exhausted_connections(attacker: Attacker) -> None:
         answer = b"no complete answer in time"
         try:
             await connection.send(complete)
-            answer = await connection.receive_until(_LAST_CHUNK)
+            answer = await connection.receive_until(LAST_CHUNK)
         finally:
             if b"\nevent: end\n" not in answer:
                 attacker.victims_failed.append(answer[-_SHOWN_BYTES:].decode(errors="replace") or "closed")

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from bench.attack.attacker import Attacker, Finished, together
+from bench.attack.attacker import LAST_CHUNK, Attacker, Finished, together
 from bench.attack.connections import Connection
 
 _RECEIVE_BYTES = 4096
@@ -18,7 +18,6 @@ _POLL_S = 0.02
 _MEMORY_RETURN_S = 15
 """The server returns free memory to the system every 10 s."""
 _PREPARED_AT_ONCE = 8
-_LAST_CHUNK = b"\r\n0\r\n\r\n"
 _STREAM_ID = b"x-service-stream-id: "
 
 
@@ -31,7 +30,7 @@ async def finish_speech(attacker: Attacker, strategy: str, count: int) -> None:
             connection = await attacker.connect()
             if connection is None or not await connection.send(attacker.speak(strategy, number)):
                 return
-            answer = await connection.receive_until(_LAST_CHUNK)
+            answer = await connection.receive_until(LAST_CHUNK)
             connection.close()
             head = answer.partition(b"\r\n\r\n")[0] + b"\r\n"
             _, found, rest = head.lower().partition(_STREAM_ID)

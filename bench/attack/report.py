@@ -3,13 +3,15 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.attack.attacks import Attack
+from bench.attack.attacks import ATTACKS, Attack
 from bench.attack.healthy_clients import Window
 from bench.attack.judge import Measurement, ServerState, judge
+from bench.attack.later_runs import write_rows
 from bench.figures import UNKNOWN, table
 from bench.generated_section import write_between
 
 BEGIN, END = "<!-- attacks: written by bench.attack -->", "<!-- /attacks -->"
+_TABLE = "\n| attack |"
 _MIB = 2**20
 _CLIENT_HEADINGS = (
     "attack",
@@ -93,5 +95,9 @@ def _moments(moments: Sequence[ServerState | None], figure: Callable[[ServerStat
 
 
 def write_report(path: Path, rows: Sequence[tuple[Attack, Measurement]], *, machine: str, command: str) -> None:
-    """Replace the tables between the marks in `path`."""
-    write_between(path, (BEGIN, END), f"\n`{command}`\n\n{machine}.\n\n{tables(rows)}\n")
+    """Replace the tables between the marks in `path`. A run of some attacks replaces only its rows of them."""
+    names = [attack.name for attack, _ in rows]
+    if len(names) < len(ATTACKS) and path.exists() and _TABLE in path.read_text():
+        write_rows(path, (BEGIN, END), tables(rows), names=names, run=f"`{command}`, {machine}.")
+    else:
+        write_between(path, (BEGIN, END), f"\n`{command}`\n\n{machine}.\n\n{tables(rows)}\n")

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+from aiohttp import (
+    ClientConnectionError,
+    ClientError,
+    ClientHandlerType,
+    ClientRequest,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    TCPConnector,
+)
 
 _TIMEOUT = ClientTimeout(total=40)
 _PATIENCE_S = 120
@@ -60,7 +69,16 @@ class Observations:
 
 def open_http() -> ClientSession:
     """Return a client without kept connections: a repeat reaches whichever process accepts it."""
-    return ClientSession(connector=TCPConnector(limit=0, force_close=True), timeout=_TIMEOUT)
+    connector = TCPConnector(limit=0, force_close=True)
+    return ClientSession(connector=connector, timeout=_TIMEOUT, middlewares=(_send_once,))
+
+
+async def _send_once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    """Send a request. aiohttp repeats a GET by itself after these errors, with a token that is used already."""
+    try:
+        return await handler(request)
+    except ClientConnectionError as error:
+        raise ClientError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,37 @@ async def test_score_replaces_the_earlier_one_and_is_not_added(boards: Boards) -
     assert "extra" not in (await boards.read(one))["rank_data"][1]
 
 
+async def test_what_was_sent_with_an_equal_score_is_that_of_the_last_upload(boards: Boards) -> None:
+    await boards.configure()
+    one, two = await boards.users(2)
+    await boards.put(one, 7)
+    await boards.put(two, 7)
+    await boards.read(one)
+    await boards.indexed()
+    for extra in ({"car": "red"}, {"car": "blue"}, None, {}):
+        await boards.put(one, 7, extra=extra)
+        entry, other = (await boards.read(two, around=1))["rank_data"]
+        assert (entry["member"], entry.get("extra"), "extra" in entry) == (one, extra, extra is not None)
+        assert (other["member"], "extra" in other) == (two, False)
+
+
+async def test_rank_of_scores_without_extras_is_read_from_the_index_alone(boards: Boards) -> None:
+    await boards.configure()
+    one, two = await boards.users(2)
+    await boards.put(one, 7)
+    await boards.put(two, 6, extra={"car": "red"})
+    await boards.read(one)
+    await boards.indexed()
+    await boards.fetch("alter table leaderboard_scores rename to away")
+    try:
+        found = await boards.read(one, to=1)
+        status, _ = await boards.query(one, to=2)
+    finally:
+        await boards.fetch("alter table away rename to leaderboard_scores")
+    assert ([entry["member"] for entry in found["rank_data"]], found["self_rank"]) == ([one], 1)
+    assert status == 500
+
+
 @pytest.mark.parametrize("order", ["DESC", "ASC"])
 async def test_of_equal_scores_the_earlier_one_is_better(boards: Boards, order: str) -> None:
     await boards.configure(order=order)

@@ -237,7 +237,7 @@ async def test_each_listed_error_is_answered(testbed: Case, index: int) -> None:
     case = replace(testbed, path=path)
     wrong = []
     for error in errors_at(index):
-        await case.boards.put(case.uid, 3)
+        await case.boards.put(case.uid, 3, extra={"car": "red"})  # A query reads it from the database.
         await case.boards.read(case.uid)
         await case.boards.indexed()
         status, answer = await CAUSES[error](case)
