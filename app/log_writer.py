@@ -4,6 +4,7 @@ import atexit
 import os
 import select
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
 
@@ -15,6 +16,8 @@ _STDOUT = 1
 _MAX_LINES = 5_000
 """Waiting lines: usually less than 2 MB, and 20 MB if each has the greatest length."""
 _LINES_A_ROUND = 64
+_GATHER_S = 0.01
+"""How long the thread lets lines gather once it wakes, because waking it costs the event loop time."""
 _FLUSH_S = 2
 """How long the process waits at its end for lines to be written."""
 
@@ -69,6 +72,8 @@ class LogWriter:
         ended = False
         while not ended:
             lines = [self._waiting.get()]
+            if self._waiting.empty():
+                time.sleep(_GATHER_S)  # noqa: TID251 - no event loop runs in this thread
             lines += [self._waiting.get() for _ in range(min(self._waiting.qsize(), _LINES_A_ROUND - 1))]
             ended = None in lines
             for piece in _pieces(filter(None, lines)):

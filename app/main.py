@@ -11,10 +11,12 @@ import structlog
 from aiohttp import web
 
 from app import logs
+from app.figures import publishing_figures
 from app.http.checks import handler_of
 from app.http.connections import Bounds
 from app.http.direct import DirectAnswers
 from app.http.endpoint import Endpoint
+from app.http.held_bodies import HELD_BODIES, HeldBodies
 from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.paths import routes_of
 from app.http.pipeline import on_prepare
@@ -44,6 +46,7 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
     app = web.Application()
     app[SERVICES] = services
     app[UNSENT_BYTES] = UnsentBytes()
+    app[HELD_BODIES] = HeldBodies()
     rows = public_routes(services.settings) if rows is None else rows
     app[DIRECT] = DirectAnswers({row.path: row.direct for row in rows if row.direct is not None}, services)
     routes = routes_of({path for row in rows for path in row.paths})
@@ -67,7 +70,11 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
     _raise_descriptor_limit()
     limit_free_memory()
     sockets = _own_sockets(settings) if inherited is None else inherited.sockets()
-    async with open_services(settings) as services, background(trim_free_memory()):
+    async with (
+        open_services(settings) as services,
+        background(trim_free_memory()),
+        publishing_figures(services),
+    ):
         bounds = Bounds.of(settings)
         runner = runner_of(application(services), shutdown_timeout_s=_LAST_WRITES_S, bounds=bounds)
         await runner.setup()

@@ -5,18 +5,31 @@ from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.assets import ADMIN_ASSET_ROUTES
 from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs import CONFIG_ROUTES
+from app.admin.conversations import CONVERSATION_ROUTES
+from app.admin.doctor import DOCTOR_ROUTES
+from app.admin.engagement import ENGAGEMENT_ROUTES
 from app.admin.events import ADMIN_EVENT_ROUTES
 from app.admin.exports import EXPORT_ROUTES
 from app.admin.jobs import JOB_ROUTES
 from app.admin.leaderboards import ADMIN_BOARD_ROUTES
+from app.admin.ledger import LEDGER_ROUTES
 from app.admin.login_failures import LOGIN_FAILURE_ROUTES
 from app.admin.mismatches import MISMATCH_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
+from app.admin.orders import ORDER_ROUTES
+from app.admin.overview import OVERVIEW_ROUTES
 from app.admin.platforms import PLATFORM_ROUTES
+from app.admin.probe import PROBE_ROUTES
 from app.admin.receipts import RECEIPT_ROUTES
 from app.admin.sessions import SESSION_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.admin.suppressions import SUPPRESSION_ROUTES
+from app.admin.trials import TRIAL_ROUTES
+from app.admin.user_actions import USER_ACTION_ROUTES
+from app.admin.user_history import USER_HISTORY_ROUTES
+from app.admin.user_orders import USER_ORDER_ROUTES
+from app.admin.user_search import USER_SEARCH_ROUTES
+from app.admin.user_streams import USER_STREAM_ROUTES
 from app.admin.webhooks import admin_webhook_routes
 from app.admin.withdrawals import ADMIN_WITHDRAWAL_ROUTES
 from app.ai.routes import AI_ROUTES
@@ -89,9 +102,13 @@ INTERFACE: list[Endpoint] = [
     *AI_ROUTES,
     *PREDICTION_ROUTES,
     *CONFIG_ROUTES,
+    *TRIAL_ROUTES,
+    *OVERVIEW_ROUTES,
     *PLATFORM_ROUTES,
     *STREAM_ROUTES,
     *JOB_ROUTES,
+    *DOCTOR_ROUTES,
+    *PROBE_ROUTES,
     *admin_webhook_routes([source.name for source in SOURCES]),
     *ADMIN_EVENT_ROUTES,
     *SUPPRESSION_ROUTES,
@@ -104,6 +121,15 @@ INTERFACE: list[Endpoint] = [
     *AUDIT_ROUTES,
     *EXPORT_ROUTES,
     *RECEIPT_ROUTES,
+    *USER_SEARCH_ROUTES,
+    *USER_HISTORY_ROUTES,
+    *USER_ORDER_ROUTES,
+    *USER_ACTION_ROUTES,
+    *USER_STREAM_ROUTES,
+    *CONVERSATION_ROUTES,
+    *ORDER_ROUTES,
+    *LEDGER_ROUTES,
+    *ENGAGEMENT_ROUTES,
     *WEBHOOK_ROUTES,
     *FILE_ROUTES,
     *OPERATIONS_ROUTES,

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from datetime import datetime
+from typing import Any, NamedTuple, TypedDict
 
 from storage.clock import app_now
 from storage.postgres import Connection
@@ -70,4 +71,30 @@ async def add(conn: Connection, attempts: StreamAttempts) -> None:
     """Store the attempts of a stream. Rows that already exist are skipped, so the call can be repeated."""
     await conn.execute(
         _INSERT, attempts.app_id, attempts.stream_id, attempts.uid, attempts.rows, attempts.clock_offset_s
+    )
+
+
+class StoredAttempts(NamedTuple):
+    """The attempts of a stream that has ended."""
+
+    uid: str
+    began_at: datetime
+    attempts: list[dict[str, Any]]
+    """In the order in which they began, with `price` as text."""
+
+
+_OF_STREAM = f"""
+select min(uid), min(created_at), jsonb_agg(to_jsonb(attempt) || jsonb_build_object('price', price::text)
+    order by number)
+from (select uid, created_at, {_COLUMNS} from attempts where app_id = $1 and stream_id = $2) attempt
+"""  # noqa: S608 - constants
+
+
+async def of_stream(conn: Connection, app_id: str, *, stream_id: str) -> StoredAttempts | None:
+    """Return the attempts of a stream, or `None` if none are stored."""
+    row = await conn.fetchrow(_OF_STREAM, app_id, stream_id)
+    if row[2] is None:
+        return None
+    return StoredAttempts(
+        row[0], row[1], [{key: each[key] for key in AttemptRow.__annotations__} for each in row[2]]
     )

@@ -66,6 +66,14 @@ async def migrate(dsn: str, *, folder: Path = MIGRATIONS, wait_s: float = 300) -
         await conn.close(timeout=10)
 
 
+async def unapplied(conn: Connection, *, folder: Path = MIGRATIONS) -> list[str]:
+    """Return the names of the files that are not applied yet. Raises `MigrationRefused` like `migrate`."""
+    files = read_migrations(folder)
+    if await conn.fetchval("select to_regclass('schema_migrations')") is None:
+        return [file.name for file in files]
+    return [file.name for file in await _missing(conn, files)]
+
+
 def read_migrations(folder: Path) -> list[Migration]:
     """Return the migrations in `folder`, ordered by number.
 

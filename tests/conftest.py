@@ -18,6 +18,7 @@ from _pytest.nodeid import NodeId
 from aiohttp import ClientSession, TCPConnector
 from prometheus_client.samples import Sample
 
+from app.logs import LineRate
 from app.services import Services, open_services
 from app.settings import Settings
 from deploy.stores import Stores
@@ -267,6 +268,12 @@ async def shared_server(_kept_configs: None, guest: Server) -> AsyncIterator[Ser
     async with restored(guest):
         yield guest
     await check_connections(guest.services)
+
+
+@pytest.fixture
+def unused_line_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let anonymous requests of a test be logged, even if earlier tests have used up the lines of this second."""
+    monkeypatch.setattr("app.http.pipeline._anonymous_lines", LineRate(100, "request.lines_dropped"))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.source_files import FILES, PACKAGES, ROOT, name, nodes
+from tests.timed_tests import TIMED_SLEEPS, TIMED_WAITS
 
 pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
 
@@ -34,6 +35,9 @@ REAL_TIME = {
     "app/accounts/sign_in.py": "platforms date their proofs by real time",
     "app/http/tokens.py": "signatures and server tokens carry the time of the machine that makes them",
     "app/dev/clock.py": "an app's clock is set relative to real time",
+    "app/admin/overview.py": "the overview is that of the deployment, and belongs to no app",
+    "app/doctor/postgres.py": "it compares the clocks of machines",
+    "app/doctor/surroundings.py": "it compares the clocks of machines",
     "app/http/auth.py": "signatures carry the time of the machine that makes them",
     "app/http/server_tokens.py": "server tokens carry the time of the machine that makes them",
     "app/commands/operators.py": "operators belong to no app",
@@ -53,11 +57,13 @@ REAL_TIME = {
     "storage/migrate.py": "migrations belong to no app",
     "storage/migrations/0011_operators.sql": "operators and the audit log belong to no app",
     "storage/migrations/0045_operator_sessions.sql": "operators belong to no app",
+    "storage/notifications.py": "what was announced since a read is a question of real time",
     "storage/operator_sessions.py": "operators belong to no app",
     "storage/operators.py": "operators belong to no app",
     "storage/objects/folder.py": "the times of files are those of the file system",
     "storage/objects/links.py": "links belong to no app",
     "storage/processes.py": "heartbeats are about processes",
+    "storage/sessions.py": "what was announced since a read is a question of real time",
     "storage/stalled_jobs.py": "heartbeats are about processes",
     "storage/migrations/0001_configs.sql": "an operator's changes are dated by real time",
     "storage/migrations/0003_conversations.sql": "the defaults are not used",
@@ -69,6 +75,8 @@ REAL_TIME = {
     "streams/sse.py": "events carry the real time at which they were sent",
     "streams/wire/codec.py": "it defines the time of events",
     "streams/wire/ids.py": "ids sort by the real time of their creation",
+    "app/figures.py": "figures belong to a process, and to no app",
+    "storage/figures.py": "figures belong to a process, and to no app",
 }
 """Files that read real time instead of an app's clock (`storage/clock.py`), and why."""
 TIMELESS = "vendors/"
@@ -91,62 +99,6 @@ SESSION_STATE = re.compile(
 )
 """SQL whose effect outlasts its transaction on a connection that is passed to the next caller without a reset."""
 OWN_CONNECTION = {"storage/migrate.py"}
-
-TIMED_WAITS = {
-    "tests/conftest.py": "the longest time that the tasks of a test may take to end",
-    "tests/deploy/test_remote_readers.py": "within this time, a process ends whose drain does not wait",
-    "tests/deploy/test_replacement.py": "the longest time that a replacement may take",
-}
-"""Tests that use `asyncio.wait` with a timeout, and why."""
-TIMED_SLEEPS = {
-    "the pace of a client, a reader or a vendor": (
-        "tests/app/ai/test_closed_vendor_calls.py",
-        "tests/app/ai/test_large_responses.py",
-        "tests/app/ai/test_pronunciation_accounts.py",
-        "tests/app/ai/test_recognition.py",
-        "tests/app/ai/test_remote_readers.py",
-        "tests/app/ai/test_turns.py",
-        "tests/app/test_connections.py",
-        "tests/app/valkey_proxy.py",
-        "tests/deploy/test_drain.py",
-        "tests/deploy/test_nginx.py",
-        "tests/deploy/test_replacement.py",
-        "tests/streams/test_body.py",
-        "tests/streams/test_sse.py",
-        "tests/streams/test_sse_readers.py",
-        "tests/vendor.py",
-        "tests/vendors/local/test_pronunciation.py",
-        "tests/vendors/scripted_attempts.py",
-        "tests/vendors/test_guarded_voices.py",
-        "tests/vendors/upstream.py",
-    ),
-    "the pace of calls or measurements that go on until something happens": (
-        "tests/app/ai/test_many_streams.py",
-        "tests/app/ai/test_tiny_chunks.py",
-        "tests/deploy/test_killed_processes.py",
-        "tests/deploy/test_paused_process.py",
-        "tests/deploy/test_processes.py",
-        "tests/waiting.py",
-    ),
-    "a part of a timeout passes, or all of it, before the step that is tested": (
-        "tests/app/ai/test_ended_sessions.py",
-        "tests/app/ai/test_ended_streams.py",
-        "tests/app/test_ingress.py",
-        "tests/app/test_limits.py",
-        "tests/storage/test_turns.py",
-        "tests/streams/test_log.py",
-        "tests/vendors/test_hedging.py",
-        "tests/vendors/test_timeouts.py",
-    ),
-    "the time itself is measured": (
-        "tests/actors/test_receipt.py",
-        "tests/app/test_jobs.py",
-        "tests/app/test_operators.py",
-        "tests/deploy/test_reader_memory.py",
-        "tests/libraries/test_uvloop.py",
-    ),
-}
-"""Tests that sleep for a time, by the reason. None sleeps to see that something has happened meanwhile."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

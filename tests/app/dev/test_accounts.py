@@ -166,7 +166,7 @@ async def test_the_page_loads_nothing_from_elsewhere_but_pictures_of_the_sandbox
     async with server.http.get(f"{server.url}/dev/accounts", headers=BROWSER) as response:
         assert (response.status, response.content_type) == (200, "text/html")
         policy = response.headers["Content-Security-Policy"]
-    assert f"img-src 'self' data: {server.services.settings.sandbox_url};" in policy
+    assert f"img-src 'self' data: {server.services.settings.sandbox_url} {server.url};" in policy
     assert "script-src 'self'; style-src 'self';" in policy
     for path, status in {
         "/dev/static/accounts/page.js": 200,

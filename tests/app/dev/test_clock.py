@@ -1,5 +1,7 @@
 """The clock of an app can be moved on a development server, and what depends on time follows it."""
 
+import socket
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
@@ -7,18 +9,28 @@ from typing import Any, ClassVar
 import pytest
 
 from app.http.tokens import make_server_token
-from app.services import Services
+from app.services import Services, open_services
 from app.settings import Settings
 from app.worker import JobRow, run_jobs
 from storage.audit import COMMAND
 from storage.clock import open_clock
 from storage.jobs import Job, enqueue
 from streams.tasks import background
-from tests.servers import SERVER_KEY, Server
+from tests.servers import SERVER_KEY, Server, running_server
 from tests.waiting import until
 
 DAY = timedelta(days=1)
 NO_SESSION = "account.invalid_session"
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+@pytest.fixture
+def services(server: Server) -> Services:
+    return server.services
 
 
 class Reminder(Job):
@@ -138,6 +150,16 @@ class TestInProduction:
     @pytest.fixture
     def settings(self, settings: Settings) -> Settings:
         return replace(settings, env="production")
+
+    @pytest.fixture
+    async def services(self, settings: Settings) -> AsyncIterator[Services]:
+        async with open_services(settings) as opened:
+            yield opened
+
+    @pytest.fixture
+    async def server(self, services: Services, listener: socket.socket) -> AsyncIterator[Server]:
+        async with running_server(services, listener) as running:
+            yield running
 
     async def test_the_clock_is_real_time_in_production(self, server: Server, services: Services) -> None:
         async with services.database.connection() as conn:

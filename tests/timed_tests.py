@@ -1,0 +1,57 @@
+"""The tests that wait for a time instead of a state, and why."""
+
+TIMED_WAITS = {
+    "tests/conftest.py": "the longest time that the tasks of a test may take to end",
+    "tests/deploy/test_remote_readers.py": "within this time, a process ends whose drain does not wait",
+    "tests/deploy/test_replacement.py": "the longest time that a replacement may take",
+}
+"""Tests that use `asyncio.wait` with a timeout, and why."""
+TIMED_SLEEPS = {
+    "the pace of a client, a reader or a vendor": (
+        "tests/app/ai/test_closed_vendor_calls.py",
+        "tests/app/ai/test_large_responses.py",
+        "tests/app/ai/test_pronunciation_accounts.py",
+        "tests/app/ai/test_recognition.py",
+        "tests/app/ai/test_remote_readers.py",
+        "tests/app/ai/test_turns.py",
+        "tests/app/test_connections.py",
+        "tests/app/valkey_proxy.py",
+        "tests/deploy/test_drain.py",
+        "tests/deploy/test_nginx.py",
+        "tests/deploy/test_replacement.py",
+        "tests/streams/test_body.py",
+        "tests/streams/test_sse.py",
+        "tests/streams/test_sse_readers.py",
+        "tests/vendor.py",
+        "tests/vendors/local/test_pronunciation.py",
+        "tests/vendors/scripted_attempts.py",
+        "tests/vendors/test_guarded_voices.py",
+        "tests/vendors/upstream.py",
+    ),
+    "the pace of calls or measurements that go on until something happens": (
+        "tests/app/ai/test_many_streams.py",
+        "tests/app/ai/test_tiny_chunks.py",
+        "tests/deploy/test_killed_processes.py",
+        "tests/deploy/test_paused_process.py",
+        "tests/deploy/test_processes.py",
+        "tests/waiting.py",
+    ),
+    "a part of a timeout passes, or all of it, before the step that is tested": (
+        "tests/app/ai/test_ended_sessions.py",
+        "tests/app/ai/test_ended_streams.py",
+        "tests/app/test_ingress.py",
+        "tests/app/test_limits.py",
+        "tests/storage/test_turns.py",
+        "tests/streams/test_log.py",
+        "tests/vendors/test_hedging.py",
+        "tests/vendors/test_timeouts.py",
+    ),
+    "the time itself is measured": (
+        "tests/actors/test_receipt.py",
+        "tests/app/test_jobs.py",
+        "tests/app/test_operators.py",
+        "tests/deploy/test_reader_memory.py",
+        "tests/libraries/test_uvloop.py",
+    ),
+}
+"""Tests that sleep for a time, by the reason. None sleeps to see that something has happened meanwhile."""
