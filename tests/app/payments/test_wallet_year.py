@@ -17,9 +17,15 @@ from vendors.sandbox.server import Running
 
 CPU_S, WALL_S = 5, 30
 """A year takes about 2 s of CPU, and as long by the clock unless other processes use the machine."""
-MONTH = timedelta(days=31)
-"""As long as the longest month: each move of the clock is one payment."""
-UPGRADED_AFTER, MONTHS = 5, 12
+BEGAN = datetime(2028, 1, 31, 10, tzinfo=UTC)
+"""The day of the month that most months lack, in a leap year."""
+MONTHS = [datetime(2028, month, 1, 12, tzinfo=UTC) for month in range(3, 8)]
+"""Each is hours after one payment of the first plan and weeks before the next one."""
+UPGRADED_MONTHS = [datetime(2028, month, 2, 12, tzinfo=UTC) for month in range(8, 13)] + [
+    datetime(2029, month, 2, 12, tzinfo=UTC) for month in range(1, 3)
+]
+"""Each is a day after one payment of the second plan, which begins with the last of `MONTHS`."""
+AFTER_THE_END = datetime(2029, 3, 2, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -57,23 +63,25 @@ async def prepare(wallet: Wallet) -> None:
 
 async def year(wallet: Wallet) -> None:
     """Subscribe, upgrade, cancel and refund, while the clock is moved month by month for more than 365 days."""
-    began, months = datetime.now(UTC), range(1, MONTHS + 1)
+    await wallet.move_clock(BEGAN)
     sub_id = await wallet.subscribed()
-    grants = 1
-    for month in months:
-        await wallet.move_clock(began + month * MONTH)
-        grants += 1
-        await granted(wallet, grants)
-        assert (await wallet.assets())["pro"]["valid_seconds"] > 0
-        if month == UPGRADED_AFTER:
-            sub_id = await upgraded(wallet, sub_id)
-            grants += 1
+    await pass_months(wallet, MONTHS, grants=1)
+    sub_id = await upgraded(wallet, sub_id)
+    await pass_months(wallet, UPGRADED_MONTHS, grants=1 + len(MONTHS) + 1)
     await wallet.platform("POST", f"/v1/billing/subscriptions/{sub_id}/cancel", {"reason": "enough"})
     _, answer = await wallet.sync(sub_id)
     await wallet.control("refund", payment_id=answer["walletpay_sub"]["latest_transaction"]["id"])
     await until(lambda: has_kinds(wallet, cancel=2, refund=1))
     assert (await wallet.assets())["pro"]["sub_canceled"]
-    await wallet.move_clock(began + (MONTHS + 1) * MONTH)
+    await wallet.move_clock(AFTER_THE_END)
+
+
+async def pass_months(wallet: Wallet, months: list[datetime], *, grants: int) -> None:
+    """Move the clock to each time. Each move is one more grant than those that there were."""
+    for count, moved_to in enumerate(months, grants + 1):
+        await wallet.move_clock(moved_to)
+        await granted(wallet, count)
+        assert (await wallet.assets())["pro"]["valid_seconds"] > 0
 
 
 async def upgraded(wallet: Wallet, sub_id: str) -> str:
@@ -102,9 +110,7 @@ async def check(wallet: Wallet) -> None:
         order by starts_at
     """
     periods = await wallet.rows(statement, wallet.uid)
-    assert [name for name, *_ in periods] == ["month"] * (1 + UPGRADED_AFTER) + ["plus"] * (
-        1 + MONTHS - UPGRADED_AFTER
-    )
+    assert [name for name, *_ in periods] == ["month"] * (1 + len(MONTHS)) + ["plus"] * (1 + len(UPGRADED_MONTHS))
     for name in ("month", "plus"):
         times = [(start, end) for each, start, end in periods if each == name]
         assert [end for _, end in times[:-1]] == [start for start, _ in times[1:]]
