@@ -1,12 +1,14 @@
 """Certificates of servers, signed by an authority of the test."""
 
 import ssl
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.clock import utc_now
 
 PEM, PLAIN = serialization.Encoding.PEM, serialization.NoEncryption()
 
@@ -43,7 +45,7 @@ class Authority:
         host: str = "",
         ca: bool = False,
     ) -> x509.Certificate:
-        now, (first, last) = datetime.now(UTC), days
+        now, (first, last) = utc_now(), days
         builder = (
             x509.CertificateBuilder()
             .subject_name(subject)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from app.schedules import Schedule
@@ -11,6 +11,7 @@ from app.services import Services
 from app.worker import JobRow, run_jobs
 from storage.jobs import Job, enqueue
 from streams.tasks import background
+from tests.clock import utc_now
 from tests.servers import ADMIN_TOKEN, Server
 
 WITHIN_S = 20
@@ -70,7 +71,7 @@ async def add(services: Services, text: str, **options: Any) -> int | None:
 
 
 def in_an_hour() -> datetime:
-    return datetime.now(UTC) + timedelta(hours=1)
+    return utc_now() + timedelta(hours=1)
 
 
 async def admin(server: Server, method: str, path: str, **more: str) -> tuple[int, Any]:

@@ -3,7 +3,6 @@
 import base64
 import hmac
 import secrets
-import time
 from typing import Any
 
 import jwt
@@ -20,6 +19,7 @@ from app.http.tokens import make_server_token
 from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from streams.wire.ids import new_id
+from tests.clock import epoch_s
 from tests.config_stores import store_unchecked
 from tests.rsa_keys import rsa_key
 from tests.servers import Server
@@ -75,7 +75,7 @@ def forge(*, header: Any = None, key: Any = KEYS["EdDSA"], claims_json: bytes | 
 
     If `key` is bytes, it is the key of an HMAC.
     """
-    now = int(time.time())
+    now = int(epoch_s())
     if header is None or isinstance(header, dict):
         header = {"alg": "EdDSA", "kid": "EdDSA-1"} | (header or {})
     claims = {"iss": "default", "aud": "parley", "iat": now, "exp": now + 300} | claims
@@ -117,7 +117,7 @@ async def test_tokens_of_each_algorithm_are_accepted(s2s):
 
 
 def bad_tokens() -> dict[str, str | None]:
-    now = int(time.time())
+    now = int(epoch_s())
     jwk = jwt.algorithms.OKPAlgorithm.to_jwk(STRANGER.public_key(), as_dict=True)
     rsa_public = public_pem(KEYS["RS256"]).encode()
     return {
@@ -175,7 +175,7 @@ async def test_an_invalid_token_is_refused_without_a_reason(s2s):
 
 
 async def test_expired_and_too_long_tokens_of_a_known_key_are_named(s2s):
-    now = int(time.time())
+    now = int(epoch_s())
     expired = await login(s2s, forge(iat=now - 700, exp=now - 62))
     assert expired == (401, "auth_failed: X-Service-Auth-Token has expired")
     assert await login(s2s, forge(exp=True)) == expired
@@ -184,7 +184,7 @@ async def test_expired_and_too_long_tokens_of_a_known_key_are_named(s2s):
 
 
 async def test_clocks_may_differ_by_a_minute(s2s):
-    now = int(time.time())
+    now = int(epoch_s())
     assert (await login(s2s, forge(iat=now - 600, exp=now - 50)))[0] == 200
     assert (await login(s2s, forge(iat=now + 50)))[0] == 200
     assert (await login(s2s, make(ttl_s=650)))[0] == 200

@@ -1,6 +1,5 @@
 """`X-Service-Sign` over real HTTP."""
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ from yarl import URL
 from app.http.signatures import parse
 from app.http.tokens import sign_header
 from storage.audit import COMMAND
+from tests.clock import epoch_s
 from tests.config_stores import store_unchecked
 from tests.servers import Server
 
@@ -86,16 +86,16 @@ async def test_a_wrong_signature_is_refused_without_a_reason(signed):
 
 async def test_timestamps_may_be_off_by_five_minutes(signed):
     for off_s in (-295, 295):
-        assert (await send(signed, sign(t=int(time.time()) + off_s)))[0] == 200
+        assert (await send(signed, sign(t=int(epoch_s()) + off_s)))[0] == 200
     for off_s in (-306, 306, -86_400):
-        assert await send(signed, sign(t=int(time.time()) + off_s)) == REFUSED
+        assert await send(signed, sign(t=int(epoch_s()) + off_s)) == REFUSED
 
 
 async def test_a_nonce_is_accepted_once(signed):
     header = sign(nonce=NONCE)
     assert (await send(signed, header))[0] == 200
     assert await send(signed, header) == REFUSED
-    assert await send(signed, sign(nonce=NONCE, t=int(time.time()) + 1)) == REFUSED
+    assert await send(signed, sign(nonce=NONCE, t=int(epoch_s()) + 1)) == REFUSED
 
 
 async def test_a_wrong_signature_does_not_use_up_a_nonce(signed):

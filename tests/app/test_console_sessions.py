@@ -1,7 +1,6 @@
 """Operators sign in to the console with their token and a code. The admin API accepts the cookie of the session."""
 
 import re
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from app.http.caller import Access
 from app.routes import ROUTES
 from storage import totp
 from storage.operators import Role
+from tests.clock import epoch_s
 from tests.servers import Databases, Server, new_server
 
 ROWS = [row for row in ROUTES if row.area.access is Access.ADMIN]
@@ -59,7 +59,7 @@ class Browser:
 
 
 def code_of(secret: str, *, later: int = 0) -> str:
-    return totp.code_at(secret, int(time.time()) // totp.STEP_S + later)
+    return totp.code_at(secret, int(epoch_s()) // totp.STEP_S + later)
 
 
 async def add(server: Server, name: str, role: str) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from app.http.pipeline import log_anonymous
 from streams.wire.codec import loads
+from tests.clock import utc_now
 from tests.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
 
@@ -86,7 +87,7 @@ async def test_lines_have_the_event_the_request_the_level_and_the_time_in_this_o
     for line in logged:
         time = line.pop("timestamp")
         assert time.endswith("Z")
-        assert datetime.now(UTC) - datetime.fromisoformat(time) < timedelta(minutes=1)
+        assert utc_now() - datetime.fromisoformat(time) < timedelta(minutes=1)
     first, second, third, fourth, fifth, sixth, captured = logged
     assert first.pop("odd").startswith("<function main")
     assert list(first) == ["number", "event", "level"]

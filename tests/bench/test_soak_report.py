@@ -1,6 +1,5 @@
 """The report of a soak is written between its marker lines and lists the misses."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from bench.soak.observations import Answer, Observations, Stream
 from bench.soak.report import write_report
 from bench.soak.run import Plan, Run
 from bench.soak.samples import Sample
+from tests.clock import utc_now
 
 pytestmark = pytest.mark.xdist_group("plots")  # One worker imports matplotlib.
 
@@ -38,7 +38,7 @@ def sample(at_s: float, valkey_bytes: int) -> Sample:
 
 
 def test_a_report_contains_verdicts_streams_refusals_memory_and_a_plot(tmp_path: Path):
-    run = Run(None, Plan(120, 10, 60, 60), Observations(lambda: 120), begun=datetime.now(UTC), load_end_s=120)
+    run = Run(None, Plan(120, 10, 60, 60), Observations(lambda: 120), begun=utc_now(), load_end_s=120)
     run.samples = [sample(at_s, -1 if at_s < 60 else 3 * MIB) for at_s in range(0, 120, 5)]
     run.disturbances.begin("Valkey", "kill", at_s=30).end_s = 36
     run.observations.streams = [
@@ -75,7 +75,7 @@ def test_a_report_contains_verdicts_streams_refusals_memory_and_a_plot(tmp_path:
 
 
 def test_each_miss_is_printed_once_with_its_ids(capsys: pytest.CaptureFixture[str]):
-    run = Run(None, Plan(120, 10, 60, 60), Observations(lambda: 50), begun=datetime.now(UTC))
+    run = Run(None, Plan(120, 10, 60, 60), Observations(lambda: 50), begun=utc_now())
     run.disturbances.begin("server", "replace", at_s=30).end_s = 36
     run.observations.answers.append(Answer("begin", 31, 32, 503, "backend_unavailable", "", "soak-1"))
     run.report_new_misses()

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from storage.operators import Role
 from storage.postgres import open_database
 from streams.wire.codec import loads
 from tests.app.valkey_proxy import valkey_proxy_to
+from tests.clock import epoch_s
 from tests.deploy.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.deploy.serving import server_env
 from tests.forks import run
@@ -122,7 +122,7 @@ async def test_slow_stores_are_doubtful(doctor: Doctor, tmp_path: Path) -> None:
 
 
 async def test_clocks_that_differ_are_doubtful(doctor: Doctor) -> None:
-    findings = await doctor.examine("postgres", "valkey", here={"clock": lambda: time.time() + 90})
+    findings = await doctor.examine("postgres", "valkey", here={"clock": lambda: epoch_s() + 90})
     clocks = [finding for finding in findings if finding.point == "clock"]
     assert [finding.state for finding in clocks] == [DOUBTFUL, DOUBTFUL]
     assert all("behind the clock of this machine" in finding.seen for finding in clocks)

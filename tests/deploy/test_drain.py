@@ -21,6 +21,7 @@ from bench.machine import raise_descriptor_limit
 from storage.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads
+from tests.clock import epoch_s
 from tests.deploy.callers import Caller
 from tests.deploy.commands import Command, command
 from tests.deploy.serving import serving, settings
@@ -129,7 +130,7 @@ async def terminate(
                 await until(lambda: users.all_talking(streams), within_s=READY_S)
                 tasks.create_task(users.arrive(tasks))
                 await until(lambda: len(users.begun) >= streams * (1 + LATE_SHARE), within_s=READY_S)
-                sigterm_ms, began_s = time.time() * 1000, time.monotonic()
+                sigterm_ms, began_s = epoch_s() * 1000, time.monotonic()
                 parent.process.send_signal(signal.SIGTERM)
                 assert await parent.process.wait() == 0
                 took_s = time.monotonic() - began_s

@@ -4,7 +4,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import setup, subscribe
+from tests.clock import utc_now
 from tests.deploy.kills import RELIABLE, STALLED_S, At, free_key, kill_server, kill_worker, verify_ledger
 from tests.sampling import paired
 from tests.servers import running_server
@@ -70,7 +71,7 @@ async def killed_during(shop: Shop, settings: Settings, port: int, request: Requ
 
 async def recovered(shop: Shop, *, minutes: int = 3) -> None:
     """Let the job at fixed times find what was left."""
-    at = rfc3339(datetime.now(UTC) + timedelta(minutes=minutes))
+    at = rfc3339(utc_now() + timedelta(minutes=minutes))
     assert (await ask(shop.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
     await reconcile_card_platform(shop.server.services, ReconcileCardPlatform(app_id="default", config="Default"))
 

@@ -2,7 +2,6 @@
 
 import secrets
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import asyncpg
 import pytest
@@ -19,6 +18,7 @@ from storage.kinds.auth import AUTH
 from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.secrets import Keyring
 from streams.wire.errors import ConfigInvalid, InvalidParameter
+from tests.clock import utc_now
 from tests.config_stores import api_key, store_of
 
 MAIN = ConfigKey("default", "vendor_accounts", "main")
@@ -52,7 +52,7 @@ async def everything(settings: Settings) -> str:
 
 
 def revision(value: object, boxes: dict[str, str]) -> Revision:
-    return Revision(MAIN, 1, value, boxes, "ada", "", datetime.now(UTC), deleted=False)
+    return Revision(MAIN, 1, value, boxes, "ada", "", utc_now(), deleted=False)
 
 
 async def test_secrets_are_usable_but_never_visible(settings, configs):

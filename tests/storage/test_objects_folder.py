@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from storage.objects import ObjectStore
 from streams.wire.errors import ItemNotFound, StoreError
+from tests.clock import epoch_s
 from tests.object_stores import open_store
 
 KEY = "conversation/0198c0de/1/0.mp3"
@@ -79,7 +79,7 @@ async def test_incomplete_files_of_a_dead_process_are_removed_after_a_day(tmp_pa
     incoming.mkdir()
     (incoming / "old").write_bytes(b"half")
     (incoming / "young").write_bytes(b"half")
-    yesterday = time.time() - 25 * 60 * 60
+    yesterday = epoch_s() - 25 * 60 * 60
     os.utime(incoming / "old", (yesterday, yesterday))
 
     async with open_store(folder=tmp_path):

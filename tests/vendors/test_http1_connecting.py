@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from socket import AF_INET, AF_INET6, AddressFamily
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from streams.tasks import background
+from tests.clock import utc_now
 from tests.garbage import collected_by_hand, garbage
 from tests.vendors.http1_peers import WHOLE, ask, gone, played, request, requested
 from tests.waiting import passes
@@ -140,7 +141,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A self-signed certificate for `vendor.test` only."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "vendor.test")])
-    now = datetime.now(UTC)
+    now = utc_now()
     made = (
         x509.CertificateBuilder()
         .subject_name(name)

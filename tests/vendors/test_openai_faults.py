@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from streams.tasks import background
-from streams.wire.codec import now_ms
+from tests.clock import epoch_ms
 from tests.vendors.openai_clients import (
     BODIES,
     CLIENTS,
@@ -177,7 +177,7 @@ async def test_cancelling_closes_the_call_of_a_silent_vendor(
             await sandbox.bill.wait(lambda entry: entry.outputs == int(stalls))
             await passes()  # The client reads what the sandbox has sent.
             assert not reading.done()
-            left_ms = now_ms()
+            left_ms = epoch_ms()
         entry = await sandbox.bill.wait()
     assert entry.closed_ms is not None
     assert entry.closed_ms - left_ms < LEAVES_WITHIN_MS
@@ -193,7 +193,7 @@ async def test_call_that_is_closed_after_the_first_output_is_billed_for_its_outp
         async for item in items:
             if is_output(item):
                 break
-    left_ms = now_ms()
+    left_ms = epoch_ms()
 
     async with asyncio.timeout(20):
         entry = await sandbox.bill.wait()

@@ -1,7 +1,7 @@
 """Refusals of vendors over HTTP: which calls are retried and when, and what is reported."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from email.utils import format_datetime
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
+from tests.clock import utc_now
 from tests.vendors.http_calls import SHORT, ask, failing
 from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
 from vendors.errors import Refused
@@ -191,7 +192,7 @@ def test_time_to_wait_is_a_valid_number_or_none(headers: dict[str, str], seconds
 
 
 def test_retry_after_may_be_a_date():
-    date = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    date = format_datetime(utc_now() + timedelta(seconds=30), usegmt=True)
 
     seconds = refusal("acme", 429, b"", {"Retry-After": date}).retry_after_s
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from streams.wire.codec import ZERO_TIME, dumps, loads, loads_request, now_ms, rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.nesting import MAX_CONTAINERS, MAX_DEPTH, levels, outside_strings
+from tests.clock import utc_now
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8) | st.text('"\\[]{}', max_size=8)
 VALUES = st.recursive(
@@ -111,6 +112,6 @@ def test_times_are_utc_with_z_and_no_time_is_the_zero_time(moment: datetime | No
 
 
 def test_now_is_unix_milliseconds():
-    before = datetime.now(UTC).timestamp()
+    before = utc_now().timestamp()
 
     assert before - 1 < now_ms() / 1000 < before + 60

@@ -1,7 +1,6 @@
 """Login over real HTTP (§4.1)."""
 
 import asyncio
-import time
 from io import BytesIO
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from app.accounts.platforms import PLATFORMS
 from storage.audit import COMMAND
 from streams.wire.ids import is_id
+from tests.clock import epoch_s
 from tests.servers import Server
 
 
@@ -34,14 +34,14 @@ async def configure(server, kind: str, **value):
 
 
 async def test_a_device_login_creates_a_user_with_a_session(server):
-    before = int(time.time())
+    before = int(epoch_s())
     status, reply = await login(server, {"device": {"id": "phone-1"}, "cuid": "c-1"})
     assert status == 200
     user = reply["user"]
     token = user["session"].pop("session_token")
     assert token.startswith("st_")
     assert is_id(user.pop("uid"))
-    assert before <= user.pop("create_time") <= time.time()
+    assert before <= user.pop("create_time") <= epoch_s()
     assert user == {"name": "", "is_new_user": True, "cuid": "c-1", "social_accounts": [], "session": {}}
     assert list(reply) == ["user"]
 
@@ -187,7 +187,7 @@ async def test_a_frozen_user_cannot_log_in_and_gets_the_remaining_time(server):
     left_s = error["extra"].pop("deactivate_left_sec")
     close_ms = error["extra"].pop("deactivate_time_ms")
     assert 10 * 86_400 - 60 < left_s <= 10 * 86_400
-    assert abs(close_ms / 1000 - time.time() - left_s) < 2
+    assert abs(close_ms / 1000 - epoch_s() - left_s) < 2
     assert error["extra"] == {"pending_dur_sec": 15 * 86_400}
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +16,7 @@ from storage.jobs import RemoveExpiredSignIns
 from storage.session_tokens import new_token
 from tests.app.accounts.people import ask, enter, error_type, login, me, player
 from tests.app.accounts.platforms import failures
+from tests.clock import utc_now
 from tests.servers import Server
 
 REFUSED = {"bp_auth_token": "ba_unknown"}
@@ -381,7 +382,7 @@ async def test_traces_expired_tokens_and_earlier_addresses_are_deleted(server):
         now, uid = server.services.clock.now("default"), reply["user"]["uid"]
         await conn.execute("insert into earlier_emails values ('default', $1, 'ada@example.com', $2)", uid, now)
     for days, left in ((6, 1), (8, 0)):
-        at = datetime.now(UTC) + timedelta(days=days)
+        at = utc_now() + timedelta(days=days)
         await ask(server, "POST", "/dev/clock", json={"app": "default", "at": at.isoformat()})
         await remove_expired_sign_ins(server.services, RemoveExpiredSignIns())
         assert len(await failures(server)) == left

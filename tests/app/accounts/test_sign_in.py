@@ -1,7 +1,6 @@
 """Logins and binds with third-party platforms, which the sandbox emulates (§2.2, §4.1, §4.5)."""
 
 import asyncio
-import time
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -13,6 +12,7 @@ from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, logi
 from tests.app.accounts.platforms import PROVIDERS, failures, proof
 from tests.app.callers import token, working
 from tests.app.sandbox_server import module_server, server, testbed
+from tests.clock import epoch_s
 from tests.config_stores import store_unchecked
 from tests.servers import Server
 from tests.waiting import until
@@ -95,7 +95,7 @@ async def test_the_tokens_of_a_platform_are_shown_to_the_user_and_stored_encrypt
     _, session = await enter(server, body)
     [account] = (await me(server, session))["social_accounts"]
     assert account["access_token"] == body["microblog"]["access_token"]
-    assert abs(account["expiration_date"] - time.time() - 7200) < 60
+    assert abs(account["expiration_date"] - epoch_s() - 7200) < 60
     async with server.services.database.connection() as conn:
         rows = await conn.fetch("select identities::text as row from identities")
     assert not [row for row in rows if account["access_token"] in row["row"]]

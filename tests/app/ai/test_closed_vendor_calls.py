@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 
 import psutil
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from storage.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
+from tests.clock import epoch_s
 from tests.servers import Server
 from tests.sse_client import events
 from tests.vendor import Vendor
@@ -47,7 +47,7 @@ async def _close_delay_ms(talk: Talk, sandbox: Running, name: str, rng: random.R
 
     await sandbox.bill.wait(lambda entry: mine(entry) and (name == "silent" or entry.outputs > 0))
     await asyncio.sleep(rng.random() / 20)
-    began = time.time() * 1000
+    began = epoch_s() * 1000
     if deleted:
         async with talk.delete(f"/bp/ai/stream/{response.headers['X-Service-Stream-Id']}") as answer:
             assert answer.status == 200

@@ -1,7 +1,7 @@
 """An operator exports all data of a user to a file, which is deleted after some time."""
 
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from storage import emails, login_failures, login_networks
 from storage.jobs import ExportUser
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
+from tests.clock import utc_now
 from tests.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
 
@@ -121,7 +122,7 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
     texts = [message["content"][0]["text"] for message in own["records"][-1]["content"]]
     assert texts == ["How are you?", "Fine"]
 
-    later = datetime.now(UTC) + timedelta(days=8)
+    later = utc_now() + timedelta(days=8)
     async with server.http.post(f"{server.url}/dev/clock", json={"app": "default", "at": later.isoformat()}):
         pass
     await until(lambda: is_gone(server, talk.uid))

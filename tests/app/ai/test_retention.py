@@ -1,7 +1,7 @@
 """Jobs delete audio and conversations that an app no longer keeps."""
 
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from storage.kinds.base import ConfigKind
 from streams.tasks import background
 from streams.wire.model import Model
 from tests.app.ai.conftest import Talk
+from tests.clock import utc_now
 from tests.config_stores import store_of
 from tests.servers import Server
 from tests.sse_client import all_events, named
@@ -141,7 +142,7 @@ async def test_conversations_expire_by_the_clock_of_their_app(
     await strategy("one", "say:Hi")
     await limits(services, conversation_days=10)
     await talk.turn("Hello", "one")
-    at = datetime.now(UTC) + timedelta(days=9)
+    at = utc_now() + timedelta(days=9)
     await move_clock(server, at)
     await run(RemoveExpiredConversations())
     before = await talk.history()

@@ -18,6 +18,7 @@ from deploy.seeds import seed
 from storage.audit import COMMAND
 from tests.app.ai.collector import Collector, attributes, running_collector
 from tests.app.ai.conftest import Talk
+from tests.clock import epoch_ns
 from tests.servers import MASTER_KEY, SERVER_KEY, running_server
 from tests.sse_client import all_events
 
@@ -87,7 +88,7 @@ async def test_stream_is_a_span_with_its_stages_and_attempts_below(talk: Talk, s
 
 async def test_spans_have_the_times_of_the_receipt(talk: Talk, strategy, collector) -> None:
     await strategy("good", "say:Here I am")
-    before_ns = time.time_ns()
+    before_ns = epoch_ns()
     reported = (await talk.turn("Hello", "good"))[-1].content["latency_ms"]
 
     root, children = await collector.trace()
@@ -95,7 +96,7 @@ async def test_spans_have_the_times_of_the_receipt(talk: Talk, strategy, collect
     def since_the_head_ms(at_ns: int) -> float:
         return (at_ns - root.start_time_unix_nano) / MS
 
-    assert before_ns <= root.start_time_unix_nano <= time.time_ns()
+    assert before_ns <= root.start_time_unix_nano <= epoch_ns()
     assert since_the_head_ms(root.end_time_unix_nano) == reported["total"]
     for stage in ("admission", "input", "first_token", "first_text"):
         assert since_the_head_ms(named(children, stage).end_time_unix_nano) == reported[stage]

@@ -1,7 +1,7 @@
 """Assets follow from the entries of the ledger, and operators grant and adjust them."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from storage.audit import COMMAND
 from tests.app.callers import ask, token
 from tests.app.operator_calls import call
+from tests.clock import utc_now
 from tests.servers import ADMIN_TOKEN, Server
 
 PRODUCTS: dict[str, dict[str, Any]] = {
@@ -64,7 +65,7 @@ async def test_units_of_a_consumable_add_up(server: Server) -> None:
 
 async def test_a_subscription_lasts_for_its_period(server: Server) -> None:
     uid, session = await server.login()
-    before = datetime.now(UTC)
+    before = utc_now()
     await grant(server, uid, "pro")
     pro = (await owned(server, session))["pro"]
     end = datetime.fromisoformat(pro["expire_time"])
@@ -77,7 +78,7 @@ async def test_a_subscription_lasts_for_its_period(server: Server) -> None:
 async def test_a_subscription_that_has_ended_is_listed_without_its_units(server: Server) -> None:
     uid, session = await server.login()
     (pro,) = await grant(server, uid, "pro")
-    past = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
+    past = (utc_now() - timedelta(seconds=1)).isoformat()
     assert (await adjust(server, uid, name="pro", subscription=pro["receipt_id"], ends_at=past))[0] == 200
     pro = (await owned(server, session))["pro"]
     assert (pro["valid_seconds"], pro["quantity"], pro["total_quantity"]) == (0, 0, 30)
@@ -86,7 +87,7 @@ async def test_a_subscription_that_has_ended_is_listed_without_its_units(server:
 async def test_an_operator_sets_the_end_of_a_subscription(server: Server) -> None:
     uid, session = await server.login()
     (pro,) = await grant(server, uid, "pro")
-    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=400)
+    later = utc_now().replace(microsecond=0) + timedelta(days=400)
     subscription = pro["receipt_id"]
     status, answer = await adjust(server, uid, name="pro", subscription=subscription, ends_at=later.isoformat())
     assert status == 200, answer

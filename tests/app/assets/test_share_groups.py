@@ -1,7 +1,7 @@
 """Owners of a subscription share it by a code, and members have it until the owner's ends."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from storage.audit import COMMAND
 from storage.share_groups import parse_code
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
+from tests.clock import utc_now
 from tests.servers import Server
 from tests.waiting import until
 
@@ -36,7 +37,7 @@ async def buy(
     server: Server, uid: str, *, lasts: timedelta = HOUR, platform: str = "walletpay", name: str = "pro"
 ) -> str:
     """Let a user own a subscription that was paid at `platform`. Return its id."""
-    now = datetime.now(UTC)
+    now = utc_now()
     subscription = f"I-{uid[-8:]}{name}{platform}{lasts}"
     entry = Entry(
         f"wallet:sale:{subscription}", "grant", name, "subscription", subscription,
@@ -123,7 +124,7 @@ async def test_a_renewal_extends_the_asset_of_members_and_its_end_ends_it(server
     await join(server, other, answer["share_code"])
     [asset] = await owned(server, session)
     async with server.services.database.transaction() as conn:
-        now = datetime.now(UTC)
+        now = utc_now()
         subscription = await conn.fetchval("select subscription from assets where uid = $1", uid)
         renewal = Entry(
             "wallet:sale:2", "grant", "pro", "subscription", subscription, ends_at=now + 2 * HOUR,

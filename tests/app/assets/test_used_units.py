@@ -1,7 +1,7 @@
 """Units of assets are used once for each key, never below zero, and given back once."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from storage.asset_entries import Entry
 from storage.audit import COMMAND
 from storage.ledger import TooFewUnits, Use, find_differences, give_back, spend
 from tests.app.operator_calls import call
+from tests.clock import utc_now
 from tests.servers import Server
 
 KEYS = st.integers(0, 5)
@@ -74,12 +75,12 @@ async def use(
 ) -> bool:
     wanted = Use(f"task:{uid}-{key}", name, units, subscription)
     async with server.services.database.transaction() as conn:
-        return await spend(conn, "default", uid, use=wanted, now=datetime.now(UTC), sinks=server.services.sinks)
+        return await spend(conn, "default", uid, use=wanted, now=utc_now(), sinks=server.services.sinks)
 
 
 async def returned(server: Server, uid: str, *, key: str) -> bool:
     async with server.services.database.transaction() as conn:
-        return await give_back(conn, "default", uid, key=key, now=datetime.now(UTC), sinks=server.services.sinks)
+        return await give_back(conn, "default", uid, key=key, now=utc_now(), sinks=server.services.sinks)
 
 
 async def left(server: Server, uid: str) -> int:
@@ -128,7 +129,7 @@ async def test_uses_at_once_do_not_use_more_than_there_is(server: Server) -> Non
 
 async def test_units_of_a_subscription_are_used_until_it_ends(server: Server) -> None:
     uid, _ = await server.login()
-    now = datetime.now(UTC)
+    now = utc_now()
     paid = Entry(
         f"wallet:sale:{uid}", "grant", "pro", "subscription", "I-1",
         quantity=30, starts_at=now, ends_at=now + timedelta(days=1),

@@ -1,6 +1,6 @@
 """`verify ledger` rebuilds assets, reservations and quotas from the ledger, and finds whatever differs."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -14,6 +14,7 @@ from storage.ledger import find_differences
 from tests.app.assets.share_codes import join_code, share_code
 from tests.app.callers import ask, token
 from tests.app.operator_calls import call
+from tests.clock import utc_now
 from tests.environment import core_packages
 from tests.forks import run
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
@@ -67,7 +68,7 @@ async def withdrawals(server: Server, *, count: int) -> list[tuple[str, str]]:
     await server.services.configs.put("default", "payouts", "Default", config, author="test", origin=COMMAND)
     uid, _ = await server.login()
     async with server.services.database.transaction() as conn:
-        await emails.set_current(conn, "default", uid, address="ada@example.com", old="", now=datetime.now(UTC))
+        await emails.set_current(conn, "default", uid, address="ada@example.com", old="", now=utc_now())
     started = []
     for number in range(count):
         body = {"cash_num": 1.5, "withdraw_id": f"w-{number}", "start_time": "2026-11-23T10:00:00Z"}
@@ -87,7 +88,7 @@ async def share_groups(server: Server, *, count: int) -> list[tuple[str, str]]:
         ("share_groups", {"quota": 1, "platforms": ["walletpay"]}),
     ):
         await server.services.configs.put("default", kind, "pro", value, author="test", origin=COMMAND)
-    groups, now = [], datetime.now(UTC)
+    groups, now = [], utc_now()
     for number in range(count):
         (owner, session), (_, other) = await server.login(), await server.login()
         entry = Entry(

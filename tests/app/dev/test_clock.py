@@ -3,7 +3,7 @@
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 import pytest
@@ -16,6 +16,7 @@ from storage.audit import COMMAND
 from storage.clock import open_clock
 from storage.jobs import Job, enqueue
 from streams.tasks import background
+from tests.clock import utc_now
 from tests.servers import SERVER_KEY, Server, running_server
 from tests.waiting import until
 
@@ -38,10 +39,6 @@ class Reminder(Job):
     app_id: str
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
 async def move(server: Server, to: datetime | None, app: str = "default") -> dict[str, Any]:
     body = {"app": app, "at": None if to is None else to.isoformat()}
     async with server.http.post(f"{server.url}/dev/clock", json=body) as response:
@@ -62,7 +59,7 @@ async def error_of(server: Server, path: str, headers: dict[str, str]) -> str | 
 
 async def test_moved_clock_advances_and_is_that_of_one_app(server: Server) -> None:
     await server.services.configs.put("other", "apps", "default", {}, author="test", origin=COMMAND)
-    future = now() + 400 * DAY
+    future = utc_now() + 400 * DAY
 
     moved = await move(server, future)
     seen = await read(server)
@@ -78,7 +75,7 @@ async def test_session_expires_by_the_clock_of_its_app_and_server_tokens_do_not(
     session = {"X-Service-Session-Token": token}
     assert await error_of(server, "/bp/user/me", session) is None
 
-    await move(server, now() + 31 * DAY)
+    await move(server, utc_now() + 31 * DAY)
     assert await error_of(server, "/bp/user/me", session) == NO_SESSION
     server_token = make_server_token(kid="development", alg="HS256", key=SERVER_KEY, app_id="default")
     assert await error_of(server, f"/bp/server/user/{uid}", {"X-Service-Auth-Token": server_token}) is None
@@ -91,7 +88,7 @@ async def test_session_expires_by_the_clock_of_its_app_and_server_tokens_do_not(
 
 async def test_other_processes_use_the_moved_clock(server: Server, services: Services) -> None:
     async with open_clock(services.database, services.valkey, movable=True) as other:
-        await move(server, now() + DAY)
+        await move(server, utc_now() + DAY)
         await until(lambda: other.offset_s("default") > 80_000, within_s=2)
     async with open_clock(services.database, services.valkey, movable=True) as started_later:
         assert started_later.offset_s("default") > 80_000
@@ -105,20 +102,20 @@ async def test_job_of_an_app_runs_when_the_clock_reaches_its_time(server: Server
 
     async with services.database.transaction() as conn:
         for app_id, days in (("default", 3), ("default", 1), ("other", 1)):
-            await enqueue(conn, Reminder(app_id=app_id), run_at=now() + days * DAY)
+            await enqueue(conn, Reminder(app_id=app_id), run_at=utc_now() + days * DAY)
     async with background(run_jobs(services, jobs=[JobRow(Reminder, remind)], schedules=(), poll_s=0.05)):
-        await move(server, now() + 2 * DAY)
+        await move(server, utc_now() + 2 * DAY)
         await until(lambda: ran == ["default"])
-        await move(server, now() + 2.5 * DAY)
+        await move(server, utc_now() + 2.5 * DAY)
         await enqueue_now(services, "other")
         await until(lambda: ran[1:])
         assert ran == ["default", "other"], "the second job is due on the third day"
         await move(server, None)
-        await move(server, now() + 2 * DAY)
+        await move(server, utc_now() + 2 * DAY)
         await enqueue_now(services, "other")
         await until(lambda: ran[2:])
         assert ran == ["default", "other", "other"], "the clock was moved back in between"
-        await move(server, now() + 4 * DAY)
+        await move(server, utc_now() + 4 * DAY)
         await until(lambda: ran == ["default", "other", "other", "default"])
 
 
@@ -165,7 +162,7 @@ class TestInProduction:
         async with services.database.connection() as conn:
             await conn.execute("insert into app_clocks values ('default', 86400)")
         async with open_clock(services.database, services.valkey, movable=services.settings.development) as clock:
-            assert abs(clock.now("default") - now()) < timedelta(minutes=1)
+            assert abs(clock.now("default") - utc_now()) < timedelta(minutes=1)
         for method in ("GET", "POST"):
             async with server.http.request(method, f"{server.url}/dev/clock") as response:
                 assert response.status == 404

@@ -1,7 +1,7 @@
 """The sandbox's payment platforms follow the clock of an app, and call the webhooks of a development server."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from aiohttp import encode_basic_auth
 
 from deploy.webhooks import register_webhooks
 from storage.audit import COMMAND
+from tests.clock import utc_now
 from tests.servers import Databases, Server, new_server
 from tests.waiting import until
 from vendors.sandbox.server import Running, listening
@@ -39,7 +40,7 @@ async def merchant(server: Server, sandbox: Running, client_id: str) -> dict[str
 
 
 async def ahead(server: Server, sandbox: Running, client_id: str) -> timedelta:
-    return datetime.fromisoformat((await merchant(server, sandbox, client_id))["now"]) - datetime.now(UTC)
+    return datetime.fromisoformat((await merchant(server, sandbox, client_id))["now"]) - utc_now()
 
 
 async def move(server: Server, to: datetime | None) -> int:
@@ -52,7 +53,7 @@ async def test_the_apps_merchants_follow_its_clock(server: Server, sandbox: Runn
     await server.services.configs.put("other", "apps", "default", {}, author="test", origin=COMMAND)
     await server.services.configs.put("other", "walletpay", "Default", OTHER, author="test", origin=COMMAND)
 
-    assert await move(server, datetime.now(UTC) + 40 * DAY) == 200
+    assert await move(server, utc_now() + 40 * DAY) == 200
     moved = await ahead(server, sandbox, "sandbox-app")
     assert await move(server, None) == 200
 
@@ -75,12 +76,12 @@ async def test_the_card_platform_follows_the_clock_of_the_app(server: Server, sa
     form = {"customer": customer, "items[0][price]": "price_pro_month", "default_payment_method": card["id"]}
     made = await card_platform(server, sandbox, "subscriptions", **form)
 
-    assert await move(server, datetime.now(UTC) + 40 * DAY) == 200
+    assert await move(server, utc_now() + 40 * DAY) == 200
     invoices = await card_platform(server, sandbox, f"invoices?subscription={made['id']}")
     assert len(invoices["data"]) == 2
     assert await move(server, None) == 200
     now = await card_platform(server, sandbox, "customers", email="b@b.example")
-    assert abs(now["created"] - datetime.now(UTC).timestamp()) < DAY.total_seconds()
+    assert abs(now["created"] - utc_now().timestamp()) < DAY.total_seconds()
 
 
 async def test_webhooks_of_configs_at_the_sandbox_are_registered(server: Server, sandbox: Running):

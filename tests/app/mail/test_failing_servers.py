@@ -1,7 +1,6 @@
 """Mail servers fail: nothing is lost, and nothing is sent twice."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 
 import pytest
 from procrastinate.jobs import Job as StoredJob
@@ -11,6 +10,7 @@ from storage.mail import SendMail
 from tests.app.callers import working
 from tests.app.mail.hub import Hub, new_address
 from tests.app.mail.smtp_servers import BUSY, FULL, SmtpServer
+from tests.clock import utc_now
 from tests.waiting import until
 
 DAY_S = 86_400
@@ -186,7 +186,7 @@ async def test_an_interrupted_worker_sends_the_email_again_with_the_same_id(hub:
 
 
 async def test_there_are_ten_attempts_in_a_day_and_the_second_comes_within_half_a_minute():
-    policy, began, waits = RetryPolicy(SendMail), datetime.now(UTC), []
+    policy, began, waits = RetryPolicy(SendMail), utc_now(), []
     for attempts in range(20):
         job = StoredJob(id=1, queue="", lock=None, queueing_lock=None, task_name="", attempts=attempts)
         decision = policy.get_retry_decision(exception=RuntimeError(), job=job)

@@ -1,7 +1,7 @@
 """What causes the errors of single endpoints of money."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import uuid4
 
 from app.assets.share_groups import NothingToShare, SharingUnsupported
@@ -26,6 +26,7 @@ from storage.share_groups import ShareCodeNotFound, ShareGroupFull
 from tests.app.money import good_requests as to
 from tests.app.money.error_causes import CAUSES, Case, Cause, causes, while_the_platform_fails
 from tests.app.money.till import Answer
+from tests.clock import utc_now
 from vendors.payments.stripe_errors import CardDeclined
 
 
@@ -40,7 +41,7 @@ async def without_a_subscription(case: Case) -> Answer:
 
 @causes(SharingUnsupported)
 async def with_a_subscription_of_another_platform(case: Case) -> Answer:
-    wallet, now = await case.till.wallet(), datetime.now(UTC)
+    wallet, now = await case.till.wallet(), utc_now()
     entry = Entry(
         uuid4().hex, "grant", "pro", "subscription", "sub", starts_at=now, ends_at=now + timedelta(days=1),
         platform="cardpay",

@@ -2,9 +2,8 @@
 
 import hashlib
 import hmac
-import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +13,7 @@ from tests.app.money.till import Place, Request, Till
 from tests.app.payments.cards.shop import CARD
 from tests.app.payments.cards.subscribers import setup, subscribed
 from tests.app.payments.wallets import WEBHOOK, Wallet
+from tests.clock import epoch_s, utc_now
 from vendors.sandbox.payments.paypal_webhooks import signed
 
 Prepare = Callable[[Till], Awaitable[Request]]
@@ -185,7 +185,7 @@ async def read_order(till: Till, path: str) -> Request:
 async def withdraw(till: Till, path: str) -> Request:
     wallet = await till.wallet()
     async with till.server.services.database.transaction() as conn:
-        address, now = f"{wallet.uid}@example.com", datetime.now(UTC)
+        address, now = f"{wallet.uid}@example.com", utc_now()
         await emails.set_current(conn, "default", wallet.uid, address=address, old="", now=now)
     body = {"cash_num": 1.5, "withdraw_id": uuid4().hex, "start_time": "2026-11-23T10:00:00Z"}
     return by_server(wallet, "POST", path, body, scope="withdrawals", other={"cash_num": 2})
@@ -207,7 +207,7 @@ async def card_webhook(_: Till, path: str) -> Request:
 
 def card_event(path: str, body: bytes, *, ago: timedelta = timedelta()) -> Request:
     """A webhook of the card platform, signed some time ago."""
-    at = int(time.time() - ago.total_seconds())
+    at = int(epoch_s() - ago.total_seconds())
     mac = hmac.new(b"whsec_sandbox", b"%d." % at + body, hashlib.sha256).hexdigest()
     headers = {"Stripe-Signature": f"t={at},v1={mac}"}
     return Request("POST", path.format(app_id="default", config="Default"), headers, "", "", body)
@@ -222,5 +222,5 @@ async def paypal_webhook(till: Till, path: str) -> Request:
 
 def paypal_event(path: str, body: bytes, *, ago: timedelta = timedelta()) -> Request:
     """A webhook of PayPal, signed some time ago."""
-    headers, body = signed(body, WEBHOOK, tls_url="https://127.0.0.1:1", at=datetime.now(UTC) - ago)
+    headers, body = signed(body, WEBHOOK, tls_url="https://127.0.0.1:1", at=utc_now() - ago)
     return Request("POST", path.format(app_id="default", config="Default"), dict(headers), "", "", body)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from base64 import b64encode
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ from streams.tasks import background
 from streams.wire.codec import dumps
 from tests.app.callers import ask
 from tests.app.payments.wallets import WEBHOOK, Wallet
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import key_of
@@ -93,7 +94,7 @@ async def test_a_genuine_webhook_is_verified_beside_many_forged_ones(wallet: Wal
     [
         {"TRANSMISSION_SIG": ""},
         {"TRANSMISSION_ID": "a b"},
-        {"TRANSMISSION_TIME": (datetime.now(UTC) - timedelta(days=4)).isoformat()},
+        {"TRANSMISSION_TIME": (utc_now() - timedelta(days=4)).isoformat()},
         {"AUTH_ALGO": "none"},
         {"CERT_URL": "https://elsewhere.example/cert"},
         {"CERT_URL": "http://api.paypal.com/cert"},

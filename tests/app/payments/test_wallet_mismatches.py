@@ -1,6 +1,6 @@
 """Refunds that the platform makes later or not at all, and payments of another amount than was ordered."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from tests.app.callers import work_off
 from tests.app.payments.reports import add_sink, reported
 from tests.app.payments.wallets import PRODUCTS, Wallet, put
+from tests.clock import utc_now
 
 STATES = """
 select upgrade.state, refund.state, refund_id
@@ -19,7 +20,7 @@ async def upgraded(wallet: Wallet) -> str:
     """Upgrade a subscription whose refund is pending, and let the jobs do what they can. Return the old sale."""
     old = await wallet.subscribed()
     sale = (await wallet.sync(old))[1]["walletpay_sub"]["latest_transaction"]["id"]
-    await wallet.travel(datetime.now(UTC) + timedelta(days=10))
+    await wallet.travel(utc_now() + timedelta(days=10))
     await wallet.control("refund_pending")
     new = (await wallet.upgrade(old))[1]["walletpay_sub"]
     await wallet.approve(new["approve_link_href"])
@@ -78,7 +79,7 @@ async def test_a_refund_that_the_platform_refuses_is_reported_to_operators(walle
     old = await wallet.subscribed()
     sale = (await wallet.sync(old))[1]["walletpay_sub"]["latest_transaction"]["id"]
     await wallet.control("refund", payment_id=sale, value="9.00")
-    await wallet.travel(datetime.now(UTC) + timedelta(days=3))
+    await wallet.travel(utc_now() + timedelta(days=3))
     new = (await wallet.upgrade(old))[1]["walletpay_sub"]
     await wallet.approve(new["approve_link_href"])
     await wallet.get(f"walletpay_sub/{new['id']}/sync_upgrade")

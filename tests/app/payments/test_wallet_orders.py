@@ -1,7 +1,7 @@
 """Users buy a product once by wallet: they approve an order, and its capture grants the product once."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +11,7 @@ from storage.payments.wallet_orders import WalletOrder
 from tests.app.callers import working
 from tests.app.operators import Operator
 from tests.app.payments.wallets import Wallet, another, error, put
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -237,7 +238,7 @@ async def test_an_order_that_the_platform_refuses_leaves_nothing(wallet: Wallet)
 
 async def test_an_order_that_has_expired_is_voided(wallet: Wallet) -> None:
     order = await wallet.order()
-    await wallet.travel(datetime.now(UTC) + timedelta(hours=4))
+    await wallet.travel(utc_now() + timedelta(hours=4))
     assert (await fetched(wallet, order["id"]))["status"] == "VOIDED"
     assert error(await wallet.capture(order["id"])) == (400, "invalid_operation")
     _, answer = await wallet.get(f"walletpay/sync/{order['id']}")
@@ -254,7 +255,7 @@ async def test_an_order_that_has_expired_is_voided(wallet: Wallet) -> None:
 
 
 def test_an_order_without_an_id_cannot_be_read() -> None:
-    order = WalletOrder("1", "u", "Default", "coins", {}, 1, "USD", "", "", datetime.now(UTC))
+    order = WalletOrder("1", "u", "Default", "coins", {}, 1, "USD", "", "", utc_now())
     with pytest.raises(AssertionError):
         _ = order.platform_id
 

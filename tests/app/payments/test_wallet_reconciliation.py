@@ -1,7 +1,7 @@
 """What no webhook and no client reports is found by reading back, and reported to operators."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +15,7 @@ from streams.tasks import background
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
 from tests.app.payments.wallets import PRODUCTS, WEBHOOK, Wallet, error, put
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -144,7 +145,7 @@ async def test_a_config_whose_platform_hangs_does_not_delay_the_others(wallet: W
     await wallet.approve(order["approve_link_href"])
     await wallet.platform("POST", f"/v2/checkout/orders/{order['id']}/capture", {})
     await wallet.configure(client_secret=key_of(fault="hang_before_headers"))
-    await wallet.travel(datetime.now(UTC) + MINUTES)
+    await wallet.travel(utc_now() + MINUTES)
 
     await reconcile_wallets(wallet.server.services, ReconcileWallets())
     jobs = await wallet.rows("select args from procrastinate_jobs where task_name = $1", ReconcileWallet.task)
@@ -185,7 +186,7 @@ async def test_workers_that_reconcile_at_once_grant_once(wallet: Wallet) -> None
     for _ in range(3):
         sub = await wallet.subscribe()
         await wallet.approve(sub["approve_link_href"], fault="lost")
-    await wallet.travel(datetime.now(UTC) + MINUTES)
+    await wallet.travel(utc_now() + MINUTES)
     await asyncio.gather(*(wallet.reconcile() for _ in range(3)))
     assert await wallet.kinds() == ["grant"] * 3
 
@@ -214,7 +215,7 @@ async def test_events_that_no_webhook_has_delivered_are_found(wallet: Wallet) ->
     await wallet.control("refund", payment_id=sale)
     await wallet.find_missed_events()
     assert await wallet.mismatches("missed_event") == []
-    await wallet.travel(datetime.now(UTC) + MINUTES)
+    await wallet.travel(utc_now() + MINUTES)
     await wallet.find_missed_events()
 
     async def refunded() -> bool:
@@ -235,14 +236,14 @@ async def test_many_events_are_compared_page_by_page(wallet: Wallet) -> None:
     for _ in range(55):
         await wallet.platform("POST", f"{path}/suspend", {"reason": "one"})
         await wallet.platform("POST", f"{path}/activate", {"reason": "other"})
-    await wallet.travel(datetime.now(UTC) + MINUTES)
+    await wallet.travel(utc_now() + MINUTES)
     await wallet.find_missed_events()
     assert len(await wallet.rows("select 1 from webhooks")) == 113
 
 
 async def test_a_platform_that_does_not_list_its_events_is_asked_again(wallet: Wallet) -> None:
     await wallet.subscribed()
-    await wallet.travel(datetime.now(UTC) + MINUTES)
+    await wallet.travel(utc_now() + MINUTES)
     await wallet.configure(client_secret=key_of(fault="server_error"))
     await wallet.find_missed_events()
     assert await wallet.rows("select 1 from event_cursors") == []

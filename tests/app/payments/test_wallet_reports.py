@@ -1,13 +1,14 @@
 """Payments and refunds by wallet, and the entries of the ledger, are reported to sinks once each."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from tests.app.callers import working
 from tests.app.payments.reports import add_sink, brief, reported
 from tests.app.payments.wallets import Wallet
+from tests.clock import utc_now
 from tests.waiting import until
 
 
@@ -86,7 +87,7 @@ async def test_a_subscription_is_charged_and_renews(wallet: Wallet) -> None:
 
 async def test_the_refunds_of_an_upgrade_are_reported_once_they_are_made(wallet: Wallet) -> None:
     old = await wallet.subscribed()
-    await wallet.travel(datetime.now(UTC) + timedelta(days=10))
+    await wallet.travel(utc_now() + timedelta(days=10))
     _, answer = await wallet.upgrade(old)
     await wallet.approve(answer["walletpay_sub"]["approve_link_href"])
     await wallet.get(f"walletpay_sub/{answer['walletpay_sub']['id']}/sync_upgrade")

@@ -1,7 +1,7 @@
 """Users subscribe by wallet: each payment grants a period once, and refunds end it."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from tests.app.callers import ask
 from tests.app.payments.wallets import MONTHLY, PRO, PRODUCTS, YEARLY, ZERO, Wallet, another, error, put
+from tests.clock import utc_now
 
 DAY = timedelta(days=1)
 
@@ -44,7 +45,7 @@ async def test_a_subscription_is_approved_and_grants_its_period(wallet: Wallet) 
     }
     assert sub == expected
     assert (await read(wallet, sub["id"]))["status"] == "APPROVAL_PENDING"
-    before = datetime.now(UTC).replace(microsecond=0)
+    before = utc_now().replace(microsecond=0)
     assert (await wallet.approve(sub["approve_link_href"])).startswith("https://app.example/paid?")
     status, answer = await wallet.sync(sub["id"])
     active, [asset] = answer["walletpay_sub"], answer["assets"]
@@ -105,7 +106,7 @@ async def test_renewals_extend_the_asset_in_their_order(wallet: Wallet) -> None:
 
 async def test_a_year_of_renewals_by_the_clock_is_granted(wallet: Wallet) -> None:
     sub_id = await wallet.subscribed()
-    began = datetime.now(UTC)
+    began = utc_now()
     for month in range(1, 13):
         await wallet.travel(began + timedelta(days=31 * month))
         await wallet.reconcile()
@@ -121,7 +122,7 @@ async def test_a_cancelled_subscription_keeps_its_paid_period(wallet: Wallet) ->
     await wallet.platform("POST", f"/v1/billing/subscriptions/{sub_id}/cancel", {"reason": "enough"})
     sub = await read(wallet, sub_id)
     assert (sub["status"], sub["next_billing_ts"]) == ("CANCELLED", 0)
-    assert abs(sub["canceled_ts"] - datetime.now(UTC).timestamp()) < 60
+    assert abs(sub["canceled_ts"] - utc_now().timestamp()) < 60
     assert datetime.fromisoformat(sub["canceled_time"]).timestamp() == sub["canceled_ts"]
     after = (await wallet.assets())["pro"]
     assert (after["expire_time"], after["sub_canceled"], after["is_auto_renewable"]) == (
@@ -241,12 +242,12 @@ async def test_an_approved_subscription_that_is_not_active_yet_grants_nothing(wa
 
 async def test_a_subscription_that_is_not_approved_in_three_days_has_expired(wallet: Wallet) -> None:
     sub = await wallet.subscribe()
-    await wallet.travel(datetime.now(UTC) + timedelta(hours=71))
+    await wallet.travel(utc_now() + timedelta(hours=71))
     assert (await read(wallet, sub["id"]))["status"] == "APPROVAL_PENDING"
-    await wallet.travel(datetime.now(UTC) + timedelta(hours=72))
+    await wallet.travel(utc_now() + timedelta(hours=72))
     expired = await read(wallet, sub["id"])
     assert (expired["status"], expired["approve_link_href"]) == ("EXPIRED", "")
-    await wallet.travel(datetime.now(UTC) + timedelta(hours=80))
+    await wallet.travel(utc_now() + timedelta(hours=80))
     assert (await read(wallet, sub["id"], "/fetch"))["status"] == "EXPIRED"
     await read(wallet, sub["id"])
     rows = await wallet.rows("select status, check_at from wallet_subscriptions where uid = $1", wallet.uid)

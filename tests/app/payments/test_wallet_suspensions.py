@@ -1,12 +1,13 @@
 """A suspended subscription lasts for the grace of its config, as long as it is suspended."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from tests.app.operator_calls import call
 from tests.app.payments.wallets import ZERO, Wallet
+from tests.clock import utc_now
 
 DAY = timedelta(days=1)
 
@@ -56,7 +57,7 @@ async def test_a_subscription_that_is_cancelled_ends_with_its_period_whether_its
 async def test_the_end_that_an_operator_has_set_is_before_that_of_the_grace(wallet: Wallet) -> None:
     await wallet.configure(grace_s=86_400)
     sub_id = await wallet.subscribed()
-    end = datetime.now(UTC).replace(microsecond=0) + DAY
+    end = utc_now().replace(microsecond=0) + DAY
     change = {"name": "pro", "subscription": sub_id, "ends_at": end.isoformat()}
     path = f"/admin/api/users/default/{wallet.uid}/assets"
     assert (await call(wallet.server, "PATCH", path, change, reason="support"))[0] == 200

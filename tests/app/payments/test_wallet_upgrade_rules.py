@@ -1,12 +1,13 @@
 """What can be upgraded to what: other sources and targets are refused, and nothing changes."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from storage import ledger
 from storage.asset_entries import Entry
 from tests.app.payments.wallets import PRODUCTS, TRIAL, YEARLY, Wallet, add_weekly, error, put
+from tests.clock import utc_now
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ async def test_a_source_that_is_not_active_is_refused(wallet: Wallet) -> None:
 
 
 async def test_a_source_of_another_platform_is_refused(wallet: Wallet) -> None:
-    now = datetime.now(UTC)
+    now = utc_now()
     entry = Entry(
         "card:1", "grant", "pro", "subscription", "sub_1", ends_at=now + timedelta(days=1), platform="cardpay"
     )

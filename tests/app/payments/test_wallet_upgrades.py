@@ -10,6 +10,7 @@ from streams.wire.period import Period
 from tests.app.assets.share_codes import join_code, share_code
 from tests.app.callers import working
 from tests.app.payments.wallets import YEARLY, Wallet, add_weekly, error, put
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -60,7 +61,7 @@ async def at_platform(wallet: Wallet, sub_id: str) -> tuple[str, list[str]]:
 async def test_an_upgrade_replaces_the_subscription_and_refunds_what_is_unused(wallet: Wallet) -> None:
     old = await wallet.subscribed()
     paid_at = (await wallet.sync(old))[1]["walletpay_sub"]["last_payment_ts"]
-    await wallet.travel(datetime.now(UTC) + timedelta(days=10))
+    await wallet.travel(utc_now() + timedelta(days=10))
     status, answer = await wallet.upgrade(old)
     new = answer["walletpay_sub"]
     assert (status, new["status"], new["plan_id"], new["bp_product_id"]) == (
@@ -176,7 +177,7 @@ async def test_a_payment_that_was_refunded_in_part_is_not_refunded_beyond_its_re
     old = await wallet.subscribed()
     sale = (await wallet.sync(old))[1]["walletpay_sub"]["latest_transaction"]["id"]
     await wallet.control("refund", payment_id=sale, value="9.00")
-    await wallet.travel(datetime.now(UTC) + timedelta(minutes=5))
+    await wallet.travel(utc_now() + timedelta(minutes=5))
     await wallet.find_missed_events()
     async with working(wallet.server.services):
         await until(lambda: wallet.rows("select 1 from wallet_refunds where sale_id = $1", sale))
@@ -230,7 +231,7 @@ async def test_members_of_a_share_group_keep_the_asset_after_an_upgrade(wallet: 
 async def test_a_new_subscription_that_was_not_approved_in_time_is_made_anew(wallet: Wallet) -> None:
     old = await wallet.subscribed()
     new = await started(wallet, old)
-    await wallet.travel(datetime.now(UTC) + timedelta(hours=73))
+    await wallet.travel(utc_now() + timedelta(hours=73))
     await wallet.reconcile()
     again = await started(wallet, old)
     assert (again["id"] != new["id"], again["status"]) == (True, "APPROVAL_PENDING")

@@ -1,6 +1,6 @@
 """Webhooks of the wallet platform are hints: whatever they say and however they come, what is read back counts."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ from streams.wire.codec import dumps
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
 from tests.app.payments.wallets import WEBHOOK, Wallet, another
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import key_of
@@ -172,7 +173,7 @@ async def test_an_event_is_stored_once(wallet: Wallet) -> None:
 async def test_webhooks_that_the_platform_has_not_sent_to_us_are_refused(wallet: Wallet) -> None:
     one = event("BILLING.SUBSCRIPTION.ACTIVATED", id="I-NONE")
     assert await deliver(wallet, one, webhook="WEBHOOK_ID") == 400
-    old = datetime.now(UTC) - timedelta(days=3, minutes=1)
+    old = utc_now() - timedelta(days=3, minutes=1)
     assert await deliver(wallet, one, at=old) == 400
     assert await deliver(wallet, b"{") == 400
     assert (await ask(wallet.server, "POST", PATH, data=dumps(one)))[0] == 400

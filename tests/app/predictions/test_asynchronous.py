@@ -1,12 +1,12 @@
 """Asynchronous predictions over HTTP: their job, their webhook, and the death of a worker at any step."""
 
-import time
 from typing import Any
 
 import pytest
 
 from tests.app.callers import ask, working
 from tests.app.predictions.hosts import LONG_MS, VERSION, Studio
+from tests.clock import epoch_s
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.replicate import WEBHOOK_KEY
 from vendors.sinks.webhook import ID, SIGNATURE, TIMESTAMP, signature
@@ -61,13 +61,13 @@ async def test_prediction_whose_webhook_is_lost_is_polled(studio: Studio):
 
 async def test_webhook_that_is_not_signed_by_the_host_changes_nothing(studio: Studio):
     async def deliver(*, key: bytes = WEBHOOK_KEY, t: int | None = None, config: str = "host") -> int:
-        t, body = int(time.time()) if t is None else t, b'{"id": "1", "status": "succeeded"}'
+        t, body = int(epoch_s()) if t is None else t, b'{"id": "1", "status": "succeeded"}'
         headers = {ID: "msg_1", TIMESTAMP: str(t), SIGNATURE: signature(key, "msg_1", body, t=t)}
         path = f"/bp/webhook/model_host/default/{config}"
         return (await ask(studio.server, "POST", path, data=body, headers=headers))[0]
 
     assert await deliver(key=b"another") == 400
-    assert await deliver(t=int(time.time()) - 400) == 400
+    assert await deliver(t=int(epoch_s()) - 400) == 400
     assert await deliver(config="scripted") == 404
     assert await deliver(config="missing") == 404
     assert [await deliver(), await deliver()] == [200, 200]  # A repeat is not stored again.

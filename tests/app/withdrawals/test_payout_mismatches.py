@@ -1,6 +1,6 @@
 """What an operator has to know about payouts is in the report of mismatches, once."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -9,6 +9,7 @@ from tests.app.callers import ask, work_off
 from tests.app.operators import Operator
 from tests.app.withdrawals.payer import Payer
 from tests.app.withdrawals.unknown_payouts import settle
+from tests.clock import utc_now
 from vendors.sandbox.faults import key_of
 
 
@@ -67,7 +68,7 @@ async def test_a_payout_that_the_platform_has_forgotten_is_reported_and_not_made
     assert (await payer.withdraw(uid))[0] == 200
     await work_off(payer.server.services)
     assert await reported(payer, uid) == []
-    at = rfc3339(datetime.now(UTC) + timedelta(days=30))
+    at = rfc3339(utc_now() + timedelta(days=30))
     assert (await ask(payer.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
     await payer.configure()
     try:

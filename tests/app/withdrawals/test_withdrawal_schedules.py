@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +16,7 @@ from storage.withdrawals import PayOut
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.withdrawals.payer import Payer
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -120,7 +121,7 @@ class Schedule:
     async def wait(self, seconds: float) -> None:
         """Let time pass for the app and the platform, and run what is due then."""
         ahead_s = self.payer.server.services.clock.offset_s("default") + seconds
-        body = {"app": "default", "at": rfc3339(datetime.now(UTC) + timedelta(seconds=ahead_s))}
+        body = {"app": "default", "at": rfc3339(utc_now() + timedelta(seconds=ahead_s))}
         assert (await ask(self.payer.server, "POST", "/dev/clock", json=body))[0] == 200
         await self.work(None)
 
@@ -165,7 +166,7 @@ class Schedule:
 
     async def history(self) -> dict[str, list[tuple[str, str]]]:
         """What has become of each withdrawal at the platform: its payouts with their states, oldest first."""
-        now = datetime.now(UTC)
+        now = utc_now()
         times = {"start_time": rfc3339(now - timedelta(days=1)), "end_time": rfc3339(now + timedelta(days=30))}
         answer = await self.platform("/v1/notifications/webhooks-events", page_size="300", **times)
         found = defaultdict(list)

@@ -1,7 +1,7 @@
 """Withdrawals are reserved once, submitted once under one id, and read back until the platform has settled them."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +13,7 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask, token, work_off
 from tests.app.operators import Operator
 from tests.app.withdrawals.payer import Payer
+from tests.clock import utc_now
 from tests.waiting import until
 
 ZERO = "0001-01-01T00:00:00Z"
@@ -102,7 +103,7 @@ async def test_a_payout_whose_return_no_webhook_has_reported_is_found_in_the_lis
     [payout_id] = await payer.payouts_of(uid)
     await payer.control("payout", payout_id=payout_id, status="REVERSED")
     async with payer.working():
-        at = rfc3339(datetime.now(UTC) + timedelta(minutes=5))
+        at = rfc3339(utc_now() + timedelta(minutes=5))
         assert (await ask(payer.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
         await until(lambda: _has_entries(payer, uid, ["reserve", "pay", "return"]))
     found = await Operator(payer.server)("GET", "payments/mismatches?app=default&size=100")

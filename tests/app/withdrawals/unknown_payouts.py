@@ -1,6 +1,6 @@
 """Withdrawals whose result PayPal does not know any more, as after 30 days without a response."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -8,6 +8,7 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.operators import AdminResponse, Operator
 from tests.app.withdrawals.payer import Payer
+from tests.clock import utc_now
 from vendors.sandbox.faults import key_of
 
 
@@ -18,7 +19,7 @@ async def unknown(payer: Payer, **config: Any) -> tuple[str, str]:
     status, reply = await payer.withdraw(uid)
     assert status == 200, reply
     await work_off(payer.server.services)
-    at = rfc3339(datetime.now(UTC) + timedelta(days=30))
+    at = rfc3339(utc_now() + timedelta(days=30))
     assert (await ask(payer.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
     await payer.configure(**config)
     try:

@@ -1,7 +1,7 @@
 """The client of the model host against the sandbox."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.account import Account
 from vendors.errors import Garbled, Refused, Unreachable, VendorError
@@ -110,7 +111,7 @@ async def test_creation_is_repeated_only_if_the_host_was_too_busy_for_it(host: O
 
 
 async def test_prediction_whose_response_was_lost_is_found_by_its_input(host: Open):
-    began = datetime.now(UTC)
+    began = utc_now()
     lossy = host(key_of(fault=Fault.CUT_MID_STREAM, times=1))
     for wanted in (new(prompt="lost"), new(prompt="other")):
         try:

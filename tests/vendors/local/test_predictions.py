@@ -1,10 +1,9 @@
 """The model host of the local engines, called by the client of real ones."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from streams.wire.errors import InvalidParameter
+from tests.clock import utc_now
 from tests.vendors.local.conftest import Local
 from tests.waiting import until
 from vendors.account import Account
@@ -34,7 +33,7 @@ async def test_prediction_is_made_read_listed_and_canceled(local: Local):
         running = await host.create(long, webhook=None)
         assert (await host.cancel(running.id)).status == "canceled"
         assert (await host.get(running.id)).status == "canceled"
-        listed = await host.created_since(datetime.now(UTC))
+        listed = await host.created_since(utc_now())
         assert [each.id for each in listed][:2] == [running.id, created.id]
         with pytest.raises(Refused):
             await host.get("missing")

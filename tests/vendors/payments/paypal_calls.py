@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from streams.wire.ids import new_id
 from streams.wire.money import Money
+from tests.clock import utc_now
 from vendors.account import Account
 from vendors.payments import paypal_orders, paypal_subscriptions
 from vendors.payments.paypal import PayPal, PayPalApp
@@ -69,7 +70,7 @@ class Merchant:
 
     async def transactions(self, subscription_id: str) -> list[Transaction]:
         """Return all payments of a subscription."""
-        start, end = datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=4000)
+        start, end = utc_now() - timedelta(days=1), utc_now() + timedelta(days=4000)
         found = await paypal_subscriptions.list_transactions(self.paypal, subscription_id, start=start, end=end)
         return list(found)
 
@@ -89,7 +90,7 @@ class Merchant:
             return answer
 
     async def move_clock(self, days: float) -> None:
-        at = datetime.now(UTC) + timedelta(days=days)
+        at = utc_now() + timedelta(days=days)
         await self.control("clock", at=at.isoformat())
 
     def calls(self, stage: str) -> list[Entry]:

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
 
 from streams.wire.codec import loads
 from streams.wire.ids import new_id
+from tests.clock import utc_now
 from tests.vendors.payments.paypal_calls import Merchant
 from vendors.payments.paypal_events import WebhookEvent, list_webhook_events
 from vendors.payments.paypal_orders import capture_order
@@ -69,11 +70,9 @@ async def subscribe(shop: Merchant, receiver: Receiver, *, fault: str) -> None:
 
 async def events(shop: Merchant) -> list[WebhookEvent]:
     found, page = [], ""
-    end = datetime.now(UTC) + timedelta(days=5000)
+    end = utc_now() + timedelta(days=5000)
     while True:
-        read = await list_webhook_events(
-            shop.paypal, start=datetime.now(UTC) - timedelta(hours=1), end=end, page=page
-        )
+        read = await list_webhook_events(shop.paypal, start=utc_now() - timedelta(hours=1), end=end, page=page)
         found += read.events
         if not (page := read.next):
             return found
@@ -87,7 +86,7 @@ async def test_webhooks_are_verified_offline_and_by_a_call(
 
     for event_type in ("CHECKOUT.ORDER.APPROVED", "PAYMENT.CAPTURE.COMPLETED", "CHECKOUT.ORDER.COMPLETED"):
         headers, body = await receiver.next()
-        now = datetime.now(UTC)
+        now = utc_now()
         webhook = SignedWebhook.read(headers, body, now=now)
         await verify_offline(
             http, "walletpay", webhook, webhook_id=WEBHOOK_ID, hosts=["127.0.0.1"], authorities=ROOT, now=now

@@ -1,12 +1,13 @@
 """PayPal's subscriptions: approval, renewals by the merchant's clock, refunds, changes of plan and the end."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from streams.wire.ids import new_id
 from streams.wire.model import Model
 from streams.wire.money import Money
+from tests.clock import utc_now
 from tests.vendors.payments.paypal_calls import CANCEL, Merchant
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_fields import Link
@@ -55,7 +56,7 @@ async def test_a_year_of_payments_passes_with_the_clock(shop: Merchant):
     assert len(payments) == 13
     assert [each.time for each in payments] == sorted(each.time for each in payments)
     assert {each.amount for each in payments} == {MONTHLY_PRICE}
-    now = datetime.now(UTC)
+    now = utc_now()
     first = await list_transactions(shop.paypal, made.id, start=now - timedelta(days=1), end=now)
     assert list(first) == payments[:1]
 

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64decode, b64encode
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.wire.codec import dumps
+from tests.clock import utc_now
 from tests.vendors.payments.paypal_calls import Merchant
 from vendors.errors import VendorError
 from vendors.payments.paypal_certificates import NotGenuine, WebhookCertificates, check_chain, check_url
@@ -28,10 +29,6 @@ PUBLIC = Path(certifi.where()).read_text()
 BODY = b'{"id":"WH-1","event_type":"PAYMENT.SALE.COMPLETED","resource":{"id":"8AA","note":"\xc3\xa4\\u00e4  "} }'
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
 def sent(shop: Merchant, body: bytes = BODY, *, webhook_id: str = WEBHOOK_ID, **how: Any) -> dict[str, str]:
     """Return the headers of a webhook that PayPal has signed."""
     headers, _ = signed(body, webhook_id, tls_url=shop.sandbox.sandbox.tls_url, **how)
@@ -41,9 +38,9 @@ def sent(shop: Merchant, body: bytes = BODY, *, webhook_id: str = WEBHOOK_ID, **
 async def offline(
     http: VendorHttp, headers: dict[str, str], body: bytes = BODY, *, webhook_id: str = WEBHOOK_ID
 ) -> SignedWebhook:
-    webhook = SignedWebhook.read(headers, body, now=now())
+    webhook = SignedWebhook.read(headers, body, now=utc_now())
     await verify_offline(
-        http, "walletpay", webhook, webhook_id=webhook_id, hosts=HOSTS, authorities=ROOT, now=now()
+        http, "walletpay", webhook, webhook_id=webhook_id, hosts=HOSTS, authorities=ROOT, now=utc_now()
     )
     return webhook
 
@@ -75,7 +72,7 @@ async def test_a_certificate_is_fetched_again_after_a_day(http: VendorHttp, shop
 
     for at in (1.0, 86_399.0, 86_402.0):
         seconds[0] = at
-        await certificates.find(http, "walletpay", url, hosts=HOSTS, authorities=ROOT, now=now())
+        await certificates.find(http, "walletpay", url, hosts=HOSTS, authorities=ROOT, now=utc_now())
 
     assert len(shop.calls("certificate")) == 2
 
@@ -120,7 +117,7 @@ async def test_a_changed_header_is_refused(http: VendorHttp, shop: Merchant, nam
 
 async def test_the_time_is_signed_too(http: VendorHttp, shop: Merchant):
     headers = sent(shop)
-    another = (now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    another = (utc_now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     problem = await refusal(http, {**headers, "PAYPAL-TRANSMISSION-TIME": another})
 
@@ -131,7 +128,7 @@ async def test_the_time_is_signed_too(http: VendorHttp, shop: Merchant):
 async def test_only_webhooks_of_the_last_three_days_are_accepted(
     http: VendorHttp, shop: Merchant, age: float, *, accepted: bool
 ):
-    headers = sent(shop, at=now() - timedelta(days=age))
+    headers = sent(shop, at=utc_now() - timedelta(days=age))
 
     if accepted:
         await offline(http, headers)
@@ -182,7 +179,7 @@ async def test_a_redirect_to_a_certificate_is_not_followed(http: VendorHttp, sho
 
 
 async def test_a_server_that_another_authority_certifies_is_not_asked(http: VendorHttp, shop: Merchant):
-    webhook = SignedWebhook.read(sent(shop), BODY, now=now())
+    webhook = SignedWebhook.read(sent(shop), BODY, now=utc_now())
 
     with pytest.raises(VendorError):
         await verify_offline(
@@ -192,7 +189,7 @@ async def test_a_server_that_another_authority_certifies_is_not_asked(http: Vend
             webhook_id=WEBHOOK_ID,
             hosts=HOSTS,
             authorities=PUBLIC,
-            now=now(),
+            now=utc_now(),
         )
 
     assert shop.calls("certificate") == []
@@ -265,12 +262,12 @@ def test_public_authorities_do_not_know_the_sandbox():
     leaf, *chain = load_pem_x509_certificates(certificate(CERTIFICATE) or b"")
 
     with pytest.raises(NotGenuine, match="not issued by a known authority"):
-        check_chain(leaf, chain, authorities="", now=now())
+        check_chain(leaf, chain, authorities="", now=utc_now())
 
 
 async def test_a_webhook_is_verified_by_a_call_with_its_own_bytes(shop: Merchant):
     await shop.control("webhook", id=WEBHOOK_ID, url="http://127.0.0.1:9/none")
-    webhook = SignedWebhook.read(sent(shop), BODY, now=now())
+    webhook = SignedWebhook.read(sent(shop), BODY, now=utc_now())
 
     await verify_online(shop.paypal, webhook, webhook_id=WEBHOOK_ID)
 
@@ -280,7 +277,7 @@ async def test_a_webhook_is_verified_by_a_call_with_its_own_bytes(shop: Merchant
 @pytest.mark.parametrize("body", [BODY.replace(b"8AA", b"8AB"), BODY.replace(b"  ", b" ")])
 async def test_a_call_refuses_a_changed_body(shop: Merchant, body: bytes):
     await shop.control("webhook", id=WEBHOOK_ID, url="http://127.0.0.1:9/none")
-    webhook = SignedWebhook.read(sent(shop), body, now=now())
+    webhook = SignedWebhook.read(sent(shop), body, now=utc_now())
 
     with pytest.raises(NotGenuine, match="does not recognize"):
         await verify_online(shop.paypal, webhook, webhook_id=WEBHOOK_ID)
@@ -291,12 +288,12 @@ async def test_a_body_cannot_change_the_question_to_paypal(shop: Merchant):
     body = BODY[:-1] + b'},"webhook_id":"OF-THE-ATTACKER","x":{}}'
 
     with pytest.raises(NotGenuine, match="the body is not an event"):
-        SignedWebhook.read(sent(shop, body), body, now=now())
+        SignedWebhook.read(sent(shop, body), body, now=utc_now())
 
 
 async def test_a_failing_call_is_a_fault_of_the_vendor(shop: Merchant):
     shop.sandbox.sandbox.switches["paypal"] = KeyOptions(fault=Fault.UNAVAILABLE, retry_after_s=9)
-    webhook = SignedWebhook.read(sent(shop), BODY, now=now())
+    webhook = SignedWebhook.read(sent(shop), BODY, now=utc_now())
 
     with pytest.raises(VendorError):
         await verify_online(shop.paypal, webhook, webhook_id=WEBHOOK_ID)
@@ -305,9 +302,9 @@ async def test_a_failing_call_is_a_fault_of_the_vendor(shop: Merchant):
 @given(st.binary(max_size=64), st.text(max_size=12), st.text(max_size=12))
 def test_the_message_has_the_checksum_of_the_bytes(junk: bytes, webhook_id: str, text: str):
     body = dumps({"id": "WH-1", "junk": junk.hex(), "text": text.encode("utf-8", "replace").decode()})
-    headers, _ = signed(body, webhook_id, tls_url="https://127.0.0.1", transmission_id="id-7", at=now())
+    headers, _ = signed(body, webhook_id, tls_url="https://127.0.0.1", transmission_id="id-7", at=utc_now())
 
-    webhook = SignedWebhook.read(headers, body, now=now())
+    webhook = SignedWebhook.read(headers, body, now=utc_now())
 
     first, at, *_, checksum = webhook.message(webhook_id).decode().split("|")
     assert (first, at) == ("id-7", headers["PAYPAL-TRANSMISSION-TIME"])

@@ -6,20 +6,21 @@ import ssl
 import aiohttp
 import pytest
 
-from streams.wire.codec import loads, now_ms
+from streams.wire.codec import loads
+from tests.clock import epoch_ms
 from tests.vendors.sandbox.requests import CHAT, SandboxClient, chat
 from vendors.sandbox.server import Running
 
 
 async def test_the_bill_lists_each_call_with_its_cost(ask: SandboxClient):
-    begun = now_ms()
+    begun = epoch_ms()
     headers = {"Authorization": "Bearer sandbox,name=me", "X-Request-Id": "request-1"}
     async with ask.http.post(f"{ask.running.url}{CHAT}", json=chat(), headers=headers) as response:
         await response.read()
     async with ask.get("/_sandbox/calls") as response:
         (call,) = (await response.json())["calls"]
 
-    assert begun <= call.pop("begun") <= call.pop("ended") <= now_ms()
+    assert begun <= call.pop("begun") <= call.pop("ended") <= epoch_ms()
     assert call == {
         "id": 1,
         "vendor": "openai",
@@ -59,7 +60,7 @@ async def test_an_open_call_has_no_end_and_a_cut_one_is_billed_for_its_output(as
         await ask.running.bill.wait(lambda entry: entry.outputs == 3)
         async with ask.get("/_sandbox/calls") as response:
             (open_call,) = (await response.json())["calls"]
-    left_ms = now_ms()
+    left_ms = epoch_ms()
     entry = await ask.running.bill.wait()
 
     assert (open_call["ended"], open_call["how"], open_call["closed_ms"]) == (None, None, None)

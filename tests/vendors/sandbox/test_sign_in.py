@@ -2,9 +2,8 @@
 
 import hashlib
 import hmac
-import time
 from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import aiohttp
@@ -13,6 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from streams.wire.codec import dumps, loads
+from tests.clock import epoch_s, utc_now
 from vendors.sandbox.server import SIGN_IN, Running
 from vendors.sandbox.signin.alipay_keys import APP_PRIVATE_KEY
 from vendors.sandbox.signin.apple import APP_PRIVATE_KEY as APPLE_KEY
@@ -133,8 +133,8 @@ def written(at: datetime) -> str:
 
 def times() -> list[tuple[str, bool]]:
     """Times of calls, and whether they are accepted."""
-    now = datetime.now(BEIJING)
-    wrong = [written(datetime.now(UTC)), written(now - timedelta(minutes=11)), written(now + timedelta(minutes=11))]
+    now = utc_now().astimezone(BEIJING)
+    wrong = [written(utc_now()), written(now - timedelta(minutes=11)), written(now + timedelta(minutes=11))]
     return [
         (written(now), True),
         (written(now - timedelta(minutes=9)), True),
@@ -152,7 +152,7 @@ async def test_jd_checks_the_method_the_version_and_the_time_of_a_call(session: 
             "method": "jingdong.user.getUserInfoByOpenId",
             "app_key": "sandbox-app",
             "access_token": token,
-            "timestamp": written(datetime.now(BEIJING)),
+            "timestamp": written(utc_now().astimezone(BEIJING)),
             "v": "2.0",
             "360buy_param_json": '{"openId":"17"}',
             **fields,
@@ -175,7 +175,7 @@ async def test_alipay_checks_the_version_and_the_time_of_a_call(session: aiohttp
             "format": "JSON",
             "charset": "utf-8",
             "sign_type": "RSA2",
-            "timestamp": written(datetime.now(BEIJING)),
+            "timestamp": written(utc_now().astimezone(BEIJING)),
             "version": "1.0",
             "grant_type": "authorization_code",
             "code": (await issued(session, "alipay"))["code"],
@@ -233,7 +233,7 @@ async def test_facebook_and_wechat_report_what_they_are_asked_for(session: aioht
 
 
 async def test_apple_knows_two_kinds_of_tokens_to_revoke(session: aiohttp.ClientSession):
-    now = int(time.time())
+    now = int(epoch_s())
     claims = {"iss": TEAM_ID, "iat": now, "exp": now + 600, "aud": "https://appleid.apple.com", "sub": "app"}
     secret = jwt.encode(claims, APPLE_KEY, "ES256", headers={"kid": KEY_ID})
     for hint, status in (("refresh_token", 200), ("access_token", 200), ("nonsense", 400)):

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
 
-from streams.wire.codec import now_ms
+from tests.clock import epoch_ms
 from tests.vendors.sandbox.requests import CHAT, SandboxClient, chat
 from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
 from vendors.sandbox.faults import Fault, KeyOptions
@@ -114,7 +114,7 @@ async def test_a_socket_that_the_client_closes_is_noticed_immediately(key: str):
             assert (await socket.receive_str()) == "hello"
             if "hang" not in key:
                 assert (await socket.receive_str()) == "a"
-            left_ms = now_ms()
+            left_ms = epoch_ms()
         async with asyncio.timeout(5):
             entry = await sandbox.bill.wait()
 

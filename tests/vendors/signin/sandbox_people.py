@@ -1,7 +1,6 @@
 """People who sign in at the sandbox's providers, and our app there."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -19,10 +18,6 @@ from vendors.transport import VendorHttp
 APP = "sandbox-app"
 FIELDS = {"identity_token": "id_token"}
 """Fields of the interface with other names in `Proof`."""
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)

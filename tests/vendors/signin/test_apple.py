@@ -7,7 +7,8 @@ import pytest
 from pydantic import SecretStr
 
 from streams.wire.errors import ConfigInvalid
-from tests.vendors.signin.sandbox_people import APP, APPLE, now
+from tests.clock import utc_now
+from tests.vendors.signin.sandbox_people import APP, APPLE
 from vendors.errors import Refused, VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
@@ -28,12 +29,12 @@ def calls(sandbox: Running, stage: str) -> list[dict[str, Any]]:
 
 async def test_a_code_is_redeemed_for_the_tokens_of_the_app_that_got_it(http: VendorHttp, sandbox: Running):
     config = {"redirect_uri": "https://app.test/back", "client_id": "first-app"}
-    found = await apple(http, sandbox, **config).verify(await APPLE.proof(sandbox), now=now())
-    web = await apple(http, sandbox, **config).verify(await APPLE.proof(sandbox, app="first-app"), now=now())
+    found = await apple(http, sandbox, **config).verify(await APPLE.proof(sandbox), now=utc_now())
+    web = await apple(http, sandbox, **config).verify(await APPLE.proof(sandbox, app="first-app"), now=utc_now())
 
     assert found.refresh_token.startswith("refresh-")
     assert found.access_token
-    assert 0 <= found.expiration_date - now().timestamp() - 7200 + 5 <= 10
+    assert 0 <= found.expiration_date - utc_now().timestamp() - 7200 + 5 <= 10
     assert web.refresh_token
     assert calls(sandbox, "token") == [
         {"client_id": APP, "redirect_uri": None},
@@ -47,7 +48,7 @@ async def test_codes_are_optional(http: VendorHttp, sandbox: Running, without: s
     config: dict[str, Any] = {"private_key": SecretStr("")} if without == "private_key" else {}
     client = apple(http, sandbox, **config)
 
-    found = await client.verify(replace(proof, code="") if without == "code" else proof, now=now())
+    found = await client.verify(replace(proof, code="") if without == "code" else proof, now=utc_now())
 
     assert (found.social_id, found.refresh_token) == (APPLE.subject, "")
     assert not calls(sandbox, "token")
@@ -57,7 +58,7 @@ async def test_a_code_of_somebody_else_is_refused(http: VendorHttp, sandbox: Run
     ours, theirs = await APPLE.proof(sandbox), await APPLE.proof(sandbox, subject="somebody-else")
 
     with pytest.raises(ProofRefused, match="another id"):
-        await apple(http, sandbox).verify(replace(ours, code=theirs.code), now=now())
+        await apple(http, sandbox).verify(replace(ours, code=theirs.code), now=utc_now())
 
 
 @pytest.mark.parametrize("code", ["unknown", "with space", "used", "expired"])
@@ -65,12 +66,12 @@ async def test_a_code_that_apple_does_not_accept_is_refused(http: VendorHttp, sa
     client = apple(http, sandbox)
     proof = await APPLE.proof(sandbox, age_s=301 if code == "expired" else 0)
     if code == "used":
-        await client.verify(proof, now=now())
+        await client.verify(proof, now=utc_now())
     elif code != "expired":
         proof = replace(proof, code=code)
 
     with pytest.raises(ProofRefused):
-        await client.verify(proof, now=now())
+        await client.verify(proof, now=utc_now())
 
 
 @pytest.mark.parametrize("fields", [{"team_id": "OTHERTEAM"}, {"key_id": "OTHERKEY"}])
@@ -78,7 +79,7 @@ async def test_a_secret_that_apple_does_not_accept_is_the_operators_fault(
     http: VendorHttp, sandbox: Running, fields: dict[str, Any]
 ):
     with pytest.raises(ConfigInvalid, match=r"sign_in ios_vendor_id: .*invalid_client"):
-        await apple(http, sandbox, **fields).verify(await APPLE.proof(sandbox), now=now())
+        await apple(http, sandbox, **fields).verify(await APPLE.proof(sandbox), now=utc_now())
 
 
 @pytest.mark.parametrize(
@@ -98,12 +99,12 @@ async def test_an_insufficient_config_is_invalid(
 
 async def test_a_failed_exchange_is_the_fault_of_apple_and_sent_once(http: VendorHttp, sandbox: Running):
     client = apple(http, sandbox)
-    await client.verify(await APPLE.proof(sandbox), now=now())
+    await client.verify(await APPLE.proof(sandbox), now=utc_now())
     sandbox.bill.clear()
     sandbox.sandbox.switches["apple"] = KeyOptions(fault=Fault.SERVER_ERROR)
 
     with pytest.raises(VendorError):
-        await client.verify(await APPLE.proof(sandbox), now=now())
+        await client.verify(await APPLE.proof(sandbox), now=utc_now())
     assert [entry.stage for entry in sandbox.bill.since(0)] == ["token"]
 
 
@@ -134,7 +135,7 @@ async def test_an_address_is_shown_if_apple_has_verified_it(
     proof = await APPLE.proof(sandbox, claims={"email_verified": verified})
     client = apple(http, sandbox)
 
-    found = await client.verify(proof, now=now())
+    found = await client.verify(proof, now=utc_now())
 
     assert found.profile == (Profile(email=email) if email else None)
     assert await client.profile(found) == found.profile

@@ -7,7 +7,8 @@ import pytest
 from pydantic import SecretStr
 
 from streams.wire.errors import ConfigInvalid
-from tests.vendors.signin.sandbox_people import APP, FACEBOOK, LIMITED, SECRET, now
+from tests.clock import utc_now
+from tests.vendors.signin.sandbox_people import APP, FACEBOOK, LIMITED, SECRET
 from vendors.errors import Refused, VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
@@ -26,7 +27,7 @@ def facebook(http: VendorHttp, sandbox: Running, **config: Any) -> Facebook:
 
 async def refusal(http: VendorHttp, sandbox: Running, proof: Proof, **config: Any) -> str:
     with pytest.raises(ProofRefused) as refused:
-        await facebook(http, sandbox, **config).verify(proof, now=now())
+        await facebook(http, sandbox, **config).verify(proof, now=utc_now())
     assert SECRET not in str(refused.value)
     assert not proof.access_token or proof.access_token not in str(refused.value)
     return refused.value.what
@@ -35,7 +36,7 @@ async def refusal(http: VendorHttp, sandbox: Running, proof: Proof, **config: An
 async def test_a_token_of_our_app_becomes_an_identity_with_a_profile(http: VendorHttp, sandbox: Running):
     client, proof = facebook(http, sandbox), await FACEBOOK.proof(sandbox)
 
-    found = await client.verify(proof, now=now())
+    found = await client.verify(proof, now=utc_now())
 
     assert (found.social_id, found.access_token) == (FACEBOOK.subject, proof.access_token)
     assert abs(found.expiration_date - proof.expiration_date) <= 1
@@ -45,7 +46,7 @@ async def test_a_token_of_our_app_becomes_an_identity_with_a_profile(http: Vendo
 async def test_limited_login_has_its_profile_in_the_token(http: VendorHttp, sandbox: Running):
     client = facebook(http, sandbox)
 
-    found = await client.verify(await LIMITED.proof(sandbox), now=now())
+    found = await client.verify(await LIMITED.proof(sandbox), now=utc_now())
 
     assert (found.social_id, found.access_token, found.profile) == (LIMITED.subject, "", PROFILE)
     assert await client.profile(found) == PROFILE
@@ -81,7 +82,7 @@ async def test_a_secret_that_facebook_does_not_accept_is_the_operators_fault(htt
     client = facebook(http, sandbox, client_secret=SecretStr("wrong"))
 
     with pytest.raises(ConfigInvalid, match=r"sign_in social_network_a: .*190"):
-        await client.verify(await FACEBOOK.proof(sandbox), now=now())
+        await client.verify(await FACEBOOK.proof(sandbox), now=utc_now())
 
 
 @pytest.mark.parametrize(
@@ -89,17 +90,17 @@ async def test_a_secret_that_facebook_does_not_accept_is_the_operators_fault(htt
 )
 async def test_a_failure_of_facebook_is_no_refusal(http: VendorHttp, sandbox: Running, fault: Fault):
     client, proof = facebook(http, sandbox), await FACEBOOK.proof(sandbox)
-    found = await client.verify(proof, now=now())
+    found = await client.verify(proof, now=utc_now())
     sandbox.sandbox.switches["facebook"] = KeyOptions(fault=fault, retry_after_s=9)
 
-    for call in (client.verify(proof, now=now()), client.profile(found)):
+    for call in (client.verify(proof, now=utc_now()), client.profile(found)):
         with pytest.raises(VendorError) as failed:
             await call
         assert SECRET not in str(failed.value)
 
 
 async def test_a_profile_call_without_our_proof_fails(http: VendorHttp, sandbox: Running):
-    found = await facebook(http, sandbox).verify(await FACEBOOK.proof(sandbox), now=now())
+    found = await facebook(http, sandbox).verify(await FACEBOOK.proof(sandbox), now=utc_now())
 
     with pytest.raises(Refused, match="error 100"):
         await facebook(http, sandbox, client_secret=SecretStr("another-secret")).profile(found)

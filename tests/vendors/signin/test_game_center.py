@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.wire.errors import ConfigInvalid
-from tests.vendors.signin.sandbox_people import APP, GAME_CENTER, now
+from tests.clock import utc_now
+from tests.vendors.signin.sandbox_people import APP, GAME_CENTER
 from vendors.errors import Refused, VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
@@ -31,7 +32,7 @@ def fetched(sandbox: Running) -> int:
 
 
 async def verify(http: VendorHttp, sandbox: Running, proof: Proof, **config: Any) -> VerifiedIdentity:
-    return await GAME_CENTER.client(http, sandbox, **config).verify(proof, now=now())
+    return await GAME_CENTER.client(http, sandbox, **config).verify(proof, now=utc_now())
 
 
 async def refusal(http: VendorHttp, sandbox: Running, proof: Proof, **config: Any) -> str:
@@ -47,7 +48,7 @@ async def test_a_signed_team_player_id_becomes_the_identity(http: VendorHttp, sa
 
     assert (found.social_id, found.trusted) == (GAME_CENTER.subject, True)
     assert found.single_use_until is not None
-    assert found.single_use_until > now() + timedelta(minutes=8)
+    assert found.single_use_until > utc_now() + timedelta(minutes=8)
 
 
 @pytest.mark.parametrize("team_player_id", ["", "T:_of-somebody-else"])
@@ -264,7 +265,7 @@ async def test_a_certificate_is_fetched_once(http: VendorHttp, sandbox: Running)
 async def test_a_kept_certificate_is_not_used_after_its_end(http: VendorHttp, sandbox: Running):
     proof = await GAME_CENTER.proof(sandbox)
     await verify(http, sandbox, proof)
-    later = now() + timedelta(days=366)
+    later = utc_now() + timedelta(days=366)
 
     with pytest.raises(ProofRefused, match="not valid at this time"):
         await GAME_CENTER.client(http, sandbox).verify(
@@ -328,8 +329,8 @@ def test_the_bundled_root_is_that_of_public_lists():
 async def test_play_games_trusts_player_ids_that_can_be_some(http: VendorHttp, player_id: str):
     client = PlayGames(http, SignInApp("android_games_service"))
 
-    found = await client.verify(Proof(player_id="g0123"), now=now())
+    found = await client.verify(Proof(player_id="g0123"), now=utc_now())
 
     assert (found.social_id, found.trusted) == ("g0123", False)
     with pytest.raises(ProofRefused):
-        await client.verify(Proof(player_id=player_id), now=now())
+        await client.verify(Proof(player_id=player_id), now=utc_now())

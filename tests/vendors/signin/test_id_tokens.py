@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from streams.wire.errors import ConfigInvalid
-from tests.vendors.signin.sandbox_people import APP, APPLE, GOOGLE, ID_TOKENS, LIMITED, Provider, now
+from tests.clock import utc_now
+from tests.vendors.signin.sandbox_people import APP, APPLE, GOOGLE, ID_TOKENS, LIMITED, Provider
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
@@ -25,7 +26,7 @@ def keys_fetched(sandbox: Running) -> int:
 async def refusal(http: VendorHttp, sandbox: Running, provider: Provider, proof: Proof, **config: Any) -> str:
     """Return the reason of a refusal with what was seen."""
     with pytest.raises(ProofRefused) as refused:
-        await provider.client(http, sandbox, **config).verify(proof, now=now())
+        await provider.client(http, sandbox, **config).verify(proof, now=utc_now())
     return f"{refused.value.what}: {refused.value.seen}"
 
 
@@ -33,7 +34,7 @@ async def refusal(http: VendorHttp, sandbox: Running, provider: Provider, proof:
 async def test_a_token_issued_to_one_of_our_apps_proves_its_subject(
     http: VendorHttp, sandbox: Running, provider: Provider
 ):
-    found = await provider.client(http, sandbox).verify(await provider.proof(sandbox), now=now())
+    found = await provider.client(http, sandbox).verify(await provider.proof(sandbox), now=utc_now())
 
     assert (found.social_id, found.trusted) == (provider.subject, True)
 
@@ -99,14 +100,14 @@ async def test_a_token_with_unusable_claims_is_refused(
 async def test_clocks_may_differ_by_a_minute(http: VendorHttp, sandbox: Running, provider: Provider):
     client = provider.client(http, sandbox)
 
-    await client.verify(await provider.proof(sandbox, lifetime_s=-50), now=now())
-    await client.verify(await provider.proof(sandbox, age_s=-50), now=now())
+    await client.verify(await provider.proof(sandbox, lifetime_s=-50), now=utc_now())
+    await client.verify(await provider.proof(sandbox, age_s=-50), now=utc_now())
 
 
 @pytest.mark.parametrize("garbage", ["", "a", "a.b.c", "e30.e30.e30", "bnVsbA.bnVsbA.", "é.é.é", ".." * 9, "=.=.="])
 async def test_garbage_is_refused_without_a_call(http: VendorHttp, sandbox: Running, garbage: str):
     with pytest.raises(ProofRefused):
-        await GOOGLE.client(http, sandbox).verify(Proof(id_token=garbage), now=now())
+        await GOOGLE.client(http, sandbox).verify(Proof(id_token=garbage), now=utc_now())
     assert not keys_fetched(sandbox)
 
 
@@ -138,7 +139,7 @@ async def test_a_nonce_must_equal_the_claim_and_can_be_required(
     proof = await provider.proof(sandbox, nonce="n-1")
     client = provider.client(http, sandbox, require_nonce=True)
 
-    assert (await client.verify(replace(proof, nonce="n-1"), now=now())).social_id == provider.subject
+    assert (await client.verify(replace(proof, nonce="n-1"), now=utc_now())).social_id == provider.subject
     assert "nonce" in await refusal(http, sandbox, provider, replace(proof, nonce="n-2"))
     assert "nonce" in await refusal(http, sandbox, provider, proof, require_nonce=True)
     without = replace(await provider.proof(sandbox), nonce="n-1")
@@ -149,7 +150,7 @@ async def test_a_nonce_must_equal_the_claim_and_can_be_required(
 async def test_a_config_can_name_other_issuers(http: VendorHttp, sandbox: Running, provider: Provider):
     proof = await provider.proof(sandbox, claims={"iss": "https://own.test"})
 
-    found = await provider.client(http, sandbox, issuers=("https://own.test",)).verify(proof, now=now())
+    found = await provider.client(http, sandbox, issuers=("https://own.test",)).verify(proof, now=utc_now())
 
     assert found.social_id == provider.subject
     assert "issuer" in await refusal(
@@ -166,9 +167,9 @@ async def test_a_config_without_apps_is_invalid(http: VendorHttp, sandbox: Runni
 @every_provider
 async def test_a_key_that_is_published_later_is_found(http: VendorHttp, sandbox: Running, provider: Provider):
     client = provider.client(http, sandbox)
-    await client.verify(await provider.proof(sandbox), now=now())
+    await client.verify(await provider.proof(sandbox), now=utc_now())
 
-    found = await client.verify(await provider.proof(sandbox, token_fault="rotated"), now=now())
+    found = await client.verify(await provider.proof(sandbox, token_fault="rotated"), now=utc_now())
 
     assert found.social_id == provider.subject
     assert keys_fetched(sandbox) == 2
@@ -203,12 +204,12 @@ async def test_keys_that_cannot_be_fetched_are_the_fault_of_the_provider(
     sandbox.sandbox.switches[GOOGLE.vendor] = KeyOptions(fault=fault, position=0)
 
     with pytest.raises(error) as failed:
-        await GOOGLE.client(http, sandbox).verify(proof, now=now())
+        await GOOGLE.client(http, sandbox).verify(proof, now=utc_now())
 
     assert failed.value.vendor == GOOGLE.platform
     assert "Location" not in str(failed.value)
     sandbox.sandbox.switches.clear()
-    assert (await GOOGLE.client(http, sandbox).verify(proof, now=now())).social_id == GOOGLE.subject
+    assert (await GOOGLE.client(http, sandbox).verify(proof, now=utc_now())).social_id == GOOGLE.subject
 
 
 async def test_the_keys_of_a_slow_provider_are_awaited_for_five_seconds_at_most(http: VendorHttp, sandbox: Running):
@@ -216,11 +217,11 @@ async def test_the_keys_of_a_slow_provider_are_awaited_for_five_seconds_at_most(
     sandbox.sandbox.switches[GOOGLE.vendor] = KeyOptions(fault=Fault.HANG_BEFORE_HEADERS)
 
     with pytest.raises(VendorError, match="within 5 s"):
-        await GOOGLE.client(http, sandbox).verify(proof, now=now())
+        await GOOGLE.client(http, sandbox).verify(proof, now=utc_now())
 
 
 async def test_a_token_expires_by_the_given_time(http: VendorHttp, sandbox: Running):
     proof = await GOOGLE.proof(sandbox)
 
     with pytest.raises(ProofRefused, match="expired"):
-        await GOOGLE.client(http, sandbox).verify(proof, now=now() + timedelta(hours=2))
+        await GOOGLE.client(http, sandbox).verify(proof, now=utc_now() + timedelta(hours=2))

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.vendors.signin.sandbox_people import MICROSOFT, now
+from tests.clock import utc_now
+from tests.vendors.signin.sandbox_people import MICROSOFT
 from vendors.errors import VendorError
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
@@ -18,7 +19,7 @@ PERSONAL = {"tenant": "9188040d-6c67-4c5b-b112-36a304b66dad", "subject": "000000
 
 async def verify(http: VendorHttp, sandbox: Running, **issue: Any) -> VerifiedIdentity:
     proof = await MICROSOFT.proof(sandbox, **issue)
-    return await MICROSOFT.client(http, sandbox).verify(proof, now=now())
+    return await MICROSOFT.client(http, sandbox).verify(proof, now=utc_now())
 
 
 async def test_both_kinds_of_token_give_the_same_identity(http: VendorHttp, sandbox: Running):
@@ -69,23 +70,23 @@ async def test_only_the_tenants_of_the_configured_issuers_are_accepted(
 ):
     ours, other = (f"https://login.microsoftonline.com/{tenant}/v2.0" for tenant in (TENANT, "contoso"))
     proof = await MICROSOFT.proof(sandbox, kind=kind, tenant=TENANT)
-    assert (await MICROSOFT.client(http, sandbox, issuers=(other, ours)).verify(proof, now=now())).social_id
+    assert (await MICROSOFT.client(http, sandbox, issuers=(other, ours)).verify(proof, now=utc_now())).social_id
     with pytest.raises(ProofRefused, match="another"):
-        await MICROSOFT.client(http, sandbox, issuers=(other,)).verify(proof, now=now())
+        await MICROSOFT.client(http, sandbox, issuers=(other,)).verify(proof, now=utc_now())
 
 
 async def test_an_access_token_is_refused_where_a_nonce_is_required(http: VendorHttp, sandbox: Running):
     client = MICROSOFT.client(http, sandbox, require_nonce=True)
     proof = await MICROSOFT.proof(sandbox, kind="work")
     with pytest.raises(ProofRefused, match="nonce"):
-        await client.verify(replace(proof, nonce="n-0S6_WzA2Mj"), now=now())
+        await client.verify(replace(proof, nonce="n-0S6_WzA2Mj"), now=utc_now())
 
 
 async def test_an_id_token_may_come_in_its_own_field(http: VendorHttp, sandbox: Running):
     proof = await MICROSOFT.proof(sandbox)
     client = MICROSOFT.client(http, sandbox)
 
-    found = await client.verify(Proof(id_token=proof.access_token), now=now())
+    found = await client.verify(Proof(id_token=proof.access_token), now=utc_now())
 
     assert found.social_id == MICROSOFT.subject
 

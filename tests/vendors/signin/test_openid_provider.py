@@ -12,7 +12,7 @@ import pytest
 from yarl import URL
 
 from streams.wire.codec import loads
-from tests.vendors.signin.sandbox_people import now
+from tests.clock import utc_now
 from vendors.signin.google import Google
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp
 from vendors.transport import VendorHttp
@@ -80,7 +80,7 @@ async def provider(port: int) -> AsyncIterator[OpenIdProvider]:
 async def test_its_tokens_prove_the_identity(http: VendorHttp, provider: OpenIdProvider):
     token = await provider.id_token(nonce="n-7")
 
-    found = await provider.client(http).verify(Proof(id_token=token, nonce="n-7"), now=now())
+    found = await provider.client(http).verify(Proof(id_token=token, nonce="n-7"), now=utc_now())
 
     assert (found.social_id, found.trusted) == ("mei", True)
     assert found.profile == Profile("Mei Lin", email="mei@example.test")
@@ -91,16 +91,16 @@ async def test_its_tokens_are_refused_by_other_apps_and_for_other_issuers_nonces
 ):
     proof = Proof(id_token=await provider.id_token(nonce="n-8"))
     client = provider.client(http)
-    await client.verify(proof, now=now())
+    await client.verify(proof, now=utc_now())
 
     with pytest.raises(ProofRefused, match="another app"):
-        await provider.client(http, audience="another-app").verify(proof, now=now())
+        await provider.client(http, audience="another-app").verify(proof, now=utc_now())
     with pytest.raises(ProofRefused, match="another issuer"):
-        await provider.client(http, issuer="https://accounts.google.com").verify(proof, now=now())
+        await provider.client(http, issuer="https://accounts.google.com").verify(proof, now=utc_now())
     with pytest.raises(ProofRefused, match="nonce"):
-        await client.verify(Proof(id_token=proof.id_token, nonce="n-9"), now=now())
+        await client.verify(Proof(id_token=proof.id_token, nonce="n-9"), now=utc_now())
     with pytest.raises(ProofRefused, match="expired"):
-        await client.verify(proof, now=now() + timedelta(minutes=12))
+        await client.verify(proof, now=utc_now() + timedelta(minutes=12))
 
 
 async def test_a_token_of_another_provider_of_the_same_form_is_refused(http: VendorHttp, provider: OpenIdProvider):
@@ -114,4 +114,4 @@ async def test_a_token_of_another_provider_of_the_same_form_is_refused(http: Ven
         token = await OpenIdProvider(document, provider.session).id_token()
 
     with pytest.raises(ProofRefused, match=r"unknown key|signature is wrong"):
-        await provider.client(http).verify(Proof(id_token=token), now=now())
+        await provider.client(http).verify(Proof(id_token=token), now=utc_now())

@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from tests import card_numbers
 from tests.app.callers import ask, token
+from tests.clock import epoch_s
 from tests.servers import Databases, Server, new_server
 from vendors.sandbox.server import Running, listening
 
@@ -117,7 +117,7 @@ class Shop:
     async def reset_clocks(self) -> None:
         """Set the times of the platform and of the app to real time."""
         now: int = (await self.control("clock", by_s=0))["now"]
-        await self.control("clock", by_s=int(time.time()) - now)
+        await self.control("clock", by_s=int(epoch_s()) - now)
         await self.server.services.clock.move("default", offset_s=0)
 
     async def send_webhooks(self) -> None:
@@ -134,9 +134,9 @@ class Shop:
     async def deliver(self, intent: str) -> int:
         """Send a webhook about a payment, signed as the platform does. Return the status of the response."""
         about = {"id": intent, "object": "payment_intent"}
-        event = {"id": f"evt_{uuid4().hex}", "type": "payment_intent.succeeded", "created": int(time.time())}
+        event = {"id": f"evt_{uuid4().hex}", "type": "payment_intent.succeeded", "created": int(epoch_s())}
         body = dumps({**event, "data": {"object": about}})
-        t = int(time.time())
+        t = int(epoch_s())
         mac = hmac.new(b"whsec_sandbox", b"%d." % t + body, hashlib.sha256).hexdigest()
         headers = {"Stripe-Signature": f"t={t},v1={mac}"}
         return (await ask(self.server, "POST", WEBHOOK, data=body, headers=headers))[0]

@@ -1,10 +1,11 @@
 """Subscriptions of users of the shop."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from streams.wire.codec import rfc3339
 from tests.app.payments.cards.shop import CARD, Buyer, Shop
+from tests.clock import utc_now
 
 REFUSED = {
     "type": "card", "card[number]": "4000000000009995", "card[exp_month]": "12", "card[exp_year]": "2040",
@@ -67,7 +68,7 @@ async def origins(shop: Shop, buyer: Buyer) -> list[str]:
 async def later(shop: Shop, buyer: Buyer, *, days: int) -> Buyer:
     """Let time pass for the app and its platform, and let the user log in again."""
     clock = shop.server.services.clock
-    at = datetime.now(UTC) + timedelta(seconds=clock.offset_s("default"), days=days)
+    at = utc_now() + timedelta(seconds=clock.offset_s("default"), days=days)
     async with shop.server.http.post(
         f"{shop.server.url}/dev/clock", json={"app": "default", "at": rfc3339(at)}
     ) as response:

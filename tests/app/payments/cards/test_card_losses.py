@@ -1,11 +1,12 @@
 """A share of the webhooks is lost. Every grant arrives nevertheless, without any request of a client."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off, working
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import subscribed
+from tests.clock import utc_now
 from tests.waiting import until
 
 PAYMENTS = 20
@@ -25,7 +26,7 @@ async def granted(shop: Shop, buyer: Buyer, *, channel: str | None = None) -> li
 async def move(shop: Shop, **by: float) -> None:
     """Let time pass for the app and its platform. The jobs at fixed times become due."""
     ahead = timedelta(seconds=shop.server.services.clock.offset_s("default")) + timedelta(**by)
-    body = {"app": "default", "at": rfc3339(datetime.now(UTC) + ahead)}
+    body = {"app": "default", "at": rfc3339(utc_now() + ahead)}
     assert (await ask(shop.server, "POST", "/dev/clock", json=body))[0] == 200
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from tests.app.callers import ask, working
 from tests.app.operators import Operator
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import cancelled, setup, subscribe, subscribed
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -26,7 +27,7 @@ async def reconciling(shop: Shop, *, minutes: float = 3) -> AsyncIterator[None]:
 
 async def pass_time(shop: Shop, *, minutes: float = 3) -> None:
     clock = shop.server.services.clock
-    at = datetime.now(UTC) + timedelta(seconds=clock.offset_s("default"), minutes=minutes)
+    at = utc_now() + timedelta(seconds=clock.offset_s("default"), minutes=minutes)
     body = {"app": "default", "at": rfc3339(at)}
     assert (await ask(shop.server, "POST", "/dev/clock", json=body))[0] == 200
 

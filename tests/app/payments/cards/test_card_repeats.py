@@ -1,6 +1,6 @@
 """Requests that are repeated after the platform has forgotten the keys of the calls that they have caused."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import setup, subscribe
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -20,7 +21,7 @@ KEPT_H = 24
 async def later(shop: Shop, *, hours: float) -> None:
     """Let time pass for the app and its platform."""
     ahead = timedelta(seconds=shop.server.services.clock.offset_s("default")) + timedelta(hours=hours)
-    body = {"app": "default", "at": rfc3339(datetime.now(UTC) + ahead)}
+    body = {"app": "default", "at": rfc3339(utc_now() + ahead)}
     assert (await ask(shop.server, "POST", "/dev/clock", json=body))[0] == 200
 
 

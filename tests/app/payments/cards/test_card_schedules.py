@@ -1,7 +1,7 @@
 """Whatever is lost, repeated or reordered, users own in the end what they have paid for."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import aiohttp
@@ -15,6 +15,7 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask, working
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import setup, subscribe
+from tests.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -169,7 +170,7 @@ class Schedule:
     async def pass_time(self, *, minutes: float) -> None:
         """Let time pass for the app, which starts the reconciliation."""
         clock = self.shop.server.services.clock
-        at = datetime.now(UTC) + timedelta(seconds=clock.offset_s("default"), minutes=minutes)
+        at = utc_now() + timedelta(seconds=clock.offset_s("default"), minutes=minutes)
         body = {"app": "default", "at": rfc3339(at)}
         assert (await ask(self.shop.server, "POST", "/dev/clock", json=body))[0] == 200
         self.buyer = await self.shop.back(self.buyer.device)

@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import time
 from typing import Any
 
 import pytest
@@ -11,13 +10,14 @@ from streams.wire.codec import dumps
 from tests.app.callers import ask, working
 from tests.app.operator_calls import call
 from tests.app.payments.cards.shop import WEBHOOK, Buyer, Shop
+from tests.clock import epoch_ns, epoch_s
 from tests.waiting import until
 
 EVENT = {"id": "evt_1", "type": "payment_intent.succeeded", "created": 1, "data": {"object": {"id": "pi_1"}}}
 
 
 def signature(body: bytes, *, secret: str = "whsec_sandbox", ahead_s: int = 0) -> str:
-    t = int(time.time()) + ahead_s
+    t = int(epoch_s()) + ahead_s
     mac = hmac.new(secret.encode(), b"%d." % t + body, hashlib.sha256).hexdigest()
     return f"t={t},v1={mac}"
 
@@ -181,14 +181,14 @@ async def test_forged_old_and_future_webhooks_are_refused(shop: Shop) -> None:
 async def test_each_of_several_secrets_signs(shop: Shop) -> None:
     await shop.configure(webhook_secrets=["whsec_old", "whsec_new"])
     for number, secret in enumerate(["whsec_old", "whsec_new"]):
-        body = dumps({**EVENT, "id": f"evt_{number}_{time.time_ns()}"})
+        body = dumps({**EVENT, "id": f"evt_{number}_{epoch_ns()}"})
         assert await deliver(shop, body, header=signature(body, secret=secret)) == (200, None)
     await shop.configure(webhook_secrets=[])
     assert await deliver(shop, dumps(EVENT)) == (400, "invalid_parameter")
 
 
 async def test_twins_are_stored_once(shop: Shop) -> None:
-    body, before = dumps({**EVENT, "id": f"evt_{time.time_ns()}"}), await stored(shop)
+    body, before = dumps({**EVENT, "id": f"evt_{epoch_ns()}"}), await stored(shop)
     assert [await deliver(shop, body) for _ in range(2)] == [(200, None)] * 2
     assert await stored(shop) == before + 1
 
@@ -207,7 +207,7 @@ async def test_configs_and_apps_that_do_not_exist(shop: Shop) -> None:
 async def test_what_a_webhook_claims_is_not_believed(selling: Shop, buyer: Buyer) -> None:
     unpaid = (await selling.created(buyer, product_id="coins_100"))["id"]
     claimed = {"id": unpaid, "status": "succeeded", "amount": 199, "amount_received": 199}
-    body = dumps({**EVENT, "id": f"evt_{time.time_ns()}", "data": {"object": claimed}})
+    body = dumps({**EVENT, "id": f"evt_{epoch_ns()}", "data": {"object": claimed}})
     assert await deliver(selling, body) == (200, None)
     await until(lambda: worked(selling))
     assert await selling.coins(buyer) == 0
@@ -226,7 +226,7 @@ async def test_events_about_other_things_are_done_without_effect(selling: Shop, 
         {"type": "charge.refunded", "data": {"object": {"id": "ch_1", "payment_intent": intent}}},
     ]
     for number, event in enumerate(events):
-        body = dumps({**EVENT, "id": f"evt_{number}_{time.time_ns()}", **event})
+        body = dumps({**EVENT, "id": f"evt_{number}_{epoch_ns()}", **event})
         assert await deliver(selling, body) == (200, None)
     await until(lambda: worked(selling))
     assert await entries(selling, buyer) == []
