@@ -8,7 +8,7 @@ LOCKS := requirements.lock requirements.core.lock requirements.local.lock requir
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
+.PHONY: help run test test-dates test-browser picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -18,6 +18,9 @@ run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT
 
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
 	@$(VENV)/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 $(ARGS)
+
+test-dates: $(INSTALLED) ## run the tests that the date can influence at twelve dates (ARGS="--at 2028-02-29")
+	@$(VENV)/bin/python -m tests.dates $(ARGS)
 
 test-browser: $(INSTALLED) ## run the tests of the pages in Chromium (screenshots: build/screenshots)
 	@$(VENV)/bin/python -m pytest -n 2 tests/browser $(ARGS)

