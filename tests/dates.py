@@ -10,12 +10,14 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
+
+from tests.clock import utc_now
 
 INSTANTS = {
     "2027-01-28T12:00:00Z": "the last day that all months have",
@@ -68,7 +70,7 @@ def main() -> int:
 def _run(instant: str, arguments: Sequence[str]) -> Outcome:
     """Run the tests with a clock that is at `instant` now."""
     env = _environment(datetime.fromisoformat(instant))
-    began_s, counts = time.monotonic(), dict[str, int]()
+    began_s, counts = monotonic(), dict[str, int]()
     command = [sys.executable, "-m", "pytest", *_PYTEST, *arguments]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -76,12 +78,12 @@ def _run(instant: str, arguments: Sequence[str]) -> Outcome:
             print(line, end="", flush=True)  # noqa: T201
             if found := _COUNT.findall(line):
                 counts = {name: int(count) for count, name in found}
-    return Outcome(instant, counts, time.monotonic() - began_s, process.returncode == 0)
+    return Outcome(instant, counts, monotonic() - began_s, process.returncode == 0)
 
 
 def _environment(at: datetime) -> dict[str, str]:
     """Return an environment in which the clock of each new process is ahead of the real one by the same offset."""
-    ahead_s = (at - datetime.now(UTC)).total_seconds()
+    ahead_s = (at - utc_now()).total_seconds()
     env = {
         **os.environ,  # noqa: TID251 - it is handed on
         "TZ": "UTC",

@@ -1,7 +1,7 @@
 """Users subscribe by wallet: each payment grants a period once, and refunds end it."""
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from tests.app.payments.wallets import MONTHLY, PRO, PRODUCTS, YEARLY, ZERO, Wal
 from tests.clock import utc_now
 
 DAY = timedelta(days=1)
+NEW_YEAR = datetime(2029, 1, 1, 12, tzinfo=UTC)
 
 
 async def read(wallet: Wallet, sub_id: str, how: str = "/sync") -> dict[str, Any]:
@@ -105,10 +106,10 @@ async def test_renewals_extend_the_asset_in_their_order(wallet: Wallet) -> None:
 
 
 async def test_a_year_of_renewals_by_the_clock_is_granted(wallet: Wallet) -> None:
+    await wallet.travel(datetime(2027, 12, 31, 12, tzinfo=UTC))
     sub_id = await wallet.subscribed()
-    began = utc_now()
-    for month in range(1, 13):
-        await wallet.travel(began + timedelta(days=31 * month))
+    for first in [*(datetime(2028, month, 1, 12, tzinfo=UTC) for month in range(2, 13)), NEW_YEAR]:
+        await wallet.travel(first)
         await wallet.reconcile()
         assert (await wallet.assets())["pro"]["valid_seconds"] > 0
     sub = await read(wallet, sub_id)
