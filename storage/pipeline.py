@@ -93,6 +93,8 @@ class CommandPipeline:
         writer = self._connection._writer  # noqa: SLF001 - there is no public access to the transport
         assert writer is not None, "connect() has just succeeded"
         transport = cast("asyncio.Transport", writer.transport)
+        if transport.is_closing():  # A transport that is lost already would not report that to its new protocol.
+            raise RedisConnectionError("the connection was lost")
         protocol = _ConnectionProtocol(
             transport, answer_s=self._answer_s, availability=self._availability, on_lost=self.lost.set
         )

@@ -30,6 +30,8 @@ _BLOCKING_ANSWER_S = 10.0
 
 _UNKNOWN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
 """What Python says of an option of the URL that redis-py passes to its connections."""
+_OF_LOST_TRANSPORT = "the handler is closed"
+"""What uvloop says, in a `RuntimeError`, of a write to a transport whose loss it has reported."""
 _LUA = Path(__file__).parent / "lua"
 
 
@@ -151,7 +153,7 @@ def _pool(url: str, *, answer_s: float, connections: int) -> BlockingConnectionP
 def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnection]:
     """Return `base`, but its errors name the loss of a connection that was lost after the last command.
 
-    The transport of uvloop is closed then, and raises `RuntimeError`.
+    redis-py writes without a check of the transport. Protocols of our own, of asyncpg and of aiohttp check it.
     """
 
     class Connection(base):  # type: ignore[misc,valid-type]
@@ -159,6 +161,8 @@ def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnec
             try:
                 await super().send_packed_command(command, check_health)
             except RuntimeError as error:
+                if _OF_LOST_TRANSPORT not in str(error):
+                    raise
                 raise RedisConnectionError("the connection was lost") from error
 
     return Connection

@@ -70,6 +70,8 @@ class ValkeyProxy:
                 await self.flowing.wait()
                 if delayed and self.delay_s:
                     await asyncio.sleep(self.delay_s)
+                if writer.is_closing():
+                    return
                 writer.write(piece)
                 await writer.drain()
             writer.close()  # The other end has closed its connection.

@@ -140,7 +140,10 @@ async def test_a_url_that_cannot_be_used_is_named_without_the_password(option: s
     assert raised.value.what == f"REDIS_URL cannot be used: {OPTIONS[option]} {location}"
 
 
-async def test_a_connection_that_is_lost_before_a_command_is_an_outage(tmp_path: Path, monkeypatch):
+@pytest.mark.parametrize("pipelined", [True, False])
+async def test_a_connection_that_is_lost_before_a_command_is_an_outage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, pipelined: bool
+) -> None:
     begins = UnixDomainSocketConnection.on_connect
 
     async def begin_and_lose(connection: UnixDomainSocketConnection) -> None:
@@ -148,9 +151,12 @@ async def test_a_connection_that_is_lost_before_a_command_is_an_outage(tmp_path:
         connection._writer.transport.abort()
         await passes()  # The loop closes the transport before the task runs, as it may on a busy machine.
 
-    monkeypatch.setattr(UnixDomainSocketConnection, "on_connect", begin_and_lose)
     path = tmp_path / "v.sock"
     async with await asyncio.start_unix_server(answering(b""), path), open_valkey(f"unix://{path}") as valkey:
-        with pytest.raises(StoreUnavailable) as fault, map_errors():
-            await valkey.client.get("a")
-    assert fault.value.what == "Valkey is not reachable: the connection was lost"
+        get = valkey.call if pipelined else valkey.client.execute_command
+        with monkeypatch.context() as losing:
+            losing.setattr(UnixDomainSocketConnection, "on_connect", begin_and_lose)
+            with pytest.raises(StoreUnavailable) as fault, map_errors():
+                await get("GET", "a")
+        assert fault.value.what == "Valkey is not reachable: the connection was lost"
+        assert await get("GET", "a") == b"OK"
