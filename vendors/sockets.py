@@ -99,6 +99,8 @@ async def socket_or_error(
     """Read the error of a refused handshake. Do not follow redirects, which would send the key to another host."""
     response = await send_once(request, send)
     if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
+        if response.connection is None or response.connection.transport is None:
+            raise aiohttp.ServerDisconnectedError  # aiohttp asserts that the connection was not lost meanwhile.
         return response
     try:
         raise _NoSocketError(response.status, await error_body(response.content.readany), response.headers)

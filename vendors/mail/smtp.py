@@ -30,6 +30,7 @@ _STEP_S = 10
 _ACCEPT_S = 30
 _QUIT_S = 1
 _PERMANENT = 500
+_LOST = "the connection was lost"
 _ENHANCED = re.compile(r"\b[245]\.\d{1,3}\.\d{1,3}\b")
 
 
@@ -51,6 +52,24 @@ class MaybeAccepted(TimedOut):
 
 
 class _Connection(SMTP):
+    """aiosmtplib forgets its protocol and what the server supports when the connection is lost.
+
+    Its next step would then say that the server does not support it, or fail with an `AttributeError`.
+    """
+
+    def supports_extension(self, extension: str, /) -> bool:
+        if self.protocol is None:
+            raise SMTPServerDisconnected(_LOST)
+        return super().supports_extension(extension)
+
+    async def starttls(self, *args: Any, **options: Any) -> SMTPResponse:
+        try:
+            return await super().starttls(*args, **options)
+        except AttributeError as error:
+            if self.protocol is not None:
+                raise
+            raise SMTPServerDisconnected(_LOST) from error
+
     async def data(self, message: str | bytes, /, **_: Any) -> SMTPResponse:
         try:
             return await super().data(message, timeout=_ACCEPT_S)

@@ -1,6 +1,7 @@
 """A mail server of the tests at a socket, whose answers a test chooses."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from email import message_from_bytes, policy
@@ -58,9 +59,11 @@ class SmtpServer:
         return answer
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
+    async def listening(self, *, starttls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
         """Accept connections during the block, at the same port as before."""
-        protocol = lambda: SMTP(self, hostname="mail.example.com", enable_SMTPUTF8=True)  # noqa: E731
+        protocol = lambda: SMTP(  # noqa: E731
+            self, hostname="mail.example.com", enable_SMTPUTF8=True, tls_context=starttls
+        )
         server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", self.port)
         self.port = server.sockets[0].getsockname()[1]
         try:
