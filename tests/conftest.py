@@ -24,6 +24,7 @@ from app.settings import Settings
 from deploy.stores import Stores
 from tests import card_numbers, forks
 from tests.calendar_tests import depends_on_date
+from tests.chance.scheduling import Scheduling
 from tests.connections import check_connections
 from tests.environment import forget_settings, log_plain_tracebacks, trust_nobody
 from tests.password_hashes import hash_cheaply
@@ -155,6 +156,11 @@ def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
     if report.passed:
         report.sections.clear()
     return report
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log) -> Scheduling | None:
+    return Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(optionalhook=True)
