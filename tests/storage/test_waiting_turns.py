@@ -66,22 +66,27 @@ async def test_a_caller_that_is_cancelled_during_the_write_does_not_affect_other
     assert await asyncio.gather(*opening[1:]) == [2] * len(others)
 
 
-async def test_a_lost_connection_fails_only_the_current_batch(services: Services, turns: TurnWriter) -> None:
+async def test_a_lost_connection_fails_only_the_current_batch(services: Services, database_url: str) -> None:
+    """The connections of this writer have no `lock_timeout`, so that its batch waits until it is ended."""
     requested = [new_turn() for _ in range(5)]
-    await opened(turns, requested)
-    async with held(services, requested[0]):
-        closing = [turns.close(end_of(turn)) for turn in requested]
-        await until_waiting(services)
-        later = new_turn()
-        assert await turns.open(later) == 1
-        assert await turns.close(end_of(later))
-        assert await value(services, f"select pg_terminate_backend(pid) {WAIT}")
-        lost = await asyncio.gather(*closing, return_exceptions=True)
-    assert [type(error) for error in lost] == [DatabaseUnavailable] * 5
-    assert len(set(map(id, lost))) == 5
-    assert [await reported(services, turn) for turn in requested] == [(1, 1, 0, ["running"])] * 5
-    assert await value(services, "select count(*) from attempts") == 1
-    assert await closed(turns, [end_of(turn) for turn in requested]) == ["complete"] * 5
+    async with (
+        open_database(database_url) as database,
+        open_turn_writer(database, services.heartbeat, services.clock) as turns,
+    ):
+        await opened(turns, requested)
+        async with held(services, requested[0]):
+            closing = [turns.close(end_of(turn)) for turn in requested]
+            await until_waiting(services)
+            later = new_turn()
+            assert await turns.open(later) == 1
+            assert await turns.close(end_of(later))
+            assert await value(services, f"select pg_terminate_backend(pid) {WAIT}")
+            lost = await asyncio.gather(*closing, return_exceptions=True)
+        assert [type(error) for error in lost] == [DatabaseUnavailable] * 5
+        assert len(set(map(id, lost))) == 5
+        assert [await reported(services, turn) for turn in requested] == [(1, 1, 0, ["running"])] * 5
+        assert await value(services, "select count(*) from attempts") == 1
+        assert await closed(turns, [end_of(turn) for turn in requested]) == ["complete"] * 5
 
 
 async def test_no_caller_waits_longer_than_the_limit(services: Services) -> None:

@@ -72,7 +72,9 @@ async def test_an_order_is_created_beside_forged_webhooks(wallet: Wallet, *, off
     all_s = time.monotonic() - began
     assert set(statuses) <= {400, 503}
     assert verifications(wallet) <= AT_ONCE * (all_s / CALL_S + 1)
-    assert order_s < 3 * CALL_S
+    assert order_s < count / AT_ONCE * CALL_S / 4, (
+        "behind the forged webhooks it would have taken four times as long"
+    )
     assert await wallet.rows("select 1 from webhooks") == []
 
 
