@@ -1,8 +1,11 @@
 # Commands for a clone of the repository. Each target installs what it needs when it is first used.
 
 VENV := .venv
+# `make run` needs fewer packages than the tests and checks.
+RUNNABLE := $(VENV)/installed-run
 INSTALLED := $(VENV)/installed
-LOCKS := requirements.lock requirements.core.lock requirements.local.lock requirements.otel.lock deploy/bootstrap.lock
+RUN_LOCKS := requirements.local.lock requirements.embedded.lock
+LOCKS := requirements.lock requirements.core.lock $(RUN_LOCKS) requirements.otel.lock deploy/bootstrap.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
 
-run: $(INSTALLED) ## run everything on this machine: http://127.0.0.1:8080 (PORT=... chooses another)
+run: $(RUNNABLE) ## run everything on this machine: http://127.0.0.1:8080 (PORT=... chooses another)
 	@exec $(VENV)/bin/python -m deploy.local --with-parent
 
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
@@ -68,7 +71,7 @@ lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrad
 	@$(VENV)/bin/uv lock --quiet $(UPGRADE)
 	@$(VENV)/bin/uv export --quiet --all-extras --no-emit-project --no-header --no-annotate -o requirements.lock
 	@$(VENV)/bin/uv export --quiet --no-emit-project --no-header --no-annotate -o requirements.core.lock
-	@for extra in local otel; do $(VENV)/bin/uv export --quiet --extra $$extra --no-emit-project --no-header \
+	@for extra in local embedded otel; do $(VENV)/bin/uv export --quiet --extra $$extra --no-emit-project --no-header \
 		--no-annotate -o requirements.$$extra.lock || exit 1; done
 	@printf 'setuptools>=80\nuv\n' | $(VENV)/bin/uv pip compile --quiet $(UPGRADE) --universal --generate-hashes \
 		--no-header --no-annotate -o deploy/bootstrap.lock -
@@ -78,6 +81,10 @@ clean: ## remove the virtual environment and all caches; the data in .parley sta
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-$(INSTALLED): requirements.lock deploy/bootstrap.lock deploy/setup pyproject.toml
+$(RUNNABLE): $(RUN_LOCKS) deploy/bootstrap.lock deploy/setup pyproject.toml
 	@deploy/setup $(VENV)
 	@touch $@
+
+$(INSTALLED): requirements.lock deploy/bootstrap.lock deploy/setup pyproject.toml
+	@deploy/setup $(VENV) all
+	@touch $@ $(RUNNABLE)

@@ -233,6 +233,7 @@ def _as_plain_user(folder: Path) -> list[str]:
 
     The prefix runs the command as `nobody`, with the single capability to access folders of other users. So no user
     has to be created and no permissions of parent folders changed. It is empty unless this process runs as root.
+    PostgreSQL checks its own files with access(2), which ignores that capability without `no_setuid_fixup`.
     """
     if os.geteuid() != 0:
         return []
@@ -250,6 +251,7 @@ def _as_plain_user(folder: Path) -> list[str]:
         f"--inh-caps={capabilities}",
         f"--ambient-caps={capabilities}",
         f"--bounding-set={capabilities}",
+        "--securebits=+no_setuid_fixup",
         "--pdeathsig=INT",
         "--",
     ]
