@@ -27,13 +27,13 @@ from tests.browser.accounts_page import AccountsPage, accounts_page, accounts_se
 from tests.browser.chromium import running_chromium
 from tests.browser.controlled_vendor import ControlledVendor, running_controlled_vendor
 from tests.browser.page_faults import PageFaults
+from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
 from tests.servers import ADMIN_TOKEN, MASTER_KEY, SERVER_KEY, Databases, Server, local_engines
 from tests.vendor import Vendor, running_vendor
 
 SPOKEN = "Good morning. What is the capital of Japan?"
 """The text of the microphone's recording."""
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 _FOLDER = Path(__file__).parent
 _LEADING_SILENCE_S = 0.8
 """Silence before the speech, while the page starts to record."""
@@ -43,6 +43,7 @@ _TIMEOUT_MS = 30_000
 
 _RUN = pytest.StashKey[ExitStack]()
 _ENGINES = pytest.StashKey[str]()
+_FAILED = pytest.StashKey[bool]()
 
 expect.set_options(timeout=_TIMEOUT_MS)
 
@@ -78,6 +79,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(_FOLDER):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
+    """Record that a test failed, for the fixtures that it has used."""
+    report = yield
+    item.stash[_FAILED] = item.stash.get(_FAILED, False) or report.failed
+    return report
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -230,7 +239,10 @@ def page_faults() -> Iterator[PageFaults]:
 async def visit(
     request: pytest.FixtureRequest, chromium: Browser, server: Server, page_faults: PageFaults
 ) -> AsyncIterator[Visit]:
-    """Returns a function that opens a browser context: `await visit(permissions=[])`. Stores screenshots."""
+    """Returns a function that opens a browser context: `await visit(permissions=[])`.
+
+    Keeps pictures of the pages of a test that failed.
+    """
     contexts: list[BrowserContext] = []
 
     async def open_context(at: Server = server, **options: Any) -> TalkPage:
@@ -243,11 +255,15 @@ async def visit(
         return talk
 
     yield open_context
-    name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_")).strip("-")
     for number, context in enumerate(contexts):
-        for page in context.pages:
-            await page.screenshot(path=SCREENSHOTS / f"{name}{f'-{number}' if number else ''}.png", full_page=True)
+        if request.node.stash.get(_FAILED, False):
+            for page in context.pages:
+                await keep_picture(page, f"failed-{_file_name(request.node.name)}-{number}")
         await context.close()
+
+
+def _file_name(test: str) -> str:
+    return re.sub(r"\W+", "-", test.removeprefix("test_")).strip("-")
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from playwright.async_api import Browser, Page
 
 from tests.browser.accessibility import check_accessibility
-from tests.browser.conftest import SCREENSHOTS
 from tests.browser.page_faults import PageFaults
+from tests.browser.pictures import keep_picture
 from tests.servers import Server
 
 _OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
@@ -31,5 +31,5 @@ async def check(page: Page, name: str) -> None:
         assert await page.evaluate(_OVERFLOW) <= 0, (name, width)
         for theme in ("light", "dark"):
             await page.emulate_media(color_scheme=theme)
-            await page.screenshot(path=SCREENSHOTS / f"console-{name}-{width}-{theme}.png")
+            await keep_picture(page, f"console-{name}-{width}-{theme}")
     await page.set_viewport_size({"width": 1_280, "height": 800})

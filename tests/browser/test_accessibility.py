@@ -7,10 +7,12 @@ from playwright.async_api import expect
 
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Visit
+from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
 DESK = {"viewport": {"width": 1280, "height": 800}}
+SCREENS: dict[str, dict[str, Any]] = {"desk": DESK, "phone": PHONE}
 MIN_TARGET_PX = 24
 MIN_MARGIN_PX = 8
 MAX_STEPS = 40
@@ -53,9 +55,9 @@ async def tab_to(talk: TalkPage, name: str) -> None:
     pytest.fail(f"{name} is not reached: {steps}")
 
 
-@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
-async def test_axe_finds_nothing_serious(visit: Visit, screen: dict[str, Any]) -> None:
-    talk = await visit(**screen)
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_axe_finds_nothing_serious(visit: Visit, screen: str) -> None:
+    talk = await visit(**SCREENS[screen])
     await talk.open("scripted-text")
     await check_accessibility(talk.page)
     await talk.say("Hello")
@@ -63,9 +65,11 @@ async def test_axe_finds_nothing_serious(visit: Visit, screen: dict[str, Any]) -
     await talk.open_details()
     await check_accessibility(talk.page)
     await talk.close_details()
+    await keep_picture(talk.page, f"talk-{screen}")
     async with talk.settings():
         await talk.page.get_by_role("checkbox", name="fall back").check()
         await check_accessibility(talk.page)
+        await keep_picture(talk.page, f"talk-settings-{screen}")
     await talk.tab("Pronunciation").click()
     await check_accessibility(talk.page)
 
@@ -212,5 +216,6 @@ async def test_alerts_fit_the_screen_of_a_phone(visit: Visit, put, account: str,
     await expect(talk.status).to_contain_text("Ready")
     hidden = await talk.alert.evaluate(_HIDDEN)
     assert hidden == []
+    await keep_picture(talk.page, f"talk-alert-{height}")
     await talk.button("Close this message").click()
     await expect(talk.alert).to_have_count(0)

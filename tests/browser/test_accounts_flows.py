@@ -7,7 +7,7 @@ from playwright.async_api import Browser, Route, expect
 from streams.wire.codec import dumps, loads
 from tests.browser.accessibility import check_accessibility
 from tests.browser.accounts_page import REFUSED, AccountsPage, accounts_page
-from tests.browser.conftest import SCREENSHOTS
+from tests.browser.pictures import keep_picture
 from tests.servers import Server
 
 PASSWORD = "a new password of mine"
@@ -37,11 +37,11 @@ async def test_the_link_of_the_first_mail_verifies_the_address(accounts: Account
         await expect(page.get_by_role("heading", name="Your email address is confirmed.")).to_be_visible()
         await page.goto(page.url.replace("/bp/user/email/verify", "/account/verify"))
         await expect(page.get_by_role("heading", name="Your email address is confirmed.")).to_be_visible()
-        await page.screenshot(path=SCREENSHOTS / "account-verify.png")
+        await keep_picture(page, "account-verify")
     await accounts.go("email")
     await accounts.press("Check verification", "is verified")
     await expect(accounts.ways).to_have_text(email)
-    await accounts.page.screenshot(path=SCREENSHOTS / "accounts-email.png")
+    await keep_picture(accounts.page, "accounts-email")
 
 
 async def test_a_forgotten_password_is_replaced_on_the_page_of_the_mail(accounts: AccountsPage) -> None:
@@ -55,7 +55,7 @@ async def test_a_forgotten_password_is_replaced_on_the_page_of_the_mail(accounts
         await expect(page.get_by_label("New password")).to_have_accessible_description(re.compile("too common"))
         await check_accessibility(page)
         await page.get_by_label("New password").fill(PASSWORD)
-        await page.screenshot(path=SCREENSHOTS / "account-reset.png")
+        await keep_picture(page, "account-reset")
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("heading", name="Your password was changed.")).to_be_visible()
     await accounts.field("Password").fill(PASSWORD)
@@ -76,7 +76,7 @@ async def test_who_did_not_sign_up_removes_the_address(accounts: AccountsPage) -
     await sign_up(accounts)
     async with accounts.mail_page("This was not me") as page:
         await expect(page.get_by_role("heading", name="Remove this email address?")).to_be_visible()
-        await page.screenshot(path=SCREENSHOTS / "account-not-me.png")
+        await keep_picture(page, "account-not-me")
         await check_accessibility(page)
         remove = page.get_by_role("button", name="Remove my address")
         await remove.click()
@@ -192,7 +192,7 @@ async def test_the_page_of_mails_links_back(accounts: AccountsPage) -> None:
     await accounts.page.get_by_role("button", name="Show").click()
     await expect(accounts.page.get_by_role("heading", level=1)).to_have_text(f"Emails to {email}")
     await check_accessibility(accounts.page)
-    await accounts.page.screenshot(path=SCREENSHOTS / "mails.png")
+    await keep_picture(accounts.page, "mails")
     await accounts.page.get_by_role("link", name="Accounts").click()
     await accounts.ready()
 
@@ -201,9 +201,9 @@ async def test_a_login_needs_no_scrolling(chromium: Browser, sandbox_server: Ser
     for screen in (DESK, PHONE):
         async with accounts_page(chromium, sandbox_server, viewport=screen) as accounts:
             await accounts.open_third_party("search_vendor_id")
-            await accounts.page.screenshot(path=SCREENSHOTS / f"accounts-first-{screen['width']}.png")
+            await keep_picture(accounts.page, f"accounts-first-{screen['width']}")
             await accounts.press("Log in", "user")
-            await accounts.page.screenshot(path=SCREENSHOTS / f"accounts-login-{screen['width']}.png")
+            await keep_picture(accounts.page, f"accounts-login-{screen['width']}")
             for part in (accounts.user, accounts.button("Log in"), accounts.button("Bind"), accounts.result):
                 box = await part.bounding_box()
                 assert box["y"] >= 0

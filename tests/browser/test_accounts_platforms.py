@@ -7,16 +7,12 @@ from playwright.async_api import expect
 
 from storage.kinds.sign_in import PLATFORMS as THIRD_PARTIES
 from tests.browser.accounts_page import REFUSED, AccountsPage
-from tests.browser.conftest import SCREENSHOTS
+from tests.browser.pictures import keep_picture
 
 EMULATED = [platform for platform in THIRD_PARTIES if platform != "android_games_service"]
 """The platforms whose proofs the sandbox issues."""
 NAMELESS = {"ios_vendor_id", "ios_games_service"}
 """The platforms that do not tell the name of a person."""
-
-
-async def keep_picture(accounts: AccountsPage, platform: str) -> None:
-    await accounts.page.screenshot(path=SCREENSHOTS / f"accounts-{platform}.png")
 
 
 async def log_in_with_device(accounts: AccountsPage) -> None:
@@ -48,7 +44,7 @@ async def test_a_person_logs_in_again_and_is_bound(accounts: AccountsPage, platf
     await expect(accounts.user).to_contain_text("User without a name" if platform in NAMELESS else "Mei Lin")
     await accounts.press("Log in", "a known user")
     await expect(accounts.exchanges.first.locator(".badge")).to_have_text("200")
-    await keep_picture(accounts, platform)
+    await keep_picture(accounts.page, f"accounts-{platform}")
     await sign_up_with_name(accounts)
     await accounts.go(platform)
     await accounts.pick("Jonas Weber")
@@ -69,7 +65,7 @@ async def test_a_player_logs_in_again_and_is_bound(accounts: AccountsPage) -> No
     await accounts.open("android_games_service")
     await accounts.press("Log in", "a new user")
     await accounts.press("Log in", "a known user")
-    await keep_picture(accounts, "android_games_service")
+    await keep_picture(accounts.page, "accounts-android_games_service")
     await sign_up_with_name(accounts)
     await accounts.go("android_games_service")
     await accounts.button("New id").click()
@@ -81,7 +77,7 @@ async def test_a_device_is_known_at_its_next_login(accounts: AccountsPage, platf
     await accounts.open(platform)
     await accounts.press("Log in", "a new user")
     await accounts.press("Log in", "a known user")
-    await keep_picture(accounts, platform)
+    await keep_picture(accounts.page, f"accounts-{platform}")
     await accounts.button("New id").click()
     await accounts.press("Log in", "a new user")
 
@@ -91,7 +87,7 @@ async def test_a_user_signs_up_and_logs_in(accounts: AccountsPage, platform: str
     await accounts.open(platform)
     await accounts.press("Sign up", "a new user")
     await accounts.press("Log in", "a known user")
-    await keep_picture(accounts, platform)
+    await keep_picture(accounts.page, f"accounts-{platform}")
     accounts.faults.expected.append(REFUSED)
     await accounts.field("Password").fill("another password")
     await accounts.press("Log in", "account.auth_failed")
@@ -112,7 +108,7 @@ async def test_a_code_logs_in_a_new_and_then_a_known_user(
         await expect(inbox.get_by_role("article")).to_have_count(number)
         await accounts.use_code(to, title=title)
         await accounts.press("Log in", outcome)
-    await keep_picture(accounts, platform)
+    await keep_picture(accounts.page, f"accounts-{platform}")
 
 
 async def test_a_bp_auth_token_logs_in_once(accounts: AccountsPage) -> None:
@@ -122,7 +118,7 @@ async def test_a_bp_auth_token_logs_in_once(accounts: AccountsPage) -> None:
     await log_in_with_device(accounts)
     await accounts.go("bp_auth_token")
     await accounts.press("Log in", f"a known user ({uid})")
-    await keep_picture(accounts, "bp_auth_token")
+    await keep_picture(accounts.page, "accounts-bp_auth_token")
     accounts.faults.expected.append(REFUSED)
     await accounts.press("Log in", "account.auth_failed")
 
@@ -135,7 +131,7 @@ async def test_an_identity_of_another_user_leads_to_that_user(accounts: Accounts
     await accounts.go("payment_wallet_a")
     accounts.faults.expected.append(REFUSED)
     await accounts.press("Bind", "account.sp_linked_another")
-    await accounts.page.screenshot(path=SCREENSHOTS / "accounts-conflict.png")
+    await keep_picture(accounts.page, "accounts-conflict")
     await accounts.press("Log in with bp_auth", f"a known user ({uid})")
     await expect(accounts.user).to_contain_text(uid)
 
@@ -165,7 +161,7 @@ async def test_a_fault_shows_what_clients_get(accounts: AccountsPage) -> None:
     await accounts.fail_by("server_error")
     await accounts.press("Log in", "gateway")
     await expect(accounts.newest).to_contain_text('"error_type": "gateway"')
-    await accounts.page.screenshot(path=SCREENSHOTS / "accounts-fault.png")
+    await keep_picture(accounts.page, "accounts-fault")
     await accounts.fail_by("")
     await accounts.press("Log in", "user")
 

@@ -11,8 +11,8 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.app.callers import working
 from tests.browser.accessibility import check_accessibility
-from tests.browser.conftest import SCREENSHOTS
 from tests.browser.page_faults import PageFaults
+from tests.browser.pictures import keep_picture
 from tests.servers import Databases, Server, new_server
 from vendors.sandbox.server import listening
 
@@ -82,12 +82,12 @@ async def test_a_board_fills_an_image_is_drawn_and_an_email_is_opened(
     await page.goto(f"{engagement_server.url}/dev/engagement")
     await page.wait_for_selector("html[data-ready]")
     await check_accessibility(page)
-    await page.screenshot(path=SCREENSHOTS / f"engagement-begin-{screen}.png", full_page=True)
+    await keep_picture(page, f"engagement-begin-{screen}")
     await plays(page)
     await draws(page)
     await reads(page)
     await check_accessibility(page)
-    await page.screenshot(path=SCREENSHOTS / f"engagement-{screen}.png", full_page=True)
+    await keep_picture(page, f"engagement-{screen}")
     await context.close()
 
 

@@ -9,8 +9,8 @@ from playwright.async_api import Browser, Page, expect
 
 from streams.wire.codec import loads
 from tests.browser.accessibility import check_accessibility
-from tests.browser.conftest import SCREENSHOTS
 from tests.browser.page_faults import PageFaults
+from tests.browser.pictures import keep_picture
 from tests.servers import Server
 
 SCREENS: dict[str, dict[str, Any]] = {
@@ -68,7 +68,7 @@ async def test_products_are_bought_by_wallet_and_card(
     await page.get_by_role("button", name="Decline payment").click()
     await expect(page.get_by_role("alert")).to_have_text("Your card was declined. generic_decline")
     await check_accessibility(page)
-    await page.screenshot(path=SCREENSHOTS / f"card-declined-{screen}.png")
+    await keep_picture(page, f"card-declined-{screen}")
     await page.get_by_role("button", name="Pay", exact=True).click()
     await expect(page.get_by_role("status")).to_have_text("Paid by card")
     await expect(page.get_by_role("row", name="coins 100 200")).to_be_visible()
@@ -79,7 +79,7 @@ async def test_products_are_bought_by_wallet_and_card(
     answer = await output_of(await newest.locator(".curl code").inner_text())
     assert answer["cardpay_payment_intent"]["status"] == "succeeded"
     await check_accessibility(page)
-    await page.screenshot(path=SCREENSHOTS / f"payments-{screen}.png", full_page=True)
+    await keep_picture(page, f"payments-{screen}")
     await context.close()
 
 

@@ -7,7 +7,8 @@ import pytest_asyncio
 from aiohttp import ClientSession, FormData
 from playwright.async_api import expect
 
-from tests.browser.conftest import SCREENSHOTS, SPOKEN, Visit
+from tests.browser.conftest import SPOKEN, Visit
+from tests.browser.pictures import FOLDER
 
 ANSWER = """\
 Good morning! The capital of Japan is Tokyo.
@@ -39,4 +40,4 @@ async def test_the_page_shows_a_spoken_answer(visit: Visit, put, account, warm_r
     await talk.open_details()
     await talk.page.evaluate("() => scrollTo(0, 0)")
     await expect(talk.status).to_contain_text("Speaking")
-    await talk.page.screenshot(path=SCREENSHOTS / "talk.png")
+    await talk.page.screenshot(path=FOLDER / "talk.png")

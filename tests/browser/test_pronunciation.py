@@ -6,6 +6,7 @@ from playwright.async_api import expect
 
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import SPOKEN
+from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage, plain
 
 NOT_SAID = "old"
@@ -33,3 +34,4 @@ async def test_the_words_of_a_text_read_aloud_are_scored(talk: TalkPage) -> None
             poor.append(word)
     assert len(poor) <= 1, poor  # The fake microphone drops audio on a busy machine.
     await check_accessibility(talk.page)
+    await keep_picture(talk.page, "talk-pronunciation")

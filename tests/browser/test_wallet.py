@@ -7,7 +7,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.app.callers import ask
 from tests.browser.accessibility import check_accessibility
-from tests.browser.conftest import SCREENSHOTS
+from tests.browser.pictures import keep_picture
 from tests.servers import Server
 from tests.waiting import until
 
@@ -31,7 +31,7 @@ async def owned(server: Server, session: str) -> dict[str, Any]:
 async def decide(page: Page, link: str, button: str, *, picture: str) -> None:
     await page.goto(link)
     await check_accessibility(page)
-    await page.screenshot(path=SCREENSHOTS / f"{picture}.png")
+    await keep_picture(page, picture)
     await page.get_by_role("button", name=button, exact=True).click()
 
 

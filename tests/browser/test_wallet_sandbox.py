@@ -12,8 +12,8 @@ from playwright.async_api import Browser, Page, expect
 from streams.wire.ids import new_id
 from streams.wire.money import Money
 from tests.browser.accessibility import check_accessibility
-from tests.browser.conftest import SCREENSHOTS
 from tests.browser.page_faults import PageFaults
+from tests.browser.pictures import keep_picture
 from tests.vendors.payments.paypal_calls import Merchant, merchant
 from vendors.http_client import open_vendor_http
 from vendors.payments.paypal_orders import capture_order, create_order
@@ -44,15 +44,12 @@ def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def payer(
-    request: pytest.FixtureRequest, chromium: Browser, screen: dict[str, Any], page_faults: PageFaults
-) -> AsyncIterator[Payer]:
+async def payer(chromium: Browser, screen: dict[str, Any], page_faults: PageFaults) -> AsyncIterator[Payer]:
     async with listening() as sandbox, open_vendor_http() as http, merchant(http, sandbox) as shop:
         context = await chromium.new_context(**screen)
         page_faults.watch(context, urlsplit(sandbox.url).netloc)
         page = await context.new_page()
         yield Payer(page, shop)
-        await page.screenshot(path=SCREENSHOTS / f"{request.node.name.removeprefix('test_')}.png", full_page=True)
         await context.close()
 
 
@@ -66,6 +63,7 @@ async def test_an_order_is_approved_with_a_fault(payer: Payer) -> None:
     await expect(page.get_by_text("1.99 USD", exact=True)).to_be_visible()
     await page.get_by_text("let something go wrong").click()
     await check_accessibility(page)
+    await keep_picture(page, f"wallet-fault-{page.viewport_size['width']}")
 
     await page.get_by_role("button", name="Hold payment").click()
 
