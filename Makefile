@@ -11,7 +11,7 @@ LOCKS := requirements.lock requirements.core.lock $(RUN_LOCKS) requirements.otel
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-dates test-browser picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
+.PHONY: help run test test-dates test-browser test-busy picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ test-dates: $(INSTALLED) ## run the tests that the date can influence at twelve 
 
 test-browser: $(INSTALLED) ## run the tests of the pages in Chromium (screenshots: build/screenshots)
 	@$(VENV)/bin/python -m pytest -n 2 tests/browser $(ARGS)
+
+test-busy: $(INSTALLED) ## run the tests RUNS times (5) with one core kept busy, and count the failures of each
+	@$(VENV)/bin/python -m tests.chance.busy --runs $(or $(RUNS),5) --arguments='$(subst ','\'',$(ARGS))' test
 
 picture: $(INSTALLED) ## update the README's picture of the talk page
 	@$(VENV)/bin/python -m pytest tests/browser/test_picture.py
