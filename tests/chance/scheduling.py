@@ -1,5 +1,7 @@
 """The distribution of tests to the workers of xdist, which also ends if a worker crashes."""
 
+from collections.abc import Sequence
+
 from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
@@ -13,6 +15,11 @@ class Scheduling(LoadGroupScheduling):
     xdist 3.8 also passes the tests that the worker has completed to another worker, which then waits for a test for
     ever. So does a new worker that gets a single test. And the test that has crashed the worker runs again.
     """
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        """Ignore a worker that was told to end before it was added, which xdist takes for an internal error."""
+        if node in self.assigned_work:
+            super().add_node_collection(node, collection)
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Pass the tests that a worker has not begun to the others. Return the test in which it crashed."""
