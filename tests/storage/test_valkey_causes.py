@@ -121,7 +121,7 @@ async def test_the_server_that_cannot_be_used_is_logged_with_the_cause_and_witho
     (line,) = (line for line in logged if line.get("store") == "valkey")
     assert (line["event"], line["cause"]) == ("store.unavailable", f"Valkey {cause}")
     assert line["location"] == LOCATIONS[fault].format(**places)
-    assert "secret" not in str(logged)
+    assert "secret" not in str(line)
 
 
 OPTIONS = {
