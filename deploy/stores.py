@@ -66,9 +66,11 @@ async def embedded_stores(
         lock = stack.enter_context(await _lock(data_dir))
         sockets = _socket_folder(data_dir)
         stack.callback(shutil.rmtree, sockets, ignore_errors=True)
-        shared = {"lock": lock, "env": _ENV | (env or {})}
-        run_postgres = partial(_postgres, data_dir, sockets, **shared, settings=() if durable else _UNSAFE)
-        run_valkey = partial(_valkey, data_dir, sockets, **shared, durable=durable)
+        env = {**_ENV, **(env or {})}
+        run_postgres = partial(
+            _postgres, data_dir, sockets, lock=lock, env=env, settings=() if durable else _UNSAFE
+        )
+        run_valkey = partial(_valkey, data_dir, sockets, lock=lock, env=env, durable=durable)
         postgres = await stack.enter_async_context(run_postgres())
         valkey = await stack.enter_async_context(run_valkey())
         database_url = f"postgresql:///postgres?host={sockets}&user={_USER}"

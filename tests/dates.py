@@ -34,6 +34,7 @@ INSTANTS = {
     "2028-01-01T00:00:00Z": "the first second of a year",
 }
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
+_SUMMARY = re.compile(r"^[^\[]* in [\d.]+s\b")
 _PYTEST = ("-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder", "-m", "calendar and not soak")
 _PROBE = "import time; print(time.time())"
 _PRECISION_S = 30
@@ -76,8 +77,8 @@ def _run(instant: str, arguments: Sequence[str]) -> Outcome:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)  # noqa: T201
-            if found := _COUNT.findall(line):
-                counts = {name: int(count) for count, name in found}
+            if _SUMMARY.match(line):
+                counts = {name: int(count) for count, name in _COUNT.findall(line)}
     return Outcome(instant, counts, monotonic() - began_s, process.returncode == 0)
 
 

@@ -15,8 +15,8 @@ from tests.servers import Databases, Server, new_server
 from tests.waiting import until
 from vendors.sandbox.server import Running
 
-CPU_S, WALL_S = 5, 30
-"""A year takes about 2 s of CPU, and as long by the clock unless other processes use the machine."""
+CPU_S = 5
+"""A year takes about 2 s of CPU."""
 BEGAN = datetime(2028, 1, 31, 10, tzinfo=UTC)
 """The day of the month that most months lack, in a leap year."""
 MONTHS = [datetime(2028, month, 1, 12, tzinfo=UTC) for month in range(3, 8)]
@@ -37,10 +37,9 @@ async def server(databases: Databases, tmp_path: Path, platform: Running) -> Asy
 async def test_a_year_of_a_monthly_plan_passes_in_seconds(server: Server, platform: Running) -> None:
     async with working(server.services), wallet_at(server, platform) as wallet:
         await prepare(wallet)
-        began_s, began_cpu_s = time.monotonic(), time.process_time()
+        began_cpu_s = time.process_time()
         await year(wallet)
         assert time.process_time() - began_cpu_s < CPU_S
-        assert time.monotonic() - began_s < WALL_S
         await check(wallet)
 
 
