@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.callers import working
+from tests.curl import NEEDS_CURL
 from tests.servers import ADMIN_TOKEN, Server
 
 PAGE = (Path(__file__).parents[2] / "AI_TASKS.md").read_text()
@@ -24,6 +25,7 @@ async def run(commands: str, folder: Path, **env: str) -> list[str]:
     return printed.decode().splitlines()
 
 
+@NEEDS_CURL
 @pytest.mark.usefixtures("local_vendors")
 async def test_commands_of_the_page_print_what_it_shows(server: Server, tmp_path: Path) -> None:
     (tmp_path / ".parley").mkdir()

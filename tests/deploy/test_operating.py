@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from deploy.stores import Stores
+from tests.curl import NEEDS_CURL
 from tests.deploy.documented_commands import (
     ROOT,
     clone,
@@ -21,7 +22,8 @@ from vendors.local import scripted
 from vendors.protocols import ChatMessage
 from vendors.sandbox.server import listening
 
-pytestmark = pytest.mark.timeout(240)  # Nine processes start one after another, and the machine may be busy.
+# Nine processes start one after another, and the machine may be busy.
+pytestmark = [pytest.mark.timeout(240), NEEDS_CURL]
 
 PAGE = (ROOT / "OPERATING.md").read_text()
 SECTION = PAGE.partition("## Set up a deployment\n")[2].partition("\n## ")[0]

@@ -15,8 +15,11 @@ import pytest
 from storage import emails
 from streams.wire.codec import loads
 from tests.app.callers import work_off
+from tests.curl import NEEDS_CURL
 from tests.servers import ADMIN_TOKEN, SERVER_KEY, Databases, Server, new_server
 from vendors.sandbox.server import Running
+
+pytestmark = NEEDS_CURL
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "PAYMENTS.md").read_text()
