@@ -10,6 +10,7 @@ import yaml
 
 from storage.kinds.images import Images
 from tests.app.callers import working
+from tests.curl import NEEDS_CURL
 from tests.servers import Server
 from vendors.hosts.midjourney import IMAGE_TYPES
 
@@ -18,6 +19,7 @@ BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
+@NEEDS_CURL
 async def test_commands_of_the_page_make_the_images(server: Server, local_vendors: str, tmp_path: Path) -> None:
     _, session = await server.login()
     commands = "".join(text for language, text in BLOCKS if language == "sh")

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.app.leaderboards.boards import Boards
+from tests.curl import NEEDS_CURL
 from tests.servers import ADMIN_TOKEN, Server
 
 PAGE = (Path(__file__).parents[3] / "LEADERBOARDS.md").read_text()
@@ -25,6 +26,7 @@ async def run(commands: str, folder: Path, **env: str) -> list[str]:
     return printed.decode().splitlines()
 
 
+@NEEDS_CURL
 async def test_commands_of_the_page_print_what_it_shows(shared_server: Server, tmp_path: Path) -> None:
     (tmp_path / ".parley").mkdir()
     (tmp_path / ".parley" / "admin-token").write_text(ADMIN_TOKEN)
