@@ -156,7 +156,7 @@ async def controlled_vendor() -> AsyncIterator[ControlledVendor]:
         yield running
 
 
-Put = Callable[[str, str, dict[str, Any]], Awaitable[None]]
+Put = Callable[..., Awaitable[None]]
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -165,9 +165,9 @@ async def put(server: Server) -> AsyncIterator[Put]:
     configs = server.services.configs
     made: dict[ConfigKey, None] = {}
 
-    async def make(kind: str, name: str, value: dict[str, Any]) -> None:
-        await configs.put("default", kind, name, value, author="test", origin=COMMAND)
-        made[ConfigKey("default", kind, name)] = None
+    async def make(kind: str, name: str, value: dict[str, Any], *, app_id: str = "default") -> None:
+        await configs.put(app_id, kind, name, value, author="test", origin=COMMAND)
+        made[ConfigKey(app_id, kind, name)] = None
 
     yield make
     for key in reversed(made):

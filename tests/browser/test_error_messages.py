@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import expect
 
-from storage.audit import COMMAND
 from tests.another_server import another_server
 from tests.browser.conftest import Visit
 from tests.browser.page_faults import PageFaults
@@ -172,11 +171,9 @@ async def test_a_message_refused_while_speaking_can_be_sent_again(
 
 
 async def test_the_page_explains_what_an_app_with_signed_requests_needs(
-    talk: TalkPage, server, page_faults: PageFaults
+    talk: TalkPage, server, page_faults: PageFaults, put
 ) -> None:
-    await server.services.configs.put(
-        "signed", "apps", "default", {"playground": True}, author="test", origin=COMMAND
-    )
+    await put("apps", "default", {"playground": True}, app_id="signed")
     page_faults.expected.append(ANSWERED.format(r"\d{3}"))
     await talk.page.goto(f"{server.url}/?app=signed")
     await expect(talk.alert).to_have_text(containing("requires signed requests", "turn require_sign off"))
