@@ -16,6 +16,9 @@ _TOKEN = "x-service-session-token"
 _CONVERSATION = "x-service-conversation-id"
 _STREAM = "x-service-stream-id"
 _SOME_SPEECH_MS = 500
+_PLAYER_IS = """async (state) => {
+    while (window.parley.player.state !== state) await new Promise(requestAnimationFrame);
+}"""
 
 
 @dataclass
@@ -137,6 +140,15 @@ class TalkPage:
     async def duration_recognized(self) -> None:
         """Wait until the transcript of `duration_recognition` is shown."""
         await expect(self.user_message.locator("p")).to_have_text(re.compile(r"^[0-5]\.\d seconds$"))
+
+    async def playing(self) -> None:
+        """Wait until audio of the answer is played. A short answer would be over before `expect` looks again."""
+        await self.page.evaluate(_PLAYER_IS, "playing")
+
+    async def played(self) -> float:
+        """Wait until the answer has been played. Return how many milliseconds of audio that were."""
+        await self.page.evaluate(_PLAYER_IS, "idle")
+        return await self.page.evaluate("() => window.parley.player.playedMs")
 
     async def press(self, button: Locator) -> None:
         await button.scroll_into_view_if_needed()

@@ -169,7 +169,7 @@ async def test_the_picture_of_a_person_is_shown(accounts: AccountsPage) -> None:
 async def test_a_profile_that_is_fetched_after_the_login_is_shown(accounts: AccountsPage) -> None:
     async def slow(route: Route) -> None:
         choice = loads(route.request.post_data or "")
-        await route.continue_(post_data=dumps({**choice, "delay_ms": 3000}))
+        await route.continue_(post_data=dumps({**choice, "delay_ms": 2000}))
 
     await accounts.open("microblog")
     await accounts.pick("Somebody else")

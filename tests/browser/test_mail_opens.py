@@ -27,7 +27,7 @@ async def test_an_email_that_is_opened_in_the_inbox_is_reported(chromium: Browse
             # A headless browser does not count as a reader.
             return await hub.rows("opens + machine_opens", ada.uid) == [1]
 
-        await until(opened, within_s=20)
+        await until(opened)
         async with hub.server.services.database.connection() as conn:
             assert await conn.fetchval("select data ->> 'email' from reported_events") == ada.email
         await context.close()

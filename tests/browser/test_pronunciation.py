@@ -10,8 +10,6 @@ from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage, plain
 
 NOT_SAID = "old"
-GRADING_TIMEOUT_MS = 30_000
-"""Timeout of the first grading, which loads the models."""
 
 
 async def test_the_words_of_a_text_read_aloud_are_scored(talk: TalkPage) -> None:
@@ -24,7 +22,7 @@ async def test_the_words_of_a_text_read_aloud_are_scored(talk: TalkPage) -> None
     await talk.speech_ended()
     await talk.page.mouse.up()
     words = talk.page.get_by_role("list", name="Words").get_by_role("listitem")
-    await expect(words).to_have_count(len(text.split()), timeout=GRADING_TIMEOUT_MS)
+    await expect(words).to_have_count(len(text.split()))
     poor = []
     for word, written in zip(await words.all_inner_texts(), text.split(), strict=True):
         assert plain(word).startswith(plain(written))

@@ -3,6 +3,7 @@
   const devices = navigator.mediaDevices; // undefined on a blank page
   if (!devices) return;
   const QUIET_MS = 600;
+  const LONGEST_FRAME_MS = 50; // A busy machine draws late. What was not listened to is not counted as quiet.
   const LOUD = 0.02;
 
   let resolveSpeechEnded;
@@ -28,15 +29,17 @@
     const analyser = context.createAnalyser();
     context.createMediaStreamSource(stream.clone()).connect(analyser);
     const samples = new Float32Array(analyser.fftSize);
-    let loudAt = null;
+    let [heard, quiet_ms, before] = [false, 0, performance.now()];
     const check = () => {
       const now = performance.now();
+      quiet_ms += Math.min(now - before, LONGEST_FRAME_MS);
+      before = now;
       analyser.getFloatTimeDomainData(samples);
       if (samples.some((sample) => Math.abs(sample) > LOUD)) {
-        loudAt = now;
+        [heard, quiet_ms] = [true, 0];
         onSpeech(now);
       }
-      if (loudAt !== null && now - loudAt > QUIET_MS) {
+      if (heard && quiet_ms > QUIET_MS) {
         resolveSpeechEnded();
         context.close();
       } else requestAnimationFrame(check);
