@@ -26,7 +26,7 @@ test-dates: $(INSTALLED) ## run the tests that the date can influence at twelve 
 	@$(VENV)/bin/python -m tests.dates $(ARGS)
 
 test-browser: $(INSTALLED) ## run the tests of the pages in Chromium (screenshots: build/screenshots)
-	@$(VENV)/bin/python -m pytest -n 2 tests/browser $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 3 --ignore tests/browser/test_picture.py tests/browser $(ARGS)
 
 test-busy: $(INSTALLED) ## run the tests RUNS times (5) with one core kept busy, and count the failures of each
 	@$(VENV)/bin/python -m tests.chance.busy --runs $(or $(RUNS),5) --arguments='$(subst ','\'',$(ARGS))' test

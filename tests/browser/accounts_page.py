@@ -46,9 +46,10 @@ class AccountsPage:
 
     async def open(self, flow: str) -> None:
         """Open a flow as a new visitor."""
+        if self.page.url.startswith(self.server.url):
+            await self.page.evaluate("() => sessionStorage.clear()")
+        await self.page.goto("about:blank")  # If only the flow changed, the page would not be loaded again.
         await self.page.goto(f"{self.server.url}/dev/accounts#{flow}")
-        await self.page.evaluate("() => sessionStorage.clear()")
-        await self.page.reload()
         await self.ready()
 
     async def open_third_party(self, platform: str) -> None:

@@ -22,7 +22,8 @@ By noon every boat was back, and the whole harbour sat together and listened."""
 PARAGRAPHS = STORY.split("\n\n")
 WORDS = re.findall(r"\S+\s*", STORY)
 RANDOM = Random(6)  # noqa: S311 - a repeatable choice
-POINTS = sorted(RANDOM.sample(range(1, len(WORDS)), 10))
+POINTS = sorted(RANDOM.sample(range(1, len(WORDS)), 4))
+MORE_POINTS = [point for point in range(1, len(WORDS)) if point not in POINTS]
 CUTS = [RANDOM.randrange(300, 1_500) for _ in range(5)]
 """Numbers of bytes from the server between two breaks."""
 
@@ -32,11 +33,12 @@ async def shown(talk: TalkPage, words: list[str]) -> None:
     await expect(talk.answer.locator("p")).to_have_text("".join(words).strip().split("\n\n"))
 
 
+@pytest.mark.parametrize("points", [POINTS, pytest.param(MORE_POINTS, marks=pytest.mark.soak)], ids=["some", "all"])
 async def test_an_answer_is_complete_after_a_disconnect_at_any_point(
-    talk: TalkPage, controlled_vendor, controlled_strategy: str
+    talk: TalkPage, controlled_vendor, controlled_strategy: str, points: list[int]
 ) -> None:
     await talk.open(controlled_strategy)
-    for turn, point in enumerate(POINTS, 1):
+    for turn, point in enumerate(points, 1):
         await talk.say(f"Tell me a story, I shall stop you after {point} words")
         controlled_vendor.send(*WORDS[:point])
         await shown(talk, WORDS[:point])

@@ -11,6 +11,7 @@ from streams.wire.codec import loads
 from tests.browser.accessibility import check_accessibility
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
+from tests.sampling import sampled
 from tests.servers import Server
 
 SCREENS: dict[str, dict[str, Any]] = {
@@ -35,7 +36,7 @@ async def output_of(command: str) -> Any:
     return loads(output)
 
 
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("screen", sampled(SCREENS, ["desk"]))
 async def test_products_are_bought_by_wallet_and_card(
     chromium: Browser, sandbox_server: Server, page_faults: PageFaults, screen: str
 ) -> None:
@@ -80,6 +81,9 @@ async def test_products_are_bought_by_wallet_and_card(
     assert answer["cardpay_payment_intent"]["status"] == "succeeded"
     await check_accessibility(page)
     await keep_picture(page, f"payments-{screen}")
+    await page.set_viewport_size(SCREENS["phone"]["viewport"])
+    assert await page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
+    await keep_picture(page, "payments-narrow")
     await context.close()
 
 

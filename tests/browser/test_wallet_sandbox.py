@@ -14,6 +14,7 @@ from streams.wire.money import Money
 from tests.browser.accessibility import check_accessibility
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
+from tests.sampling import sampled
 from tests.vendors.payments.paypal_calls import Merchant, merchant
 from vendors.http_client import open_vendor_http
 from vendors.payments.paypal_orders import capture_order, create_order
@@ -21,8 +22,10 @@ from vendors.payments.paypal_subscriptions import create_subscription, get_subsc
 from vendors.sandbox.payments.paypal_plans import TRIAL
 from vendors.sandbox.server import listening
 
-PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
-DESK: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+SCREENS: dict[str, dict[str, Any]] = {
+    "desk": {"viewport": {"width": 1280, "height": 800}},
+    "phone": {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True},
+}
 
 
 @dataclass(frozen=True)
@@ -38,21 +41,17 @@ class Payer:
         return {"return_url": returned, "cancel_url": f"{returned}?cancelled"}
 
 
-@pytest.fixture(params=[DESK, PHONE], ids=["desk", "phone"])
-def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return dict(request.param)
-
-
 @pytest_asyncio.fixture(loop_scope="session")
-async def payer(chromium: Browser, screen: dict[str, Any], page_faults: PageFaults) -> AsyncIterator[Payer]:
+async def payer(request: pytest.FixtureRequest, chromium: Browser, page_faults: PageFaults) -> AsyncIterator[Payer]:
     async with listening() as sandbox, open_vendor_http() as http, merchant(http, sandbox) as shop:
-        context = await chromium.new_context(**screen)
+        context = await chromium.new_context(**SCREENS[request.param])
         page_faults.watch(context, urlsplit(sandbox.url).netloc)
         page = await context.new_page()
         yield Payer(page, shop)
         await context.close()
 
 
+@pytest.mark.parametrize("payer", sampled(SCREENS, ["phone"]), indirect=True)
 async def test_an_order_is_approved_with_a_fault(payer: Payer) -> None:
     page, paypal = payer.page, payer.shop.paypal
     order = await create_order(
@@ -73,6 +72,7 @@ async def test_an_order_is_approved_with_a_fault(payer: Payer) -> None:
     assert [capture.status for capture in captured.captures] == ["PENDING"]
 
 
+@pytest.mark.parametrize("payer", sampled(SCREENS, ["desk"]), indirect=True)
 async def test_a_subscription_is_cancelled_and_then_approved(payer: Payer) -> None:
     page, paypal = payer.page, payer.shop.paypal
     made = await create_subscription(
