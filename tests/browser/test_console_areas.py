@@ -17,13 +17,14 @@ from tests.browser.console_page import check, open_console
 from tests.browser.page_faults import PageFaults
 from tests.servers import Server
 
+NEEDS_EDITOR = "Data of users needs the role editor."
 VIEWED = {
-    "users": "Users",
-    "money": "Money",
-    "engagement/suppressions": "Engagement",
-    "operations/operators": "Operations",
+    "users": NEEDS_EDITOR,
+    "money/withdrawals": "Nothing matches.",
+    "engagement/suppressions": NEEDS_EDITOR,
+    "operations/operators": "Operators are managed with the role admin.",
 }
-"""Areas with actions, and their titles."""
+"""Areas with actions, and what they show to a viewer instead."""
 SCRIPT = "<img src=x onerror=alert(1)>"
 
 
@@ -163,9 +164,8 @@ async def test_a_viewer_sees_no_action(chromium: Browser, server: Server, page_f
         token = await begin(conn, operator.operator_id)
     async with open_console(chromium, server, page_faults) as page:
         await page.context.add_cookies([{"name": "parley_console", "value": token, "url": server.url}])
-        for area, title in VIEWED.items():
+        for area, shown in VIEWED.items():
             await page.goto(f"{server.url}/console#/{area}")
-            await expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
-            await expect(page.locator(".loaded")).to_be_visible()
+            await expect(page.get_by_text(shown)).to_be_visible()
             for action in ("Grant a product", "Settle", "Suppress an address", "Add an operator"):
                 await expect(page.get_by_role("button", name=action)).to_have_count(0)
