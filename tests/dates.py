@@ -33,6 +33,13 @@ INSTANTS = {
     "2027-12-31T23:58:30Z": "the year ends during the tests",
     "2028-01-01T00:00:00Z": "the first second of a year",
 }
+ZONES = {
+    "2027-03-14T06:59:00Z": "America/New_York",
+    "2030-03-31T00:59:00Z": "Europe/Berlin",
+    "2027-10-31T00:59:00Z": "Europe/Berlin",
+    "2027-11-07T05:59:00Z": "America/New_York",
+}
+"""The time zone of the processes at an instant. That of the others is UTC."""
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
 _SUMMARY = re.compile(r"^[^\[]* in [\d.]+s\b")
 _PYTEST = ("-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder", "-m", "calendar and not soak")
@@ -70,7 +77,7 @@ def main() -> int:
 
 def _run(instant: str, arguments: Sequence[str]) -> Outcome:
     """Run the tests with a clock that is at `instant` now."""
-    env = _environment(datetime.fromisoformat(instant))
+    env = _environment(datetime.fromisoformat(instant), ZONES.get(instant, "UTC"))
     began_s, counts = monotonic(), dict[str, int]()
     command = [sys.executable, "-m", "pytest", *_PYTEST, *arguments]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
@@ -82,12 +89,12 @@ def _run(instant: str, arguments: Sequence[str]) -> Outcome:
     return Outcome(instant, counts, monotonic() - began_s, process.returncode == 0)
 
 
-def _environment(at: datetime) -> dict[str, str]:
+def _environment(at: datetime, zone: str) -> dict[str, str]:
     """Return an environment in which the clock of each new process is ahead of the real one by the same offset."""
     ahead_s = (at - utc_now()).total_seconds()
     env = {
         **os.environ,  # noqa: TID251 - it is handed on
-        "TZ": "UTC",
+        "TZ": zone,
         "LD_PRELOAD": str(_library()),
         "FAKETIME": f"{ahead_s:+.0f}",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
