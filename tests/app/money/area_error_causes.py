@@ -24,22 +24,18 @@ from storage.payments.card_payments import CardPaymentNotFound
 from storage.payments.card_subscriptions import CardSubscriptionNotFound
 from storage.share_groups import ShareCodeNotFound, ShareGroupFull
 from tests.app.money import good_requests as to
-from tests.app.money.error_causes import CAUSES, Case, Cause, causes, while_the_platform_fails
+from tests.app.money.error_causes import TABLE, Case, while_the_platform_fails
 from tests.app.money.till import Answer
 from tests.clock import utc_now
 from vendors.payments.stripe_errors import CardDeclined
 
 
-def cause_of(error: type) -> Cause | None:
-    return CAUSES.get(error)
-
-
-@causes(NothingToShare)
+@TABLE.causes(NothingToShare)
 async def without_a_subscription(case: Case) -> Answer:
-    return await case.ask(to.by_client(await case.till.wallet(), "POST", to.CODE))
+    return await case.send(to.by_client(await case.till.wallet(), "POST", to.CODE))
 
 
-@causes(SharingUnsupported)
+@TABLE.causes(SharingUnsupported)
 async def with_a_subscription_of_another_platform(case: Case) -> Answer:
     wallet, now = await case.till.wallet(), utc_now()
     entry = Entry(
@@ -49,139 +45,139 @@ async def with_a_subscription_of_another_platform(case: Case) -> Answer:
     services = case.till.server.services
     async with services.database.transaction() as conn:
         await ledger.post(conn, "default", wallet.uid, entry=entry, now=now, sinks=services.sinks)
-    return await case.ask(to.by_client(wallet, "POST", to.CODE))
+    return await case.send(to.by_client(wallet, "POST", to.CODE))
 
 
-@causes(ShareGroupFull)
+@TABLE.causes(ShareGroupFull)
 async def with_a_quota_below_the_members(case: Case) -> Answer:
     owner, other = await to.GOOD["POST", to.CODE](case.till), await case.till.wallet()
-    _, answer = await case.ask(owner)
+    _, answer = await case.send(owner)
     join = to.by_client(other, "POST", to.JOIN, {"share_code": answer["share_code"]})
     if case.place[1] == to.CODE:
-        assert (await case.ask(join))[0] == 200
-    answer = await case.ask(owner, share_code_quota=0)
-    return answer if case.place[1] == to.CODE else await case.ask(join)
+        assert (await case.send(join))[0] == 200
+    answer = await case.send(owner, share_code_quota=0)
+    return answer if case.place[1] == to.CODE else await case.send(join)
 
 
-@causes(ShareCodeNotFound)
+@TABLE.causes(ShareCodeNotFound)
 async def with_a_wrong_code(case: Case) -> Answer:
-    return await case.ask(share_code="0000000000")
+    return await case.send(share_code="0000000000")
 
 
-@causes(CardPaymentNotFound)
+@TABLE.causes(CardPaymentNotFound)
 async def of_an_unknown_payment(case: Case) -> Answer:
     if case.request.body is not None:
-        return await case.ask(payment_intent_id="pi_unknown")
-    return await case.ask(replace(case.request, path=f"{case.request.path}x"))
+        return await case.send(payment_intent_id="pi_unknown")
+    return await case.send(replace(case.request, path=f"{case.request.path}x"))
 
 
-@causes(CardSetupNotFound)
+@TABLE.causes(CardSetupNotFound)
 async def with_an_unknown_card(case: Case) -> Answer:
     field = "payment_method_name" if case.place[1] == to.METHOD else "setup_intent_id"
-    return await case.ask(**{field: "unknown_1"})
+    return await case.send(**{field: "unknown_1"})
 
 
-@causes(SetupUnfinished)
+@TABLE.causes(SetupUnfinished)
 async def with_an_unconfirmed_setup(case: Case) -> Answer:
     setup = await to.GOOD["POST", to.SETUP](case.till)
     body = {"product_id": "pro_month", "setup_intent_id": setup.body["setup_intent_id"]}
-    return await case.ask(replace(setup, path=case.place[1], body=body))
+    return await case.send(replace(setup, path=case.place[1], body=body))
 
 
-@causes(CardDeclined)
+@TABLE.causes(CardDeclined)
 async def with_a_card_that_is_declined(case: Case) -> Answer:
     method = await case.till.shop.platform("payment_methods", **{
         "type": "card", "card[number]": "4000000000009995", "card[exp_month]": "12", "card[exp_year]": "2040",
     })  # fmt: skip
-    return await case.ask(payment_method_name=method["id"])
+    return await case.send(payment_method_name=method["id"])
 
 
-@causes(CardSubscriptionNotFound)
+@TABLE.causes(CardSubscriptionNotFound)
 async def of_an_unknown_card_subscription(case: Case) -> Answer:
     path = case.place[1].format(sub_id="sub_unknown")
-    return await case.ask(replace(case.request, path=path))
+    return await case.send(replace(case.request, path=path))
 
 
-@causes(PathNotFound)
+@TABLE.causes(PathNotFound)
 async def outside_of_a_debug_environment(case: Case) -> Answer:
     async with case.till.with_config("cardpay", debug=False):
-        return await case.ask()
+        return await case.send()
 
 
-@causes(OrderNotFound)
+@TABLE.causes(OrderNotFound)
 async def of_an_unknown_order(case: Case) -> Answer:
     if case.request.body is not None:
-        return await case.ask(order_id="UNKNOWN")
-    return await case.ask(replace(case.request, path=case.place[1].format(order_id="UNKNOWN")))
+        return await case.send(order_id="UNKNOWN")
+    return await case.send(replace(case.request, path=case.place[1].format(order_id="UNKNOWN")))
 
 
-@causes(OrderNotApproved)
+@TABLE.causes(OrderNotApproved)
 async def of_an_order_that_nobody_has_approved(case: Case) -> Answer:
     wallet = await case.till.wallet()
     order = await wallet.order()
-    return await case.ask(to.by_client(wallet, "POST", case.place[1], {"order_id": order["id"]}))
+    return await case.send(to.by_client(wallet, "POST", case.place[1], {"order_id": order["id"]}))
 
 
-@causes(SubscriptionNotFound)
+@TABLE.causes(SubscriptionNotFound)
 async def of_an_unknown_wallet_subscription(case: Case) -> Answer:
-    return await case.ask(replace(case.request, path=case.place[1].format(sub_id="I-UNKNOWN")))
+    return await case.send(replace(case.request, path=case.place[1].format(sub_id="I-UNKNOWN")))
 
 
-@causes(UnsupportedUpgrade)
+@TABLE.causes(UnsupportedUpgrade)
 async def of_a_subscription_with_a_card(case: Case) -> Answer:
     request = await to.GOOD["GET", to.CARD_SUB](case.till)
     path = case.place[1].format(sub_id=request.path.rpartition("/")[2])
-    return await case.ask(replace(case.request, path=path, headers=request.headers))
+    return await case.send(replace(case.request, path=path, headers=request.headers))
 
 
-@causes(UpgradeRefused)
+@TABLE.causes(UpgradeRefused)
 async def to_the_current_product(case: Case) -> Answer:
-    return await case.ask(new_bp_product_id="month")
+    return await case.send(new_bp_product_id="month")
 
 
-@causes(AccountInvalid)
+@TABLE.causes(AccountInvalid)
 async def without_a_proven_address(case: Case) -> Answer:
     wallet = await case.till.wallet()
     request = to.by_server(wallet, "POST", to.WITHDRAW, case.request.body, scope="withdrawals")
-    return await case.ask(request, withdraw_id=uuid4().hex)
+    return await case.send(request, withdraw_id=uuid4().hex)
 
 
-@causes(LimitExceeded)
+@TABLE.causes(LimitExceeded)
 async def above_the_limit(case: Case) -> Answer:
     async with case.till.with_config("payouts", limits={"per_call": 100}):
-        return await case.ask(withdraw_id=uuid4().hex)
+        return await case.send(withdraw_id=uuid4().hex)
 
 
-@causes(UserRestricted)
+@TABLE.causes(UserRestricted)
 async def of_a_user_who_is_about_to_be_deactivated(case: Case) -> Answer:
     request = await case.new()
     freeze = "update users set status = 'frozen', freeze_time = now(), close_time = now() where uid = $1"
     await case.till.execute(freeze, request.uid)
-    return await case.ask(request)
+    return await case.send(request)
 
 
-@causes(WithdrawIdTaken)
+@TABLE.causes(WithdrawIdTaken)
 async def with_the_id_of_another_withdrawal(case: Case) -> Answer:
     request = await case.new()
-    assert (await case.ask(request))[0] == 200
-    return await case.ask(request, cash_num=7)
+    assert (await case.send(request))[0] == 200
+    return await case.send(request, cash_num=7)
 
 
-@causes(WithdrawalNotFound)
+@TABLE.causes(WithdrawalNotFound)
 async def of_an_unknown_withdrawal(case: Case) -> Answer:
-    return await case.ask(replace(case.request, path=f"{case.request.path}?withdraw_id=unknown"))
+    return await case.send(replace(case.request, path=f"{case.request.path}?withdraw_id=unknown"))
 
 
-@causes(InvalidSignature)
+@TABLE.causes(InvalidSignature)
 async def with_a_changed_body(case: Case) -> Answer:
-    return await case.ask(replace(case.request, body=case.request.body.replace(b'"id"', b'"di"', 1)))
+    return await case.send(replace(case.request, body=case.request.body.replace(b'"id"', b'"di"', 1)))
 
 
-@causes(PlatformNotFound)
+@TABLE.causes(PlatformNotFound)
 async def for_a_config_that_does_not_exist(case: Case) -> Answer:
-    return await case.ask(replace(case.request, path=case.request.path.replace("Default", "none")))
+    return await case.send(replace(case.request, path=case.request.path.replace("Default", "none")))
 
 
-@causes(WebhookUnverified)
+@TABLE.causes(WebhookUnverified)
 async def while_the_platform_cannot_verify_it(case: Case) -> Answer:
     return await while_the_platform_fails(case)

@@ -1,38 +1,27 @@
 """A server whose payment platforms are in the sandbox, with stores that a test can stop."""
 
-import tempfile
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
-from app.services import open_services
 from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
 from tests.app.callers import token
 from tests.app.payments.cards.shop import CONFIG, Buyer, Shop
 from tests.app.payments.wallets import PRODUCTS, WEBHOOK, Wallet
-from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
+from tests.app.stoppable_stores import open_stoppable
+from tests.app.valkey_proxy import ValkeyProxy
 from tests.config_stores import store_unchecked
-from tests.servers import SERVER_KEY, Databases, Server, listening_socket, running_server, settings_of
+from tests.servers import SERVER_KEY, Databases, Server
 from vendors.sandbox.server import Running, listening
 
 PLATFORMS = ("cardpay", "walletpay", "payouts")
 """The kinds of configs of payment platforms."""
-_BREAK = """
-update config_revisions set value = '{}' where kind = $1 and (name, revision) in (
-    select name, revision from configs where kind = $1 and name = 'Default')
-"""
-_CHANGE = """
-with next as (update config_changes set change = change + 1 returning change)
-update configs set change = next.change from next where kind = $1 and name = 'Default'
-"""
 _MUCH = {"count": 10_000, "per_s": 1}
 _BREAKER = {"breaker": {"min_calls": 1_000_000}}
-_SOCKET = ".s.PGSQL.5432"
 TOKEN = "X-Service-Auth-Token"
 Answer = tuple[int, Any]
 Place = tuple[str, str]
@@ -170,17 +159,6 @@ class Till:
         finally:
             await self.restore(kind)
 
-    @asynccontextmanager
-    async def with_broken_config(self, kind: str) -> AsyncIterator[None]:
-        """Let the config `Default` be stored during the block as no version accepts it."""
-        await self.execute(_BREAK, kind)
-        await self.execute(_CHANGE, kind)
-        await self.server.services.configs.refresh()
-        try:
-            yield
-        finally:
-            await self.restore(kind)
-
     async def execute(self, statement: str, *values: Any) -> None:
         async with self.server.services.database.connection() as conn:
             await conn.execute(statement, *values)
@@ -192,23 +170,11 @@ class Till:
 
 @asynccontextmanager
 async def open_till(databases: Databases, data_dir: Path) -> AsyncIterator[Till]:
-    async with AsyncExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-"))  # A short path for the sockets.
-        url = await stack.enter_async_context(databases.new(seeded=True))
-        [sockets] = parse_qs(urlsplit(url).query)["host"]
-        postgresql = valkey_proxy_to(f"unix://{sockets}/{_SOCKET}", Path(folder, _SOCKET))
-        valkey = valkey_proxy_to(databases.stores.redis_url, Path(folder, "valkey"))
-        database = await stack.enter_async_context(postgresql)
-        store = await stack.enter_async_context(valkey)
-        sandbox = await stack.enter_async_context(listening())
-        listener = stack.enter_context(listening_socket())
-        settings = settings_of(
-            databases.stores, url.replace(sockets, folder), listener.getsockname()[1], data_dir,
-            redis_url=store.url, sandbox_url=sandbox.url,
-        )  # fmt: skip
-        services = await stack.enter_async_context(open_services(settings))
-        server = await stack.enter_async_context(running_server(services, listener))
-        till = Till(server, sandbox, database, store, f"client-{uuid4().hex}")
+    async with (
+        listening() as sandbox,
+        open_stoppable(databases, data_dir, sandbox_url=sandbox.url) as stores,
+    ):
+        till = Till(stores.server, sandbox, stores.database, stores.valkey, f"client-{uuid4().hex}")
         for name, product in PRODUCTS.items():
             await till.put("products", name, product)
         await till.restore(*(kind for kind, _ in till.usual()))

@@ -2,60 +2,59 @@
 
 import io
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from actors.strategies import StrategyNotFound
-from app.http.errors import DeactivationPending, InvalidApiVersion, UserNotFound, status_of
+from app.http.endpoint import Endpoint
+from app.http.errors import DeactivationPending
 from app.http.idempotency import ERRORS as OF_KEYS
 from app.http.paths import is_server_path
 from app.http.row_errors import errors_of
 from app.predictions.routes import PREDICTION_ROUTES
-from app.services import open_services
 from storage.objects.contract import ObjectsError, ObjectsUnavailable
 from storage.predictions import PredictionNotFound
 from storage.quotas import QuotaUsed
 from streams.wire.errors import (
-    AppNotFound,
-    AuthFailed,
     BackendUnavailable,
     ConfigInvalid,
     DatabaseError,
     DatabaseUnavailable,
-    InternalError,
     InvalidParameter,
-    InvalidSession,
-    PermissionDenied,
-    RateLimited,
-    ServiceError,
     TooLarge,
-    Unavailable,
     ValkeyError,
     ValkeyUnavailable,
 )
-from tests.app.callers import ask, token
+from tests.app.callers import ask
+from tests.app.listed_errors import (
+    Answer,
+    ErrorTable,
+    Place,
+    frozen_user,
+    without_a_key_of_auth,
+    without_tables,
+    wrong_answers,
+)
 from tests.app.predictions.hosts import VERSION, Studio
-from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
+from tests.app.stoppable_stores import open_stoppable, stopped
+from tests.app.valkey_proxy import ValkeyProxy
 from tests.config_stores import store_unchecked
-from tests.servers import SERVER_KEY, Databases, listening_socket, running_server, settings_of
-from tests.waiting import until
+from tests.servers import Databases, Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import listening
 
-PLACES = [(row, path) for row in PREDICTION_ROUTES for path in row.paths]
-ELSEWHERE: dict[type[ServiceError], str] = {
-    InternalError: "only a bug causes it",
-    Unavailable: "`tests/app/ai/test_large_responses.py` does not read",
-    ValkeyError: "no endpoint of this area uses Valkey but for limits, which are then counted in the process",
-    ValkeyUnavailable: "the same",
-    ObjectsUnavailable: "`tests/storage/test_objects_s3.py` stops the store",
-    **dict.fromkeys(OF_KEYS, "`tests/app/test_idempotency.py`"),
-}
-SOCKET = ".s.PGSQL.5432"
+TABLE = ErrorTable(
+    PREDICTION_ROUTES,
+    elsewhere={
+        ValkeyError: "no endpoint of this area uses Valkey but for limits, which are then counted in the process",
+        ValkeyUnavailable: "the same",
+        ObjectsUnavailable: "`tests/storage/test_objects_s3.py` stops the store",
+        **dict.fromkeys(OF_KEYS, "`tests/app/test_idempotency.py`"),
+    },
+)
 PNG = b"\x89PNG\r\n\x1a\n"
 ASYNC, SYNC, UPLOAD = "async/modelhub", "ai/prediction", "ai/upload"
 
@@ -71,6 +70,14 @@ class Case:
     known: str = ""
     """A prediction of the user."""
     body: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def server(self) -> Server:
+        return self.studio.server
+
+    @property
+    def row(self) -> Endpoint:
+        return TABLE.rows[self.method, self.path]
 
     async def ask(self, *, data: bytes | None = None, uid: str = "", known: str = "", **headers: str) -> Any:
         """Send a request that succeeds, unless something is changed."""
@@ -92,104 +99,65 @@ class Case:
         await store_unchecked(self.studio.server.services, kind, name, value)
 
 
-Cause = Callable[[Case], Awaitable[tuple[int, Any]]]
-CAUSES: dict[type[ServiceError], Cause] = {
-    InvalidApiVersion: lambda case: case.ask(X_Service_Api_Version="2"),
-    AppNotFound: lambda case: case.ask(X_Service_App_Id="none"),
-    InvalidSession: lambda case: case.ask(X_Service_Session_Token="st_ended"),
-    UserNotFound: lambda case: case.ask(uid="nobody"),
-    PermissionDenied: lambda case: case.ask(**token(scope="assets")),
-    StrategyNotFound: lambda case: case.with_body(strategy="none").ask(),
-    PredictionNotFound: lambda case: case.ask(known="0" * 32),
-    TooLarge: lambda case: case.ask(data=b" " * (21 * 1024 * 1024 if UPLOAD in case.path else 400_000)),
-}
+@TABLE.causes(StrategyNotFound)
+async def by_a_strategy_that_does_not_exist(case: Case) -> Answer:
+    return await case.with_body(strategy="none").ask()
 
 
-def causes(error: type[ServiceError]) -> Callable[[Cause], Cause]:
-    def declare(cause: Cause) -> Cause:
-        CAUSES[error] = cause
-        return cause
-
-    return declare
+@TABLE.causes(PredictionNotFound)
+async def of_an_unknown_prediction(case: Case) -> Answer:
+    return await case.ask(known="0" * 32)
 
 
-@causes(InvalidParameter)
-async def with_a_body_that_is_none(case: Case) -> tuple[int, Any]:
+@TABLE.causes(TooLarge)
+async def with_a_large_body(case: Case) -> Answer:
+    return await case.ask(data=b" " * (21 * 1024 * 1024 if UPLOAD in case.path else 400_000))
+
+
+@TABLE.causes(InvalidParameter)
+async def with_a_body_that_is_none(case: Case) -> Answer:
     if case.method == "GET":
         return await case.ask(Content_Encoding="gzip")
     return await case.ask(data=b"{}")
 
 
-@causes(AuthFailed)
-async def with_a_wrong_proof(case: Case) -> tuple[int, Any]:
-    if is_server_path(case.path):
-        return await case.ask(X_Service_Auth_Token="wrong")
-    auth = {"require_sign": True, "sign_keys": [{"id": "one", "key": "a key of the app"}]}
-    async with changed(case, "auth", auth):
-        return await case.ask(X_Service_Sign="wrong")
-
-
-@causes(ConfigInvalid)
-async def of_a_strategy_without_its_account(case: Case) -> tuple[int, Any]:
+@TABLE.causes(ConfigInvalid)
+async def of_a_strategy_without_its_account(case: Case) -> Answer:
     """Or, of an endpoint without a strategy, without a key that the app's authentication needs."""
     if case.body:
         await case.put("predictions", "broken", {"account": "missing"})
         return await case.with_body(strategy="broken").ask()
-    broken = {"server_keys": [{"kid": "development", "alg": "EdDSA"}]}
-    async with changed(case, "auth", broken if is_server_path(case.path) else {"require_sign": True}):
-        return await case.ask()
+    return await without_a_key_of_auth(case)
 
 
-@causes(DeactivationPending)
-async def of_a_frozen_user(case: Case) -> tuple[int, Any]:
+@TABLE.causes(DeactivationPending)
+async def of_a_frozen_user(case: Case) -> Answer:
     other = replace(case.studio)
-    other.uid, other.session = await case.studio.server.login()
-    assert (await other.call("POST", "/bp/user/me/deactivate"))[0] == 200
+    other.uid, headers = await frozen_user(case.server)
+    other.session = headers["X-Service-Session-Token"]
     return await replace(case, studio=other).ask()
 
 
-@causes(DatabaseError)
-async def without_its_tables(case: Case) -> tuple[int, Any]:
-    for table in ("predictions", "task_files"):
-        await execute(case, f"alter table {table} rename to {table}_away")
-    try:
+@TABLE.causes(DatabaseError)
+async def without_its_tables(case: Case) -> Answer:
+    async with without_tables(case.server, "predictions", "task_files"):
         return await case.ask()
-    finally:
-        for table in ("predictions", "task_files"):
-            await execute(case, f"alter table {table}_away rename to {table}")
 
 
-@causes(DatabaseUnavailable)
-async def without_the_database(case: Case) -> tuple[int, Any]:
-    await case.database.stop()
-    try:
+@TABLE.causes(DatabaseUnavailable)
+async def without_the_database(case: Case) -> Answer:
+    async with stopped(case.database, case.ask):
         return await case.ask()
-    finally:
-        await case.database.start()
-
-        async def works() -> bool:
-            return (await case.ask())[0] == 200
-
-        await until(works)
 
 
-@causes(RateLimited)
-async def too_often(case: Case) -> tuple[int, Any]:
-    rate = {"count": 1, "per_s": 3600}
-    async with changed(case, "limits", {"rates": {"prediction": rate, "server": rate}}):
-        for _ in range(3):
-            found = await case.ask()
-        return found
-
-
-@causes(QuotaUsed)
-async def without_units(case: Case) -> tuple[int, Any]:
+@TABLE.causes(QuotaUsed)
+async def without_units(case: Case) -> Answer:
     await case.put("predictions", "paid", {"account": "host", "quota": {"asset": "pearls"}})
     return await case.with_body(strategy="paid").ask()
 
 
-@causes(BackendUnavailable)
-async def while_the_host_fails(case: Case) -> tuple[int, Any]:
+@TABLE.causes(BackendUnavailable)
+async def while_the_host_fails(case: Case) -> Answer:
     await case.studio.set_up(key=key_of(fault="server_error"), quota=None)
     try:
         return await case.ask()
@@ -197,8 +165,8 @@ async def while_the_host_fails(case: Case) -> tuple[int, Any]:
         await case.studio.set_up(quota=None)
 
 
-@causes(ObjectsError)
-async def without_the_folder_of_files(case: Case) -> tuple[int, Any]:
+@TABLE.causes(ObjectsError)
+async def without_the_folder_of_files(case: Case) -> Answer:
     folder = case.studio.server.services.settings.data_dir / "objects"
     shutil.move(folder, away := folder.with_name("away"))
     folder.write_bytes(b"")
@@ -209,44 +177,16 @@ async def without_the_folder_of_files(case: Case) -> tuple[int, Any]:
         shutil.move(away, folder)
 
 
-async def execute(case: Case, statement: str, *values: Any) -> None:
-    async with case.studio.server.services.database.connection() as conn:
-        await conn.execute(statement, *values)
-
-
-@asynccontextmanager
-async def changed(case: Case, kind: str, value: dict[str, Any]) -> AsyncIterator[None]:
-    """Change fields of the config `default` of a kind during the block."""
-    newest = "select value from newest_configs where app_id = 'default' and kind = $1 and name = 'default'"
-    async with case.studio.server.services.database.connection() as conn:
-        before = await conn.fetchval(newest, kind)
-    for key in before.get("server_keys", ()):
-        key["secret"] = SERVER_KEY  # What is stored does not show it.
-    await case.put(kind, "default", {**before, **value})
-    try:
-        yield
-    finally:
-        await case.put(kind, "default", before)
-
-
 @pytest.fixture(scope="module")
 async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Case]:
-    folder = tmp_path_factory.mktemp("data")
-    stores = databases.stores
-    target = stores.database_url.partition("host=")[2].partition("&")[0]
     async with (
-        databases.new(seeded=True) as database_url,
-        valkey_proxy_to(f"{target}/{SOCKET}", folder / SOCKET) as database,
+        open_stoppable(databases, tmp_path_factory.mktemp("data")) as stores,
         listening() as sandbox,
     ):
-        with listening_socket() as listener:
-            url = database_url.replace(f"host={target}", f"host={folder}")
-            settings = settings_of(stores, url, listener.getsockname()[1], folder / "files")
-            async with open_services(settings) as services, running_server(services, listener) as server:
-                studio = Studio(server, sandbox, *(await server.login()))
-                await studio.set_up(quota=None)
-                _, answer = await studio.later()
-                yield Case(studio, database, known=answer["id"])
+        studio = Studio(stores.server, sandbox, *(await stores.server.login()))
+        await studio.set_up(quota=None)
+        _, answer = await studio.later()
+        yield Case(studio, stores.database, known=answer["id"])
 
 
 def body_of(path: str) -> dict[str, Any]:
@@ -259,34 +199,22 @@ def body_of(path: str) -> dict[str, Any]:
     return {}
 
 
-def errors_at(index: int) -> list[type[ServiceError]]:
-    """The errors that are listed for a path, without those that only other tests cause."""
-    row, path = PLACES[index]
-    is_limited = row.limit is not None or is_server_path(path)
-    return [
-        error
-        for error in dict.fromkeys(errors_of(row, path))
-        if error not in ELSEWHERE and (is_limited or error is not RateLimited)
-    ]
+@pytest.mark.parametrize("place", TABLE.places, ids=" ".join)
+async def test_each_listed_error_is_answered(testbed: Case, place: Place) -> None:
+    method, path = place
+    case = replace(testbed, method=method, path=path, body=body_of(path))
 
+    async def prepared() -> Case:
+        return case
 
-@pytest.mark.parametrize("index", range(len(PLACES)), ids=lambda index: PLACES[index][1])
-async def test_each_listed_error_is_answered(testbed: Case, index: int) -> None:
-    row, path = PLACES[index]
-    case = replace(testbed, method=row.method, path=path, body=body_of(path))
-    wrong = []
-    for error in errors_at(index):
-        status, answer = await CAUSES[error](case)
-        found = (status, answer.get("error", {}).get("error_type"))
-        if found != (status_of(error, row.area.statuses), error.error_type):
-            wrong.append((error.__name__, found, answer))
-    assert wrong == []
+    assert await wrong_answers(TABLE.listed_at(place), prepared) == []
     assert (await case.ask())[0] == 200
 
 
-@pytest.mark.parametrize(("row", "path"), PLACES, ids=lambda value: value if isinstance(value, str) else "")
-def test_errors_of_the_interface_are_listed(row: Any, path: str) -> None:
-    listed = {error.error_type for error in errors_of(row, path)}
+@pytest.mark.parametrize("place", TABLE.places, ids=" ".join)
+def test_errors_of_the_interface_are_listed(place: Place) -> None:
+    path = place[1]
+    listed = {error.error_type for error in errors_of(TABLE.rows[place], path)}
     assert "config_invalid" in listed
     assert "item_not_found" in listed or path.endswith(UPLOAD)
     assert ("ai_free_limit" in listed) == path.endswith((SYNC, ASYNC))
