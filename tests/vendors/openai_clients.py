@@ -82,6 +82,8 @@ WHOLES: dict[str, Ask] = {
 }
 
 CLIENTS = STREAMS | BODIES | WHOLES
+PATHS = [name for name in CLIENTS if name not in {"speech_events_wav", "speech_body_wav", "recognition_verbose"}]
+"""One client of each kind of request and response. The others differ in the format of what they return."""
 
 
 def is_output(item: Any) -> bool:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
+from tests.sampling import sampled
 from tests.vendors.sandbox_calls import AT, BROKEN, Open, Outcome, calls, check_refusal, left_while_waiting, outcome
 from vendors.account import Account, ChatSpec
 from vendors.chat.anthropic import AnthropicChat
@@ -179,20 +180,18 @@ async def test_the_sdk_of_the_vendor_reads_complete_answers(sandbox: Running):
     assert (message.stop_reason, message.usage.output_tokens) == ("max_tokens", 2)
 
 
+SDK_ERRORS = {
+    Fault.UNAUTHORIZED: "AuthenticationError",
+    Fault.RATE_LIMITED: "RateLimitError",
+    Fault.UNAVAILABLE: "InternalServerError",
+    Fault.ERROR_INSIDE_200: "APIStatusError",
+}
+
+
 @SDK
-@pytest.mark.parametrize(
-    ("key_options", "error"),
-    [
-        ({"fault": Fault.UNAUTHORIZED}, "AuthenticationError"),
-        ({"fault": Fault.RATE_LIMITED}, "RateLimitError"),
-        ({"fault": Fault.UNAVAILABLE}, "InternalServerError"),
-        ({"fault": Fault.ERROR_INSIDE_200}, "APIStatusError"),
-    ],
-)
-async def test_the_sdk_of_the_vendor_understands_its_errors(
-    sandbox: Running, key_options: dict[str, Fault], error: str
-):
+@pytest.mark.parametrize("fault", sampled(SDK_ERRORS, [Fault.UNAUTHORIZED, Fault.ERROR_INSIDE_200]))
+async def test_the_sdk_of_the_vendor_understands_its_errors(sandbox: Running, fault: Fault):
     import anthropic  # noqa: PLC0415 - slow to import, for each worker of the tests
 
-    with pytest.raises(getattr(anthropic, error)):
-        await their_outcome(sandbox, key_of(**key_options))
+    with pytest.raises(getattr(anthropic, SDK_ERRORS[fault])):
+        await their_outcome(sandbox, key_of(fault=fault))

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from streams.mp3 import Mp3Joiner
+from tests.sampling import paired
 from tests.vendors.azure_clients import audio_of, sandbox_voice, shapes_of, synthesize
 from tests.vendors.azure_inputs import SAID
 from tests.vendors.azure_service import REFUSED
@@ -40,8 +41,7 @@ async def test_mp3_is_the_same_with_and_without_shapes(http: VendorHttp, sandbox
     assert joiner.duration_ms == pytest.approx(speech_ms(SAID), abs=100)
 
 
-@pytest.mark.parametrize("need_viseme", [False, True])
-@pytest.mark.parametrize("fault", REFUSED)
+@pytest.mark.parametrize(("fault", "need_viseme"), paired([*REFUSED], [False, True]))
 async def test_refusal_is_reported_with_its_status(
     http: VendorHttp, sandbox: Running, fault: str, need_viseme: bool
 ):
@@ -124,17 +124,20 @@ async def check_fault(
     assert position != "before" or audio_of(heard) == b""
 
 
-@pytest.mark.parametrize("need_viseme", [False, True])
 @pytest.mark.parametrize(
-    ("fault", "position"),
-    [
-        ("hang_before_headers", "before"), ("hang_before_output", "before"), ("stall_mid_stream", "before"),
-        ("stall_mid_stream", "after"),
-    ],
-)  # fmt: skip
-async def test_leaving_the_block_closes_the_call(
-    http: VendorHttp, sandbox: Running, fault: str, position: str, need_viseme: bool
-):
+    ("stall", "need_viseme"),
+    paired(
+        [
+            "hang_before_headers before",
+            "hang_before_output before",
+            "stall_mid_stream before",
+            "stall_mid_stream after",
+        ],
+        [False, True],
+    ),
+)
+async def test_leaving_the_block_closes_the_call(http: VendorHttp, sandbox: Running, stall: str, need_viseme: bool):
+    fault, position = stall.split()
     client = sandbox_voice(http, sandbox, spec={"need_viseme": need_viseme}, fault=fault, position=position)
     await leave_waiting(synthesize(client), sandbox)
 

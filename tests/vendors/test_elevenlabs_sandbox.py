@@ -9,6 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from streams.mp3 import mp3_duration_ms
+from tests.sampling import paired
 from tests.vendors.sandbox_calls import AT, BROKEN, Open, Outcome, calls, left_while_waiting, outcome
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
@@ -72,25 +73,24 @@ async def test_shapes_precede_their_audio(call: Open):
     assert [shape.offset_ms for shape in shapes] == sorted({shape.offset_ms for shape in shapes})
 
 
-@pytest.mark.parametrize("need_viseme", [False, True])
-@pytest.mark.parametrize(
-    ("fault", "reported"),
-    [
-        (Fault.UNAUTHORIZED, (401, False)),
-        (Fault.OUT_OF_QUOTA, (401, False)),
-        (Fault.RATE_LIMITED, (429, True)),
-        (Fault.SERVER_ERROR, (500, True)),
-        (Fault.UNAVAILABLE, (429, True)),
-    ],
-)
+REFUSALS = {
+    Fault.UNAUTHORIZED: (401, False),
+    Fault.OUT_OF_QUOTA: (401, False),
+    Fault.RATE_LIMITED: (429, True),
+    Fault.SERVER_ERROR: (500, True),
+    Fault.UNAVAILABLE: (429, True),
+}
+
+
+@pytest.mark.parametrize(("fault", "need_viseme"), paired([*REFUSALS], [False, True]))
 async def test_refusals_are_reported_with_their_status(
-    call: Open, sandbox: Running, fault: Fault, reported: tuple[int, bool], *, need_viseme: bool
+    call: Open, sandbox: Running, fault: Fault, *, need_viseme: bool
 ):
     found = await outcome(call(key_of(fault=fault, retry_after_s=9), need_viseme=need_viseme))
 
     assert found.items == []
     assert isinstance(found.error, Refused)
-    assert (found.error.vendor_status, found.error.retryable) == reported
+    assert (found.error.vendor_status, found.error.retryable) == REFUSALS[fault]
     asked_again = fault in {Fault.SERVER_ERROR, Fault.UNAVAILABLE}
     assert [entry.how for entry in calls(sandbox)] == ["fault"] * (2 if asked_again else 1)
 
@@ -129,14 +129,13 @@ async def test_invalid_empty_and_slow_answers_are_distinguished(call: Open, *, n
     assert isinstance((await outcome(call("", need_viseme=need_viseme))).error, Refused)
 
 
-@pytest.mark.parametrize("need_viseme", [False, True])
 @pytest.mark.parametrize(
-    ("fault", "outputs"),
-    [(Fault.HANG_BEFORE_HEADERS, 0), (Fault.HANG_BEFORE_OUTPUT, 0), (Fault.STALL_MID_STREAM, 1)],
+    ("fault", "need_viseme"),
+    paired([Fault.HANG_BEFORE_HEADERS, Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM], [False, True]),
 )
-async def test_leaving_a_waiting_call_closes_it(
-    call: Open, sandbox: Running, fault: Fault, outputs: int, *, need_viseme: bool
-):
+async def test_leaving_a_waiting_call_closes_it(call: Open, sandbox: Running, fault: Fault, *, need_viseme: bool):
+    outputs = int(fault is Fault.STALL_MID_STREAM)
+
     def timed(key: str):
         return call(key, need_viseme=need_viseme)
 

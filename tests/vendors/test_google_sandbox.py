@@ -11,6 +11,7 @@ from streams.input_buffer import InputBuffer
 from streams.mp3 import mp3_duration_ms
 from streams.wire.codec import dumps
 from tests.rsa_keys import rsa_key
+from tests.sampling import paired
 from tests.vendors.sandbox_calls import Open, calls, left_while_waiting, outcome
 from vendors.account import Account, RecognitionSpec, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
@@ -162,19 +163,18 @@ async def test_token_that_is_always_refused_is_reported(speak: Open, sandbox: Ru
     assert found.error.vendor_status == 401
 
 
-@pytest.mark.parametrize("direction", ["speak", "hear"])
-@pytest.mark.parametrize(
-    ("fault", "reported"),
-    [
-        (Fault.UNAUTHORIZED, (400, False)),
-        (Fault.OUT_OF_QUOTA, (403, False)),
-        (Fault.RATE_LIMITED, (429, True)),
-        (Fault.SERVER_ERROR, (500, True)),
-        (Fault.UNAVAILABLE, (503, True)),
-    ],
-)
+REFUSALS = {
+    Fault.UNAUTHORIZED: (400, False),
+    Fault.OUT_OF_QUOTA: (403, False),
+    Fault.RATE_LIMITED: (429, True),
+    Fault.SERVER_ERROR: (500, True),
+    Fault.UNAVAILABLE: (503, True),
+}
+
+
+@pytest.mark.parametrize(("fault", "direction"), paired([*REFUSALS], ["speak", "hear"]))
 async def test_refusals_are_reported_with_their_status(
-    both: dict[str, Open], sandbox: Running, direction: str, fault: Fault, reported: tuple[int, bool]
+    both: dict[str, Open], sandbox: Running, direction: str, fault: Fault
 ):
     call = both[direction]
 
@@ -182,7 +182,7 @@ async def test_refusals_are_reported_with_their_status(
 
     assert found.items == []
     assert isinstance(found.error, Refused)
-    assert (found.error.vendor_status, found.error.retryable) == reported
+    assert (found.error.vendor_status, found.error.retryable) == REFUSALS[fault]
     asked_again = fault in {Fault.SERVER_ERROR, Fault.UNAVAILABLE}
     assert [entry.how for entry in calls(sandbox)] == ["fault"] * (2 if asked_again else 1)
 
@@ -214,8 +214,10 @@ async def test_empty_and_slow_answers_are_no_errors(speak: Open, hear: Open):
     assert (await outcome(hear(key_of(fault=Fault.SLOW_DRIP, pace_ms=1, text="a")))).error is None
 
 
-@pytest.mark.parametrize("direction", ["speak", "hear"])
-@pytest.mark.parametrize("fault", [Fault.HANG_BEFORE_HEADERS, Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM])
+@pytest.mark.parametrize(
+    ("fault", "direction"),
+    paired([Fault.HANG_BEFORE_HEADERS, Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM], ["speak", "hear"]),
+)
 async def test_leaving_a_waiting_call_closes_it(
     both: dict[str, Open], sandbox: Running, direction: str, fault: Fault
 ):

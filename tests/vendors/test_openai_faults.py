@@ -7,9 +7,11 @@ import pytest
 
 from streams.tasks import background
 from tests.clock import epoch_ms
+from tests.sampling import paired, sampled
 from tests.vendors.openai_clients import (
     BODIES,
     CLIENTS,
+    PATHS,
     STREAMS,
     WHOLES,
     account,
@@ -56,8 +58,7 @@ def check_part(name: str, part: str | bytes, whole: str | bytes, *, behind: int)
     assert bool(part) == bool(behind)
 
 
-@pytest.mark.parametrize("name", CLIENTS)
-@pytest.mark.parametrize("fault", REFUSALS)
+@pytest.mark.parametrize(("name", "fault"), paired([*CLIENTS], [*REFUSALS]))
 async def test_refusal_is_reported_with_its_kind(http: VendorHttp, sandbox: Running, name: str, fault: Fault):
     seen, error = await failed(http, name, account(sandbox, fault=fault, retry_after_s=0.002))
 
@@ -68,7 +69,7 @@ async def test_refusal_is_reported_with_its_kind(http: VendorHttp, sandbox: Runn
     assert len(list(sandbox.bill.since())) == 1 + retryable
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", sampled(CLIENTS, PATHS))
 async def test_call_that_is_refused_once_is_retried(http: VendorHttp, sandbox: Running, name: str):
     to = account(sandbox, fault=Fault.UNAVAILABLE, times=1, retry_after_s=0.002)
 
@@ -78,7 +79,7 @@ async def test_call_that_is_refused_once_is_retried(http: VendorHttp, sandbox: R
     assert [entry.how for entry in sandbox.bill.since()] == ["fault", "done"]
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", sampled(CLIENTS, PATHS))
 async def test_html_page_as_response_is_garbled(http: VendorHttp, sandbox: Running, name: str):
     seen, error = await failed(http, name, account(sandbox, fault=Fault.WRONG_CONTENT_TYPE))
 
@@ -86,8 +87,7 @@ async def test_html_page_as_response_is_garbled(http: VendorHttp, sandbox: Runni
     assert isinstance(error, Garbled)
 
 
-@pytest.mark.parametrize("name", STREAMS | BODIES)
-@pytest.mark.parametrize("position", [0, 1, 3])
+@pytest.mark.parametrize(("name", "position"), paired([*(STREAMS | BODIES)], [0, 1, 3]))
 async def test_truncated_streams_are_garbled_after_their_output(
     http: VendorHttp, sandbox: Running, name: str, position: int
 ):
@@ -99,8 +99,7 @@ async def test_truncated_streams_are_garbled_after_their_output(
     check_part(name, output(seen), whole, behind=position)
 
 
-@pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("position", [0, 1, 3])
+@pytest.mark.parametrize(("name", "position"), paired([*STREAMS], [0, 1, 3]))
 @pytest.mark.parametrize(("fault", "kind"), [(Fault.MALFORMED_FRAME, Garbled), (Fault.ERROR_INSIDE_200, Refused)])
 async def test_errors_in_a_frame_are_raised_after_the_preceding_output(
     http: VendorHttp, sandbox: Running, name: str, *, position: int, fault: Fault, kind: type[VendorError]
@@ -112,8 +111,7 @@ async def test_errors_in_a_frame_are_raised_after_the_preceding_output(
     check_part(name, output(seen), whole, behind=position)
 
 
-@pytest.mark.parametrize("name", WHOLES)
-@pytest.mark.parametrize("position", ["before", "after"])
+@pytest.mark.parametrize(("name", "position"), paired([*WHOLES], ["before", "after"]))
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
@@ -139,7 +137,7 @@ async def test_error_instead_of_audio_is_garbled(http: VendorHttp, sandbox: Runn
     assert isinstance(error, Garbled)
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", sampled(CLIENTS, PATHS))
 async def test_empty_answers_have_no_output(http: VendorHttp, sandbox: Running, name: str):
     to = account(sandbox, fault=Fault.EMPTY_ANSWER)
     if name == "spoken_chat_mp3":
@@ -154,7 +152,7 @@ async def test_empty_answers_have_no_output(http: VendorHttp, sandbox: Running, 
         assert items[-1].final
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", sampled(CLIENTS, PATHS))
 async def test_slow_answers_arrive_completely(http: VendorHttp, sandbox: Running, name: str):
     whole = output(await collect(CLIENTS[name](http, account(sandbox)), []))
 
@@ -163,8 +161,10 @@ async def test_slow_answers_arrive_completely(http: VendorHttp, sandbox: Running
     assert output(slow) == whole
 
 
-@pytest.mark.parametrize("name", CLIENTS)
-@pytest.mark.parametrize("fault", [Fault.HANG_BEFORE_HEADERS, Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM])
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    paired([*CLIENTS], [Fault.HANG_BEFORE_HEADERS, Fault.HANG_BEFORE_OUTPUT, Fault.STALL_MID_STREAM]),
+)
 async def test_cancelling_closes_the_call_of_a_silent_vendor(
     http: VendorHttp, sandbox: Running, name: str, fault: Fault
 ):
@@ -185,7 +185,7 @@ async def test_cancelling_closes_the_call_of_a_silent_vendor(
         assert [item for item in seen if is_output(item)] == []
 
 
-@pytest.mark.parametrize("name", STREAMS | BODIES)
+@pytest.mark.parametrize("name", sampled(STREAMS | BODIES, PATHS))
 async def test_call_that_is_closed_after_the_first_output_is_billed_for_its_output(
     http: VendorHttp, sandbox: Running, name: str
 ):
@@ -208,7 +208,7 @@ async def test_call_that_is_closed_after_the_first_output_is_billed_for_its_outp
         assert made < usage[0].output_token
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", sampled(CLIENTS, ["chat"]))
 async def test_failed_handshake_opens_no_connection(http: VendorHttp, sandbox: Running, name: str):
     to = Account("main", "vendor_b_llm", f"{sandbox.broken_tls_url}/openai/v1")
 

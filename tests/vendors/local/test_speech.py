@@ -121,7 +121,11 @@ async def test_espeak_speaks_the_requested_languages(local: Local, needs) -> Non
     assert all(len(phonemes) > 4 for phonemes in heard.values())
 
 
-@pytest.mark.parametrize("voice", ["alloy", "nosuch", "f2", "al", "en-us+nobody", "en-us+../f2"])
+@pytest.mark.parametrize(
+    ("voice", "engine"),
+    paired(["alloy", "nosuch", "f2", "al", "en-us+nobody", "en-us+../f2"], ENGINES),
+    indirect=["engine"],
+)
 async def test_unknown_voice_is_refused(local: Local, engine: str, voice: str) -> None:
     async with local.speech("Hello", engine, voice=voice) as response:
         status, error = await refusal(response)
@@ -131,17 +135,19 @@ async def test_unknown_voice_is_refused(local: Local, engine: str, voice: str) -
         assert len(await response.read()) > 1_000
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"text": " \n "}, "input"),
-        ({"text": "x" * 4097}, "input"),
-        ({"text": "x", "speed": 0.2}, "speed"),
-        ({"text": "x", "response_format": "opus"}, "response_format"),
-        ({"text": "x", "stream_format": "json"}, "stream_format"),
-    ],
-)
-async def test_bad_parameters_are_named(local: Local, engine: str, fields: dict[str, Any], param: str) -> None:
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "blank": ({"text": " \n "}, "input"),
+    "long": ({"text": "x" * 4097}, "input"),
+    "slow": ({"text": "x", "speed": 0.2}, "speed"),
+    "opus": ({"text": "x", "response_format": "opus"}, "response_format"),
+    "json": ({"text": "x", "stream_format": "json"}, "stream_format"),
+}
+"""Fields of a request, and the one that is refused."""
+
+
+@pytest.mark.parametrize(("bad", "engine"), paired([*BAD], ENGINES), indirect=["engine"])
+async def test_bad_parameters_are_named(local: Local, engine: str, bad: str) -> None:
+    fields, param = BAD[bad]
     async with local.speech(model=engine, **fields) as response:
         status, error = await refusal(response)
     assert (status, error["param"]) == (400, param)

@@ -3,12 +3,14 @@
 import asyncio
 import traceback
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from streams.wire.errors import ConfigInvalid, ServiceError
+from tests.sampling import paired
 from tests.vendors.signin.providers import BY_NAME, NOW, ROWS, SECRET, Row
 from vendors.errors import Garbled, Refused, TimedOut, VendorError
 from vendors.http_client import open_vendor_http
@@ -95,29 +97,30 @@ async def test_what_no_provider_issues_is_refused_without_a_call(row: Row, http:
     assert list(sandbox.bill.since()) == []
 
 
-FAULTS = [
-    ("unauthorized", ProofRefused, False),
-    ("rate_limited", Refused, True),
-    ("unavailable", Refused, True),
-    ("server_error", Refused, True),
-    ("error_inside_200", Refused, True),
-    ("redirect", Refused, False),
-    ("refuse", VendorError, True),
-    ("wrong_content_type", Garbled, False),
-    ("malformed_frame", Garbled, False),
-    ("empty_answer", Garbled, False),
-    ("huge_answer", Garbled, False),
-    ("cut_mid_stream", Garbled, True),
-]
+OWN_CODES: dict[str, tuple[type[ServiceError], bool]] = {
+    "unauthorized": (ProofRefused, False),
+    "error_inside_200": (Refused, True),
+}
+"""Errors for which each provider has its own codes, and whether they are retryable."""
+FAULTS: dict[str, tuple[type[ServiceError], bool]] = {
+    "rate_limited": (Refused, True),
+    "unavailable": (Refused, True),
+    "server_error": (Refused, True),
+    "redirect": (Refused, False),
+    "refuse": (VendorError, True),
+    "wrong_content_type": (Garbled, False),
+    "malformed_frame": (Garbled, False),
+    "empty_answer": (Garbled, False),
+    "huge_answer": (Garbled, False),
+    "cut_mid_stream": (Garbled, True),
+}
 
 
-@every_provider
-@pytest.mark.parametrize(
-    ("fault", "kind", "retryable"), FAULTS, ids=lambda value: value if isinstance(value, str) else ""
-)
+@pytest.mark.parametrize(("fault", "name"), [*product(OWN_CODES, BY_NAME), *paired([*FAULTS], [*BY_NAME])])
 async def test_the_provider_is_at_fault_unless_it_refuses_the_proof(
-    row: Row, http: VendorHttp, sandbox: Running, fault: str, kind: type[ServiceError], *, retryable: bool
+    http: VendorHttp, sandbox: Running, fault: str, name: str
 ):
+    row, (kind, retryable) = BY_NAME[name], (OWN_CODES | FAULTS)[fault]
     for stage in row.stages:
         error = await failure(row, http, sandbox, await row.proof(sandbox, fault=fault, fault_at=stage))
 
@@ -170,15 +173,18 @@ async def test_a_check_is_repeated_once_after_a_failure(row: Row, http: VendorHt
     assert (await row.client(http, sandbox).verify(proof, now=NOW)).social_id == row.subject
 
 
-@every_provider
+PROFILE_FAULTS = {"unauthorized": False, "unavailable": True, "redirect": False}
+"""Faults, and whether they are retryable."""
+
+
 @pytest.mark.parametrize(
-    ("fault", "retryable"), [("unauthorized", False), ("unavailable", True), ("redirect", False)]
-)
+    ("name", "fault"),
+    paired([name for name in BY_NAME if name not in {"taobao", "wechat_mini"}], [*PROFILE_FAULTS]),
+)  # The two others have no call for it.
 async def test_a_profile_that_is_not_available_is_an_error_of_the_provider(
-    row: Row, http: VendorHttp, sandbox: Running, fault: str, *, retryable: bool
+    http: VendorHttp, sandbox: Running, name: str, fault: str
 ):
-    if row.name in {"taobao", "wechat_mini"}:
-        return  # They have no call for it.
+    row = BY_NAME[name]
     client = row.client(http, sandbox)
     found = await client.verify(await row.proof(sandbox), now=NOW)
     sandbox.sandbox.switches[row.name] = KeyOptions.of({"fault": fault})
@@ -186,7 +192,7 @@ async def test_a_profile_that_is_not_available_is_an_error_of_the_provider(
     with pytest.raises(VendorError) as raised:
         await client.profile(found)
 
-    assert raised.value.retryable is retryable
+    assert raised.value.retryable is PROFILE_FAULTS[fault]
     assert found.access_token not in str(raised.value)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from streams.wire.errors import InvalidParameter
 from streams.wire.money import Money
+from tests.sampling import paired
 from vendors.errors import VendorError
 from vendors.payments.stripe import Stripe
 from vendors.payments.stripe_errors import CardDeclined
@@ -169,8 +170,7 @@ CALLS: dict[str, Callable[[Stripe], Awaitable[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("fault", "call"), paired(FAULTS, [*CALLS]))
 async def test_every_fault_is_an_error_of_the_vendor(
     open_stripe: Callable[..., Stripe], fault: str, call: str
 ) -> None:
