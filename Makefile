@@ -66,6 +66,7 @@ bench-attack: $(INSTALLED) ## attack a server that it starts (half an hour; expl
 
 soak: $(INSTALLED) ## run the long tests: many streams, many examples of properties
 	@$(VENV)/bin/python -m pytest -m soak --timeout 3600 $(ARGS)
+	@$(VENV)/bin/python -m pytest -m soak --timeout 3600 tests/browser $(ARGS)
 
 soak-hour: $(INSTALLED) ## run 300 streams for an hour while stores become unavailable (ARGS="--report bench/report.md")
 	@$(VENV)/bin/python -m bench.soak --minutes 60 $(ARGS)

@@ -206,7 +206,7 @@ async def _run_attacks(
     rows: Rows = []
     async with run_healthy_clients(Target(target.url, healthy, target.app_id), load) as clients:
         # The priority applies to this thread only: the process of the healthy clients runs already.
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), max(_NICENESS, os.nice(0)))
         await asyncio.sleep(_WARM_UP_S)
         _check_healthy(await clients.window())
         for attack in attacks:

@@ -67,7 +67,8 @@ async def database_with(databases: Databases, setting: str) -> AsyncIterator[str
 
 async def test_the_stores_of_a_deployment_are_good(doctor: Doctor) -> None:
     findings = await doctor.examine("postgres", "valkey", "machine", "objects")
-    assert bad_points(findings) - {"backlog", "disk", "descriptors"} == _OF_TESTS
+    of_machine = {"backlog", "disk", "descriptors", "latency"}
+    assert bad_points(findings) - of_machine == _OF_TESTS
     assert [finding.area for finding in findings if finding.point == "connection"] == ["postgres", "valkey"]
     assert point(findings, "rights").seen.endswith("write, read, list, delete")
 

@@ -1,6 +1,5 @@
 """A server that receives webhooks."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ class Receiver:
     status: int = 200
     bodies: list[bytes] = field(default_factory=list)
     signatures: list[str] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -34,7 +32,6 @@ class Receiver:
     async def receive(self, request: web.Request) -> web.Response:
         self.bodies.append(await request.read())
         self.signatures.append(request.headers.get("Stripe-Signature", ""))
-        self.times.append(asyncio.get_running_loop().time())
         return web.Response(status=self.status)
 
 

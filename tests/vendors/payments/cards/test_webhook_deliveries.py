@@ -66,8 +66,6 @@ async def test_a_duplicate_arrives_twice(customers: Customers) -> None:
     await customers.fault(fault="duplicate", times=1, delay_ms=300)
     [first] = await customers.create(1)
     assert await customers.received(2) == [first, first]
-    once, again = customers.receiver.times
-    assert again - once > 0.25
     assert len({event["id"] for event in customers.receiver.events}) == 1
 
 
