@@ -1,28 +1,17 @@
 """The part of AI_TASKS.md on predictions: its commands, in one shell, print what the page shows."""
 
-import asyncio
 import re
-from asyncio.subprocess import PIPE, STDOUT
 from pathlib import Path
 
 import pytest
 
 from tests.app.callers import working
-from tests.curl import NEEDS_CURL
+from tests.curl import NEEDS_CURL, printed_by
 from tests.servers import ADMIN_TOKEN, Server
 
 PAGE = (Path(__file__).parents[2] / "AI_TASKS.md").read_text()
 PART = PAGE[PAGE.index("## Predictions") : PAGE.index("## Quotas")]
 BLOCKS = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL).findall(PART)
-
-
-async def run(commands: str, folder: Path, **env: str) -> list[str]:
-    shell = await asyncio.create_subprocess_exec(
-        "bash", "-euc", commands, cwd=folder, env={"PATH": "/usr/bin:/bin", **env}, stdout=PIPE, stderr=STDOUT
-    )
-    printed, _ = await asyncio.wait_for(shell.communicate(), 120)
-    assert shell.returncode == 0, printed.decode()
-    return printed.decode().splitlines()
 
 
 @NEEDS_CURL
@@ -36,7 +25,7 @@ async def test_commands_of_the_page_print_what_it_shows(server: Server, tmp_path
     commands = commands.replace("http://127.0.0.1:8080/", f"{server.url}/")
 
     async with working(server.services):
-        printed = await run(commands, tmp_path, SESSION=session)
+        printed = (await printed_by(commands, tmp_path, SESSION=session)).splitlines()
 
     shown = [text.rstrip("\n").replace("http://127.0.0.1:8080", server.url) for lang, text in BLOCKS if not lang]
     *results, account, strategy = printed

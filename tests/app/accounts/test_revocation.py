@@ -248,7 +248,7 @@ async def test_a_cached_session_resumes_streams_while_postgresql_is_away(cut_off
     sessions = cut_off.second.services.sessions
     cached = await sessions.get("default", digest(session["X-Service-Session-Token"]))
     assert cached is not None
-    assert sessions.trusts(cached)
+    await until(lambda: sessions.trusts(cached))
     await cut_off.postgresql.stop()
     await until(lambda: not sessions.trusts(cached))
     found = [(await ask(cut_off.second, "GET", "/bp/ai/stream/x", headers=each))[0] for each in (session, other)]

@@ -1,8 +1,6 @@
 """The images of AI_TASKS.md: the commands, in one shell, print what the page shows, and its config is valid."""
 
-import asyncio
 import re
-from asyncio.subprocess import PIPE, STDOUT
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ import yaml
 
 from storage.kinds.images import Images
 from tests.app.callers import working
-from tests.curl import NEEDS_CURL
+from tests.curl import NEEDS_CURL, printed_by
 from tests.servers import Server
 from vendors.hosts.midjourney import IMAGE_TYPES
 
@@ -26,12 +24,8 @@ async def test_commands_of_the_page_make_the_images(server: Server, local_vendor
     assert commands.count("http://127.0.0.1:8080/") == 1
     commands = commands.replace("http://127.0.0.1:8080/", f"{server.url}/")
     async with working(server.services):
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "SESSION": session}
-        shell = await asyncio.create_subprocess_exec(
-            "bash", "-euc", commands, cwd=tmp_path, env=env, stdout=PIPE, stderr=STDOUT
-        )
-        printed, _ = await asyncio.wait_for(shell.communicate(), 90)
-    assert printed.decode() == "".join(text for language, text in BLOCKS if not language)
+        printed = await printed_by(commands, tmp_path, SESSION=session)
+    assert printed == "".join(text for language, text in BLOCKS if not language)
     assert [(tmp_path / name).read_bytes()[:8] for name in ("grid.png", "wider.png")] == [PNG, PNG]
 
 

@@ -1,29 +1,18 @@
 """The first board of LEADERBOARDS.md: its commands, in one shell, print what the page shows."""
 
-import asyncio
 import re
-from asyncio.subprocess import PIPE, STDOUT
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.app.leaderboards.boards import Boards
-from tests.curl import NEEDS_CURL
+from tests.curl import NEEDS_CURL, printed_by
 from tests.servers import ADMIN_TOKEN, Server
 
 PAGE = (Path(__file__).parents[3] / "LEADERBOARDS.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = BLOCK.findall(PAGE)
-
-
-async def run(commands: str, folder: Path, **env: str) -> list[str]:
-    shell = await asyncio.create_subprocess_exec(
-        "bash", "-euc", commands, cwd=folder, env={"PATH": "/usr/bin:/bin", **env}, stdout=PIPE, stderr=STDOUT
-    )
-    printed, _ = await asyncio.wait_for(shell.communicate(), 30)
-    assert shell.returncode == 0, printed.decode()
-    return printed.decode().splitlines()
 
 
 @NEEDS_CURL
@@ -35,7 +24,7 @@ async def test_commands_of_the_page_print_what_it_shows(shared_server: Server, t
     assert commands.count("http://127.0.0.1:8080/") == 2
     commands = commands.replace("http://127.0.0.1:8080/", f"{shared_server.url}/")
 
-    stored, *printed = await run(commands, tmp_path, SESSION=session)
+    stored, *printed = (await printed_by(commands, tmp_path, SESSION=session)).splitlines()
 
     assert "revision" in stored
     [shown] = [text.splitlines() for language, text in BLOCKS if not language]

@@ -1,9 +1,7 @@
 """The commands of PAYMENTS.md, in a shell, pay as the guide says."""
 
-import asyncio
 import re
 import sys
-from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 from storage import emails
 from streams.wire.codec import loads
 from tests.app.callers import work_off
-from tests.curl import NEEDS_CURL
+from tests.curl import NEEDS_CURL, printed_by
 from tests.servers import ADMIN_TOKEN, SERVER_KEY, Databases, Server, new_server
 from vendors.sandbox.server import Running
 
@@ -45,13 +43,8 @@ class Reader:
         functions = "".join([*PUT, *(function for block in BLOCKS for function in defined(block))])
         text = (functions + command).replace("http://127.0.0.1:8080/", f"{self.server.url}/")
         text = text.replace(".venv/bin/python", sys.executable)
-        env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "SESSION": self.session, "USER_ID": self.uid}
-        shell = await asyncio.create_subprocess_exec(
-            "bash", "-euc", text, cwd=self.folder, env=env, stdout=PIPE, stderr=STDOUT
-        )
-        printed, _ = await asyncio.wait_for(shell.communicate(), 60)
-        assert shell.returncode == 0, printed.decode()
-        return loads(printed)
+        env = {"PYTHONPATH": str(ROOT), "SESSION": self.session, "USER_ID": self.uid}
+        return loads(await printed_by(text, self.folder, **env))
 
     async def approve(self, link: str) -> None:
         async with self.server.http.post(link, data={"action": "approve"}, allow_redirects=False) as response:
