@@ -34,6 +34,8 @@ class Scheduling(LoadGroupScheduling):
         return crashed
 
     def _reschedule(self, node: WorkerController) -> None:
+        if node not in self.registered_collections:
+            return  # A new worker gets tests when it has found them.
         super()._reschedule(node)
         while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < _FEWEST:
             self._assign_work_unit(node)

@@ -30,6 +30,7 @@ def test_failures_are_counted(suite: Suite) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_arguments_are_passed_to_each_run(suite: Suite) -> None:
     suite.write("first/test_failures.py", "def test_always(): assert False")
     ended = suite.busy("--runs", "1", "--arguments=-k 'passes or absent' --junitxml='a $b.xml'")
@@ -38,6 +39,7 @@ def test_arguments_are_passed_to_each_run(suite: Suite) -> None:
     assert (suite.folder / "a $b.xml").exists()
 
 
+@pytest.mark.soak
 def test_a_run_that_is_not_complete_is_counted(suite: Suite) -> None:
     suite.write("first/test_broken.py", "assert False")
     ended = suite.busy("--runs", "1")
@@ -47,8 +49,10 @@ def test_a_run_that_is_not_complete_is_counted(suite: Suite) -> None:
 
 @pytest.mark.parametrize(
     "end",
-    [lambda pid: os.killpg(pid, signal.SIGINT), lambda pid: os.kill(pid, signal.SIGKILL)],
-    ids=["interrupted", "killed"],
+    [
+        pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="interrupted", marks=pytest.mark.soak),
+        pytest.param(lambda pid: os.kill(pid, signal.SIGKILL), id="killed"),
+    ],
 )
 async def test_the_busy_process_ends_with_the_runs(suite: Suite, end: Callable[[int], None]) -> None:
     suite.write("first/test_waits.py", WAITS)

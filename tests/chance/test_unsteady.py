@@ -156,8 +156,16 @@ def test_many_failures_are_not_repeated(suite: Suite) -> None:
     [
         ("assert False", "make test-browser: no tests could be read from second/test_end.py"),
         ("def test_end(): os.kill(os.getpid(), signal.SIGKILL)", "make test-browser: pytest did not reach its end"),
-        ("def test_end(): os._exit(1)", "make test-browser: pytest did not reach its end"),
-        ("def test_end(): pytest.exit('end')", "make test-browser: the run was interrupted"),
+        pytest.param(
+            "def test_end(): os._exit(1)",
+            "make test-browser: pytest did not reach its end",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            "def test_end(): pytest.exit('end')",
+            "make test-browser: the run was interrupted",
+            marks=pytest.mark.soak,
+        ),
         (
             "def test_end(once): assert not once('end'); pytest.exit('end')",
             "make test-browser, repeated: the run was interrupted",
@@ -176,13 +184,18 @@ def test_a_run_that_a_test_ends_fails(suite: Suite, code: str, reason: str) -> N
     ("hook", "reason"),
     [
         ("def pytest_runtestloop(): raise RuntimeError", "pytest had an internal error"),
-        ("def pytest_unconfigure(): raise RuntimeError", "pytest did not reach its end"),
-        ("raise RuntimeError", "pytest did not reach its end"),
         ("def pytest_runtest_protocol(): return True", "2 tests did not run"),
-        ("def pytest_collection_modifyitems(items): items.clear()", "no test was found"),
-        (
-            "def pytest_collection_modifyitems(items):\n    for item in items: item.add_marker('skip')",
-            "no test ran",
+        *(
+            pytest.param(hook, reason, marks=pytest.mark.soak)
+            for hook, reason in (
+                ("def pytest_unconfigure(): raise RuntimeError", "pytest did not reach its end"),
+                ("raise RuntimeError", "pytest did not reach its end"),
+                ("def pytest_collection_modifyitems(items): items.clear()", "no test was found"),
+                (
+                    "def pytest_collection_modifyitems(items):\n    for item in items: item.add_marker('skip')",
+                    "no test ran",
+                ),
+            )
         ),
     ],
 )
