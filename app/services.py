@@ -131,7 +131,6 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
         http = await stack.enter_async_context(
             open_vendor_http(
-                client=settings.vendor_client,
                 idle_s=settings.vendor_idle_s,
                 dns_servers=settings.dns_servers,
             )

@@ -87,8 +87,6 @@ class Settings:
     """Whether the console for operators is served. `None`: in development only."""
     dns_servers: tuple[tuple[str, int], ...] = ()
     """Addresses and ports of the DNS servers for vendor hosts. If empty, those of the system are used."""
-    vendor_client: Literal["http1", "aiohttp"] = "http1"
-    """The HTTP client for vendors: that of `vendors/http1`, or aiohttp's."""
     vendor_idle_s: float = 60
     """How long an idle connection to a vendor is kept open."""
     ignored_proxies: tuple[str, ...] = ()
@@ -162,7 +160,6 @@ class Settings:
             public_docs=read.is_public("PARLEY_DOCS"),
             console=read.console(public_url or own_url(host, port), development=mode == "development"),
             dns_servers=read.servers("PARLEY_DNS", port=_DNS_PORT),
-            vendor_client=read.vendor_client(),
             vendor_idle_s=read.number("PARLEY_VENDOR_IDLE_S", 60),
             ignored_proxies=read.proxies(),
         )
@@ -344,15 +341,6 @@ class _Reader:
         except ValueError:
             message = f"parley: {name} must be comma-separated IP addresses such as 10.0.0.2 or 10.0.0.2:5353"
             raise SettingsError(message) from None
-
-    def vendor_client(self) -> Literal["http1", "aiohttp"]:
-        match self.text("PARLEY_VENDOR_CLIENT", "http1"):
-            case "http1":
-                return "http1"
-            case "aiohttp":
-                return "aiohttp"
-            case _:
-                raise SettingsError("parley: PARLEY_VENDOR_CLIENT must be http1 or aiohttp")
 
     def proxies(self) -> tuple[str, ...]:
         names = (f"{scheme}_proxy" for scheme in ("http", "https", "all"))

@@ -1,7 +1,7 @@
-"""Compare the two HTTP clients for vendors: CPU time of this process per event and per stream.
+"""Measure the HTTP client for vendors: CPU time of this process per event and per stream.
 
 `python -m bench.http1` reads chat replies of `bench.upstream` through `VendorHttp` and `OpenAIChat` and drops their
-deltas. The clients are measured in turn; each figure is the median of the rounds.
+deltas. Each figure is the median of the rounds.
 """
 
 import argparse
@@ -23,12 +23,11 @@ from pydantic import SecretStr
 
 from vendors.account import Account, ChatSpec
 from vendors.chat.openai import OpenAIChat
-from vendors.http_client import ClientName, open_vendor_http
+from vendors.http_client import open_vendor_http
 from vendors.protocols import ChatMessage, Finish
 
 _ROOT = Path(__file__).parents[1]
 _MESSAGES = [ChatMessage("system", "Be brief."), ChatMessage("user", "How are you today?")]
-_CLIENTS: tuple[ClientName, ...] = ("http1", "aiohttp")
 _SETTLE_S = 0.2
 
 
@@ -68,10 +67,10 @@ async def upstream() -> AsyncIterator[str]:
         await process.wait()
 
 
-async def measure(load: Load, client: ClientName, url: str) -> tuple[float, float]:
+async def measure(load: Load, url: str) -> tuple[float, float]:
     """Run `load` and return the seconds of CPU time and of wall-clock time that it took."""
     permits = iter(range(load.streams))
-    async with open_vendor_http(client=client) as http:
+    async with open_vendor_http() as http:
         chat = OpenAIChat(
             http,
             Account("bench", "vendor_b_llm", url, api_key=SecretStr("bench")),
@@ -103,21 +102,16 @@ async def main(rounds: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
-    print("| load | client | µs/event | µs/stream | events/s |\n|---|---|---|---|---|")
+    print("| load | µs/event | µs/stream | events/s |\n|---|---|---|---|")
     async with upstream() as url:
         for load in LOADS:
-            measurements: dict[ClientName, list[tuple[float, float]]] = {client: [] for client in _CLIENTS}
-            for _ in range(rounds):
-                for client in _CLIENTS:
-                    measurements[client].append(await measure(load, client, url))
-            for client in _CLIENTS:
-                cpu_s = statistics.median(cpu_s for cpu_s, _ in measurements[client])
-                clock_s = statistics.median(clock_s for _, clock_s in measurements[client])
-                print(
-                    f"| {load.name} | {client} | {cpu_s * 1e6 / load.events:,.1f} "
-                    f"| {cpu_s * 1e6 / load.streams:,.0f} | {load.events / clock_s:,.0f} |",
-                    flush=True,
-                )
+            measured = [await measure(load, url) for _ in range(rounds)]
+            cpu_s, clock_s = (statistics.median(seconds) for seconds in zip(*measured, strict=True))
+            print(
+                f"| {load.name} | {cpu_s * 1e6 / load.events:,.1f} "
+                f"| {cpu_s * 1e6 / load.streams:,.0f} | {load.events / clock_s:,.0f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -3,54 +3,39 @@
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Literal
 
 import aiohttp
 
-from vendors.aiohttp_client import AiohttpClient, send_once
 from vendors.dns import DnsResolver
 from vendors.http1.client import open_http1
 from vendors.sockets import socket_or_error
 from vendors.transport import VendorHttp
 
-ClientName = Literal["http1", "aiohttp"]
-
 
 @asynccontextmanager
 async def open_vendor_http(
     *,
-    client: ClientName = "http1",
     idle_s: float = 60,
     dns_servers: Sequence[tuple[str, int]] = (),
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[VendorHttp]:
     """Open the HTTP client of the process. It ignores proxies of the environment and cookies.
 
-    `client` selects the HTTP client; WebSockets always use aiohttp. Idle connections are kept for `idle_s`.
-    Host names are resolved by `dns_servers` if given, else by the system. `tls` replaces the system's default TLS
-    context.
+    Requests use the client of `vendors/http1`, and WebSockets that of aiohttp. Idle connections are kept for
+    `idle_s`. Host names are resolved by `dns_servers` if given, else by the system. `tls` replaces the system's
+    default TLS context.
     """
     resolver = DnsResolver(dns_servers) if dns_servers else aiohttp.ThreadedResolver()
     connector = aiohttp.TCPConnector(
         limit=0, keepalive_timeout=idle_s, ttl_dns_cache=60, resolver=resolver, ssl=tls or True
     )
-    cookie_jar = aiohttp.DummyCookieJar()
     async with (
         open_http1(resolver, idle_s=idle_s, tls=tls) as http1,
         aiohttp.ClientSession(
             connector=connector,
-            cookie_jar=cookie_jar,
-            trust_env=False,
-            auto_decompress=True,
-            read_bufsize=256 * 1024,
-            middlewares=(send_once,),
-        ) as session,
-        aiohttp.ClientSession(
-            connector=connector,
-            connector_owner=False,
-            cookie_jar=cookie_jar,
+            cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             middlewares=(socket_or_error,),
         ) as socket_session,
     ):
-        yield VendorHttp(http1 if client == "http1" else AiohttpClient(session), socket_session, http1=http1)
+        yield VendorHttp(http1, socket_session)

@@ -22,8 +22,7 @@ async def with_retry(
     A vendor receives a call that may be repeated at most three times: over an idle connection, over a new one if
     the idle one failed before the first byte of a response (`Http1Client.send`), and over a new one by this retry.
     Without an idle connection it is twice. Any other call is sent once, over a new connection. The retry of a
-    refused call uses a new connection too, so that a load balancer may choose another server. With aiohttp's client
-    each of the two attempts sends the call once, over an idle connection or a new one.
+    refused call uses a new connection too, so that a load balancer may choose another server.
     """
     try:
         return await once()

@@ -8,7 +8,6 @@ from http import HTTPStatus
 import aiohttp
 
 from streams.wire.ids import REQUEST_ID
-from vendors.aiohttp_client import ConnectionLost, send_once
 from vendors.causes import FAULTS, connect_error, connection_error
 from vendors.errors import Garbled
 from vendors.outgoing import Outgoing
@@ -81,7 +80,7 @@ async def dial(
             )
     except _NoSocketError as error:
         raise refusal(call.vendor, *error.args) from None
-    except ConnectionLost as error:
+    except _ConnectionLostError as error:
         raise connect_error(call, error.error) from error.error
     except FAULTS as error:
         raise connect_error(call, error) from error
@@ -93,11 +92,26 @@ class _NoSocketError(Exception):
     """A handshake was refused. Carries the status, the body and the headers of the response."""
 
 
+class _ConnectionLostError(Exception):
+    """Wraps a connection error so that aiohttp does not recognize it and send the handshake again."""
+
+    def __init__(self, error: aiohttp.ClientError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 async def socket_or_error(
     request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Read the error of a refused handshake. Do not follow redirects, which would send the key to another host."""
-    response = await send_once(request, send)
+    """Read the error of a refused handshake. Do not follow redirects, which would send the key to another host.
+
+    aiohttp sends a GET again after a lost connection, even over a new one, and has no setting to turn this off.
+    `vendors/retries.py` decides whether a handshake is repeated.
+    """
+    try:
+        response = await send(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _ConnectionLostError(error) from error
     if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
         if response.connection is None or response.connection.transport is None:
             raise aiohttp.ServerDisconnectedError  # aiohttp asserts that the connection was not lost meanwhile.

@@ -1,10 +1,10 @@
 """HTTP and WebSocket calls to vendors: responses, timeouts, errors as `VendorError`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import aiohttp
 from pydantic import ValidationError
@@ -14,11 +14,11 @@ from streams.turns import take_turn
 from streams.wire.codec import loads
 from streams.wire.ids import REQUEST_ID
 from streams.wire.model import Model, faults
-from vendors.aiohttp_client import AiohttpClient
 from vendors.causes import FAULTS, connect_error, connection_error
 from vendors.errors import Garbled
 from vendors.http1.client import Http1Client
 from vendors.http1.errors import BadHeader
+from vendors.http1.response import Response
 from vendors.outgoing import Outgoing
 from vendors.refusals import error_body, invalid_header, refusal
 from vendors.retries import with_retry
@@ -30,39 +30,10 @@ _LARGE_BYTES = 16 * 1024
 M = TypeVar("M", bound=Model)
 
 
-class Response(Protocol):
-    """A response of an HTTP client. Its methods raise that client's own exceptions."""
-
-    status: int
-
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-
-    @property
-    def content_type(self) -> str: ...
-
-    @property
-    def complete(self) -> bool:
-        """Whether the complete response has been received. Parts of it may not have been read yet."""
-
-    def read(self) -> Awaitable[bytes]:
-        """Return the next part of the body, or `b""` at its end."""
-
-    async def push_to(self, sink: Sink[bytes]) -> bool:
-        """Push the body to `sink` as it arrives. Return true if `sink` stopped, false at the end of the body."""
-
-    async def aclose(self) -> None:
-        """Close the response. Its connection is closed too unless the response was read to its end."""
-
-
 class VendorHttp:
     """The HTTP client of the process, shared by all vendor clients."""
 
-    def __init__(
-        self, client: Http1Client | AiohttpClient, socket_session: aiohttp.ClientSession, *, http1: Http1Client
-    ) -> None:
-        """`http1` makes the calls that connect to public addresses only, which aiohttp's client cannot."""
-        self._client = client
+    def __init__(self, http1: Http1Client, socket_session: aiohttp.ClientSession) -> None:
         self._http1 = http1
         self._socket_session = socket_session
 
@@ -95,15 +66,15 @@ class VendorHttp:
 
     async def request(self, call: Outgoing, *, again: bool = False) -> Response:
         """Send a call once and return its 2xx response, which the caller closes. `again`: this is the retry."""
-        send = partial(self._http1.send, public_only=True) if call.public_only else self._client.send
         try:
-            response: Response = await send(
+            response = await self._http1.send(
                 call.url,
                 method=call.method,
                 headers=call.sent_headers,
                 body=call.body,
                 connect_s=call.connect_s,
                 repeatable=call.may_repeat and not again,
+                public_only=call.public_only,
                 request_id=REQUEST_ID.get(),
             )
         except BadHeader:  # Such as a line feed after a pasted key.
@@ -133,9 +104,7 @@ class Incoming:
 
     async def __aenter__(self) -> Self:
         call, request = self._call, self._http.request
-        self._response: Response = await with_retry(
-            call, partial(request, call), partial(request, call, again=True)
-        )
+        self._response = await with_retry(call, partial(request, call), partial(request, call, again=True))
         del self._call  # The request body may be large.
         return self
 

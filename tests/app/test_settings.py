@@ -32,20 +32,12 @@ def test_dns_servers_are_read_from_the_environment():
             Settings.from_env(ENVIRONMENT | {"PARLEY_DNS": wrong})
 
 
-def test_client_for_vendors_is_chosen_by_the_environment():
+def test_connections_to_vendors_are_configured_by_the_environment():
     read = Settings.from_env(ENVIRONMENT)
-    assert (read.vendor_client, read.vendor_idle_s, read.ignored_proxies) == ("http1", 60, ())
-    given = {
-        "PARLEY_VENDOR_CLIENT": "aiohttp",
-        "PARLEY_VENDOR_IDLE_S": "5",
-        "HTTPS_PROXY": "http://p",
-        "all_proxy": "p",
-    }
+    assert (read.vendor_idle_s, read.ignored_proxies) == (60, ())
+    given = {"PARLEY_VENDOR_IDLE_S": "5", "HTTPS_PROXY": "http://p", "all_proxy": "p"}
     read = Settings.from_env(ENVIRONMENT | given)
-    assert (read.vendor_client, read.vendor_idle_s) == ("aiohttp", 5)
-    assert read.ignored_proxies == ("HTTPS_PROXY", "all_proxy")
-    with pytest.raises(SettingsError, match="PARLEY_VENDOR_CLIENT must be http1 or aiohttp"):
-        Settings.from_env(ENVIRONMENT | {"PARLEY_VENDOR_CLIENT": "curl"})
+    assert (read.vendor_idle_s, read.ignored_proxies) == (5, ("HTTPS_PROXY", "all_proxy"))
 
 
 @pytest.mark.parametrize(

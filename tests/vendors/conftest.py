@@ -1,7 +1,6 @@
 """Fixtures: HTTP clients for vendors, and a vendor to call."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -14,36 +13,10 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running, listening
 from vendors.transport import VendorHttp
 
-BOTH_CLIENTS = {
-    *(
-        "test_transport",
-        "test_refusals",
-        "test_push",
-        "test_repeats",
-        "test_gemini_sandbox",
-        "test_azure_tts_faults",
-        "test_azure_stt_faults",
-    ),
-}
-"""Modules whose tests run with both HTTP clients. Others run only with our own."""
-BOTH_IN_A_SOAK = {"test_openai_faults", "test_anthropic_sandbox", "test_google_sandbox", "test_elevenlabs_sandbox"}
-"""Modules whose tests run with both HTTP clients in a soak."""
-assert all(Path(__file__).with_name(f"{name}.py").exists() for name in BOTH_CLIENTS | BOTH_IN_A_SOAK), (
-    "a module was renamed"
-)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "http" in metafunc.fixturenames:
-        module = metafunc.module.__name__.rpartition(".")[2]
-        second = [pytest.param("aiohttp", marks=[] if module in BOTH_CLIENTS else pytest.mark.soak)]
-        clients = ["http1", *(second if module in BOTH_CLIENTS | BOTH_IN_A_SOAK else [])]
-        metafunc.parametrize("http", clients, indirect=True)
-
 
 @pytest.fixture
-async def http(request: pytest.FixtureRequest) -> AsyncIterator[VendorHttp]:
-    async with open_vendor_http(client=request.param) as opened:
+async def http() -> AsyncIterator[VendorHttp]:
+    async with open_vendor_http() as opened:
         yield opened
 
 

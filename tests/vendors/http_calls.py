@@ -24,6 +24,18 @@ async def failing(http: VendorHttp, url: str, **fields: Any) -> VendorError:
     """Return the error of a call that must fail."""
     with pytest.raises(VendorError) as fault:
         await ask(http, url, **fields)
-    assert fault.value.vendor == "acme"
-    assert fault.value.error_type == "backend unavailable"
-    return fault.value
+    return _checked(fault.value)
+
+
+async def failing_handshake(http: VendorHttp, url: str, **fields: Any) -> VendorError:
+    """Return the error of a WebSocket that must not open."""
+    with pytest.raises(VendorError) as fault:
+        async with http.websocket(Outgoing("acme", url, **fields)):
+            pass
+    return _checked(fault.value)
+
+
+def _checked(fault: VendorError) -> VendorError:
+    assert fault.vendor == "acme"
+    assert fault.error_type == "backend unavailable"
+    return fault

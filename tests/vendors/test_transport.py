@@ -11,7 +11,7 @@ from streams.tasks import background
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import REQUEST_ID
 from streams.wire.model import Model
-from tests.vendors.http_calls import ask, failing
+from tests.vendors.http_calls import ask, failing, failing_handshake
 from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing, streaming
 from tests.waiting import until
 from vendors.errors import Garbled, TimedOut, Unreachable
@@ -80,8 +80,9 @@ async def test_connection_that_does_not_open_in_time_is_not_retried(http: Vendor
 
 
 @pytest.mark.parametrize("url", ["http://", "http://[::1", "acme", "http://acme.invalid:99999/"])
-async def test_invalid_address_is_reported_and_not_retried(http: VendorHttp, url: str):
-    fault = await failing(http, url)
+@pytest.mark.parametrize("fails", [failing, failing_handshake], ids=["request", "handshake"])
+async def test_invalid_address_is_reported_and_not_retried(http: VendorHttp, url: str, fails: Any):
+    fault = await fails(http, url)
 
     assert isinstance(fault, Unreachable)
     assert not fault.retryable

@@ -13,7 +13,6 @@ from streams.wire.errors import ConfigInvalid, ServiceError
 from tests.sampling import paired
 from tests.vendors.signin.providers import BY_NAME, NOW, ROWS, SECRET, Row
 from vendors.errors import Garbled, Refused, TimedOut, VendorError
-from vendors.http_client import open_vendor_http
 from vendors.sandbox.faults import KeyOptions
 from vendors.sandbox.server import Running
 from vendors.signin.protocols import Proof, ProofRefused
@@ -240,13 +239,3 @@ async def test_expiration_counts_from_the_given_time(http: VendorHttp, sandbox: 
     found = await row.client(http, sandbox).verify(await row.proof(sandbox), now=later)
 
     assert found.expiration_date == int(later.timestamp()) + 7200
-
-
-async def test_the_default_client_opens(sandbox: Running):
-    """Both HTTP clients behave alike."""
-    async with open_vendor_http(client="aiohttp") as http:
-        for row in ROWS:
-            found = await row.client(http, sandbox).verify(await row.proof(sandbox), now=NOW)
-            assert found.social_id == row.subject
-            error = await failure(row, http, sandbox, await row.proof(sandbox, fault="redirect"))
-            assert isinstance(error, Refused)
