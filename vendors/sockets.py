@@ -114,7 +114,8 @@ async def socket_or_error(
         raise _ConnectionLostError(error) from error
     if response.status == HTTPStatus.SWITCHING_PROTOCOLS:
         if response.connection is None or response.connection.transport is None:
-            raise aiohttp.ServerDisconnectedError  # aiohttp asserts that the connection was not lost meanwhile.
+            # Otherwise aiohttp asserts that the connection was not lost meanwhile.
+            raise _ConnectionLostError(aiohttp.ServerDisconnectedError())
         return response
     try:
         raise _NoSocketError(response.status, await error_body(response.content.readany), response.headers)
