@@ -45,7 +45,7 @@ async def test_the_figures_of_all_processes_are_added_up_and_those_of_ended_ones
     read = await overview(server)
     assert len(read["processes"]) == 3
     assert (read["live"], read["readers"]) == ([{"name": "conversation", "count": 4}], 6)
-    assert read["breakers"] == ["an-account"]
+    assert read["breakers"].count("an-account") == 1, "other tests of this process may have opened other breakers"
     [vendor] = [row for row in read["vendors"] if row["vendor"] == "test-vendor"]
     assert (vendor["attempts"] >= 4, vendor["failed"] >= 2) == (True, True)
     assert 300 <= vendor["p50_ms"] <= vendor["p95_ms"] <= 500
