@@ -1,13 +1,12 @@
 """Large responses: sent in pieces to readers that may stall, with bounds on what they hold in memory."""
 
 import asyncio
-from collections import Counter
 from typing import TypeGuard
 
 from aiohttp import web
 
 from app.http.endpoint import REQUEST_CONTEXT, RequestContext
-from app.http.limits import client_network
+from app.http.held_bytes import HeldBytes, caller_of
 from app.services import SERVICES
 from storage.kinds.limits import LIMITS, Limits
 from streams.log import PIECE_BYTES
@@ -28,36 +27,25 @@ class UnsentBytes:
     """
 
     def __init__(self, *, per_caller: int = _CALLER_BYTES, per_process: int = _PROCESS_BYTES) -> None:
-        self._per_caller = per_caller
-        self._per_process = per_process
-        self._by_caller: Counter[str] = Counter()
-        self._total = 0
+        self._held = HeldBytes(
+            per_caller=per_caller,
+            per_process=per_process,
+            caller_fault="too many large responses have not been read yet",
+            process_fault="the server holds too many large responses that have not been read yet",
+        )
 
     def reserve(self, request: web.Request, size_bytes: int) -> None:
-        """Count a large response to `request`, at most once.
-
-        Raises `RateLimited` or `Unavailable` where the caller or the process holds too much.
-        """
+        """Count a large response to `request`, at most once. Raises the errors of `HeldBytes.add`."""
         context = request[REQUEST_CONTEXT]
         if context.unsent_bytes or size_bytes <= PIECE_BYTES:
             return
         caller = caller_of(request, context)
-        if (held := self._by_caller[caller]) and held + size_bytes > self._per_caller:
-            raise RateLimited("too many large responses have not been read yet")
-        if self._total and self._total + size_bytes > self._per_process:
-            raise Unavailable(
-                "the server holds too many large responses that have not been read yet", retry_after_s=2
-            )
+        self._held.add(caller, size_bytes)
         context.unsent_bytes, context.unsent_caller = size_bytes, caller
-        self._by_caller[caller] += size_bytes
-        self._total += size_bytes
 
     def release(self, context: RequestContext) -> None:
         """Count the response no longer."""
-        self._total -= context.unsent_bytes
-        self._by_caller[context.unsent_caller] -= context.unsent_bytes
-        if not self._by_caller[context.unsent_caller]:
-            del self._by_caller[context.unsent_caller]
+        self._held.release(context.unsent_caller, context.unsent_bytes)
         context.unsent_bytes = 0
 
 
@@ -117,13 +105,6 @@ async def _send_piece(
     if request.transport is not None:
         request.transport.abort()
     raise ReaderGone
-
-
-def caller_of(request: web.Request, context: RequestContext) -> str:
-    """Return whom the bytes of a request are counted for: the user, or the network of a caller without one."""
-    if context.user_id is not None:
-        return f"user:{context.app_id}:{context.user_id}"
-    return f"address:{client_network(request, request.app[SERVICES].settings.trusted_proxies)}"
 
 
 def _send_timeout_s(request: web.Request) -> float:
