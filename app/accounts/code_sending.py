@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from app.accounts.errors import CodeNotSent, TooManyCodes
 from app.http.endpoint import Call
-from app.http.limits import Limit, client_network, note
+from app.http.limits import CountedTogether, Limit, client_network, note
 from storage.codes import CodeKind
 from storage.limits import Bucket
 from storage.postgres import Connection, TransactionConflict
@@ -44,8 +44,8 @@ async def store_code(
 @asynccontextmanager
 async def counted(call: Call, kind: CodeKind, target: str, *, notified: str = "") -> AsyncIterator[None]:
     """Count a code. If the block fails, it does not count. Raises `TooManyCodes`."""
-    buckets, limiter = _buckets(call, kind, target, notified), call.services.limiter
-    counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
+    buckets = _buckets(call, kind, target, notified)
+    counts = await call.services.limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
     note(call.request, counts)
     wait_s = max(count.wait_s for count in counts)
     if wait_s > 0:
@@ -53,7 +53,7 @@ async def counted(call: Call, kind: CodeKind, target: str, *, notified: str = ""
     try:
         yield
     except BaseException:
-        note(call.request, await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG, calls=-1))
+        await CountedTogether(call.services, call.request, buckets, call.app_id, _TAG).take_back()
         raise
 
 

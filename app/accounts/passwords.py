@@ -14,6 +14,7 @@ from app.accounts.proofs import Proven
 from app.accounts.revocation import revoke_access
 from app.http.endpoint import Call
 from app.http.inputs import Body
+from app.http.limits import CountedTogether
 from app.password_hashing import Checked
 from storage import identities, passwords
 from storage.identities import Identity
@@ -60,7 +61,7 @@ def _trace_refused(call: Call, owner: PasswordOwner | None) -> None:
         trace.step(call, "password", seen="another one", allowed=allowed)
 
 
-async def _check(call: Call, guess: throttle.Guess, password: SecretStr, known_hash: str | None) -> Checked:
+async def _check(call: Call, guess: CountedTogether, password: SecretStr, known_hash: str | None) -> Checked:
     """Check a password, and do not count it as a failure if it is right or could not be checked."""
     checked = None
     try:

@@ -6,12 +6,11 @@ user has not logged in are refused.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from app.accounts import trace
 from app.accounts.errors import TooManyFailedLogins
 from app.http.endpoint import Call
-from app.http.limits import client_network, note
+from app.http.limits import CountedTogether, client_network, note
 from storage import login_networks
 from storage.limits import Bucket, Count
 from storage.postgres import Connection
@@ -25,23 +24,11 @@ UserOf = Callable[[Connection], Awaitable[str | None]]
 """Returns the user of an account, or `None` if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guess:
-    """A password that was counted as a failure."""
+async def count_guess(call: Call, account: str, user_of: UserOf) -> CountedTogether:
+    """Count a login to `account` as failed. Raises `TooManyFailedLogins`.
 
-    call: Call
-    buckets: Sequence[Bucket]
-
-    async def take_back(self) -> None:
-        """Do not count it as a failure, because the password was right or was not checked."""
-        counts = await self.call.services.limiter.count_all(
-            self.buckets, app_id=self.call.app_id, tag=_TAG, calls=-1
-        )
-        note(self.call.request, counts)
-
-
-async def count_guess(call: Call, account: str, user_of: UserOf) -> Guess:
-    """Count a login to `account` as failed. Raises `TooManyFailedLogins`."""
+    It is taken back if the password was right or was not checked.
+    """
     buckets = _buckets(call, account)
     limiter = call.services.limiter
     counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
@@ -54,7 +41,7 @@ async def count_guess(call: Call, account: str, user_of: UserOf) -> Guess:
         for count in refused:
             trace.rate_exceeded(call, count, of="failed logins")
         raise TooManyFailedLogins(retry_after_s=max(count.wait_s for count in refused))
-    return Guess(call, buckets)
+    return CountedTogether(call.services, call.request, buckets, call.app_id, _TAG)
 
 
 async def remember_network(call: Call, conn: Connection, app_id: str, uid: str) -> None:

@@ -91,7 +91,7 @@ async def report_together(
     if caller.server_key is None and caller.user_id is not None:
         bucket = Bucket(rate, app_limits.rate(rate), caller.user_id)
         counts = await services.limiter.count_all([bucket], app_id=caller.app_id, tag=tag, calls=0)
-        request[COUNTS] = (*request.get(COUNTS, ()), *counts)
+        note(request, counts)
 
 
 async def check_address(
