@@ -23,10 +23,7 @@ def rounded(amount: Money) -> Money:
 
 
 def rounded_part(amount: Money, share: int, whole: int) -> Money:
-    """Return the amount that is nearest to `share` / `whole` of another, of those that PayPal can pay.
-
-    It is rounded once, half away from zero.
-    """
+    """Return `share` / `whole` of an amount, rounded once to an amount that PayPal can pay, half away from zero."""
     unit = 10 ** max(0, exponent_of(amount.currency) - decimals_of(amount.currency))
     units = (2 * abs(amount.amount) * share + whole * unit) // (2 * whole * unit) * unit
     return Money(units if amount.amount >= 0 else -units, amount.currency)
