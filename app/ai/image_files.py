@@ -42,25 +42,25 @@ class UserFiles:
     async def mask(self, given: str, *, field: str) -> str:
         """Return the base64 of a mask, which is given as a URL or as base64. Raises `InvalidParameter`."""
         if given.startswith(("http://", "https://", "/files/", *self._folders)):
-            text = await self._read(await self._key(given, field=field), field=field)
-        else:
-            text = given.partition(",")[2] if given.startswith("data:") else given
-        return await _checked(text, field=field)
+            return await self._read(await self._key(given, field=field), field=field)
+        return await _checked(given.partition(",")[2] if given.startswith("data:") else given, field=field)
 
     async def _read(self, key: str, *, field: str) -> str:
-        """Return the base64 of a stored file."""
+        """Return the base64 of a stored image."""
         pieces: list[str] = []
-        size_bytes, left = 0, b""
+        size_bytes, head, left = 0, b"", b""
         async with self._services.objects.read(key) as stored:
             async for piece in stored:
                 size_bytes += len(piece)
                 if size_bytes > _MASK_BYTES:
                     raise InvalidParameter(f"{field} must have at most {_MASK_BYTES} bytes")
+                head += piece[: HEAD_BYTES - len(head)]
                 left += piece
                 whole = len(left) - len(left) % 3
                 await take_turn()
                 pieces.append(b64encode(left[:whole]).decode())
                 left = left[whole:]
+        _check_type(head, field=field)
         return "".join([*pieces, b64encode(left).decode()])
 
     async def _key(self, url: str, *, field: str) -> str:
@@ -107,11 +107,16 @@ async def _checked(text: str, *, field: str) -> str:
         if at and size_bytes % _PIECE_BYTES:
             raise InvalidParameter(f"{field} must be the URL of an image, or base64")  # Padding before the end.
         size_bytes += len(piece)
-        if at == 0 and media_type(piece[:HEAD_BYTES]) not in _IMAGES:
-            raise InvalidParameter(f"{field} must be an image: PNG, JPEG, WebP or GIF")
+        if at == 0:
+            _check_type(piece[:HEAD_BYTES], field=field)
     if size_bytes > _MASK_BYTES:
         raise InvalidParameter(f"{field} must have at most {_MASK_BYTES} bytes")
     return text
+
+
+def _check_type(head: bytes, *, field: str) -> None:
+    if media_type(head) not in _IMAGES:
+        raise InvalidParameter(f"{field} must be an image: PNG, JPEG, WebP or GIF")
 
 
 async def copy_image(services: Services, http: VendorHttp, account: Account, task: ImageTask, *, url: str) -> str:
