@@ -2,6 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { read } from "./api.js";
+import { dateOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { go, hrefOf } from "./route.js";
 import { csvOf, download, Pager, Table } from "./table.js";
@@ -12,7 +13,6 @@ const CSV = ["app", "kind", "name", "revision", "author", "comment", "updated_at
 const texts = TEXTS.config;
 
 export const configHref = ({ app, kind, name }) => hrefOf(["configs", app, kind, name]);
-export const dateOf = (text) => new Date(text).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 export const State = ({ row }) =>
   row.fault

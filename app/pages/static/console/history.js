@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { configPath, read, write } from "./api.js";
 import { Confirm } from "./confirm.js";
-import { dateOf } from "./configs.js";
+import { dateOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";

@@ -3,8 +3,9 @@
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
 import { read } from "./api.js";
+import { amountOf } from "./formats.js";
 import { List } from "./list.js";
-import { amountOf, Badge, Id, Note, Tabs, Time } from "./parts.js";
+import { Badge, Id, Note, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";

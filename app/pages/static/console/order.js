@@ -2,8 +2,9 @@
 
 import { html } from "../vendor/preact.js";
 import { read } from "./api.js";
+import { amountOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { amountOf, Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
+import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";

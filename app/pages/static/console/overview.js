@@ -2,7 +2,8 @@
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { watch } from "./events.js";
-import { amountOf, Badge, Note, Time } from "./parts.js";
+import { amountOf } from "./formats.js";
+import { Badge, Note, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";

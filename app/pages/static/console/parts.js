@@ -1,6 +1,7 @@
-// Small parts of all areas: states, times, amounts, ids that can be copied, and facts.
+// Small parts of all areas: states, times, ids that can be copied, and facts.
 
 import { html, useState } from "../vendor/preact.js";
+import { dateOf } from "./formats.js";
 import { Icon } from "./icons.js";
 import { TEXTS } from "./texts.js";
 
@@ -19,21 +20,10 @@ export const Badge = ({ state, text, tone }) =>
 export function timeOf(text) {
   const at = new Date(text);
   const sameDay = at.toDateString() === new Date().toDateString();
-  return sameDay ? TEXTS.today(at.toLocaleTimeString(undefined, { timeStyle: "short" })) : at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  return sameDay ? TEXTS.today(at.toLocaleTimeString(undefined, { timeStyle: "short" })) : dateOf(text);
 }
 
 export const Time = ({ at }) => (at && !at.startsWith("0001") ? html`<time datetime=${at} title=${at}>${timeOf(at)}</time>` : html`<span class="muted">–</span>`);
-
-/** Returns minor units of a currency for people: `199`, `usd` is `$1.99`. */
-export function amountOf(amount, currency) {
-  if (amount === undefined || amount === null) return "";
-  try {
-    const format = new Intl.NumberFormat(undefined, { style: "currency", currency });
-    return format.format(amount / 10 ** format.resolvedOptions().maximumFractionDigits);
-  } catch {
-    return `${amount} ${currency}`;
-  }
-}
 
 /** An id, shortened in the middle, with a button that copies it. */
 export function Id({ value, short = true }) {

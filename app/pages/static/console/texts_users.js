@@ -1,15 +1,8 @@
 // The texts of users, their history and their orders.
 
-const when = (text) => new Date(text).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+import { amountOf, dateOf } from "./formats.js";
+
 const joined = (...parts) => parts.filter(Boolean).join(" · ");
-const amount = (facts) => {
-  try {
-    const format = new Intl.NumberFormat(undefined, { style: "currency", currency: facts.currency });
-    return format.format(facts.amount / 10 ** format.resolvedOptions().maximumFractionDigits);
-  } catch {
-    return `${facts.amount} ${facts.currency}`;
-  }
-};
 const ENTRIES = {
   grant: (facts) => (facts.type === "consumable" ? `Got ${facts.quantity} ${facts.name}` : `Got ${facts.name}`),
   refund: (facts) => `Lost ${facts.name} to a refund`,
@@ -20,7 +13,7 @@ const ENTRIES = {
   cancel: (facts) => `Canceled ${facts.name}`,
   suspend: (facts) => `${facts.name} was suspended`,
   resume: (facts) => `Resumed ${facts.name}`,
-  adjust: (facts) => (facts.ends_at ? `${facts.name} now ends ${when(facts.ends_at)}` : `${facts.name}: ${facts.quantity > 0 ? "+" : ""}${facts.quantity}`),
+  adjust: (facts) => (facts.ends_at ? `${facts.name} now ends ${dateOf(facts.ends_at)}` : `${facts.name}: ${facts.quantity > 0 ? "+" : ""}${facts.quantity}`),
 };
 const ORIGINS = { purchase: "a purchase", renewal: "a renewal", upgrade: "an upgrade", trial: "a trial", share: "a share", reward: "a reward",
   admin: "an operator", restore: "a restoration" };
@@ -66,21 +59,21 @@ export const USER_TEXTS = {
       login_failure: (facts) => `Failed to ${facts.operation} with ${facts.platform}`,
       mail: (facts) => `Email ${facts.strategy}`,
       asset: (facts) => ENTRIES[facts.entry]?.(facts) ?? `${facts.entry} ${facts.name}`,
-      order: (facts) => `Ordered ${facts.bp_product_id ?? "something without a product"} for ${amount(facts)}`,
+      order: (facts) => `Ordered ${facts.bp_product_id ?? "something without a product"} for ${amountOf(facts.amount, facts.currency)}`,
       subscription: (facts) => `Subscribed to ${facts.bp_product_id}`,
-      withdrawal: (facts) => `Withdrew ${amount(facts)}`,
+      withdrawal: (facts) => `Withdrew ${amountOf(facts.amount, facts.currency)}`,
       board: (facts) => (facts.rank ? `Won rank ${facts.rank} of ${facts.board}` : `Scored ${facts.score} in ${facts.board}`),
       conversation: (facts) => `Conversation of ${facts.records} ${facts.records === 1 ? "turn" : "turns"}`,
       task: (facts) => `${facts.task === "image" ? "Image task" : "Prediction"} ${facts.strategy}`,
       operator: (facts) => `${facts.actor} ${ACTIONS[facts.action] ?? facts.action}`,
     },
     details: {
-      account: (facts, id) => (id === "frozen" ? `until ${when(facts.close_time)}` : facts.cause && { confirm: "by the user", freeze_end: "the freeze had ended", operator: "by an operator" }[facts.cause]),
-      session: (facts) => joined(facts.client_os, facts.user_agent, facts.address, facts.revoke_time && `ended ${when(facts.revoke_time)}`),
+      account: (facts, id) => (id === "frozen" ? `until ${dateOf(facts.close_time)}` : facts.cause && { confirm: "by the user", freeze_end: "the freeze had ended", operator: "by an operator" }[facts.cause]),
+      session: (facts) => joined(facts.client_os, facts.user_agent, facts.address, facts.revoke_time && `ended ${dateOf(facts.revoke_time)}`),
       identity: (facts) => (facts.trust === "client" ? "only the client says so" : ""),
       login_failure: (facts) => joined(facts.error_type, `request ${facts.request_id}`),
       mail: (facts) => (facts.opens ? `opened ${facts.opens} times` : ""),
-      asset: (facts) => joined(`from ${ORIGINS[facts.origin] ?? facts.origin}`, `reported by ${CHANNELS[facts.channel] ?? facts.channel}`, facts.ends_at && facts.entry === "grant" && `until ${when(facts.ends_at)}`),
+      asset: (facts) => joined(`from ${ORIGINS[facts.origin] ?? facts.origin}`, `reported by ${CHANNELS[facts.channel] ?? facts.channel}`, facts.ends_at && facts.entry === "grant" && `until ${dateOf(facts.ends_at)}`),
       order: (facts) => joined({ cardpay: "Card", walletpay: "Wallet" }[facts.platform], facts.order_id),
       subscription: (facts) => joined({ cardpay: "Card", walletpay: "Wallet" }[facts.platform], facts.subscription_id),
       withdrawal: (facts) => joined(facts.withdraw_id, facts.reason, facts.unknown_at && "the platform does not know the result any more"),
