@@ -3,6 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { read } from "./api.js";
 import { dateOf } from "./formats.js";
+import { Choice } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { go, hrefOf } from "./route.js";
 import { csvOf, download, Pager, Table } from "./table.js";
@@ -57,13 +58,6 @@ export function Configs({ route, canEdit }) {
         rows=${value.configs.map((row) => ({ ...row, key: `${row.app}/${row.kind}/${row.name}` }))} />
       <${Pager} offset=${offset} size=${SIZE} total=${value.total} onOffset=${(next) => choose({ offset: next })} />`}<//>
     ${canEdit && html`<${Create} apps=${appIds} kinds=${kindRows} app=${app} kind=${kind} />`}</div>`;
-}
-
-function Choice({ value, options, onChoose }) {
-  return html`<select value=${value ?? ""} onChange=${(event) => onChoose(event.currentTarget.value)}>
-    <option value="">${TEXTS.list.all}</option>
-    ${options.map(([id, title]) => html`<option key=${id} value=${id} selected=${id === value}>${title}</option>`)}
-  </select>`;
 }
 
 function Create({ apps, kinds, app, kind }) {
