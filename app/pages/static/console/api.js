@@ -37,6 +37,7 @@ export async function call(method, path, { body, headers, background } = {}) {
 const API = "/admin/api";
 export const read = (path, query, options) => call("GET", `${API}${path}${queryOf(query)}`, options);
 export const write = (method, path, body, headers) => call(method, `${API}${path}`, { body, headers });
+export const userPath = (app, user) => `/users/${encodeURIComponent(app)}/${encodeURIComponent(user)}`;
 export const configPath = ({ app, kind, name }) => `/configs/${[app, kind, name].map(encodeURIComponent).join("/")}`;
 
 function queryOf(query = {}) {

@@ -1,7 +1,7 @@
 // One payment or subscription of a person: what has become of it, what to do, and all its traces.
 
 import { html } from "../vendor/preact.js";
-import { read } from "./api.js";
+import { read, userPath } from "./api.js";
 import { amountOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
@@ -30,7 +30,7 @@ const WEBHOOKS = [
 
 export function Order({ route }) {
   const [app, user, , order] = route.parts;
-  const path = `/users/${encodeURIComponent(app)}/${encodeURIComponent(user)}/orders/${encodeURIComponent(order)}`;
+  const path = `${userPath(app, user)}/orders/${encodeURIComponent(order)}`;
   const state = useLoaded(() => read(path), [path]);
   return html`<${Loaded} state=${state}>${(trace) => html`<${Trace} ...${{ app, user, trace }} />`}<//>`;
 }

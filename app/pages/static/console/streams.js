@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
-import { read } from "./api.js";
+import { read, userPath } from "./api.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Id } from "./parts.js";
 import { go } from "./route.js";
@@ -29,7 +29,7 @@ export function Streams({ apps, canEdit }) {
     const timer = setInterval(() => document.hidden || state.reload(), EVERY_MS);
     return () => clearInterval(timer);
   }, []);
-  const cancel = (row) => ({ reason }) => writeWith(reason, "POST", `/users/${encodeURIComponent(row.app)}/${row.user_id}/streams/${row.stream_id}/cancel`, {});
+  const cancel = (row) => ({ reason }) => writeWith(reason, "POST", `${userPath(row.app, row.user_id)}/streams/${row.stream_id}/cancel`, {});
   const action = { id: "actions", title: "", of: (row) => html`<${Action} title=${texts.cancel} text=${texts.cancelText} reason onRun=${cancel(row)} onDone=${state.reload} />` };
   return html`<div><header class="head"><h1>${TEXTS.streams}</h1></header>
     <${Find} apps=${apps} />

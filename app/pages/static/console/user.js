@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
-import { read, write } from "./api.js";
+import { read, userPath, write } from "./api.js";
 import { History } from "./user_history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
@@ -10,13 +10,12 @@ import { hrefOf } from "./route.js";
 import { TEXTS } from "./texts.js";
 
 const texts = TEXTS.userPage;
-const pathOf = (app, user) => `/users/${encodeURIComponent(app)}/${encodeURIComponent(user)}`;
 
 export function User({ route, canEdit, isAdmin }) {
   const [app, user] = route.parts;
   const [changes, setChanges] = useState(0);
   const [done, setDone] = useState("");
-  const state = useLoaded(() => read(pathOf(app, user)), [app, user, changes]);
+  const state = useLoaded(() => read(userPath(app, user)), [app, user, changes]);
   const changed = (text) => () => {
     setDone(text);
     setChanges(changes + 1);
@@ -43,7 +42,7 @@ export function User({ route, canEdit, isAdmin }) {
 }
 
 function Assets({ account, changed }) {
-  const path = `${pathOf(account.app, account.user_id)}/assets`;
+  const path = `${userPath(account.app, account.user_id)}/assets`;
   return html`<section class="panel"><h2>${texts.assets}</h2>
     ${account.assets.length ? html`<ul class="plain">${account.assets.map((asset) => html`<li key=${`${asset.name} ${asset.subscription}`} class="asset">
         <div><strong>${asset.name}</strong> <small class="muted">${texts.types[asset.type]}</small></div>
@@ -69,7 +68,7 @@ function Adjust({ asset, path, changed }) {
 
 function Actions({ account, canEdit, isAdmin, changed }) {
   const products = useLoaded(() => read("/configs", { app: account.app, kind: "products" }), [account.app]);
-  const path = pathOf(account.app, account.user_id);
+  const path = userPath(account.app, account.user_id);
   if (!canEdit || account.status === "deactivated") return null;
   const run = (name) => ({ reason }) => writeWith(reason, "POST", `${path}/${name}`, {});
   const grant = ({ reason, values }) => writeWith(reason, "POST", `${path}/assets`, { product: values.product });

@@ -1,7 +1,7 @@
 // The history of a person, the newest first, by day. What can be opened has a link.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { read } from "./api.js";
+import { read, userPath } from "./api.js";
 import { Icon } from "./icons.js";
 import { Badge } from "./parts.js";
 import { go, hrefOf } from "./route.js";
@@ -25,7 +25,7 @@ export function History({ app, user, route, isAdmin }) {
   const load = async (before, earlier) => {
     try {
       const query = { kinds: GROUPS[group].join(","), size: SIZE, before };
-      const page = await read(`/users/${encodeURIComponent(app)}/${encodeURIComponent(user)}/history`, query);
+      const page = await read(`${userPath(app, user)}/history`, query);
       setRows([...earlier, ...page.history]);
       setNext(page.next);
     } catch (failure) {
