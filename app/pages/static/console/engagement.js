@@ -4,7 +4,7 @@ import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
 import { read, write } from "./api.js";
 import { Board } from "./board.js";
-import { List } from "./list.js";
+import { appFilter, List, stateFilter } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Id, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
@@ -22,9 +22,9 @@ const MAILS = [strategy, status, user, { id: "opens", title: texts.opens, of: (r
 const TASKS = [strategy, status, user, { id: "what", title: texts.what, of: (row) => row.what ?? "" }, { id: "account", title: texts.account, of: (row) => row.account },
   { id: "host", title: texts.hostId, of: (row) => html`<${Id} value=${row.host_id} />` }, { id: "error", title: texts.error, of: (row) => html`<span class="todo">${row.error}</span>` }, created];
 const filtersOf = (apps, states) => [
-  { id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]) },
+  appFilter(apps),
   { id: "strategy", title: texts.strategy, search: true },
-  { id: "status", title: texts.status, options: states.map((id) => [id, TEXTS.states[id] ?? id]) },
+  stateFilter(texts.status, states),
 ];
 const tasks = (tab, path, states) => ({ route, apps }) => html`<${List} label=${texts.tabs[tab]} parts=${["engagement", tab]} route=${route} path=${path} field="tasks" columns=${TASKS}
   keyOf=${(row) => row.task_id} filters=${filtersOf(apps, states)} />`;
@@ -78,5 +78,5 @@ function Suppressions({ route, apps, canEdit }) {
   return html`<div><p class="actions end"><${Action} title=${texts.suppress} text=${texts.suppressText} reason
       fields=${[{ id: "address", title: texts.address, type: "email", required: true }, { id: "strategy", title: texts.strategyOrAll }]} onRun=${add} onDone=${changed} /></p>
     <${List} key=${changes} label=${texts.tabs.suppressions} parts=${["engagement", "suppressions"]} route=${route} path="/suppressions" field="suppressions" columns=${[...SUPPRESSED, actions]}
-      fixed=${{ app }} keyOf=${(row) => `${row.address} ${row.strategy}`} filters=${[{ id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]), all: null }]} /></div>`;
+      fixed=${{ app }} keyOf=${(row) => `${row.address} ${row.strategy}`} filters=${[{ ...appFilter(apps), all: null }]} /></div>`;
 }

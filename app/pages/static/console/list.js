@@ -11,6 +11,11 @@ const SIZE = 25;
 const CSV_SIZE = 100;
 const CSV_ROWS = 10_000;
 
+export const appFilter = (apps) => ({ id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]) });
+
+/** A filter by the states that a column with this `title` shows. */
+export const stateFilter = (title, states, id = "status") => ({ id, title, options: states.map((state) => [state, TEXTS.states[state] ?? state]) });
+
 /**
  * `parts`: the address. `path`, `field`: where the rows are read, and their name in the reply. `filters`:
  * `{id, title, options, search}`. `columns` as for `Table`; a column with `sorts` toggles the order of creation.

@@ -4,7 +4,7 @@ import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
 import { read } from "./api.js";
 import { amountOf } from "./formats.js";
-import { List } from "./list.js";
+import { appFilter, List, stateFilter } from "./list.js";
 import { Badge, Id, Note, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
@@ -43,15 +43,13 @@ const MISMATCHES = [
   { id: "platform", title: texts.platform, of: (row) => row.platform },
   { id: "found", title: texts.found, of: (row) => html`<${Time} at=${row.found_at} />` },
 ];
-const appFilter = (apps) => ({ id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]) });
 const platformFilter = { id: "platform", title: texts.platform, options: PLATFORMS };
-const statusFilter = (options) => ({ id: "status", title: texts.status, options: options.map((id) => [id, TEXTS.states[id] ?? id]) });
 
 const LISTS = {
   orders: ({ route, apps }) => html`<${List} label=${texts.tabs.orders} parts=${["money", "orders"]} route=${route} path="/payments/orders" field="orders" columns=${ORDERS} keyOf=${(row) => row.row_id}
-    filters=${[appFilter(apps), platformFilter, statusFilter(["CREATED", "APPROVED", "COMPLETED", "VOIDED", "succeeded", "requires_payment_method", "requires_action", "canceled", "abandoned"])]} />`,
+    filters=${[appFilter(apps), platformFilter, stateFilter(texts.status, ["CREATED", "APPROVED", "COMPLETED", "VOIDED", "succeeded", "requires_payment_method", "requires_action", "canceled", "abandoned"])]} />`,
   subscriptions: ({ route, apps }) => html`<${List} label=${texts.tabs.subscriptions} parts=${["money", "subscriptions"]} route=${route} path="/payments/subscriptions" field="orders" columns=${SUBSCRIPTIONS}
-    keyOf=${(row) => row.row_id} filters=${[appFilter(apps), platformFilter, statusFilter(["ACTIVE", "SUSPENDED", "CANCELLED", "EXPIRED", "trialing", "past_due", "canceled", "incomplete"])]} />`,
+    keyOf=${(row) => row.row_id} filters=${[appFilter(apps), platformFilter, stateFilter(texts.status, ["ACTIVE", "SUSPENDED", "CANCELLED", "EXPIRED", "trialing", "past_due", "canceled", "incomplete"])]} />`,
   withdrawals: Withdrawals,
   mismatches: ({ route, apps }) => html`<p class="lead">${texts.mismatchLead}</p><${List} label=${texts.tabs.mismatches} parts=${["money", "mismatches"]} route=${route} path="/payments/mismatches" field="mismatches"
     columns=${MISMATCHES} keyOf=${(row) => row.mismatch_id} empty=${texts.noMismatches}
@@ -75,7 +73,7 @@ function Withdrawals({ route, apps, canEdit }) {
   const action = { id: "actions", title: "", of: (row) => canEdit && row.state === "unknown" && html`<${Action} title=${texts.settle} text=${texts.settleText} reason danger name=${row.withdraw_id}
     fields=${[{ id: "outcome", title: texts.outcome, required: true, value: "paid", options: [["paid", texts.wasPaid], ["failed", texts.wasNotPaid]] }]} onRun=${settle(row)} onDone=${() => setChanges(changes + 1)} />` };
   return html`<${List} key=${changes} label=${texts.tabs.withdrawals} parts=${["money", "withdrawals"]} route=${route} path="/withdrawals" field="withdrawals" columns=${[...WITHDRAWALS, action]}
-    keyOf=${(row) => row.withdrawal_id} filters=${[appFilter(apps), { id: "state", title: texts.status, options: ["in_progress", "unknown", "paid", "failed"].map((id) => [id, TEXTS.states[id]]) }]} />`;
+    keyOf=${(row) => row.withdrawal_id} filters=${[appFilter(apps), stateFilter(texts.status, ["in_progress", "unknown", "paid", "failed"], "state")]} />`;
 }
 
 const DIFFERENCES = [

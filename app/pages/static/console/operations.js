@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
 import { read } from "./api.js";
-import { List } from "./list.js";
+import { appFilter, List } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Note, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
@@ -89,7 +89,7 @@ function Audit({ route, apps }) {
   return html`<${List} label=${texts.tabs.audit} parts=${["operations", "audit"]} route=${route} path="/audit" field="changes" columns=${AUDIT} keyOf=${(row) => row.audit_id} filters=${[
     { id: "name", title: texts.name, search: true },
     { id: "actor", title: texts.actor, search: true },
-    { id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]) },
+    appFilter(apps),
     { id: "action", title: texts.action, options: texts.actions.map((id) => [id, id]) },
   ]} />`;
 }

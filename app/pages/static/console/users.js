@@ -1,13 +1,13 @@
 // The users of an app, and the search for one by what support knows.
 
 import { html } from "../vendor/preact.js";
-import { List } from "./list.js";
+import { appFilter, List, stateFilter } from "./list.js";
 import { Badge, Id, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { TEXTS } from "./texts.js";
 
 const texts = TEXTS.usersPage;
-const STATUSES = ["active", "frozen", "deactivated"].map((id) => [id, TEXTS.states[id] ?? id]);
+const STATUSES = ["active", "frozen", "deactivated"];
 
 export const userHref = (app, user) => hrefOf(["users", app, user]);
 export const UserLink = ({ app, user }) => html`<a href=${userHref(app, user)}><code>${user.slice(0, 8)}…${user.slice(-6)}</code></a>`;
@@ -27,8 +27,8 @@ export function Users({ route, apps, canEdit }) {
   const searching = Boolean(route.query.text);
   const filters = [
     { id: "text", title: texts.search, hint: texts.searchHint, search: true },
-    { id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]), all: searching ? TEXTS.list.all : "default" },
-    ...(searching ? [] : [{ id: "status", title: texts.status, options: STATUSES }]),
+    { ...appFilter(apps), all: searching ? TEXTS.list.all : "default" },
+    ...(searching ? [] : [stateFilter(texts.status, STATUSES)]),
   ];
   const columns = COLUMNS.filter(({ id }) => (searching ? true : id !== "found")).map((column) => (searching ? { ...column, sorts: false } : column));
   return html`<header class="head"><h1>${TEXTS.users}</h1></header>

@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
 import { read } from "./api.js";
-import { List } from "./list.js";
+import { appFilter, List, stateFilter } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
@@ -22,9 +22,9 @@ const COLUMNS = [
 
 export const WebhookList = ({ route, apps }) => html`<${List} label=${texts.title} parts=${["money", "webhooks"]} route=${route} path="/webhooks" field="webhooks" columns=${COLUMNS}
   keyOf=${(row) => row.webhook_id} filters=${[
-    { id: "app", title: TEXTS.list.app, options: apps.map((id) => [id, id]) },
+    appFilter(apps),
     { id: "source", title: texts.source, search: true },
-    { id: "status", title: texts.status, options: ["received", "done", "failed"].map((id) => [id, TEXTS.states[id]]) },
+    stateFilter(texts.status, ["received", "done", "failed"]),
   ]} />`;
 
 function pretty(body) {
