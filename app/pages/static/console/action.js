@@ -8,11 +8,11 @@ const texts = TEXTS.action;
 
 /**
  * A button that opens a dialog. `text` says what will happen. `name`: must be typed. `reason`: is asked for.
- * `fields`: `{id, title, type, required, value}`. `onRun({reason, values})` returns a promise.
+ * `fields`: `{id, title, type, required, value, help, options}`. `onRun({reason, values})` returns a promise.
  */
-export function Action({ title, text, name, reason, fields = [], danger, primary, onRun, onDone, disabled, small = true }) {
+export function Action({ title, text, name, reason, fields = [], danger, primary, onRun, onDone, disabled }) {
   const [open, setOpen] = useState(false);
-  const style = `${primary ? "" : "quiet"} ${small ? "small" : ""} ${danger ? "dangerous" : ""}`;
+  const style = `${primary ? "" : "quiet"} small ${danger ? "dangerous" : ""}`;
   return html`<button type="button" class=${style} disabled=${disabled} onClick=${() => setOpen(true)}>${title}</button>
     ${open && html`<${Ask} ...${{ title, text, name, reason, fields, danger, onRun, onDone }} onClose=${() => setOpen(false)} />`}`;
 }
@@ -29,7 +29,6 @@ function Ask({ title, text, name, reason, fields, danger, onRun, onDone, onClose
     setState({ running: true });
     try {
       const answer = await onRun({ reason: why.trim(), values });
-      setState({ done: true });
       onDone?.(answer);
       onClose();
     } catch (error) {
@@ -61,7 +60,6 @@ function FieldOf({ field, value, onInput }) {
     return html`<label>${field.title}<select value=${value} onChange=${change} required=${field.required}>
       ${!field.required && html`<option value=""></option>`}
       ${field.options.map(([id, text]) => html`<option key=${id} value=${id} selected=${id === value}>${text}</option>`)}</select></label>`;
-  if (field.lines) return html`<label>${field.title}<textarea rows=${field.lines} value=${value} onInput=${change}></textarea></label>`;
   return html`<label>${field.title}<input type=${field.type ?? "text"} required=${field.required} value=${value} onInput=${change} />
     ${field.help && html`<small>${field.help}</small>`}</label>`;
 }

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
-import { read, write } from "./api.js";
+import { read } from "./api.js";
 import { Board } from "./board.js";
 import { appFilter, List, stateFilter } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -63,7 +63,7 @@ const SUPPRESSED = [
   { id: "address", title: texts.address, of: (row) => html`<strong>${row.address}</strong>` },
   { id: "strategy", title: texts.strategy, of: (row) => row.strategy || texts.allStrategies },
   { id: "reason", title: texts.reason, of: (row) => texts.reasons[row.reason] ?? row.reason },
-  { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.created_at} />` },
+  created,
 ];
 
 function Suppressions({ route, apps, canEdit }) {

@@ -21,7 +21,7 @@ export const stateFilter = (title, states, id = "status") => ({ id, title, optio
  * `{id, title, options, search}`. `columns` as for `Table`; a column with `sorts` toggles the order of creation.
  * `keyOf(row)` is unique. `fixed`: fields of each query.
  */
-export function List({ label, parts, route, path, field, filters = [], columns, keyOf, fixed = {}, empty, children }) {
+export function List({ label, parts, route, path, field, filters = [], columns, keyOf, fixed = {}, empty }) {
   const names = filters.map(({ id }) => id);
   const state = Object.fromEntries([...names, "sort", "before"].map((id) => [id, route.query[id]]));
   const query = { ...fixed, ...state, size: SIZE };
@@ -36,7 +36,6 @@ export function List({ label, parts, route, path, field, filters = [], columns, 
       <${Table} label=${label} columns=${shown} sort=${sort} onSort=${(next) => choose({ sort: next === "-created" ? undefined : next })}
         rows=${value[field].map((row) => ({ ...row, key: keyOf(row) }))} empty=${empty} />
       <${Pages} parts=${parts} state=${state} next=${value.next} />`}<//>
-    ${children && children(loaded)}
   </section>`;
 }
 

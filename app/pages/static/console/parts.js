@@ -12,12 +12,12 @@ const WAITING = new Set(["received", "waiting", "sending", "frozen", "CREATED", 
   "processing", "starting", "requires_action", "not_approved", "not_captured", "needs_customer", "suppressed", "half_open"]);
 
 /** The colour of a state: `good`, `bad`, `waiting` or empty. */
-export const toneOf = (state) => (GOOD.has(state) ? "good" : BAD.has(state) ? "bad" : WAITING.has(state) ? "waiting" : "");
+const toneOf = (state) => (GOOD.has(state) ? "good" : BAD.has(state) ? "bad" : WAITING.has(state) ? "waiting" : "");
 
 export const Badge = ({ state, text, tone }) =>
   html`<span class=${`badge ${tone ?? toneOf(state)}`}>${text ?? TEXTS.states[state] ?? String(state).replaceAll("_", " ")}</span>`;
 
-export function timeOf(text) {
+function timeOf(text) {
   const at = new Date(text);
   const sameDay = at.toDateString() === new Date().toDateString();
   return sameDay ? TEXTS.today(at.toLocaleTimeString(undefined, { timeStyle: "short" })) : dateOf(text);

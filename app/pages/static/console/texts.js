@@ -79,7 +79,6 @@ export const TEXTS = {
     download: "Export",
     upload: "Import",
     copy: "Copy to another app",
-    copyGo: "Open the copy",
     rollback: "Restore",
     restoreTitle: (revision) => `Restore revision ${revision}?`,
     compare: "Compare with the current revision",

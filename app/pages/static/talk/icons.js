@@ -5,7 +5,6 @@ import { html } from "../vendor/preact.js";
 const PATHS = {
   close: ["M6 6l12 12", "M18 6L6 18"],
   copy: ["M9 9h10v11H9z", "M15 9V4H5v11h4"],
-  down: ["M6 9l6 6 6-6"],
   inside: ["M4 5h16v14H4z", "M14 5v14"],
   hands: ["M4 12h1", "M8 9v6", "M12 5v14", "M16 9v6", "M19 12h1"],
   microphone: ["M12 3a3 3 0 0 1 3 3v5a3 3 0 0 1-6 0V6a3 3 0 0 1 3-3z", "M6 11a6 6 0 0 0 12 0", "M12 17v4"],
