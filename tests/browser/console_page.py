@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from playwright.async_api import Browser, Page
 
@@ -10,6 +11,8 @@ from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
 from tests.servers import Server
 
+SCRIPT = "<img src=x onerror=alert(1)>"
+"""A text by a user or a vendor, which the console shows as text."""
 _OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
 _NARROWEST, _NARROW, _WIDE = (360, 740), (390, 844), (1_280, 800)
 """Sizes of a screen. The page has one layout for the first two and another for the last one."""
@@ -22,6 +25,11 @@ async def open_console(chromium: Browser, server: Server, faults: PageFaults) ->
     faults.watch(context, server.url.partition("//")[2])
     yield await context.new_page()
     await context.close()
+
+
+async def execute(server: Server, statement: str, *values: Any) -> None:
+    async with server.services.database.connection() as conn:
+        await conn.execute(statement, *values)
 
 
 async def check(page: Page, name: str) -> None:

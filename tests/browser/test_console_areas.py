@@ -13,7 +13,7 @@ from storage import operators
 from storage.audit import COMMAND
 from storage.operator_sessions import begin
 from storage.operators import Role
-from tests.browser.console_page import check, open_console
+from tests.browser.console_page import SCRIPT, check, execute, open_console
 from tests.browser.page_faults import PageFaults
 from tests.servers import Server
 
@@ -25,7 +25,6 @@ VIEWED = {
     "operations/operators": "Operators are managed with the role admin.",
 }
 """Areas with actions, and what they show to a viewer instead."""
-SCRIPT = "<img src=x onerror=alert(1)>"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -33,11 +32,6 @@ async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> As
     async with open_console(chromium, server, page_faults) as opened:
         await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
         yield opened
-
-
-async def execute(server: Server, statement: str, *values: Any) -> None:
-    async with server.services.database.connection() as conn:
-        await conn.execute(statement, *values)
 
 
 async def test_the_overview_is_live(page: Page, server: Server) -> None:

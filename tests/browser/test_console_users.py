@@ -2,17 +2,14 @@
 
 import re
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from app.dev.console import console_link
-from tests.browser.console_page import check, open_console
+from tests.browser.console_page import SCRIPT, check, execute, open_console
 from tests.browser.page_faults import PageFaults
 from tests.servers import Server
-
-SCRIPT = "<img src=x onerror=alert(1)>"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -20,11 +17,6 @@ async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> As
     async with open_console(chromium, server, page_faults) as opened:
         await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
         yield opened
-
-
-async def execute(server: Server, statement: str, *values: Any) -> None:
-    async with server.services.database.connection() as conn:
-        await conn.execute(statement, *values)
 
 
 async def buyer(server: Server) -> str:
