@@ -1,4 +1,4 @@
-// One payment or subscription of a person: what has become of it, what to do, and all its traces.
+// One payment or subscription of a person: its outcome, what to do, and all its traces.
 
 import { html } from "../vendor/preact.js";
 import { read, userPath } from "./api.js";

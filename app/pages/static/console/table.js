@@ -1,4 +1,4 @@
-// A list whose filter, order and page the server applies, and whose state is in the address.
+// Tables with headings that sort, the buttons for their pages, and their export as CSV.
 
 import { html } from "../vendor/preact.js";
 import { TEXTS } from "./texts.js";

@@ -4,16 +4,16 @@ export const MONEY_TEXTS = {
   moneyPage: {
     tabs: { orders: "Payments", subscriptions: "Subscriptions", withdrawals: "Withdrawals", mismatches: "Mismatches", webhooks: "Webhooks", ledger: "Ledger" },
     card: "Card", wallet: "Wallet", product: "Product", noProduct: "Without a product", amount: "Amount", status: "Status", platformId: "Id at the platform", user: "User", created: "Created", ends: "Period ends",
-    withdrawId: "Id of the app", batchId: "Our id", reason: "Reason", settle: "Settle", settleText: "The platform does not know the result any more. Look at its activity before you say what became of the withdrawal.",
-    outcome: "What became of it", wasPaid: "It was paid", wasNotPaid: "It was not paid",
-    mismatchLead: "What this server and a platform did not agree on.", noMismatches: "Everything agrees.", todo: "What to do",
+    withdrawId: "Id of the app", batchId: "Our id", reason: "Reason", settle: "Settle", settleText: "The platform does not know the result any more. Check its activity there before you state the outcome of the withdrawal.",
+    outcome: "Outcome", wasPaid: "It was paid", wasNotPaid: "It was not paid",
+    mismatchLead: "Differences between this server and the platforms.", noMismatches: "Everything agrees.", todo: "What to do",
     found: "Found", platform: "Platform", kind: "Kind", subject: "Subject", detail: "Detail",
     ledgerLead: "What users own must follow from the entries of the ledger. The check rebuilds it from all entries, and changes nothing.", check: "Check the ledger", checking: "Checking…",
     agrees: "Everything that users own follows from the ledger.", differs: (count) => `${count} ${count === 1 ? "asset differs" : "assets differ"} from the ledger.`, soFar: "Nothing differs so far.",
     incomplete: "Not everything was checked. On the command line, python -m app verify ledger has no limit.",
   },
   webhooksPage: {
-    title: "Webhooks", received: "Received", worked: "Worked on", source: "Source", status: "Status", event: "Event", delivery: "Delivery", config: "Config", error: "Error", body: "Body", headers: "Headers",
+    title: "Webhooks", received: "Received", worked: "Processed", source: "Source", status: "Status", event: "Event", delivery: "Delivery", config: "Config", error: "Error", body: "Body", headers: "Headers",
     failed: "The last attempt has failed", replay: "Replay", replayText: "The webhook is processed again, as if it had just arrived. What it has done already is not done twice.", replayed: "It is being processed again.",
   },
   mismatches: {
