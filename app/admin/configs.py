@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from aiohttp import web
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.reference import DIFF, EDIT
 from app.http.endpoint import Call, Endpoint
@@ -24,7 +25,6 @@ from storage.errors import (
     UnknownApp,
 )
 from storage.kinds import KINDS
-from storage.kinds.apps import APPS
 from streams.wire.codec import rfc3339
 from streams.wire.errors import AppNotFound, InvalidParameter
 from streams.wire.model import Model, QueryInt
@@ -180,8 +180,8 @@ async def overview(call: Call, query: Query[ListQuery]) -> ListReply:
     if query.kind is not None and query.kind not in KINDS:
         raise ConfigKindNotFound(query.kind)
     configs = await call.services.configs.overview(app_id=query.app, kind=query.kind)
-    if not configs and query.app is not None and not call.services.configs.exists(APPS, query.app):
-        raise UnknownApp(query.app)
+    if not configs and query.app is not None:
+        require_app(call, query.app)
     configs = _sorted(_matching(configs, query.text), query.sort)
     total = None if query.size is None else len(configs)
     page = configs if query.size is None else configs[query.offset : query.offset + query.size]

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from app.admin.apps import require_app
 from app.admin.area import FOR_ADMINS, FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from storage import attempts, conversations
 from storage.errors import ConversationNotFound, UnknownApp
-from storage.kinds.apps import APPS
 from streams.wire.codec import loads, rfc3339
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model, QueryInt
@@ -65,7 +65,7 @@ async def read_texts(call: Call, path: Path[ConversationPath], query: Query[Page
 
     The newest turn comes first. Texts are private, so this needs the role `admin`.
     """
-    _require_app(call, path.app)
+    require_app(call, path.app)
     async with call.services.database.connection() as conn:
         newest = _NEWEST if query.before is None else max(0, query.before - 1)
         found = await conversations.page(
@@ -87,17 +87,12 @@ async def read_attempts(call: Call, path: Path[StreamPath]) -> AttemptList:
 
     Each has its usage and its price.
     """
-    _require_app(call, path.app)
+    require_app(call, path.app)
     async with call.services.database.connection() as conn:
         found = await attempts.of_stream(conn, path.app, stream_id=path.stream_id)
     if found is None:
         raise StreamNotFound(path.stream_id)
     return AttemptList(user_id=found.uid, began_at=rfc3339(found.began_at), attempts=found.attempts)
-
-
-def _require_app(call: Call, app_id: str) -> None:
-    if not call.services.configs.exists(APPS, app_id):
-        raise UnknownApp(app_id)
 
 
 def _row(record: conversations.Record) -> TurnRow:

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from app.addresses import normalized
+from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
@@ -194,8 +195,7 @@ async def send_test(
 async def _render(call: Call, path: PreviewPath, body: PreviewBody, *, to: str) -> tuple[MailStrategy, Rendered]:
     """Return a config that is judged as if it were written, and the email that it makes."""
     configs = call.services.configs
-    if not configs.exists(APPS, path.app):
-        raise UnknownApp(path.app)
+    require_app(call, path.app)
     judged = await configs.judge(ConfigKey(path.app, MAIL.name, path.strategy), body.value)
     if not isinstance(judged, Accepted):
         raise InvalidParameter(f"value.{judged[0].path} {judged[0].message}")

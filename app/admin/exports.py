@@ -3,8 +3,9 @@
 from datetime import timedelta
 from typing import Literal
 
+from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
-from app.admin.users import USER_ERRORS, UserPath, require_app, user_of
+from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
 from storage import exports, users
@@ -50,7 +51,7 @@ async def request_export(call: Call, path: Path[UserPath]) -> ExportReply:
 
 async def read_export(call: Call, path: Path[UserPath]) -> ExportReply:
     """Read the state of a user's export, and the link to its file."""
-    require_app(call, path)
+    require_app(call, path.app)
     async with call.services.database.connection() as conn:
         export = await exports.find(conn, path.app, path.user_id)
     if export is None:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, Query
@@ -15,7 +16,6 @@ from storage.audit import Subject
 from storage.board_periods import Counts, EndedPeriod, EndPeriod, State
 from storage.errors import UnknownApp
 from storage.jobs import enqueue
-from storage.kinds.apps import APPS
 from storage.kinds.leaderboards import LEADERBOARDS, MAX_SIZE
 from storage.leaderboards import Standing
 from storage.postgres import Connection
@@ -102,7 +102,7 @@ async def list_periods(call: Call, path: Path[BoardPath], query: Query[PageQuery
 
     The newest comes first. Past periods are kept.
     """
-    _require_app(call, path)
+    require_app(call, path.app)
     async with call.services.database.connection() as conn:
         found = await board_periods.page(conn, path.app, board=path.board, before=query.before, size=query.size + 1)
     rows, further = page_of(found, query.size, lambda each: rfc3339(each.starts_at))
@@ -147,13 +147,8 @@ async def reward_again(call: Call, transaction: Transaction, path: Path[PeriodPa
         return transaction.answer(Empty())
 
 
-def _require_app(call: Call, path: BoardPath) -> None:
-    if not call.services.configs.exists(APPS, path.app):
-        raise UnknownApp(path.app)
-
-
 async def _period_of(call: Call, conn: Connection, path: PeriodPath) -> EndedPeriod:
-    _require_app(call, path)
+    require_app(call, path.app)
     found = await board_periods.find_by_start(conn, path.app, board=path.board, starts_at=path.period)
     if found is None:
         raise PeriodNotFound(path.board)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
 from storage import login_failures
 from storage.errors import UnknownApp
-from storage.kinds.apps import APPS
 from storage.login_failures import Filter, LoginFailure
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
@@ -60,8 +60,7 @@ async def list_failures(call: Call, query: Query[FailureQuery]) -> FailureList:
     The newest comes first. Each has the steps that led to the failure, while the client got one text for all
     reasons. They are deleted after `limits.login_failure_days`, and limited by the rate `login_failures`.
     """
-    if not call.services.configs.exists(APPS, query.app):
-        raise UnknownApp(query.app)
+    require_app(call, query.app)
     which = Filter(query.app, query.request_id, query.platform, query.social_id, query.user_id)
     async with call.services.database.connection() as conn:
         found = await login_failures.listed(conn, which, before=query.before, size=query.size + 1)

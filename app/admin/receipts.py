@@ -1,7 +1,8 @@
 """Admin API of receipts: what was deleted when a user was deactivated."""
 
+from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
-from app.admin.users import UserPath, require_app
+from app.admin.users import UserPath
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
 from app.receipts import ReceiptReply, find_receipt
@@ -26,7 +27,7 @@ async def read_receipt(call: Call, path: Path[ReceiptPath]) -> ReceiptReply:
 
     It says what was deleted, what is kept, and whether the tokens of sign-in platforms are revoked. It is signed.
     """
-    require_app(call, path)
+    require_app(call, path.app)
     receipt = await find_receipt(call.services, path.app, path.user_id)
     if receipt is None:
         raise ReceiptNotFound(path.user_id)

@@ -6,11 +6,11 @@ from typing import Literal
 from pydantic import Field
 
 from actors.actor import Actor
+from app.admin.apps import require_app
 from app.admin.area import FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
 from storage.errors import UnknownApp
-from storage.kinds.apps import APPS
 from streams.wire.model import Model, QueryInt
 
 Kind = Literal["conversation", "tts", "pronunciation"]
@@ -58,8 +58,8 @@ async def live(call: Call, query: Query[LiveQuery]) -> LiveReply:
         for actor in call.services.supervisor.live()
         if query.app in {None, actor.ctx.owner.app_id} and query.kind in {None, actor.kind}
     ]
-    if not actors and query.app is not None and not call.services.configs.exists(APPS, query.app):
-        raise UnknownApp(query.app)
+    if not actors and query.app is not None:
+        require_app(call, query.app)
     actors.sort(key=lambda actor: actor.ctx.receipt.arrived)
     return LiveReply(streams=[_row(actor) for actor in actors[: query.size]], total=len(actors))
 

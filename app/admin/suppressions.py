@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from app.addresses import MAX_CHARACTERS, normalized
+from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
@@ -13,7 +14,6 @@ from app.http.replies import Empty
 from app.http.transactions import Transaction
 from storage import suppressions
 from storage.errors import UnknownApp
-from storage.kinds.apps import APPS
 from storage.recipients import recipient_of
 from storage.suppressions import Position, Reason, Suppression
 from streams.wire.codec import rfc3339
@@ -83,7 +83,7 @@ async def list_suppressions(call: Call, query: Query[SuppressionQuery]) -> Suppr
 
     They are in alphabetical order.
     """
-    _require_app(call, query.app)
+    require_app(call, query.app)
     after = None if query.before is None else Position(*query.before.split(" ", 1))
     address = None if query.address is None else normalized(query.address, development=True) or query.address
     async with call.services.database.connection() as conn:
@@ -96,7 +96,7 @@ async def add_suppression(
     call: Call, transaction: Transaction, path: Path[SuppressionPath], body: Body[StrategyBody]
 ) -> Empty:
     """Send no emails of one strategy, or of all, to an address."""
-    _require_app(call, path.app)
+    require_app(call, path.app)
     async with transaction.begin() as conn:
         await suppressions.add(
             conn,
@@ -114,7 +114,7 @@ async def remove_suppression(
     call: Call, transaction: Transaction, path: Path[SuppressionPath], query: Query[StrategyQuery]
 ) -> Empty:
     """Send emails to an address again."""
-    _require_app(call, path.app)
+    require_app(call, path.app)
     async with transaction.begin() as conn:
         removed = await suppressions.remove(
             conn,
@@ -127,11 +127,6 @@ async def remove_suppression(
         if not removed:
             raise SuppressionNotFound(path.address)
         return transaction.answer(Empty())
-
-
-def _require_app(call: Call, app_id: str) -> None:
-    if not call.services.configs.exists(APPS, app_id):
-        raise UnknownApp(app_id)
 
 
 def _subject(call: Call, path: SuppressionPath) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from actors.trials import Trial, try_chat, try_voice
+from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path
@@ -71,8 +72,7 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
     of the vendor is part of the reply.
     """
     services = call.services
-    if not services.configs.exists(APPS, path.app):
-        raise UnknownApp(path.app)
+    require_app(call, path.app)
     judged = await services.configs.judge(ConfigKey(path.app, path.kind, path.name), body.value)
     if not isinstance(judged, Accepted):
         raise InvalidParameter(f"value.{judged[0].path} {judged[0].message}")

@@ -3,9 +3,10 @@
 from typing import Any
 
 from app.account_states import close, freeze, lift_freeze
+from app.admin.apps import require_app
 from app.admin.area import FOR_ADMINS, FOR_EDITORS
 from app.admin.reasons import origin_with_reason
-from app.admin.users import USER_ERRORS, UserPath, require_app, user_of
+from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.http.endpoint import Call, Endpoint
 from app.http.errors import UserNotFound
 from app.http.inputs import Path
@@ -87,7 +88,7 @@ async def erase_user(call: Call, transaction: Transaction, path: Path[UserPath])
     `X-Parley-Reason` is required.
     """
     origin_with_reason(call)
-    require_app(call, path)
+    require_app(call, path.app)
     async with transaction.begin() as conn:
         account = await identities.lock_account(conn, path.app, path.user_id)
         if account is None:

@@ -4,13 +4,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
 from storage import user_search
 from storage.errors import UnknownApp
-from storage.kinds.apps import APPS
 from storage.user_search import FoundBy, FoundUser
 from storage.users import Status
 from streams.wire.codec import rfc3339
@@ -50,8 +50,8 @@ class UserList(Page[str]):
 async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
     """List the users of an app, or search for users in all apps."""
     configs = call.services.configs
-    if query.app is not None and not configs.exists(APPS, query.app):
-        raise UnknownApp(query.app)
+    if query.app is not None:
+        require_app(call, query.app)
     text = (query.text or "").strip()
     async with call.services.database.connection() as conn:
         if text:

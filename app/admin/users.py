@@ -2,11 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 
+from app.admin.apps import require_app
 from app.http.endpoint import Call
 from app.http.errors import UserNotFound
 from storage import users
 from storage.errors import UnknownApp
-from storage.kinds.apps import APPS
 from storage.postgres import Connection
 from storage.users import User
 from streams.wire.errors import listed
@@ -24,12 +24,6 @@ USER_ERRORS = (UnknownApp, UserNotFound)
 """The errors of `user_of`."""
 
 
-def require_app(call: Call, path: UserPath) -> None:
-    """Raise `UnknownApp` if the app of a path does not exist."""
-    if not call.services.configs.exists(APPS, path.app):
-        raise UnknownApp(path.app)
-
-
 async def user_of(
     call: Call,
     conn: Connection,
@@ -41,7 +35,7 @@ async def user_of(
 
     By default, a deactivated user does not exist. Raises `UnknownApp` or `UserNotFound`.
     """
-    require_app(call, path)
+    require_app(call, path.app)
     if (user := await find(conn, path.app, path.user_id)) is None:
         raise UserNotFound(f"user {listed([path.user_id])} does not exist")
     return user

@@ -1,0 +1,11 @@
+"""The app that a request of the admin API names."""
+
+from app.http.endpoint import Call
+from storage.errors import UnknownApp
+from storage.kinds.apps import APPS
+
+
+def require_app(call: Call, app_id: str) -> None:
+    """Raise `UnknownApp` if an app does not exist."""
+    if not call.services.configs.exists(APPS, app_id):
+        raise UnknownApp(app_id)
