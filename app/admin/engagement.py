@@ -5,8 +5,8 @@ from typing import Any
 from pydantic import Field
 
 from app.addresses import normalized
-from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
+from app.admin.drafts import check_draft
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
@@ -16,7 +16,6 @@ from app.mail_templates import Rendered, names_in, rendered
 from storage import audit, engagement_lists
 from storage.audit import Subject
 from storage.config_rows import ConfigKey
-from storage.config_rules import Accepted
 from storage.engagement_lists import ListedTask, TaskKind
 from storage.errors import UnknownApp
 from storage.jobs import enqueue
@@ -194,13 +193,9 @@ async def send_test(
 
 async def _render(call: Call, path: PreviewPath, body: PreviewBody, *, to: str) -> tuple[MailStrategy, Rendered]:
     """Return a config that is judged as if it were written, and the email that it makes."""
-    configs = call.services.configs
-    require_app(call, path.app)
-    judged = await configs.judge(ConfigKey(path.app, MAIL.name, path.strategy), body.value)
-    if not isinstance(judged, Accepted):
-        raise InvalidParameter(f"value.{judged[0].path} {judged[0].message}")
+    await check_draft(call, ConfigKey(path.app, MAIL.name, path.strategy), body.value)
     strategy = MailStrategy.model_validate(body.value)
-    app = configs.singleton(APPS, path.app).title or path.app
+    app = call.services.configs.singleton(APPS, path.app).title or path.app
     values = {"App": app, "Email": to, "CustomVariables": body.variables}
     return strategy, rendered(strategy, values)
 

@@ -8,17 +8,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from actors.trials import Trial, try_chat, try_voice
-from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
+from app.admin.drafts import check_draft
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path
 from storage.config_rows import ConfigKey
-from storage.config_rules import Accepted
 from storage.errors import UnknownApp
 from storage.kinds.apps import APPS
 from storage.kinds.conversation import Conversation
 from storage.kinds.speech import Speech
-from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
+from streams.wire.errors import ConfigInvalid, ServiceError
 from streams.wire.model import Model
 
 _PCM_RATE_HZ = 24_000
@@ -71,12 +70,8 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
     The vendor is called once, as its account says, and the call costs what it costs. Nothing is stored. A failure
     of the vendor is part of the reply.
     """
-    services = call.services
-    require_app(call, path.app)
-    judged = await services.configs.judge(ConfigKey(path.app, path.kind, path.name), body.value)
-    if not isinstance(judged, Accepted):
-        raise InvalidParameter(f"value.{judged[0].path} {judged[0].message}")
-    currency = services.configs.singleton(APPS, path.app).currency
+    await check_draft(call, ConfigKey(path.app, path.kind, path.name), body.value)
+    currency = call.services.configs.singleton(APPS, path.app).currency
     try:
         trial = await _try(call, path, body)
     except ConfigInvalid:

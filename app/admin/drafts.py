@@ -1,0 +1,17 @@
+"""Configs of requests, which need not be stored: what tries or previews a config first judges it."""
+
+from typing import Any
+
+from app.admin.apps import require_app
+from app.http.endpoint import Call
+from storage.config_rows import ConfigKey
+from storage.config_rules import Accepted
+from streams.wire.errors import InvalidParameter
+
+
+async def check_draft(call: Call, key: ConfigKey, value: dict[str, Any]) -> None:
+    """Judge the `value` of a request as if it were written. Raises `UnknownApp` or `InvalidParameter`."""
+    require_app(call, key.app_id)
+    judged = await call.services.configs.judge(key, value)
+    if not isinstance(judged, Accepted):
+        raise InvalidParameter(f"value.{judged[0].path} {judged[0].message}")
