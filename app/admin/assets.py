@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from app.admin.area import FOR_EDITORS
+from app.admin.reasons import origin_with_reason
 from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.assets.assets import AssetList, assets_of
 from app.assets.grants import grant_of
@@ -150,9 +151,7 @@ async def _enter(
     now: datetime,
 ) -> None:
     """Record a change of an asset, which needs a reason, and post its entry, whose key is the id of the record."""
-    origin, subject = call.origin, Subject(path.app, "user", path.user_id)
-    if not origin.reason:
-        raise InvalidParameter("X-Parley-Reason is required")
+    origin, subject = origin_with_reason(call), Subject(path.app, "user", path.user_id)
     expected = entry(_KEY)
     asset = await assets.find(conn, path.app, path.user_id, name=expected.name, subscription=expected.subscription)
     before = None if asset is None else _audited(asset)

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
+from app.admin.reasons import origin_with_reason
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
@@ -15,7 +16,7 @@ from storage.postgres import Connection
 from storage.withdrawal_list import State, state_of
 from storage.withdrawals import Withdrawal
 from streams.wire.codec import rfc3339
-from streams.wire.errors import Conflict, InvalidParameter, ItemNotFound, listed
+from streams.wire.errors import Conflict, ItemNotFound, listed
 from streams.wire.model import Model
 
 
@@ -106,8 +107,7 @@ async def settle(
     It ends as if its platform had said so. What the platform reports later changes nothing; it is a mismatch if it
     differs. A repeat with the same outcome returns the same. The header `X-Parley-Reason` is required.
     """
-    if not call.origin.reason:
-        raise InvalidParameter("X-Parley-Reason is required")
+    origin_with_reason(call)
     async with transaction.begin() as conn:
         found = await withdrawals.find(conn, path.withdrawal_id)
         if found is None or found.app_id != path.app:
