@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from storage.asset_entries import COLUMNS, Entry, StoredEntry
-from storage.inbox import WebhookState
+from storage.inbox import STATE_COLUMNS, WebhookState
+from storage.payments.mismatches import COLUMNS as MISMATCH_COLUMNS
 from storage.payments.mismatches import Mismatch
 from storage.postgres import Connection
 
@@ -112,10 +113,10 @@ async def entries(conn: Connection, order: ListedOrder) -> list[StoredEntry]:
     return [StoredEntry(entry_id, entered_at, Entry(*values)) for entry_id, entered_at, *values in rows]
 
 
-_MISMATCHES = """
-select mismatch_id, app_id, platform, kind, subject, detail, found_at from payment_mismatches
+_MISMATCHES = f"""
+select {MISMATCH_COLUMNS} from payment_mismatches
 where app_id = $1 and subject = any($2) order by mismatch_id
-"""
+"""  # noqa: S608 - constants
 
 
 async def mismatches(conn: Connection, order: ListedOrder, *, subjects: Sequence[str]) -> list[Mismatch]:
@@ -125,11 +126,11 @@ async def mismatches(conn: Connection, order: ListedOrder, *, subjects: Sequence
 _SEARCHED = 5000
 _WITHIN = timedelta(days=3)
 # Bodies have no index. So only the webhooks of the days after the payment are searched, and not too many.
-_WEBHOOKS = """
-select webhook_id, app_id, source, config, event_id, delivery_id, received_at, status, error, worked_at from (
+_WEBHOOKS = f"""
+select {STATE_COLUMNS} from (
     select * from webhooks where app_id = $1 and received_at between $2 and $3 order by received_at limit $4
 ) near where source = $5 and position(convert_to($6, 'UTF8') in body) > 0 order by received_at limit 50
-"""
+"""  # noqa: S608 - constants
 
 
 async def webhooks(conn: Connection, order: ListedOrder) -> list[WebhookState]:
