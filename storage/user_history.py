@@ -113,10 +113,6 @@ class Happened:
     facts: Mapping[str, Any]
     """What else is known, by kind."""
 
-    @property
-    def position(self) -> tuple[datetime, str, str]:
-        return (self.at, self.kind, self.id)
-
 
 _END = (datetime(9999, 1, 1, tzinfo=UTC), "", "")
 _PAGE = """
