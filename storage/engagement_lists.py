@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from storage.postgres import Connection
 
@@ -38,6 +38,14 @@ class ListedTask:
     ended_at: datetime | None
 
 
+class Filter(NamedTuple):
+    """Which entries are listed. The fields are parameters of the SQL statement; None: any."""
+
+    app_id: str | None
+    strategy: str | None
+    status: str | None
+
+
 TaskKind = Literal["prediction", "image"]
 _WHERE = """
 where ($1::text is null or app_id = $1) and ($2::text is null or strategy = $2)
@@ -59,22 +67,13 @@ _TASKS: dict[TaskKind, str] = {
 }
 
 
-async def mails(
-    conn: Connection, *, of_app: str | None, strategy: str | None, status: str | None, before: str | None, size: int
-) -> list[ListedMail]:
-    """Return emails, the newest first."""
-    return [ListedMail(**row) for row in await conn.fetch(_MAILS, of_app, strategy, status, before, size)]
+async def mails(conn: Connection, which: Filter, *, before: str | None, size: int) -> list[ListedMail]:
+    """Return emails, the newest first; with `before`, those that are older than that one."""
+    return [ListedMail(**row) for row in await conn.fetch(_MAILS, *which, before, size)]
 
 
 async def tasks(
-    conn: Connection,
-    kind: TaskKind,
-    *,
-    of_app: str | None,
-    strategy: str | None,
-    status: str | None,
-    before: str | None,
-    size: int,
+    conn: Connection, which: Filter, *, kind: TaskKind, before: str | None, size: int
 ) -> list[ListedTask]:
-    """Return predictions or image tasks, the newest first."""
-    return [ListedTask(**row) for row in await conn.fetch(_TASKS[kind], of_app, strategy, status, before, size)]
+    """Return predictions or image tasks, the newest first; `before` as in `mails`."""
+    return [ListedTask(**row) for row in await conn.fetch(_TASKS[kind], *which, before, size)]

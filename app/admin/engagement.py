@@ -16,7 +16,7 @@ from app.mail_templates import Rendered, names_in, rendered
 from storage import audit, engagement_lists
 from storage.audit import Subject
 from storage.config_rows import ConfigKey
-from storage.engagement_lists import ListedTask, TaskKind
+from storage.engagement_lists import Filter, ListedTask, TaskKind
 from storage.errors import UnknownApp
 from storage.jobs import enqueue
 from storage.kinds.apps import APPS
@@ -112,14 +112,7 @@ async def list_mails(call: Call, query: Query[SentQuery]) -> StrategyMails:
     The newest comes first.
     """
     async with call.services.database.connection() as conn:
-        found = await engagement_lists.mails(
-            conn,
-            of_app=query.app,
-            strategy=query.strategy,
-            status=query.status,
-            before=query.before,
-            size=query.size + 1,
-        )
+        found = await engagement_lists.mails(conn, _filter(query), before=query.before, size=query.size + 1)
     page, further = page_of(found, query.size, lambda mail: mail.mail_id)
     rows = [
         MailRow(
@@ -200,16 +193,14 @@ async def _render(call: Call, path: PreviewPath, body: PreviewBody, *, to: str) 
     return strategy, rendered(strategy, values)
 
 
+def _filter(query: SentQuery) -> Filter:
+    return Filter(query.app, query.strategy, query.status)
+
+
 async def _tasks(call: Call, query: SentQuery, kind: TaskKind) -> TaskList:
     async with call.services.database.connection() as conn:
         found = await engagement_lists.tasks(
-            conn,
-            kind,
-            of_app=query.app,
-            strategy=query.strategy,
-            status=query.status,
-            before=query.before,
-            size=query.size + 1,
+            conn, _filter(query), kind=kind, before=query.before, size=query.size + 1
         )
     page, further = page_of(found, query.size, lambda task: task.task_id)
     return TaskList(next=further, tasks=[_row(task) for task in page])
