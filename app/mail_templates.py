@@ -1,10 +1,11 @@
-"""Renders the subject and the parts of an email from the templates of its strategy."""
+"""Makes an email from its strategy: renders its subject and its parts, and says what is sent."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from storage.kinds.mail import MAX_BYTES, MailStrategy
+from storage.mail import MailContent
 from streams.wire.errors import InvalidParameter
 from streams.wire.template import render, render_html, variables_of
 
@@ -32,6 +33,23 @@ def rendered(strategy: MailStrategy, values: Mapping[str, Any]) -> Rendered:
     if not email.subject.isprintable() or len(email.subject) > _SUBJECT_CHARACTERS:
         raise InvalidParameter("custom_variables must not put line breaks or long texts into the subject")
     return email
+
+
+def content_of(
+    strategy: MailStrategy, email: Rendered, *, to: str, unsubscribe: Sequence[str] = (), one_click: bool = False
+) -> MailContent:
+    """Return what `SendMail` sends to an address."""
+    return MailContent(
+        to=to,
+        subject=email.subject,
+        text=email.text,
+        html=email.html,
+        sender=strategy.from_,
+        reply_to=strategy.reply_to,
+        unsubscribe=list(unsubscribe),
+        one_click=one_click,
+        accounts=strategy.mail_accounts,
+    )
 
 
 def names_in(strategy: MailStrategy) -> set[str]:

@@ -12,7 +12,7 @@ from app.http.inputs import Body, Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
 from app.http.replies import Empty
 from app.http.transactions import Transaction
-from app.mail_templates import Rendered, names_in, rendered
+from app.mail_templates import Rendered, content_of, names_in, rendered
 from storage import audit, engagement_lists
 from storage.audit import Subject
 from storage.config_rows import ConfigKey
@@ -21,7 +21,7 @@ from storage.errors import UnknownApp
 from storage.jobs import enqueue
 from storage.kinds.apps import APPS
 from storage.kinds.mail import MAIL, MailStrategy
-from storage.mail import MailContent, SendMail
+from storage.mail import SendMail
 from streams.wire.codec import rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
@@ -168,15 +168,7 @@ async def send_test(
     if to is None:
         raise InvalidParameter("to must be an email address")
     strategy, email = await _render(call, path, body, to=to)
-    content = MailContent(
-        to=to,
-        subject=email.subject,
-        text=email.text,
-        html=email.html,
-        sender=strategy.from_,
-        reply_to=strategy.reply_to,
-        accounts=strategy.mail_accounts,
-    )
+    content = content_of(strategy, email, to=to)
     async with transaction.begin() as conn:
         await enqueue(conn, SendMail.seal(path.app, content, keyring=call.services.keyring))
         subject = Subject(path.app, MAIL.name, path.strategy)

@@ -13,13 +13,13 @@ from app.http.transactions import Transaction
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import Subscription, pixel_url, unsubscribe_url
 from app.mail.variables import CustomVariables, allowed
-from app.mail_templates import names_in, rendered
+from app.mail_templates import content_of, names_in, rendered
 from storage import emails, mails
 from storage.kinds.apps import APPS
 from storage.kinds.mail import MAIL, MailStrategy
 from storage.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.limits import Bucket
-from storage.mail import MailContent, SendMail
+from storage.mail import SendMail
 from streams.wire.errors import ConfigInvalid, ServiceError
 from streams.wire.ids import new_id, sha256_hex
 from streams.wire.model import Model
@@ -118,17 +118,7 @@ def _job(call: Call, name: str, strategy: MailStrategy, *, variables: dict[str, 
         "CustomVariables": {**variables, _PIXEL: pixel},
     }
     email = rendered(strategy, values)
-    content = MailContent(
-        to=to,
-        subject=email.subject,
-        text=email.text,
-        html=email.html,
-        sender=strategy.from_,
-        reply_to=strategy.reply_to,
-        unsubscribe=links,
-        one_click=one_click,
-        accounts=strategy.mail_accounts,
-    )
+    content = content_of(strategy, email, to=to, unsubscribe=links, one_click=one_click)
     return SendMail.seal(call.app_id, content, keyring=services.keyring, uid=uid, mail_id=mail_id, strategy=name)
 
 
