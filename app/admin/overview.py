@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -139,7 +139,7 @@ async def _overview(services: Services) -> Overview:
         ],
         live=_counted(_summed(each["live"] for each in of_each)),
         readers=sum(each["readers"] for each in of_each),
-        ended_per_minute=_counted(_by_label(of_each, "ended", 0)),
+        ended_per_minute=_counted(_ended_per_minute(of_each)),
         requests_per_minute=round(sum(each["requests"] * 60 / max(1, each["rate_s"]) for each in of_each), 1),
         vendors=_vendors(of_each),
         errors=_counted(_summed(each["errors"] for each in of_each)),
@@ -183,29 +183,25 @@ def _process(name: str, each: Mapping[str, Any]) -> ProcessRow:
 
 
 def _vendors(of_each: Sequence[Mapping[str, Any]]) -> list[VendorRow]:
-    attempts = _summed(each["attempts"] for each in of_each)
-    buckets: dict[str, list[int]] = {}
+    outcomes: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    buckets: dict[tuple[str, str], list[int]] = {}
     for each in of_each:
+        for labels, count in each["attempts"].items():
+            stage, vendor, outcome = labels.split("\t")
+            outcomes[stage, vendor][outcome] += count
         for labels, row in each["first_output"].items():
-            before = buckets.get(labels, [0] * len(row))
-            buckets[labels] = [one + other for one, other in zip(before, row, strict=True)]
-    pairs = sorted(
-        {tuple(labels.split("\t")[:2]) for labels in attempts} | {tuple(key.split("\t")) for key in buckets}
-    )
+            stage, vendor = labels.split("\t")
+            before = buckets.get((stage, vendor), [0] * len(row))
+            buckets[stage, vendor] = [one + other for one, other in zip(before, row, strict=True)]
     rows = []
-    for stage, vendor in pairs:
-        outcomes = {
-            labels.split("\t")[2]: count
-            for labels, count in attempts.items()
-            if labels.startswith(f"{stage}\t{vendor}\t")
-        }
-        row = buckets.get(f"{stage}\t{vendor}", [])
+    for stage, vendor in sorted({*outcomes, *buckets}):
+        ended, row = outcomes[stage, vendor], buckets.get((stage, vendor), [])
         rows.append(
             VendorRow(
                 stage=stage,
                 vendor=vendor,
-                attempts=sum(outcomes.values()),
-                failed=outcomes.get("failed", 0),
+                attempts=ended.total(),
+                failed=ended["failed"],
                 p50_ms=quantile_ms(row, 0.5),
                 p95_ms=quantile_ms(row, 0.95),
             )
@@ -233,13 +229,13 @@ def _summed(of_each: Iterable[Mapping[str, int]]) -> Counter[str]:
     return summed
 
 
-def _by_label(of_each: Sequence[Mapping[str, Any]], name: str, position: int) -> Counter[str]:
-    """Return the counts a minute by one of their labels."""
-    counted: Counter[str] = Counter()
+def _ended_per_minute(of_each: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Return the ended streams a minute by kind, the first of their labels."""
+    ended: Counter[str] = Counter()
     for each in of_each:
-        for labels, count in each[name].items():
-            counted[labels.split("\t")[position]] += round(count * 60 / max(1, each["rate_s"]))
-    return counted
+        for labels, count in each["ended"].items():
+            ended[labels.partition("\t")[0]] += round(count * 60 / max(1, each["rate_s"]))
+    return ended
 
 
 def _counted(counts: Counter[str]) -> list[NamedCount]:
