@@ -95,6 +95,7 @@ class _Stored:
 
     read_at: float = float("-inf")
     fields: dict[str, Any] = field(default_factory=dict)
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 _STORED: dict[str, _Stored] = {}
@@ -150,23 +151,27 @@ async def _overview(services: Services) -> Overview:
 
 async def _stored(services: Services) -> dict[str, Any]:
     kept = _STORED.setdefault(services.heartbeat.process, _Stored())
-    if time.monotonic() - kept.read_at < _STORED_S:
-        return kept.fields
-    kept.read_at = time.monotonic()  # At once, so that others do not read it too.
+    async with kept.reading:  # Others wait for what one reads.
+        if time.monotonic() - kept.read_at >= _STORED_S:
+            kept.fields = await _read_stored(services)
+            kept.read_at = time.monotonic()
+    return kept.fields
+
+
+async def _read_stored(services: Services) -> dict[str, Any]:
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     async with services.database.connection() as conn:
         counts = await jobs.job_counts(conn)
         taken = await money_today.taken_since(conn, midnight)
         changes = await audit.entries(conn, Filters(of_operators=False), before_id=None, limit=_CHANGES)
     waiting = [each for each in counts if each.status == "todo"]
-    kept.fields = {
+    return {
         "jobs_waiting": sum(each.count for each in waiting),
         "jobs_held": sum(each.count for each in counts if each.status == "failed"),
         "oldest_job_s": round(max((each.oldest_s for each in waiting), default=0.0), 1),
         "money": [MoneyRow(currency=each.currency, payments=each.payments, amount=each.amount) for each in taken],
         "changes": [audit_row(each) for each in changes],
     }
-    return kept.fields
 
 
 def _process(name: str, each: Mapping[str, Any]) -> ProcessRow:
