@@ -13,18 +13,15 @@ import secrets
 import signal
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
 
-import uvloop
-
 from bench.arrivals import prepare
 from bench.client import Target
-from bench.deployment import Deployment, DeploymentSpec, spawned
+from bench.deployment import Deployment, DeploymentSpec, measure
 from bench.generated_section import write_between
 from bench.keep_alive import request
-from bench.machine import Cores, describe, raise_priority
+from bench.machine import Cores, describe
 from bench.request_rows import Next, Row, paced, repeat, table
 from bench.scenarios import seconds
 from deploy.running import Failed
@@ -47,17 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cores = Cores.split()
     spec = DeploymentSpec(frozenset(), users=_DEVICES, baseline=True, profile=args.profile)
     try:
-        with asyncio.Runner() as runner:  # asyncio's own event loop starts and stops the stores.
-            context = spawned(spec, cores)
-            deployment = runner.run(context.__aenter__())
-            try:
-                for pid in (*deployment.pids, *deployment.baseline_pids, *deployment.store_pids):
-                    raise_priority(pid)  # If root runs this, other processes of the machine disturb it less.
-                with ThreadPoolExecutor(1) as thread:
-                    measured = thread.submit(uvloop.run, _measure(deployment, args))
-                    rows = measured.result()
-            finally:
-                runner.run(context.__aexit__(None, None, None))
+        rows = measure(spec, cores, lambda deployment: _measure(deployment, args))
     except (Failed, OSError) as error:
         print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1

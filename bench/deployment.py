@@ -13,17 +13,19 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import PIPE
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import uvloop
 from aiohttp import ClientSession
 
 from bench.client import Target
-from bench.machine import Cores
+from bench.machine import Cores, raise_priority
 from bench.scenarios import ScenarioName
 from deploy.running import Failed, running, until_ready, while_running
 from storage.kinds.limits import RATES
@@ -31,6 +33,8 @@ from streams.wire.codec import loads
 
 if TYPE_CHECKING:
     from deploy.stores import Stores
+
+Result = TypeVar("Result")
 
 APP = "bench"
 _ROOT = Path(__file__).parents[1]
@@ -115,6 +119,25 @@ async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deploymen
             log=folder / "server.log",
         )
         yield await _with_baseline(stack, deployment, vendor_url, cores) if spec.baseline else deployment
+
+
+def measure(
+    spec: DeploymentSpec, cores: Cores, measured: Callable[[Deployment], Coroutine[Any, Any, Result]]
+) -> Result:
+    """Start a deployment, and return what `measured` returns for it.
+
+    asyncio's own event loop starts and stops the stores. `measured` runs on uvloop, in a thread of its own.
+    """
+    with asyncio.Runner() as runner:
+        context = spawned(spec, cores)
+        started = runner.run(context.__aenter__())
+        try:
+            for pid in (*started.pids, *started.baseline_pids, *started.vendor_pids, *started.store_pids):
+                raise_priority(pid)  # If root runs this, other processes of the machine disturb it less.
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(lambda: uvloop.run(measured(started))).result()
+        finally:
+            runner.run(context.__aexit__(None, None, None))
 
 
 async def _vendor(stack: AsyncExitStack) -> tuple[int, str]:

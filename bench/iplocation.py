@@ -5,25 +5,21 @@ process, and then starts a server that has the first core for itself and asks it
 """
 
 import argparse
-import asyncio
 import os
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address
 from pathlib import Path
 
-import uvloop
-
 from bench.arrivals import prepare
 from bench.client import Target
-from bench.deployment import Deployment, DeploymentSpec, spawned
+from bench.deployment import Deployment, DeploymentSpec, measure
 from bench.generated_section import write_between
 from bench.keep_alive import request
-from bench.machine import Cores, describe, raise_priority
+from bench.machine import Cores, describe
 from bench.request_rows import Row, repeat, table
 from bench.scenarios import seconds
 from deploy.ip_ranges import Place, write_bin
@@ -105,16 +101,7 @@ def _look_up(path: Path, *, for_s: float) -> Row:
 
 def _measure_requests(path: Path, cores: Cores, args: argparse.Namespace) -> Row:
     spec = DeploymentSpec(frozenset(), users=1, configs={"iplocation/default": {"database": str(path)}})
-    with asyncio.Runner() as runner:  # asyncio's own event loop starts and stops the stores.
-        context = spawned(spec, cores)
-        deployment = runner.run(context.__aenter__())
-        try:
-            for pid in (*deployment.pids, *deployment.store_pids):
-                raise_priority(pid)  # If root runs this, other processes of the machine disturb it less.
-            with ThreadPoolExecutor(1) as thread:
-                return thread.submit(uvloop.run, _requests(deployment, args)).result()
-        finally:
-            runner.run(context.__aexit__(None, None, None))
+    return measure(spec, cores, lambda deployment: _requests(deployment, args))
 
 
 async def _requests(deployment: Deployment, args: argparse.Namespace) -> Row:

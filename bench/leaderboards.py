@@ -10,20 +10,18 @@ import random
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
-import uvloop
 from redis.asyncio import Redis
 
 from bench.arrivals import prepare
 from bench.client import Target
-from bench.deployment import APP, Deployment, DeploymentSpec, spawned
+from bench.deployment import APP, Deployment, DeploymentSpec, measure
 from bench.generated_section import write_between
 from bench.keep_alive import KeepAlive, request
-from bench.machine import Cores, describe, raise_priority
+from bench.machine import Cores, describe
 from bench.request_rows import Next, Row, paced, repeat, table
 from bench.scenarios import seconds
 from deploy.running import Failed
@@ -80,16 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cores = Cores.split()
     spec = DeploymentSpec(frozenset(), users=_PLAYERS, configs={f"leaderboards/{_BOARD}": {"size": 1000}})
     try:
-        with asyncio.Runner() as runner:  # asyncio's own event loop starts and stops the stores.
-            context = spawned(spec, cores)
-            deployment = runner.run(context.__aenter__())
-            try:
-                for pid in (*deployment.pids, *deployment.store_pids):
-                    raise_priority(pid)  # If root runs this, other processes of the machine disturb it less.
-                with ThreadPoolExecutor(1) as thread:
-                    rows, notes = thread.submit(uvloop.run, _measure(Board(deployment), args)).result()
-            finally:
-                runner.run(context.__aexit__(None, None, None))
+        rows, notes = measure(spec, cores, lambda deployment: _measure(Board(deployment), args))
     except (Failed, OSError) as error:
         print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1

@@ -10,19 +10,17 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import uvloop
 from aiohttp import ClientSession
 
 from bench.arrivals import prepare
 from bench.attack.healthy_clients import Window, run_healthy_clients
 from bench.client import Target
-from bench.deployment import DeploymentSpec, spawned
+from bench.deployment import DeploymentSpec, measure
 from bench.generated_section import write_between
-from bench.machine import Cores, describe, raise_priority
+from bench.machine import Cores, describe
 from bench.scenarios import Load, seconds
 from deploy.running import Failed
 from streams.tasks import background
@@ -52,16 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cores = Cores(ours, ours)
     spec = DeploymentSpec(frozenset({_MODEL}), users=args.streams)
     try:
-        with asyncio.Runner() as runner:  # asyncio's own event loop starts and stops the stores.
-            context = spawned(spec, cores)
-            deployment = runner.run(context.__aenter__())
-            try:
-                for pid in (*deployment.pids, *deployment.vendor_pids, *deployment.store_pids):
-                    raise_priority(pid)  # If root runs this, other processes of the machine disturb it less.
-                with ThreadPoolExecutor(1) as thread:
-                    phases = thread.submit(uvloop.run, _measure(deployment.target, args)).result()
-            finally:
-                runner.run(context.__aexit__(None, None, None))
+        phases = measure(spec, cores, lambda deployment: _measure(deployment.target, args))
     except (Failed, OSError) as error:
         print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1

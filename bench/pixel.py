@@ -9,19 +9,16 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
 from typing import cast
 from urllib.parse import urlsplit
 
-import uvloop
-
 from bench.arrivals import prepare
-from bench.deployment import Deployment, DeploymentSpec, spawned
+from bench.deployment import Deployment, DeploymentSpec, measure
 from bench.generated_section import write_between
-from bench.machine import Cores, Usage, describe, raise_priority
+from bench.machine import Cores, Usage, describe
 from bench.scenarios import seconds
 from deploy.running import Failed
 from streams.wire.ids import new_id
@@ -97,16 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare()
     cores = Cores.split()
     try:
-        with asyncio.Runner() as runner:  # asyncio's own event loop starts and stops the stores.
-            context = spawned(DeploymentSpec(frozenset(), users=1), cores)
-            deployment = runner.run(context.__aenter__())
-            try:
-                for pid in (*deployment.pids, *deployment.store_pids):
-                    raise_priority(pid)
-                with ThreadPoolExecutor(1) as thread:
-                    result = thread.submit(uvloop.run, _measure(deployment, args)).result()
-            finally:
-                runner.run(context.__aexit__(None, None, None))
+        spec = DeploymentSpec(frozenset(), users=1)
+        result = measure(spec, cores, lambda deployment: _measure(deployment, args))
     except (Failed, OSError) as error:
         print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1
