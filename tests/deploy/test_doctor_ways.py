@@ -5,13 +5,17 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from storage.audit import COMMAND
 from storage.doctor_reports import Finding
+from streams.wire.codec import dumps
 from tests.app.mail.smtp_servers import SmtpServer
 from tests.certificates import Authority
 from tests.deploy.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
@@ -183,6 +187,46 @@ async def test_a_server_that_nobody_reaches_is_broken(module_server: Server, clo
     findings = await Doctor(module_server).examine("outside", "proxy", public_url=f"http://127.0.0.1:{closed_port}")
     assert point(findings, "answer").state is BROKEN
     assert point(findings, "stream").state is BROKEN
+
+
+@asynccontextmanager
+async def holding_uploads(*, passing: int) -> AsyncIterator[str]:
+    """Yield the URL of a server that holds all uploads, and events too after the first `passing` streams."""
+    streams = count()
+
+    async def probe(request: web.Request) -> web.StreamResponse:
+        claimed_ms = 0 if next(streams) < passing else 200  # All ticks are written at once.
+        await request.read()
+        response = web.StreamResponse(headers={"Server": "parley"})
+        await response.prepare(request)
+
+        async def write(name: str, at_ms: int = 0) -> None:
+            await response.write(f"event: {name}\ndata: ".encode() + dumps({"content": {"at_ms": at_ms}}) + b"\n\n")
+
+        for name in ("start", "received", "received"):
+            await write(name)
+        for tick in range(5):
+            await write("tick", claimed_ms * tick)
+        await write("end")
+        return response
+
+    app = web.Application()
+    app.router.add_post("/bp/ai/probe", probe)
+    async with TestServer(app) as server:
+        yield str(server.make_url("/")).rstrip("/")
+
+
+async def test_events_that_passed_once_are_not_held_back(module_server: Server) -> None:
+    async with holding_uploads(passing=2) as url:
+        findings = await Doctor(module_server).examine("proxy", public_url=url)
+    assert bad_points(findings) == {"uploads"}
+
+
+async def test_events_that_never_pass_are_held_back(module_server: Server) -> None:
+    async with holding_uploads(passing=0) as url:
+        findings = await Doctor(module_server).examine("proxy", public_url=url)
+    assert bad_points(findings) == {"uploads", "events"}
+    assert point(findings, "events").state is BROKEN
 
 
 async def test_another_server_at_the_public_url_is_broken(module_server: Server) -> None:
