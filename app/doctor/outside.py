@@ -14,6 +14,7 @@ from app.doctor.findings import Area, said
 from app.doctor.surroundings import Surroundings
 from app.doctor.targets import Target
 from app.doctor.vendors import check_target
+from app.settings import own_url
 from storage.doctor_reports import Finding
 from streams.wire.codec import loads
 
@@ -113,14 +114,11 @@ async def _processes(http: ClientSession, here: Surroundings) -> AsyncIterator[F
             fix="set it to the first of PARLEY_PROCESSES free ports",
         )
         return
-    host = f"[{settings.metrics_host}]" if ":" in settings.metrics_host else settings.metrics_host
-    host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound
-    urls = [f"http://{host}:{settings.metrics_port + number}" for number in range(settings.processes)]
-    names = [f"server {number}" for number in range(settings.processes)]
+    ports = {f"server {number}": settings.metrics_port + number for number in range(settings.processes)}
     if settings.worker_port is not None:
-        urls.append(f"http://{host}:{settings.worker_port}")
-        names.append("worker")
-    for finding in await asyncio.gather(*(_process(http, *each) for each in zip(names, urls, strict=True))):
+        ports["worker"] = settings.worker_port
+    urls = {name: own_url(settings.metrics_host, port) for name, port in ports.items()}
+    for finding in await asyncio.gather(*(_process(http, *each) for each in urls.items())):
         yield finding
 
 
