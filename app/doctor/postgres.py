@@ -79,27 +79,30 @@ def _version(given: dict[str, str]) -> Finding:
     return AREA.good("version", version)
 
 
-async def median_ms(ping: Callable[[], Awaitable[object]]) -> float:
-    """Return the median time of some round trips, each of which is a call of `ping`."""
+async def latency_finding(
+    area: Area, ping: Callable[[], Awaitable[object]], *, store: str, slow_ms: float, why: str
+) -> Finding:
+    """Return the finding about the median time of some round trips to a store. Each is a call of `ping`."""
     times = []
     for _ in range(_TRIES):
         began = time.perf_counter()
         await ping()
         times.append((time.perf_counter() - began) * 1000)
-    return statistics.median(times)
+    median = statistics.median(times)
+    seen = f"{median:.1f} ms for a round trip"
+    if median > slow_ms:
+        return area.doubtful("latency", seen, why=why, fix=f"run Parley in the same network as {store}")
+    return area.good("latency", seen)
 
 
 async def _latency(conn: Connection) -> Finding:
-    median = await median_ms(lambda: conn.fetchval("select 1"))
-    seen = f"{median:.1f} ms for a round trip"
-    if median > _SLOW_MS:
-        return AREA.doubtful(
-            "latency",
-            seen,
-            why="a turn waits for two to four round trips before its first word",
-            fix="run Parley in the same network as PostgreSQL",
-        )
-    return AREA.good("latency", seen)
+    return await latency_finding(
+        AREA,
+        lambda: conn.fetchval("select 1"),
+        store="PostgreSQL",
+        slow_ms=_SLOW_MS,
+        why="a turn waits for two to four round trips before its first word",
+    )
 
 
 async def _clock(conn: Connection, here: Surroundings) -> Finding:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from app.doctor.findings import Area
-from app.doctor.postgres import clock_finding, median_ms
+from app.doctor.postgres import clock_finding, latency_finding
 from app.doctor.surroundings import Surroundings
 from storage.doctor_reports import Finding
 from storage.redis import VALKEY_ERRORS, Valkey, location, open_valkey, store_error
@@ -66,16 +66,13 @@ def _version(info: dict[str, Any]) -> Finding:
 
 
 async def _latency(valkey: Valkey) -> Finding:
-    median = await median_ms(valkey.client.ping)
-    seen = f"{median:.1f} ms for a round trip"
-    if median > _SLOW_MS:
-        return AREA.doubtful(
-            "latency",
-            seen,
-            why="every request waits for it at least once",
-            fix="run Parley in the same network as Valkey",
-        )
-    return AREA.good("latency", seen)
+    return await latency_finding(
+        AREA,
+        valkey.client.ping,
+        store="Valkey",
+        slow_ms=_SLOW_MS,
+        why="every request waits for it at least once",
+    )
 
 
 async def _clock(valkey: Valkey, here: Surroundings) -> Finding:
