@@ -61,8 +61,7 @@ async def _try_rights(objects: ObjectStore, place: str) -> AsyncIterator[Finding
                 return
         else:
             done.append(right)
-    if done:
-        yield AREA.good("rights", f"{place}: {', '.join(done)}")
+    yield AREA.good("rights", f"{place}: {', '.join(done)}")
 
 
 async def _use(objects: ObjectStore, right: str, folder: str, key: str) -> None:
