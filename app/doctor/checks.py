@@ -49,7 +49,7 @@ CHECKS: dict[str, Check] = {
     "proxy": proxy.check,
 }
 """The checks by the names of `--only`, in the order of the report."""
-_MEASURES = {"postgres": 1, "valkey": 2, "proxy": 3}
+_MEASURES = {"postgres", "valkey", "proxy"}
 """Checks that measure times. Each runs alone, because others keep the process busy."""
 _WITHIN_S = 60
 
@@ -63,7 +63,7 @@ async def examine(here: Surroundings, *, only: Collection[str] = ()) -> Report:
         with suppress(ServiceError, OSError):  # The checks of the stores report why.
             stores = await stack.enter_async_context(open_stores(here.settings))
             here = replace(here, configs=stores.configs)
-        for _, group in groupby(chosen, lambda each: _MEASURES.get(each[0])):
+        for _, group in groupby(chosen, lambda each: each[0] if each[0] in _MEASURES else None):
             found += await asyncio.gather(*(_run(name, check, here) for name, check in group))
     return Report(
         checked_at=rfc3339(began),
