@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from app.doctor.outside import FAILURES, open_http
 from app.doctor.surroundings import Surroundings
 from storage.doctor_reports import Finding
 from streams.wire.codec import dumps, loads
+from vendors.sse import SseParser
 
 AREA = Area("proxy")
 PROBE = "/bp/ai/probe"
@@ -131,7 +132,7 @@ async def _pass(http: ClientSession, here: Surroundings, *, hint: bool, flood_ki
             raise ValueError(f"{response.status}: {(await response.text())[:200]}")
         passage.server = response.headers.get("Server", "")
         passage.encoding = response.headers.get("Content-Encoding", "")
-        await _read(passage, response.content)
+        await _read(passage, response.content.iter_any())
     return passage
 
 
@@ -143,16 +144,13 @@ def _headers(here: Surroundings) -> dict[str, str]:
     }
 
 
-async def _read(passage: Passage, lines: Any) -> None:
-    name = ""
-    async for raw in lines:
-        line = raw.decode().strip()
-        if line.startswith("event: "):
-            name = line.removeprefix("event: ")
-        elif line.startswith("data: "):
-            content = loads(line.removeprefix("data: "))["content"]
-            await _note(passage, name, content)
-            if name == "end":
+async def _read(passage: Passage, pieces: AsyncIterable[bytes]) -> None:
+    parser = SseParser()
+    async for piece in pieces:
+        for event in parser.feed(piece):
+            content = loads(event.data)["content"]
+            await _note(passage, event.name, content)
+            if event.name == "end":
                 if "error" in content:
                     raise ValueError(content["error"])
                 return
