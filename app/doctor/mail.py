@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 from app.doctor.findings import Area, said
 from app.doctor.surroundings import Surroundings
 from app.doctor.targets import usable
+from app.mail.sending import own_host, url_of
 from app.settings import Settings
 from storage.doctor_reports import Finding
-from storage.kinds.mail_accounts import INBOX, MAIL_ACCOUNTS, MailAccount
+from storage.kinds.mail_accounts import MAIL_ACCOUNTS, MailAccount
 from vendors.account import Account
 from vendors.errors import VendorError
 from vendors.mail.smtp import SmtpClient, SmtpOptions
@@ -35,13 +36,13 @@ async def check(here: Surroundings) -> AsyncIterator[Finding]:
 
 
 async def _check_account(settings: Settings, name: str, config: MailAccount) -> Finding:
-    url = f"smtp://{config.host}:{config.port}" if config.host != INBOX else settings.inbox_url
+    url = url_of(config, settings)
     if url is None:
         return AREA.broken(
             name, "the local inbox does not run", why="no email is sent", fix="correct host in the config"
         )
     account = Account(name, MAIL_ACCOUNTS.name, url, config.password)
-    options = SmtpOptions(tls=config.tls, username=config.username, own_host=_own_host(settings))
+    options = SmtpOptions(tls=config.tls, username=config.username, own_host=own_host(settings))
     try:
         async with asyncio.timeout(_WITHIN_S):
             await SmtpClient(None, account, options).check()
@@ -59,7 +60,3 @@ async def _check_account(settings: Settings, name: str, config: MailAccount) -> 
             name, seen, why="the password can be read on the way", fix="set tls to starttls or implicit"
         )
     return AREA.good(name, seen)
-
-
-def _own_host(settings: Settings) -> str:
-    return urlsplit(settings.public_url).hostname or "localhost"

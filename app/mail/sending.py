@@ -8,6 +8,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger as BoundLogger
 
 from app.services import Services
+from app.settings import Settings
 from storage import mails
 from storage.config_rows import ConfigKey
 from storage.kinds.limits import Rate
@@ -114,7 +115,7 @@ async def _send_by(services: Services, job: SendMail, content: MailContent, name
         count.check()
     account = Account(name, MAIL_ACCOUNTS.name, _url(services, config, name), config.password, config.concurrency)
     key = ConfigKey(job.app_id, MAIL_ACCOUNTS.name, name)
-    options = SmtpOptions(tls=config.tls, username=config.username, own_host=_own_host(services))
+    options = SmtpOptions(tls=config.tls, username=config.username, own_host=own_host(services.settings))
     server = services.vendors.open(_MAILS, account, key=key, limits=config)
     await server.call(options, lambda client: client.send(message), within_s=_WITHIN_S)
 
@@ -137,18 +138,24 @@ def _message(
         unsubscribe=content.unsubscribe,
         one_click=content.one_click,
     )
-    return build(mail, host=_own_host(services), at=datetime.now(UTC))
+    return build(mail, host=own_host(services.settings), at=datetime.now(UTC))
 
 
-def _own_host(services: Services) -> str:
-    return urlsplit(services.settings.public_url).hostname or "localhost"
+def own_host(settings: Settings) -> str:
+    """Return the name by which this server introduces itself to mail servers."""
+    return urlsplit(settings.public_url).hostname or "localhost"
 
 
 def _url(services: Services, config: MailAccount, name: str) -> str:
-    if config.host != INBOX:
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        return f"smtp://{host}:{config.port}"
-    url = services.settings.inbox_url
+    url = url_of(config, services.settings)
     if url is None:
         raise ConfigInvalid(f"mail_accounts {name}: host is the local inbox, which does not run")
     return url
+
+
+def url_of(config: MailAccount, settings: Settings) -> str | None:
+    """Return the URL of the mail server of an account, or `None` if it is the local inbox and that does not run."""
+    if config.host == INBOX:
+        return settings.inbox_url
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return f"smtp://{host}:{config.port}"

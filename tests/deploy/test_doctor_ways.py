@@ -154,6 +154,16 @@ async def test_mail_servers_are_tried(module_server: Server, closed_port: int) -
     assert "STARTTLS" in point(findings, "default/plain").seen
 
 
+async def test_a_mail_server_with_an_ipv6_address_is_named_by_its_url(
+    module_server: Server, closed_port: int
+) -> None:
+    account = {"host": "::1", "tls": "none", "port": closed_port, "from": "parley@example.com"}
+    await put(module_server, "mail_accounts", "closed", account)
+    found = point(await Doctor(module_server).examine("mail"), "default/closed")
+    assert found.state is BROKEN
+    assert found.seen.startswith(f"smtp://[::1]:{closed_port}: ")
+
+
 async def test_mails_without_a_public_url_are_broken(module_server: Server) -> None:
     account = {"host": "127.0.0.1", "tls": "none", "port": 1, "from": "parley@example.com"}
     await put(module_server, "mail_accounts", "closed", account)
