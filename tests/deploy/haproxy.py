@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.process.children import ending_with_parent
+from tests.deploy.edits import edited
 from tests.servers import listening_socket
 
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
@@ -19,18 +20,14 @@ _END_S = 10
 def running_haproxy(folder: Path, parley: str, edits: Mapping[str, str] | None = None) -> Iterator[str]:
     """Run HAProxy in front of `parley` (host:port), and yield its URL. `edits`: lines and what replaces them."""
     with listening_socket() as listener:
-        text = CONFIG.read_text()
-        for old, new in {
+        of_the_test = {
             "    log /dev/log local0\n    user haproxy\n    group haproxy\n": "",
             "    maxconn 32768\n": "    maxconn 1000\n",
             "    log global\n": "",
             "bind :80\n": f"bind fd@{listener.fileno()}\n",
             "127.0.0.1:8080": parley,
-            **(edits or {}),
-        }.items():
-            assert text.count(old) == 1, f"{old} must stand once in {CONFIG.name}"
-            text = text.replace(old, new)
-        (file := folder / "haproxy.cfg").write_text(text)
+        }
+        (file := folder / "haproxy.cfg").write_text(edited(CONFIG, {**of_the_test, **(edits or {})}))
         process = subprocess.Popen(
             [str(HAPROXY), "-db", "-q", "-f", str(file)],
             cwd=folder,

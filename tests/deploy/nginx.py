@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from app.process.children import ending_with_parent
 from tests.clock import utc_now
+from tests.deploy.edits import edited
 from tests.servers import listening_socket
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
@@ -90,8 +91,7 @@ def running_nginx(
 
 def _configured(folder: Path, parley: str, plain: str, tls: str, *, kept_s: int, edits: Mapping[str, str]) -> Path:
     _write_certificate(folder)
-    site = SITE.read_text()
-    for old, new in {
+    of_the_test = {
         "127.0.0.1:8080": parley,
         "keepalive_timeout 15s;": f"keepalive_timeout {kept_s}s;",
         "listen 80 ": f"listen {plain} ",
@@ -102,11 +102,8 @@ def _configured(folder: Path, parley: str, plain: str, tls: str, *, kept_s: int,
         f"{_CERTIFICATES}/fullchain.pem": f"{folder}/fullchain.pem",
         f"{_CERTIFICATES}/privkey.pem": f"{folder}/privkey.pem",
         "/var/log/nginx/": f"{folder}/",
-        **edits,
-    }.items():
-        assert site.count(old) == 1, f"{old} must stand once in {SITE.name}"
-        site = site.replace(old, new)
-    (folder / "site.conf").write_text(site)
+    }
+    (folder / "site.conf").write_text(edited(SITE, {**of_the_test, **edits}))
     # The worker keeps the user of the tests, which owns `folder`.
     user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
     main = folder / "nginx.conf"
