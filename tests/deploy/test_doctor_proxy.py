@@ -1,7 +1,6 @@
 """`python -m app doctor` finds out what a real nginx does to streams, and names the setting that helps."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,7 +24,7 @@ HIDDEN = {"proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;": ""}
 
 
 @pytest.fixture(scope="module")
-async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Server:
+async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     data = tmp_path_factory.mktemp("data")
     async with new_server(
         databases, data, trusted_proxies=("127.0.0.1/32",), sandbox_url="http://127.0.0.1:1"
@@ -33,15 +32,9 @@ async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathF
         yield running
 
 
-@contextmanager
-def proxied(server: Server, folder: Path, edits: Mapping[str, str]) -> Iterator[str]:
-    with running_nginx(folder, urlsplit(server.url).netloc, edits=edits) as nginx:
-        yield nginx.url
-
-
 async def findings_behind(server: Server, folder: Path, edits: Mapping[str, str], *only: str) -> list[Finding]:
-    with proxied(server, folder, edits) as url:
-        return await Doctor(server).examine(*(only or ("proxy",)), public_url=url)
+    with running_nginx(folder, urlsplit(server.url).netloc, edits=edits) as nginx:
+        return await Doctor(server).examine(*(only or ("proxy",)), public_url=nginx.url)
 
 
 async def test_the_shipped_site_is_good(module_server: Server, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from streams.wire.codec import dumps
 from tests.app.mail.smtp_servers import SmtpServer
 from tests.certificates import Authority
 from tests.deploy.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
-from tests.servers import Databases, Server, listening_socket, new_server
+from tests.servers import Databases, Server, new_server
 from vendors.sandbox.dns import Names, dns_server
 from vendors.signin import catalog
 
@@ -240,9 +240,8 @@ async def test_events_that_never_pass_are_held_back(module_server: Server) -> No
 
 
 async def test_another_server_at_the_public_url_is_broken(module_server: Server) -> None:
-    with listening_socket():
-        async with listening() as port:
-            findings = await Doctor(module_server).examine("outside", public_url=f"http://127.0.0.1:{port}")
+    async with listening() as port:
+        findings = await Doctor(module_server).examine("outside", public_url=f"http://127.0.0.1:{port}")
     assert point(findings, "answer").state is BROKEN
 
 
