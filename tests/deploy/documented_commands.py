@@ -150,6 +150,15 @@ def postgresql_programs() -> Path:
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
+@asynccontextmanager
+async def shell_in_clone(folder: Path) -> AsyncIterator[Shell]:
+    """Start a shell in a new clone, `folder/parley`, with the programs that the pages use."""
+    installing_python(folder / "bin")
+    path = f"{folder}/bin:{postgresql_programs()}:{os.defpath}"
+    async with new_shell(clone(folder / "parley"), path) as shell:
+        yield shell
+
+
 async def follow(step: Step, shell: Shell, values: dict[str, str]) -> str:
     """Run the commands of a step with the reader's `values`. Return the output, which must be as documented."""
     commands = _PLACEHOLDER.sub(lambda found: values[found[0]], step.commands)

@@ -1,6 +1,5 @@
 """The commands of deploy/backup.md restore a deployment in which every conversation, asset and file is found."""
 
-import os
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -18,13 +17,10 @@ from streams.wire.codec import dumps
 from tests.deploy.commands import command
 from tests.deploy.documented_commands import (
     ROOT,
-    clone,
     follow,
     free_ports,
-    installing_python,
-    new_shell,
     placeholders_of,
-    postgresql_programs,
+    shell_in_clone,
     steps_of,
 )
 from tests.deploy.serving import server_env
@@ -152,11 +148,10 @@ async def new_person(server: Server) -> Person:
 
 async def run_the_page(server: Server, values: dict[str, str], tmp_path: Path) -> None:
     """Run all blocks of the page in the shell of an operator whose deployment is `server`."""
-    installing_python(tmp_path / "bin")
-    folder = clone(tmp_path / "parley")
     variables = {**server_env(server.services.settings), **sandbox_of(server.services.settings)}
-    (folder / "parley.env").write_text("".join(f"{name}='{text}'\n" for name, text in variables.items()))
-    async with new_shell(folder, f"{tmp_path}/bin:{postgresql_programs()}:{os.defpath}") as shell:
+    async with shell_in_clone(tmp_path) as shell:
+        env = "".join(f"{name}='{text}'\n" for name, text in variables.items())
+        (tmp_path / "parley" / "parley.env").write_text(env)
         await shell.run("set -e; python3 -m venv .venv; set -a; . ./parley.env; set +a")
         for step in steps_of(PAGE):
             await follow(step, shell, values)

@@ -1,6 +1,5 @@
 """The section "Set up a deployment" of OPERATING.md: a new shell runs all its blocks, in order."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,10 @@ from deploy.stores import Stores
 from tests.curl import NEEDS_CURL
 from tests.deploy.documented_commands import (
     ROOT,
-    clone,
     follow,
     free_ports,
-    installing_python,
-    new_shell,
     placeholders_of,
-    postgresql_programs,
+    shell_in_clone,
     steps_of,
 )
 from vendors.local import scripted
@@ -33,7 +29,6 @@ async def test_every_block_of_the_readme_runs_unchanged(
     stores: Stores, empty_database: str, tmp_path: Path
 ) -> None:
     port, engines_port = free_ports(2)
-    installing_python(tmp_path / "bin")
     async with listening() as sandbox:
         values = {
             "<database-url>": empty_database,
@@ -44,8 +39,7 @@ async def test_every_block_of_the_readme_runs_unchanged(
             "<vendor-key>": "sk-of-a-reader",
         }
         assert placeholders_of(SECTION) == values.keys()
-        path = f"{tmp_path}/bin:{postgresql_programs()}:{os.defpath}"
-        async with new_shell(clone(tmp_path / "parley"), path) as shell:
+        async with shell_in_clone(tmp_path) as shell:
             await shell.run("set -e")  # Each command must succeed, not only the last one of a block.
             printed = [await follow(step, shell, values) for step in steps_of(SECTION)]
         calls = [(entry.vendor, entry.stage) for entry in sandbox.sandbox.bill.since()]
