@@ -63,7 +63,7 @@ async def _operators(conn: Connection) -> Finding:
     return AREA.doubtful(
         "operators",
         "there are none, so everybody uses the root token",
-        why="the audit log cannot say who has changed something, and nobody's access can be ended alone",
+        why="the audit log cannot say who has changed something, and no single person's access can be revoked",
         fix="run `python -m app operators add NAME --role ROLE` for each person and program",
     )
 

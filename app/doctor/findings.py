@@ -27,7 +27,7 @@ class Area:
 
 
 def said(error: Exception) -> str:
-    """Return what an error says. A timeout says nothing."""
+    """Return the message of an error. A timeout has none."""
     return str(error) or "no answer in time"
 
 

@@ -36,7 +36,7 @@ _ELSEWHERE = "other proxies and CDNs: neither buffer, cache nor compress text/ev
 
 @dataclass(slots=True)
 class Passage:
-    """One stream through the proxy. All times are in seconds on one clock each."""
+    """One stream through the proxy. Times are in seconds. Each list is measured by a single clock."""
 
     server: str = ""
     """The header `Server` of the response, which a proxy replaces by its own."""

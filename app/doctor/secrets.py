@@ -34,7 +34,7 @@ def _admin_token(token: str) -> Finding:
         "PARLEY_ADMIN_TOKEN",
         f"{len(token)} characters, {len(set(token))} of them different",
         why="it includes all rights, and a short one can be guessed",
-        fix="replace it by that of `python -m app keys`, and restart all processes",
+        fix="replace it by one that `python -m app keys` prints, and restart all processes",
     )
 
 
