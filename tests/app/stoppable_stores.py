@@ -6,14 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from app.services import open_services
-from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
+from tests.app.valkey_proxy import ValkeyProxy, postgresql_proxy_to, valkey_proxy_to
 from tests.servers import Databases, Server, listening_socket, running_server, settings_of
 from tests.waiting import until
-
-_SOCKET = ".s.PGSQL.5432"
 
 
 @dataclass(frozen=True)
@@ -27,19 +24,16 @@ class Stoppable:
 async def open_stoppable(databases: Databases, data_dir: Path, **settings: Any) -> AsyncIterator[Stoppable]:
     """Run a server with the configs of a development server. `settings`: fields of its settings."""
     async with AsyncExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-"))  # A short path for the sockets.
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-"))  # A short path for the socket.
         url = await stack.enter_async_context(databases.new(seeded=True))
-        [sockets] = parse_qs(urlsplit(url).query)["host"]
-        postgresql = valkey_proxy_to(f"unix://{sockets}/{_SOCKET}", Path(folder, _SOCKET))
-        database = await stack.enter_async_context(postgresql)
+        database, url = await stack.enter_async_context(postgresql_proxy_to(url))
         valkey = await stack.enter_async_context(
             valkey_proxy_to(databases.stores.redis_url, Path(folder, "valkey"))
         )
         listener = stack.enter_context(listening_socket())
         given = settings_of(
-            databases.stores, url.replace(sockets, folder), listener.getsockname()[1], data_dir,
-            redis_url=valkey.url, **settings,
-        )  # fmt: skip
+            databases.stores, url, listener.getsockname()[1], data_dir, redis_url=valkey.url, **settings
+        )
         services = await stack.enter_async_context(open_services(given))
         server = await stack.enter_async_context(running_server(services, listener))
         yield Stoppable(server, database, valkey)

@@ -1,17 +1,21 @@
 """A proxy in front of Valkey, or of another store at a Unix socket, that a test can stop."""
 
 import asyncio
+import tempfile
 from asyncio import StreamReader, StreamWriter, open_unix_connection, start_unix_server
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from app.settings import Settings
 from deploy.stores import Stores
 from streams.tasks import background
+
+_POSTGRESQL_SOCKET = ".s.PGSQL.5432"
 
 
 class ValkeyProxy:
@@ -85,6 +89,16 @@ async def valkey_proxy_to(target: str, path: Path) -> AsyncIterator[ValkeyProxy]
         yield valkey_proxy
     finally:
         await valkey_proxy.stop()
+
+
+@asynccontextmanager
+async def postgresql_proxy_to(database_url: str) -> AsyncIterator[tuple[ValkeyProxy, str]]:
+    """Run a proxy in front of PostgreSQL. Yield it, and the URL of the database through it."""
+    [sockets] = parse_qs(urlsplit(database_url).query)["host"]
+    with tempfile.TemporaryDirectory(prefix="parley-") as folder:  # A short path for the socket.
+        target, path = f"unix://{sockets}/{_POSTGRESQL_SOCKET}", Path(folder, _POSTGRESQL_SOCKET)
+        async with valkey_proxy_to(target, path) as proxy:
+            yield proxy, database_url.replace(sockets, folder)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -19,7 +19,7 @@ from storage.jobs import WorkWebhook
 from storage.operators import Role
 from storage.postgres import open_database
 from streams.wire.codec import loads
-from tests.app.valkey_proxy import valkey_proxy_to
+from tests.app.valkey_proxy import postgresql_proxy_to, valkey_proxy_to
 from tests.clock import epoch_s
 from tests.deploy.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.deploy.serving import server_env
@@ -109,14 +109,11 @@ async def test_more_connections_than_postgresql_allows_are_doubtful(doctor: Doct
 
 async def test_slow_stores_are_doubtful(doctor: Doctor, tmp_path: Path) -> None:
     settings = doctor.server.services.settings
-    folder = parse_qs(urlsplit(settings.database_url).query)["host"][0]
-    socket = Path(folder) / ".s.PGSQL.5432"
     async with (
         valkey_proxy_to(settings.redis_url, tmp_path / "valkey") as valkey,
-        valkey_proxy_to(f"unix://{socket}", tmp_path / socket.name) as postgres,
+        postgresql_proxy_to(settings.database_url) as (postgres, slow_url),
     ):
         valkey.delay_s = postgres.delay_s = 0.05
-        slow_url = settings.database_url.replace(folder, str(tmp_path))
         findings = await doctor.examine("postgres", "valkey", database_url=slow_url, redis_url=valkey.url)
     slow = {finding.area for finding in findings if finding.point == "latency" and finding.state is DOUBTFUL}
     assert slow == {"postgres", "valkey"}

@@ -2,18 +2,15 @@
 
 import os
 import signal
-import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from app.settings import Settings
 from streams.wire.codec import loads
-from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
+from tests.app.valkey_proxy import ValkeyProxy, postgresql_proxy_to
 from tests.deploy.commands import Command
 from tests.deploy.serving import serving, settings
 
@@ -21,19 +18,16 @@ __all__ = ["settings"]
 
 pytestmark = pytest.mark.timeout(180)  # A process needs 2 s of CPU to start, and the machine may be busy.
 
-_SOCKET = ".s.PGSQL.5432"
 _STARTS = 6
 
 
 @pytest.fixture
 async def database(settings: Settings) -> AsyncIterator[tuple[Settings, ValkeyProxy]]:
     """A database that answers nothing at first, so that no process becomes ready."""
-    with tempfile.TemporaryDirectory(prefix="parley-") as folder:  # A short path for the socket.
-        [sockets] = parse_qs(urlsplit(settings.database_url).query)["host"]
-        async with valkey_proxy_to(f"unix://{sockets}/{_SOCKET}", Path(folder, _SOCKET)) as proxy:
-            proxy.flowing.clear()
-            yield replace(settings, database_url=settings.database_url.replace(sockets, folder)), proxy
-            proxy.flowing.set()
+    async with postgresql_proxy_to(settings.database_url) as (proxy, url):
+        proxy.flowing.clear()
+        yield replace(settings, database_url=url), proxy
+        proxy.flowing.set()
 
 
 def printed(parent: Command) -> list[str]:

@@ -3,13 +3,11 @@
 import asyncio
 import os
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -25,12 +23,11 @@ from tests.app.accounts.mailbox import (
     session_of,
 )
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, new_user, player
-from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
+from tests.app.valkey_proxy import ValkeyProxy, postgresql_proxy_to, valkey_proxy_to
 from tests.servers import Databases, Server, new_server
 from tests.waiting import until
 
 WITHIN_S = 1
-_SOCKET = ".s.PGSQL.5432"
 Headers = dict[str, str]
 
 
@@ -196,10 +193,7 @@ async def cut_off(databases: Databases, tmp_path: Path) -> AsyncIterator[CutOff]
         valkey = await enter(valkey_proxy_to(databases.stores.redis_url, tmp_path / "v.sock"))
         first = await enter(new_server(databases, tmp_path / "data", redis_url=valkey.url))
         settings = first.services.settings
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-"))  # A short path for the socket.
-        [sockets] = parse_qs(urlsplit(settings.database_url).query)["host"]
-        postgresql = await enter(valkey_proxy_to(f"unix://{sockets}/{_SOCKET}", Path(folder, _SOCKET)))
-        url = settings.database_url.replace(sockets, folder)
+        postgresql, url = await enter(postgresql_proxy_to(settings.database_url))
         behind = replace(settings, database_url=url, redis_url=databases.stores.redis_url)
         yield CutOff(first, await enter(another_server(behind)), valkey, postgresql)
 

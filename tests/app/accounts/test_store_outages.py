@@ -1,11 +1,9 @@
 """Logins, reads and binds while a store restarts or has lost its data."""
 
-import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
@@ -14,7 +12,7 @@ from app.services import open_services
 from deploy.stores import Stores, embedded_stores
 from streams.tasks import background
 from tests.app.accounts.people import ask, bind, enter, error_type, me, new_user, player
-from tests.app.valkey_proxy import valkey_proxy_to
+from tests.app.valkey_proxy import postgresql_proxy_to
 from tests.servers import (
     Databases,
     Server,
@@ -26,7 +24,6 @@ from tests.servers import (
 )
 from tests.waiting import until
 
-_SOCKET = ".s.PGSQL.5432"
 _BEYOND_S = 5
 """How long after an outage every request succeeds again."""
 _STEADY = 60
@@ -77,14 +74,9 @@ async def check_outage(server: Server, outage) -> None:
 
 async def test_callers_get_no_500_while_postgresql_is_away_and_its_pools_heal(databases: Databases, tmp_path: Path):
     async with AsyncExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-"))  # A short path for the socket.
         url = await stack.enter_async_context(databases.new(seeded=True))
-        [sockets] = parse_qs(urlsplit(url).query)["host"]
-        proxy = await stack.enter_async_context(
-            valkey_proxy_to(f"unix://{sockets}/{_SOCKET}", Path(folder, _SOCKET))
-        )
+        proxy, url = await stack.enter_async_context(postgresql_proxy_to(url))
         listener = stack.enter_context(listening_socket())
-        url = url.replace(sockets, folder)
         settings = settings_of(databases.stores, url, listener.getsockname()[1], tmp_path)
         services = await stack.enter_async_context(open_services(settings))
 
