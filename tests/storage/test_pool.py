@@ -1,8 +1,6 @@
 """A pool loses no connection, gives each to one caller at a time, and replaces broken ones."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -13,6 +11,7 @@ from storage.postgres import Database, open_database
 from streams.wire.errors import StoreError, StoreUnavailable
 from tests.connections import left_on
 from tests.servers import Stores
+from tests.suspended import suspended
 from tests.waiting import passes, until
 
 MAX_CONNECTIONS = 3
@@ -138,13 +137,10 @@ async def test_a_caller_that_is_cancelled_while_its_backend_hangs_ends_cancelled
     asking = asyncio.create_task(asks())  # noqa: TID251 - the test needs its own error, not that of a group
     await until(backend_of_query)
     pid = await backend_of_query()
-    os.kill(pid, signal.SIGSTOP)  # It does not hear that its statement is cancelled.
-    try:
+    with suspended(pid):  # It does not hear that its statement is cancelled.
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-    finally:
-        os.kill(pid, signal.SIGCONT)
     assert await all_can_be_used(database)
 
 

@@ -1,8 +1,6 @@
 """Turns that wait to be written: cancelled callers, lost connections, time limits and a full queue."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,6 +14,7 @@ from storage.turns import MAX_BATCH_SIZE, MAX_BATCHES, TurnWriter, open_turn_wri
 from streams.wire.errors import DatabaseUnavailable, StoreUnavailable
 from streams.wire.ids import new_id
 from tests.storage.written_turns import MANY, closed, end_of, new_turn, opened, reported, value
+from tests.suspended import suspended
 from tests.waiting import until
 
 
@@ -110,13 +109,8 @@ async def hanging(services: Services, application: str) -> AsyncIterator[None]:
         found = await conn.fetch("select pid from pg_stat_activity where application_name = $1", application)
     pids = [pid for (pid,) in found]
     assert pids
-    try:
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+    with suspended(*pids):
         yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("who", ["the same conversation", "another one"])

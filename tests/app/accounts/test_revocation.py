@@ -1,8 +1,6 @@
 """Sessions that end in one process are refused by the others within a second."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -25,6 +23,7 @@ from tests.app.accounts.mailbox import (
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, new_user, player
 from tests.app.valkey_proxy import ValkeyProxy, postgresql_proxy_to, valkey_proxy_to
 from tests.servers import Databases, Server, new_server
+from tests.suspended import suspended
 from tests.waiting import until
 
 WITHIN_S = 1
@@ -217,13 +216,8 @@ async def silent_listeners(server: Server) -> AsyncIterator[None]:
         found = "select pid from pg_stat_activity where datname = current_database() and application_name = $1"
         pids = [row["pid"] for row in await conn.fetch(found, "parley notifications")]
     assert len(pids) == 2
-    try:
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+    with suspended(*pids):
         yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 async def test_what_ends_while_another_process_hears_nothing_from_postgresql_is_refused_by_it(cut_off: CutOff):
