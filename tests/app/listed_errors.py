@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from app.http.endpoint import Endpoint
 from app.http.errors import InvalidApiVersion, UserNotFound, status_of
+from app.http.idempotency import ERRORS as OF_IDEMPOTENCY_KEYS
 from app.http.paths import is_server_path
 from app.http.row_errors import errors_of
 from storage.audit import COMMAND
@@ -25,6 +26,8 @@ from streams.wire.errors import (
     ServiceError,
     TooLarge,
     Unavailable,
+    ValkeyError,
+    ValkeyUnavailable,
 )
 from streams.wire.ids import new_id
 from tests.app.callers import ask, token
@@ -43,6 +46,12 @@ ELSEWHERE: dict[ErrorType, str] = {
     Unavailable: "`tests/app/ai/test_large_responses.py` does not read",
 }
 """Errors that one test causes for the rows of all areas, or none can."""
+WITHOUT_VALKEY: dict[ErrorType, str] = dict.fromkeys(
+    (ValkeyError, ValkeyUnavailable), "Valkey only counts limits here, and without it, the process counts them"
+)
+"""Errors that areas without their own use of Valkey do not report."""
+OF_KEYS: dict[ErrorType, str] = dict.fromkeys(OF_IDEMPOTENCY_KEYS, "`tests/app/test_idempotency.py`")
+"""Errors of idempotency keys, for areas that do not cause them themselves."""
 
 
 class Case(Protocol):

@@ -19,11 +19,9 @@ from streams.wire.errors import (
     DatabaseUnavailable,
     InvalidParameter,
     RateLimited,
-    ValkeyError,
-    ValkeyUnavailable,
 )
 from tests.app.callers import token
-from tests.app.listed_errors import Answer, ErrorTable, Place, changed, too_often, wrong_answers
+from tests.app.listed_errors import WITHOUT_VALKEY, Answer, ErrorTable, Place, changed, too_often, wrong_answers
 from tests.app.operators import Operator
 from tests.servers import Server
 
@@ -33,8 +31,7 @@ TABLE = ErrorTable(
     elsewhere={
         DatabaseError: "no address needs the database",
         DatabaseUnavailable: "the same",
-        ValkeyError: "limits are counted in the process without Valkey",
-        ValkeyUnavailable: "the same",
+        **WITHOUT_VALKEY,
     },
 )
 LONDON: Range = ("GB", "United Kingdom", "England", "London", 51.5, -0.125, "EC1A")

@@ -24,12 +24,11 @@ from streams.wire.errors import (
     DatabaseUnavailable,
     InvalidParameter,
     TooLarge,
-    ValkeyError,
-    ValkeyUnavailable,
 )
 from tests.app.callers import ask, token
 from tests.app.images.studio import IMAGINE, Studio
 from tests.app.listed_errors import (
+    WITHOUT_VALKEY,
     Answer,
     ErrorTable,
     Place,
@@ -45,8 +44,7 @@ HOOK = webhook_row(IMAGE_WEBHOOKS)
 TABLE = ErrorTable(
     (row for row in (*AI_ROUTES, HOOK) if row.area.group != "ai"),
     elsewhere={
-        ValkeyError: "no endpoint of images reports it: limits are counted in the process without Valkey",
-        ValkeyUnavailable: "the same",
+        **WITHOUT_VALKEY,
         DatabaseUnavailable: "the tests of money stop the database",
         ObjectsUnavailable: "only a disk that hangs, or a lost bucket, causes it",
         WebhookUnverified: "the proof needs no call",

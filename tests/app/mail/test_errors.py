@@ -9,7 +9,6 @@ import pytest
 from app.http.caller import Access
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
-from app.http.idempotency import ERRORS as OF_KEYS
 from app.http.paths import is_server_path
 from app.http.row_errors import errors_of
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
@@ -21,11 +20,11 @@ from streams.wire.errors import (
     DatabaseError,
     DatabaseUnavailable,
     InvalidParameter,
-    ValkeyError,
-    ValkeyUnavailable,
 )
 from tests.app.callers import ask, token
 from tests.app.listed_errors import (
+    OF_KEYS,
+    WITHOUT_VALKEY,
     Answer,
     ErrorTable,
     Place,
@@ -41,11 +40,7 @@ from tests.servers import Databases, Server
 
 TABLE = ErrorTable(
     MAIL_HUB_ROUTES,
-    elsewhere={
-        ValkeyError: "limits are counted in the process without Valkey",
-        ValkeyUnavailable: "the same",
-        **dict.fromkeys(OF_KEYS, "`tests/app/test_idempotency.py`"),
-    },
+    elsewhere={**WITHOUT_VALKEY, **OF_KEYS},
 )
 INTERFACE = {
     "mail_hub.api_email_invalid",

@@ -11,7 +11,6 @@ import pytest
 from actors.strategies import StrategyNotFound
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
-from app.http.idempotency import ERRORS as OF_KEYS
 from app.http.paths import is_server_path
 from app.http.row_errors import errors_of
 from app.predictions.routes import PREDICTION_ROUTES
@@ -25,11 +24,11 @@ from streams.wire.errors import (
     DatabaseUnavailable,
     InvalidParameter,
     TooLarge,
-    ValkeyError,
-    ValkeyUnavailable,
 )
 from tests.app.callers import ask
 from tests.app.listed_errors import (
+    OF_KEYS,
+    WITHOUT_VALKEY,
     Answer,
     ErrorTable,
     Place,
@@ -49,10 +48,9 @@ from vendors.sandbox.server import listening
 TABLE = ErrorTable(
     PREDICTION_ROUTES,
     elsewhere={
-        ValkeyError: "no endpoint of this area uses Valkey but for limits, which are then counted in the process",
-        ValkeyUnavailable: "the same",
+        **WITHOUT_VALKEY,
+        **OF_KEYS,
         ObjectsUnavailable: "`tests/storage/test_objects_s3.py` stops the store",
-        **dict.fromkeys(OF_KEYS, "`tests/app/test_idempotency.py`"),
     },
 )
 PNG = b"\x89PNG\r\n\x1a\n"
