@@ -184,6 +184,14 @@ class CutOff:
         await self.valkey.stop()
         assert (await ask(self.first, "POST", "/bp/user/logout", headers=session))[0] == 200
 
+    async def until_refused(self, session: Headers) -> None:
+        """Wait until the second process refuses a session, as it must within `WITHIN_S`."""
+
+        async def refused() -> bool:
+            return await self.me(session) == 400
+
+        await until(refused, within_s=WITHIN_S)
+
 
 @pytest.fixture
 async def cut_off(databases: Databases, tmp_path: Path) -> AsyncIterator[CutOff]:
@@ -202,11 +210,7 @@ async def test_what_ends_while_another_process_connects_to_postgresql_again_is_r
     await cut_off.postgresql.stop()
     await cut_off.log_out_without_valkey(session)
     await cut_off.postgresql.start()
-
-    async def refused() -> bool:
-        return await cut_off.me(session) == 400
-
-    await until(refused, within_s=WITHIN_S)
+    await cut_off.until_refused(session)
 
 
 @asynccontextmanager
@@ -224,11 +228,7 @@ async def test_what_ends_while_another_process_hears_nothing_from_postgresql_is_
     session = await cut_off.cached_session()
     async with silent_listeners(cut_off.first):
         await cut_off.log_out_without_valkey(session)
-
-        async def refused() -> bool:
-            return await cut_off.me(session) == 400
-
-        await until(refused, within_s=WITHIN_S)
+        await cut_off.until_refused(session)
 
 
 async def test_a_cached_session_resumes_streams_while_postgresql_is_away(cut_off: CutOff):
