@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.valkey_proxy import ValkeyProxy
+from tests.waiting import passes
 
 
 @pytest.mark.parametrize("after_passes", range(8))
@@ -25,7 +26,6 @@ async def test_proxy_stops_although_a_client_connects(tmp_path: Path, after_pass
     async with await asyncio.start_unix_server(serve, tmp_path / "store.sock"), asyncio.TaskGroup() as tasks:
         await proxy.start()
         tasks.create_task(connect())
-        for _ in range(after_passes):
-            await asyncio.sleep(0)
+        await passes(after_passes)
         async with asyncio.timeout(10):
             await proxy.stop()
