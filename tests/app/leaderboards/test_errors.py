@@ -124,6 +124,7 @@ async def after_the_end_of_a_period(case: Case) -> Answer:
 async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Case]:
     async with open_stoppable(databases, tmp_path_factory.mktemp("data")) as stores:
         boards = Boards(stores.server)
+        await boards.without_limits()
         yield Case(boards, stores, await boards.user())
 
 
