@@ -42,7 +42,7 @@ class ProbeParams(Model):
     """Number of events that are written after the input has ended."""
     every_ms: int = Field(default=100, ge=1, le=1000)
     """Milliseconds between them."""
-    flood_kib: int = Field(default=0, ge=0, le=32 * _KIB)
+    flood_kib: int = Field(default=0, ge=0, le=64 * _KIB)
     """Size of the comments that are written after them, for two seconds at most. `end` says how many KiB were."""
     hint: bool = True
     """Whether the response asks proxies not to buffer it, with `X-Accel-Buffering`, as all streams do."""

@@ -22,8 +22,11 @@ _TICKS = 5
 _EVERY_S = 0.2
 _WITHIN_S = 30
 _UNREAD_S = 2.3
-_FLOOD_KIB = 24 * 1024
-"""More than the kernels on the way keep for a client that does not read, which is 10 MiB at most by default."""
+_FLOOD_KIB = 48 * 1024
+"""More than the kernels on the way keep for a client that does not read.
+
+The proxy's may keep 6 to 32 MiB that it received (`tcp_rmem`), and both senders' 4 MiB each (`tcp_wmem`).
+"""
 _LARGE_BYTES = 14 * 1024 * 1024
 """The largest request that Parley reads: 10 MiB of audio in Base64."""
 _SHARE = 0.5
