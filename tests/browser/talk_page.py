@@ -56,10 +56,11 @@ class TalkPage:
 
     @asynccontextmanager
     async def settings(self) -> AsyncIterator[None]:
-        """Open the settings, and close them in the end."""
+        """Open the settings, and close them in the end, after which the page takes keys again."""
         await self.button("Settings").click()
         yield
         await self.button("Close the settings").click()
+        await expect(self.page.get_by_role("dialog")).to_have_count(0)
 
     def button(self, name: str) -> Locator:
         return self.page.get_by_role("button", name=name, exact=True)
