@@ -23,7 +23,7 @@ QUERYING = """
 
 @pytest.fixture
 async def database(stores: Stores) -> AsyncIterator[Database]:
-    async with open_database(stores.database_url, max_size=MAX_CONNECTIONS, acquire_timeout_s=1) as opened:
+    async with open_database(stores.database_url, max_size=MAX_CONNECTIONS) as opened:
         yield opened
 
 
@@ -98,11 +98,12 @@ async def test_pool_size_is_bounded_and_each_connection_has_one_user_at_a_time(d
     assert len(seen) == MAX_CONNECTIONS
 
 
-async def test_a_caller_that_waits_too_long_gets_database_unavailable(database: Database) -> None:
-    async with all_in_use(database):
-        with pytest.raises(StoreUnavailable):
-            await backend(database)
-    assert await all_can_be_used(database)
+async def test_a_caller_that_waits_too_long_gets_database_unavailable(stores: Stores) -> None:
+    async with open_database(stores.database_url, max_size=MAX_CONNECTIONS, acquire_timeout_s=1) as impatient:
+        async with all_in_use(impatient):
+            with pytest.raises(StoreUnavailable):
+                await backend(impatient)
+        assert await all_can_be_used(impatient)
 
 
 async def test_a_caller_that_is_cancelled_while_waiting_or_querying_loses_no_connection(
