@@ -24,7 +24,7 @@ from tests.sse_client import events, named
 
 CONNECTIONS = 16
 EVERY_MS = 20
-PACED, DELTAS = f"150x{EVERY_MS}", 150
+PACED, DELTAS = f"75x{EVERY_MS}", 75
 """A strategy whose vendor sends `DELTAS` deltas, one every `EVERY_MS`."""
 UNITS = {
     "one byte a chunk": b"1\r\nA\r\n",
@@ -167,7 +167,7 @@ async def watch_health(server: Server, delays: Delays) -> None:
 
 MAX_ITERATION_MS, MAX_HEALTH_MS = 20, 50
 HEALTH_OUTLIERS = 2
-"""Of more than 100 requests, the worst ones took up to 39 ms of CPU time on a busy machine, the mean is 1.5 ms."""
+"""Of more than 50 requests, the worst ones took up to 39 ms of CPU time on a busy machine, the mean is 1.5 ms."""
 
 
 @pytest.mark.usefixtures("few_collections")
