@@ -15,6 +15,7 @@ from tests.waiting import until
 WAITS = "def test_waits(once):\n    once('begun')\n    signal.pause()"
 
 
+@pytest.mark.soak
 def test_failures_are_counted(suite: Suite) -> None:
     suite.write(
         "first/test_failures.py",

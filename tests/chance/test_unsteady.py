@@ -49,6 +49,7 @@ def test_a_make_target_repeats_no_test(suite: Suite) -> None:
     assert re.search(r"^2 failed, 1 passed in ", ended.output, re.MULTILINE), ended.output
 
 
+@pytest.mark.soak
 def test_a_target_fails_if_a_test_fails_once(suite: Suite) -> None:
     suite.write("second/test_strict.py", FAILS_ONCE)
     ended = suite.make("test-browser")
@@ -56,6 +57,7 @@ def test_a_target_fails_if_a_test_fails_once(suite: Suite) -> None:
     assert re.search(r"^1 failed, 1 passed in ", ended.output, re.MULTILINE), ended.output
 
 
+@pytest.mark.soak
 def test_nothing_is_repeated_if_nothing_fails(suite: Suite) -> None:
     ended = suite.judge("test", "test-browser")
     assert ended.code == 0, ended.output
@@ -125,7 +127,7 @@ def test_id(name, once):
     assert ended.last_line == "1 passed, 7 unsteady (more than 3), 1 failed"
 
 
-@pytest.mark.parametrize(("first", "second", "code"), [(2, 1, 0), (2, 2, 1)])
+@pytest.mark.parametrize(("first", "second", "code"), [pytest.param(2, 1, 0, marks=pytest.mark.soak), (2, 2, 1)])
 def test_a_run_may_have_three_unsteady_tests(suite: Suite, first: int, second: int, code: int) -> None:
     for folder, count in (("first", first), ("second", second)):
         suite.write(
@@ -139,6 +141,7 @@ def test_a_run_may_have_three_unsteady_tests(suite: Suite, first: int, second: i
     assert not failed(ended.output)
 
 
+@pytest.mark.soak
 def test_many_failures_are_not_repeated(suite: Suite) -> None:
     suite.write(
         "second/test_many.py",
