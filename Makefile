@@ -20,13 +20,13 @@ run: $(RUNNABLE) ## run everything on this machine: http://127.0.0.1:8080 (PORT=
 	@exec $(VENV)/bin/python -m deploy.local --with-parent
 
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
-	@$(VENV)/bin/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations=20 $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --durations=20 $(ARGS)
 
 test-dates: $(INSTALLED) ## run the tests that the date can influence at twelve dates (ARGS="--at 2028-02-29")
 	@$(VENV)/bin/python -m tests.dates $(ARGS)
 
 test-browser: $(INSTALLED) ## run the tests of the pages in Chromium (screenshots: build/screenshots)
-	@$(VENV)/bin/python -m pytest -n 3 --ignore tests/browser/test_picture.py tests/browser $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 4 --ignore tests/browser/test_picture.py tests/browser $(ARGS)
 
 test-busy: $(INSTALLED) ## run the tests RUNS times (5) with one core kept busy, and count the failures of each
 	@$(VENV)/bin/python -m tests.chance.busy --runs $(or $(RUNS),5) --arguments='$(subst ','\'',$(ARGS))' test
