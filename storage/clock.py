@@ -45,12 +45,16 @@ class AppClock:
     async def move(self, app_id: str, *, offset_s: float) -> None:
         """Set the app's offset. The times of its waiting jobs move too. Other processes follow within a second."""
         assert self._movable, "only development servers have the endpoint that moves clocks"
-        async with self._database.transaction() as conn:
-            await conn.execute(_ADD, app_id)
-            before_s: float = await conn.fetchval(_LOCK, app_id)
-            await conn.execute(_SET, app_id, offset_s)
-            await jobs.advance(conn, app_id, by_s=offset_s - before_s)
-        await self.refresh()
+        try:
+            async with self._refreshing, self._database.transaction() as conn:
+                await conn.execute(_ADD, app_id)
+                before_s: float = await conn.fetchval(_LOCK, app_id)
+                await conn.execute(_SET, app_id, offset_s)
+                await jobs.advance(conn, app_id, by_s=offset_s - before_s)
+                # Before jobs become due by the commit, because a job that is due must not see the time before.
+                self._offsets_s = {**self._offsets_s, app_id: offset_s}
+        finally:
+            await self.refresh()
         await announce(self._valkey, topic=_TOPIC)
 
     async def refresh(self) -> None:
