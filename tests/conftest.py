@@ -26,7 +26,7 @@ from tests import card_numbers, forks
 from tests.calendar_tests import depends_on_date
 from tests.chance.scheduling import Scheduling
 from tests.connections import check_connections
-from tests.environment import forget_settings, log_plain_tracebacks, trust_nobody
+from tests.environment import forget_settings, log_plain_tracebacks, raise_descriptor_limit, trust_nobody
 from tests.password_hashes import hash_cheaply
 from tests.restoring import keep_configs, restored
 from tests.servers import (
@@ -44,6 +44,7 @@ from tests.servers import (
 forget_settings()
 trust_nobody()
 log_plain_tracebacks()
+raise_descriptor_limit()
 hash_cheaply()
 
 # Without a deadline, as the machine may be busy.

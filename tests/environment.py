@@ -1,6 +1,7 @@
 """The environment of the tests. No variable of the caller's shell configures the servers that they start."""
 
 import os
+import resource
 from pathlib import Path
 
 import structlog
@@ -27,6 +28,12 @@ def forget_settings() -> None:
     for name in list(environment):
         if name in _SINGLE or (name.startswith(_OF_SERVERS) and not name.startswith(_OURS)):
             del environment[name]
+
+
+def raise_descriptor_limit() -> None:
+    """Allow as many open files as the process of a server allows itself. A shell may allow 1,024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def moved_clock() -> dict[str, str]:
