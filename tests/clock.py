@@ -1,7 +1,7 @@
-"""The only source of the real time for tests, so that a check finds each test that the calendar can influence.
+"""The only source of the real time for tests. Tests of calendar dates move the clock of an app to a fixed time.
 
-`make test-dates` runs the tests that import this module, and others, at dates that are hard for calendars. Tests of
-calendar dates move the clock of an app to a fixed time instead.
+`make test-dates` runs the tests that dates influence at dates that are hard for calendars. They are found by
+`tests/calendar_tests.py`.
 """
 
 import time

@@ -114,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     selects_dates = "calendar" in config.getoption("markexpr")
     for item in items:
-        if selects_dates and depends_on_date(item.path):
+        if selects_dates and depends_on_date(item.path, getattr(item, "originalname", item.name)):
             item.add_marker("calendar")
         if _is_soak(config) and hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("soak")

@@ -17,7 +17,9 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
+from tests.calendar_tests import dated_files
 from tests.clock import utc_now
+from tests.source_files import ROOT, name
 
 INSTANTS = {
     "2027-01-28T12:00:00Z": "the last day that all months have",
@@ -66,6 +68,8 @@ def main() -> int:
     chosen = [each for each in INSTANTS if not given.at or each.startswith(tuple(given.at))]
     if not chosen:
         parser.error(f"--at must be the beginning of one of {', '.join(INSTANTS)}")
+    if not any((ROOT / argument.partition("::")[0]).exists() for argument in given.pytest):
+        given.pytest += map(name, dated_files())  # To collect all tests takes as long as to run these.
     outcomes = []
     for instant in chosen:
         print(f"dates: {instant}: {INSTANTS[instant]}", flush=True)  # noqa: T201 - it is a command

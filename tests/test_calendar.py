@@ -1,4 +1,4 @@
-"""Tests read the time from one module, by which `make test-dates` finds them, and no certificate ends soon."""
+"""Tests read the time from one module, those that dates influence are found, and no certificate ends soon."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import pytest
 from cryptography import x509
 
 from app.services import Services
-from tests.calendar_tests import RULES, depends_on_date
+from tests.calendar_tests import ALWAYS, CALLS, DATES, NEVER, definitions, depends_on_date
 from tests.clock import epoch_s, utc_now
 from tests.clock_reads import reads_clock
 from tests.dates import INSTANTS
@@ -17,7 +17,17 @@ from tests.servers import Databases
 from tests.source_files import PACKAGES, ROOT, name, nodes
 
 CLOCK = "tests/clock.py"
+OWN = (CLOCK, "tests/calendar_tests.py", "tests/dates.py")
 OTHER_READS = {"tests/wire/test_codec.py": "it tests the clock of events"}
+KNOWN = {
+    "tests/app/money/good_requests.py withdraw": "in tables of the errors of endpoints",
+    "tests/app/payments/wallet_schedule.py payments": "tests of it are found by `Schedule`",
+    "tests/app/payments/wallets.py PRODUCTS": "tests buy these by `subscribe`",
+    "tests/app/predictions/hosts.py set_up": "tests of its free units are in ALWAYS",
+    "tests/app/withdrawals/payer.py FIRST": "its date is only returned",
+    "tests/vendors/signin/providers.py NOW": "tests pass it as the time",
+}
+"""What tests share that has words of dates, and why it need not put a test into the set."""
 _READ = re.compile(r"\.(now|utcnow|today|time|time_ns|gmtime|localtime)\b|from time import|\bnow_ms\b")
 """Every way to read the time has one of these, so most files need not be parsed."""
 
@@ -35,7 +45,7 @@ def read_time(files: list[Path]) -> set[str]:
 def test_only_one_module_of_the_tests_reads_the_time() -> None:
     found = read_time(sorted((ROOT / "tests").rglob("*.py")))
 
-    assert found == {CLOCK, *OTHER_READS}, f"use {CLOCK}, which puts a test into `make test-dates`"
+    assert found == {CLOCK, *OTHER_READS}, f"use {CLOCK}, or a fixed time"
 
 
 @pytest.mark.parametrize(
@@ -54,23 +64,43 @@ def test_a_file_that_reads_the_time_otherwise_is_refused(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "depends"),
+    ("path", "test", "depends"),
     [
-        ("tests/test_calendar.py", True),
-        ("tests/app/payments/test_proration.py", True),
-        ("tests/app/test_auth_signatures.py", True),
-        ("tests/vendors/payments/cards/test_stripe_sdk.py", True),
-        ("tests/app/images/test_images.py", True),
-        ("tests/streams/test_turns.py", False),
-        ("tests/actors/test_mailbox.py", False),
+        (
+            "app/payments/test_wallet_upgrades.py",
+            "test_an_upgrade_replaces_the_subscription_and_refunds_what_is_unused",
+            True,
+        ),
+        ("app/payments/test_wallet_orders.py", "test_an_order_that_has_expired_is_voided", True),
+        ("app/payments/test_wallet_orders.py", "test_sync_does_not_capture", False),
+        ("app/leaderboards/test_guide.py", "test_commands_of_the_page_print_what_it_shows", True),
+        ("app/assets/test_assets.py", "test_a_subscription_lasts_for_its_period", True),
+        ("app/ai/test_retention.py", "test_conversations_expire_by_the_clock_of_their_app", True),
+        ("app/test_auth_signatures.py", "test_a_nonce_is_accepted_once", False),
+        ("deploy/test_killed_rewards.py", "test_each_winner_is_rewarded_once_although_workers_are_killed", False),
     ],
 )
-def test_the_tests_of_the_calendar_are_found_by_what_they_use(path: str, *, depends: bool) -> None:
-    assert depends_on_date(ROOT / path) == depends
+def test_tests_are_found_by_the_words_of_dates(path: str, test: str, *, depends: bool) -> None:
+    assert test in dict(definitions(ROOT / "tests" / path))
+    assert depends_on_date(ROOT / "tests" / path, test) == depends
 
 
-def test_rules_name_files_that_exist() -> None:
-    assert [rule for rule in RULES if not (ROOT / rule).exists()] == []
+def test_listed_files_exist() -> None:
+    assert [path for path in (*ALWAYS, *NEVER) if not (ROOT / path).exists()] == []
+
+
+def test_what_tests_share_for_dates_is_known_by_its_name() -> None:
+    """A test is found by the names of what it calls, as the words for dates are in another file."""
+    files = sorted(path for path in (ROOT / "tests").rglob("*.py") if not name(path).startswith((*NEVER, *OWN)))
+    shared = [path for path in files if not path.name.startswith("test_")]
+    unknown = {
+        f"{name(path)} {defined}"
+        for path in shared
+        for defined, source in definitions(path, methods=True)
+        if DATES.search(source) and not CALLS.fullmatch(f"{defined}(")
+    }
+
+    assert unknown == KNOWN.keys(), "add the name to CALLS in tests/calendar_tests.py"
 
 
 def test_there_are_twelve_instants() -> None:
