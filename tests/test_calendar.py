@@ -25,6 +25,7 @@ KNOWN = {
     "tests/app/payments/wallets.py PRODUCTS": "tests buy these by `subscribe`",
     "tests/app/predictions/hosts.py set_up": "tests of its free units are in ALWAYS",
     "tests/app/withdrawals/payer.py FIRST": "its date is only returned",
+    "tests/hard_instants.py HARD_INSTANTS": "tests that walk them have a table of results",
     "tests/vendors/signin/providers.py NOW": "tests pass it as the time",
 }
 """What tests share that has words of dates, and why it need not put a test into the set."""

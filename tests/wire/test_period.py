@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streams.wire.codec import rfc3339
 from streams.wire.period import Period
+from tests.hard_instants import walk
 
 
 @pytest.mark.parametrize(
@@ -40,6 +42,28 @@ def test_a_period_ends_on_the_same_day_or_on_the_last_of_the_month(
     start: tuple[int, int, int], text: str, end: tuple[int, int, int]
 ) -> None:
     assert Period.parse(text).after(datetime(*start, 12, 30, tzinfo=UTC)) == datetime(*end, 12, 30, tzinfo=UTC)
+
+
+A_MONTH_AND_A_YEAR_LATER = {
+    "2027-01-28T12:00:00Z": ("2027-02-28T12:00:00Z", "2028-01-28T12:00:00Z"),
+    "2027-01-29T12:00:00Z": ("2027-02-28T12:00:00Z", "2028-01-29T12:00:00Z"),
+    "2027-01-30T12:00:00Z": ("2027-02-28T12:00:00Z", "2028-01-30T12:00:00Z"),
+    "2027-01-31T12:00:00Z": ("2027-02-28T12:00:00Z", "2028-01-31T12:00:00Z"),
+    "2027-02-28T12:00:00Z": ("2027-03-28T12:00:00Z", "2028-02-28T12:00:00Z"),
+    "2027-03-14T07:00:00Z": ("2027-04-14T07:00:00Z", "2028-03-14T07:00:00Z"),
+    "2027-03-28T01:00:00Z": ("2027-04-28T01:00:00Z", "2028-03-28T01:00:00Z"),
+    "2027-03-31T12:00:00Z": ("2027-04-30T12:00:00Z", "2028-03-31T12:00:00Z"),
+    "2027-10-31T01:00:00Z": ("2027-11-30T01:00:00Z", "2028-10-31T01:00:00Z"),
+    "2027-11-07T06:00:00Z": ("2027-12-07T06:00:00Z", "2028-11-07T06:00:00Z"),
+    "2027-12-31T23:59:59Z": ("2028-01-31T23:59:59Z", "2028-12-31T23:59:59Z"),
+    "2028-01-01T00:00:00Z": ("2028-02-01T00:00:00Z", "2029-01-01T00:00:00Z"),
+    "2028-02-29T12:00:00Z": ("2028-03-29T12:00:00Z", "2029-02-28T12:00:00Z"),
+}
+
+
+def test_months_and_years_end_in_time_from_each_hard_instant() -> None:
+    for instant, expected in walk(A_MONTH_AND_A_YEAR_LATER):
+        assert tuple(rfc3339(Period.parse(text).after(instant)) for text in ("P1M", "P1Y")) == expected
 
 
 @given(

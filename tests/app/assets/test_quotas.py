@@ -12,6 +12,7 @@ from storage.asset_entries import Entry
 from storage.kinds.quota import Quota
 from storage.ledger import find_differences
 from storage.quotas import Counts, QuotaUsed
+from tests.hard_instants import walk
 from tests.servers import Server
 
 KEYS = st.integers(0, 4)
@@ -159,6 +160,39 @@ async def run(server: Server, steps: list[tuple[str, int]], quota: Quota) -> Non
     for step, value in steps:
         await getattr(user, step)(value)
         assert await user.stored() == user.counts
+
+
+DAY_ENDS_IN_S = {
+    "2027-01-28T12:00:00Z": 43_200,
+    "2027-01-29T12:00:00Z": 43_200,
+    "2027-01-30T12:00:00Z": 43_200,
+    "2027-01-31T12:00:00Z": 43_200,
+    "2027-02-28T12:00:00Z": 43_200,
+    "2027-03-14T07:00:00Z": 61_200,
+    "2027-03-28T01:00:00Z": 82_800,
+    "2027-03-31T12:00:00Z": 43_200,
+    "2027-10-31T01:00:00Z": 82_800,
+    "2027-11-07T06:00:00Z": 64_800,
+    "2027-12-31T23:59:59Z": 1,
+    "2028-01-01T00:00:00Z": 86_400,
+    "2028-02-29T12:00:00Z": 43_200,
+}
+
+
+async def test_units_are_free_again_at_midnight_after_each_hard_instant(server: Server) -> None:
+    for instant, day_ends_in_s in walk(DAY_ENDS_IN_S):
+        uid, _ = await server.login()
+        user = Model(server, uid, Quota(asset="coins", amount=1, free_per_day=1))
+        user.now = instant
+        assert await user._use(1)
+        with pytest.raises(QuotaUsed) as refused:
+            await user._use(2)
+        assert refused.value.retry_after_s == day_ends_in_s
+        user.now += timedelta(seconds=day_ends_in_s, microseconds=-1)
+        with pytest.raises(QuotaUsed):
+            await user._use(3)
+        user.now += timedelta(microseconds=1)
+        assert await user._use(4)
 
 
 async def test_uses_at_once_do_not_use_more_than_there_is(server: Server) -> None:

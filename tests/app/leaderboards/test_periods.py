@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.leaderboards.periods import instant_of, start_of, starts_near
 from storage.kinds.leaderboards import Reset
 from streams.wire.codec import from_rfc3339, rfc3339
+from tests.hard_instants import walk
 
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 BERLIN, APIA = "Europe/Berlin", "Pacific/Apia"
@@ -54,6 +55,36 @@ def start(moment: str, **reset: Any) -> str:
 )  # fmt: skip
 def test_period_of_a_moment(moment: str, expected: str, reset: dict[str, Any]) -> None:
     assert start(moment, **reset) == expected
+
+
+# 02:30 is a time that the changes to daylight-saving time skip, and that Berlin's change back repeats.
+BEGAN = {
+    # At 02:30 in New York, at 02:30 in Berlin, on Mondays, and on the last day of the month.
+    "2027-01-28T12:00:00Z": ("2027-01-28T07:30", "2027-01-28T01:30", "2027-01-25T00:00", "2026-12-31T00:00"),
+    "2027-01-29T12:00:00Z": ("2027-01-29T07:30", "2027-01-29T01:30", "2027-01-25T00:00", "2026-12-31T00:00"),
+    "2027-01-30T12:00:00Z": ("2027-01-30T07:30", "2027-01-30T01:30", "2027-01-25T00:00", "2026-12-31T00:00"),
+    "2027-01-31T12:00:00Z": ("2027-01-31T07:30", "2027-01-31T01:30", "2027-01-25T00:00", "2027-01-31T00:00"),
+    "2027-02-28T12:00:00Z": ("2027-02-28T07:30", "2027-02-28T01:30", "2027-02-22T00:00", "2027-02-28T00:00"),
+    "2027-03-14T07:00:00Z": ("2027-03-14T07:00", "2027-03-14T01:30", "2027-03-08T00:00", "2027-02-28T00:00"),
+    "2027-03-28T01:00:00Z": ("2027-03-27T06:30", "2027-03-28T01:00", "2027-03-22T00:00", "2027-02-28T00:00"),
+    "2027-03-31T12:00:00Z": ("2027-03-31T06:30", "2027-03-31T00:30", "2027-03-29T00:00", "2027-03-31T00:00"),
+    "2027-10-31T01:00:00Z": ("2027-10-30T06:30", "2027-10-31T00:30", "2027-10-25T00:00", "2027-10-31T00:00"),
+    "2027-11-07T06:00:00Z": ("2027-11-06T06:30", "2027-11-07T01:30", "2027-11-01T00:00", "2027-10-31T00:00"),
+    "2027-12-31T23:59:59Z": ("2027-12-31T07:30", "2027-12-31T01:30", "2027-12-27T00:00", "2027-12-31T00:00"),
+    "2028-01-01T00:00:00Z": ("2027-12-31T07:30", "2027-12-31T01:30", "2027-12-27T00:00", "2027-12-31T00:00"),
+    "2028-02-29T12:00:00Z": ("2028-02-29T07:30", "2028-02-29T01:30", "2028-02-28T00:00", "2028-02-29T00:00"),
+}
+
+
+def test_periods_of_hard_instants() -> None:
+    resets: list[dict[str, Any]] = [
+        {"every": "day", "at": "02:30", "time_zone": "America/New_York"},
+        {"every": "day", "at": "02:30", "time_zone": BERLIN},
+        {"every": "week", "weekday": 1},
+        {"every": "month", "day": 31},
+    ]
+    for instant, expected in walk(BEGAN):
+        assert [start(rfc3339(instant), **reset) for reset in resets] == [f"{began}:00Z" for began in expected]
 
 
 RESETS = st.builds(
