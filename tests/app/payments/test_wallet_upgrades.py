@@ -5,12 +5,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.payments.proration import unused_part
+from streams.wire.codec import from_rfc3339
 from streams.wire.money import Money
 from streams.wire.period import Period
 from tests.app.assets.share_codes import join_code, share_code
 from tests.app.callers import working
-from tests.app.payments.wallets import YEARLY, Wallet, add_weekly, error, put
+from tests.app.payments.wallets import YEARLY, Wallet, add_weekly, another, error, put
 from tests.clock import utc_now
+from tests.hard_instants import walk
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -92,6 +94,45 @@ async def test_an_upgrade_replaces_the_subscription_and_refunds_what_is_unused(w
     old_view = (await wallet.sync(old))[1]["walletpay_sub"]
     assert (old_view["status"], old_view["latest_transaction"]["status"]) == ("CANCELLED", "PARTIALLY_REFUNDED")
     assert (await wallet.assets())["pro"]["bp_product_id"] == "year"
+
+
+# When a month that costs 9.99 ends, and what is refunded of it after seven days, when 21 to 24 days are left.
+MONTH_ENDS_AND_REFUND = {
+    "2027-01-28T12:00:00Z": ("2027-02-28T12:00:00Z", "7.73"),
+    "2027-01-29T12:00:00Z": ("2027-02-28T12:00:00Z", "7.66"),
+    "2027-01-30T12:00:00Z": ("2027-02-28T12:00:00Z", "7.58"),
+    "2027-01-31T12:00:00Z": ("2027-02-28T12:00:00Z", "7.49"),
+    "2027-02-28T12:00:00Z": ("2027-03-28T12:00:00Z", "7.49"),
+    "2027-03-14T07:00:00Z": ("2027-04-14T07:00:00Z", "7.73"),
+    "2027-03-28T01:00:00Z": ("2027-04-28T01:00:00Z", "7.73"),
+    "2027-03-31T12:00:00Z": ("2027-04-30T12:00:00Z", "7.66"),
+    "2027-10-31T01:00:00Z": ("2027-11-30T01:00:00Z", "7.66"),
+    "2027-11-07T06:00:00Z": ("2027-12-07T06:00:00Z", "7.66"),
+    "2027-12-31T23:59:59Z": ("2028-01-31T23:59:59Z", "7.73"),
+    "2028-01-01T00:00:00Z": ("2028-02-01T00:00:00Z", "7.73"),
+    "2028-02-29T12:00:00Z": ("2028-03-29T12:00:00Z", "7.58"),
+}
+BUSY_S = 60
+"""The clock goes on during the test, by less than this, in which no refund of the table changes by a cent."""
+
+
+async def test_an_upgrade_of_a_month_from_each_hard_instant_is_refunded(wallet: Wallet) -> None:
+    async with working(wallet.server.services):
+        for instant, (ends, refund) in walk(MONTH_ENDS_AND_REFUND):
+            buyer = await another(wallet)
+            await buyer.travel(instant)
+            old = await buyer.subscribed()
+            [(ends_at,)] = await buyer.rows("select ends_at from asset_entries where uid = $1", buyer.uid)
+            assert timedelta() <= ends_at - from_rfc3339(ends) < timedelta(seconds=BUSY_S)
+            await buyer.travel(instant + timedelta(days=7))
+            await approved(buyer, old)
+            await until(lambda buyer=buyer: is_done(buyer))
+            assert [call["body"]["amount"]["total"] for call in wallet.calls("/refund")][-1] == refund
+    assert len(wallet.calls("/refund")) == len(MONTH_ENDS_AND_REFUND)
+
+
+async def is_done(wallet: Wallet) -> bool:
+    return await states(wallet) == ["done"]
 
 
 async def test_the_same_target_again_is_the_same_subscription(wallet: Wallet) -> None:
