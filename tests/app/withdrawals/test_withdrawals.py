@@ -9,11 +9,12 @@ import pytest
 
 from storage.audit import COMMAND
 from storage.config_rows import ConfigKey
-from streams.wire.codec import rfc3339
+from streams.wire.codec import from_rfc3339, rfc3339
 from tests.app.callers import ask, token, work_off
 from tests.app.operators import Operator
 from tests.app.withdrawals.payer import Payer
 from tests.clock import utc_now
+from tests.hard_instants import walk
 from tests.waiting import until
 
 ZERO = "0001-01-01T00:00:00Z"
@@ -147,6 +148,43 @@ async def test_limits_hold_for_concurrent_withdrawals(payer: Payer) -> None:
     assert refused["error"]["message"] == (
         "withdraw.limit_exceeded: the user may withdraw 0.80 USD more on this day (UTC)"
     )
+
+
+DAY_BEGINS_AND_ENDS = {
+    "2027-01-28T12:00:00Z": ("2027-01-28T00:00:00Z", "2027-01-29T00:00:00Z"),
+    "2027-01-29T12:00:00Z": ("2027-01-29T00:00:00Z", "2027-01-30T00:00:00Z"),
+    "2027-01-30T12:00:00Z": ("2027-01-30T00:00:00Z", "2027-01-31T00:00:00Z"),
+    "2027-01-31T12:00:00Z": ("2027-01-31T00:00:00Z", "2027-02-01T00:00:00Z"),
+    "2027-02-28T12:00:00Z": ("2027-02-28T00:00:00Z", "2027-03-01T00:00:00Z"),
+    "2027-03-14T07:00:00Z": ("2027-03-14T00:00:00Z", "2027-03-15T00:00:00Z"),
+    "2027-03-28T01:00:00Z": ("2027-03-28T00:00:00Z", "2027-03-29T00:00:00Z"),
+    "2027-03-31T12:00:00Z": ("2027-03-31T00:00:00Z", "2027-04-01T00:00:00Z"),
+    "2027-10-31T01:00:00Z": ("2027-10-31T00:00:00Z", "2027-11-01T00:00:00Z"),
+    "2027-11-07T06:00:00Z": ("2027-11-07T00:00:00Z", "2027-11-08T00:00:00Z"),
+    "2027-12-31T23:59:59Z": ("2027-12-31T00:00:00Z", "2028-01-01T00:00:00Z"),
+    "2028-01-01T00:00:00Z": ("2028-01-01T00:00:00Z", "2028-01-02T00:00:00Z"),
+    "2028-02-29T12:00:00Z": ("2028-02-29T00:00:00Z", "2028-03-01T00:00:00Z"),
+}
+
+
+async def test_the_limit_of_the_day_of_each_hard_instant_holds_until_midnight(payer: Payer) -> None:
+    await payer.configure(limits={"per_day": 1230})
+    try:
+        for _, (begins, ends) in walk(DAY_BEGINS_AND_ENDS):
+            uid = await payer.user()
+            await move_clock(payer, begins)
+            assert (await payer.withdraw(uid, withdraw_id=f"1{uid}"))[0] == 200
+            await move_clock(payer, rfc3339(from_rfc3339(ends) - timedelta(minutes=1)))
+            status, reply = await payer.withdraw(uid, withdraw_id=f"2{uid}")
+            assert (status, reply["error"]["error_type"]) == (400, "withdraw.limit_exceeded")
+            await move_clock(payer, ends)
+            assert (await payer.withdraw(uid, withdraw_id=f"3{uid}"))[0] == 200
+    finally:
+        await move_clock(payer, None)
+
+
+async def move_clock(payer: Payer, at: str | None) -> None:
+    assert (await ask(payer.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
 
 
 @pytest.mark.parametrize(
