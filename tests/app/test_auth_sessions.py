@@ -11,7 +11,9 @@ from storage.ended_sessions import SessionKey
 from storage.identities import Identity
 from storage.logins import NewSession, trim_sessions
 from storage.sessions import Session, SessionCache, current
+from streams.wire.codec import from_rfc3339
 from streams.wire.ids import new_id
+from tests.hard_instants import walk
 from tests.servers import Server
 from tests.waiting import until
 
@@ -34,11 +36,16 @@ def services(server: Server) -> Services:
 @pytest.fixture
 async def digest(services: Services) -> str:
     """A session that began at START."""
+    return await begun(services, START)
+
+
+async def begun(services: Services, at: datetime) -> str:
+    """Return the digest of a session that began at `at`."""
     identity = Identity("default", "device", new_id())
     value = new_id()  # The end of a session is announced to caches a moment after the test that has ended it.
     async with services.database.transaction() as conn:
-        session = NewSession(value, START + ABSOLUTE)
-        await logins.sign_up(conn, identity, session=session, uid=new_id(), now=START, proven=False)
+        session = NewSession(value, at + ABSOLUTE)
+        await logins.sign_up(conn, identity, session=session, uid=new_id(), now=at, proven=False)
     return value
 
 
@@ -78,6 +85,30 @@ async def end(services: Services, digest: str) -> None:
 async def test_a_session_that_is_not_used_ends_after_its_sliding_lifetime(services, digest):
     assert await seen(services, digest, START + 30 * DAY) is None
     assert await seen(services, digest, START + 30 * DAY - timedelta(seconds=1)) is not None
+
+
+DAYS_30_LATER = {
+    "2027-01-28T12:00:00Z": "2027-02-27T12:00:00Z",
+    "2027-01-29T12:00:00Z": "2027-02-28T12:00:00Z",
+    "2027-01-30T12:00:00Z": "2027-03-01T12:00:00Z",
+    "2027-01-31T12:00:00Z": "2027-03-02T12:00:00Z",
+    "2027-02-28T12:00:00Z": "2027-03-30T12:00:00Z",
+    "2027-03-14T07:00:00Z": "2027-04-13T07:00:00Z",
+    "2027-03-28T01:00:00Z": "2027-04-27T01:00:00Z",
+    "2027-03-31T12:00:00Z": "2027-04-30T12:00:00Z",
+    "2027-10-31T01:00:00Z": "2027-11-30T01:00:00Z",
+    "2027-11-07T06:00:00Z": "2027-12-07T06:00:00Z",
+    "2027-12-31T23:59:59Z": "2028-01-30T23:59:59Z",
+    "2028-01-01T00:00:00Z": "2028-01-31T00:00:00Z",
+    "2028-02-29T12:00:00Z": "2028-03-30T12:00:00Z",
+}
+
+
+async def test_a_session_that_began_at_a_hard_instant_ends_after_its_sliding_lifetime(services):
+    for instant, expected in walk(DAYS_30_LATER):
+        digest, ends = await begun(services, instant), from_rfc3339(expected)
+        assert await seen(services, digest, ends) is None
+        assert await seen(services, digest, ends - timedelta(seconds=1)) is not None
 
 
 async def test_a_session_in_use_is_extended_until_its_absolute_end(services, digest):

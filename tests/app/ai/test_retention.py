@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from app.ai.retention import remove_expired_speech
 from app.services import Services
 from app.settings import Settings
 from app.worker import run_jobs
@@ -29,6 +30,7 @@ from streams.wire.model import Model
 from tests.app.ai.conftest import Talk
 from tests.clock import utc_now
 from tests.config_stores import store_of
+from tests.hard_instants import walk
 from tests.servers import Server
 from tests.sse_client import all_events, named
 from tests.waiting import until
@@ -107,6 +109,33 @@ async def test_expired_days_of_speech_are_deleted_and_newer_links_stay_valid(
     assert {path.relative_to(day.parent).parts[0] for path in files} == {day.name, "no-day"}
     assert await status_of(talk, new) == 200
     assert await status_of(talk, old) != 200
+
+
+# The last day whose speech has expired after two days, and the first whose has not.
+EXPIRED_AND_KEPT = {
+    "2027-01-28T12:00:00Z": ("20270125", "20270126"),
+    "2027-01-29T12:00:00Z": ("20270126", "20270127"),
+    "2027-01-30T12:00:00Z": ("20270127", "20270128"),
+    "2027-01-31T12:00:00Z": ("20270128", "20270129"),
+    "2027-02-28T12:00:00Z": ("20270225", "20270226"),
+    "2027-03-14T07:00:00Z": ("20270311", "20270312"),
+    "2027-03-28T01:00:00Z": ("20270325", "20270326"),
+    "2027-03-31T12:00:00Z": ("20270328", "20270329"),
+    "2027-10-31T01:00:00Z": ("20271028", "20271029"),
+    "2027-11-07T06:00:00Z": ("20271104", "20271105"),
+    "2027-12-31T23:59:59Z": ("20271228", "20271230"),  # The clock soon shows the next day.
+    "2028-01-01T00:00:00Z": ("20271229", "20271230"),
+    "2028-02-29T12:00:00Z": ("20280226", "20280227"),
+}
+
+
+async def test_speech_of_whole_days_expires_at_each_hard_instant(server: Server, services: Services) -> None:
+    for instant, (expired, kept) in walk(EXPIRED_AND_KEPT):
+        for day in (expired, kept):
+            await services.objects.put(f"speech/default/{day}/u/s.mp3", b"audio", content_type="audio/mpeg")
+        await move_clock(server, instant)
+        await remove_expired_speech(services, RemoveExpiredSpeech())
+        assert await services.objects.keys("speech/default/") == [f"speech/default/{kept}/u/s.mp3"]
 
 
 @pytest.mark.usefixtures("local_vendors")
