@@ -13,6 +13,7 @@ from aiohttp import ClientError, ClientSession, TCPConnector
 
 from app.services import Services
 from app.settings import Settings
+from storage.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import strategy, vendor
 from tests.deploy.callers import callers
@@ -99,6 +100,8 @@ async def test_only_the_second_signal_to_the_parent_cuts_streams(
 ) -> None:
     """A child gets SIGTERM several times when its parent dies. The second one must not make it exit."""
     await strategy("slow", "slow:Once upon a time")
+    limits = {"ping_after_s": 0.1}  # Pings show that the stream goes on, before its vendor's silence ends it.
+    await services.configs.put("default", "limits", "default", limits, author="test", origin=COMMAND)
     async with serving(settings, PARLEY_DRAIN_TIMEOUT_S="60") as parent, ClientSession() as http:
         for _ in range(2):
             await parent.event("process.ready")
