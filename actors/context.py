@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from actors.receipt import Receipt
 from actors.speech_flight import Flights
 from actors.strategies import Strategies
+from storage.accounts.ended_sessions import SessionKey
 from storage.clock import AppClock
-from storage.ended_sessions import SessionKey
-from storage.heartbeats import Heartbeat
+from storage.conversations.speech_cache import SpeechCache
+from storage.conversations.turns import TurnWriter
 from storage.objects import ObjectStore
-from storage.postgres import Database
-from storage.redis import Valkey
-from storage.speech_cache import SpeechCache
-from storage.turns import TurnWriter
+from storage.postgres.database import Database
+from storage.processes.heartbeats import Heartbeat
+from storage.valkey.client import Valkey
 from streams.events import Event, encode
 from streams.input_buffer import InputBuffer
 from streams.log import EventLog

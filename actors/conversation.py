@@ -13,10 +13,10 @@ from actors.listener import PCM_RATE, HeardInput, hear, read_text
 from actors.records import audio_item, close_turn, open_turn, source, store_attempts, text_item, unit_price
 from actors.speaker import Speaker
 from actors.strategies import NO_OVERRIDES, Broken, SpeechOverrides, Strategy, Voice
-from storage import conversations, turn_rows
-from storage.conversations import Record, RecordStatus
+from storage.conversations import conversations, turn_rows
+from storage.conversations.conversations import Record, RecordStatus
+from storage.conversations.turn_rows import TurnOutcome
 from storage.objects import extension_of
-from storage.turn_rows import TurnOutcome
 from streams.audio import wav_header
 from streams.events import UserInput
 from streams.tasks import background, unless_failed

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from actors.vendor_clients import VendorAccess
-from storage import task_files
 from storage.objects import ObjectStore
 from storage.objects.keys import CONTENT_TYPES, extension_of
-from storage.postgres import Database
+from storage.postgres.database import Database
+from storage.tasks import task_files
 from streams.media import HEAD_BYTES, media_type
 from vendors.hosts.files import is_file, read_file
 

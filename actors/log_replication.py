@@ -5,7 +5,7 @@ from contextlib import aclosing, suppress
 
 import structlog
 
-from storage.detached_logs import Batch, DetachedLog, LogLost
+from storage.conversations.detached_logs import Batch, DetachedLog, LogLost
 from streams.log import EventLog, Gone
 from streams.tasks import stopping
 from streams.wire.errors import StoreError

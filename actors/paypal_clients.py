@@ -8,10 +8,10 @@ from typing import TypeVar
 import structlog
 
 from actors.vendor_clients import VendorAccess, VendorClients
-from storage.config_rows import ConfigKey
-from storage.kinds import walletpay as kind
-from storage.kinds.sign_in import resolved
-from storage.kinds.vendor_accounts import CallLimits
+from storage.configs.kinds import walletpay as kind
+from storage.configs.kinds.sign_in import resolved
+from storage.configs.kinds.vendor_accounts import CallLimits
+from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from storage.conversations import Record
+from storage.conversations.conversations import Record
 from streams.wire.codec import loads
 from streams.wire.template import render
 from vendors.meter import estimated_tokens

@@ -8,13 +8,13 @@ import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from actors.context import StreamContext
-from storage import attempts
-from storage.attempts import AttemptRow, StreamAttempts
-from storage.conversations import RecordStatus
-from storage.kinds.strategies import Price
-from storage.retry_queue import enqueue, enqueue_attempts
-from storage.turn_rows import ClosedTurn, NewTurn, TurnOutcome
-from storage.turns import TurnWriter
+from storage.configs.kinds.strategies import Price
+from storage.conversations import attempts
+from storage.conversations.attempts import AttemptRow, StreamAttempts
+from storage.conversations.conversations import RecordStatus
+from storage.conversations.retry_queue import enqueue, enqueue_attempts
+from storage.conversations.turn_rows import ClosedTurn, NewTurn, TurnOutcome
+from storage.conversations.turns import TurnWriter
 from streams.wire.codec import decimal_number
 from streams.wire.errors import (
     Conflict,

@@ -11,11 +11,11 @@ from actors.context import Owner, Stop
 from actors.mailbox import Attach, Cancel, Detach
 from actors.remote_log import MAX_READERS, RemoteLog, draining, too_many_readers
 from actors.supervisor import Supervisor
-from storage.admission import StreamLocation
-from storage.detached_logs import DetachedLog
-from storage.heartbeats import Heartbeat
-from storage.process_rpc import Message, NotSubscribed, ProcessRpc, listening
-from storage.redis import Valkey
+from storage.conversations.admission import StreamLocation
+from storage.conversations.detached_logs import DetachedLog
+from storage.processes.heartbeats import Heartbeat
+from storage.processes.process_rpc import Message, NotSubscribed, ProcessRpc, listening
+from storage.valkey.client import Valkey
 from streams.wire.errors import ServiceError, StoreError, Unavailable
 
 _RESPONSE_TIMEOUT_S = 2

@@ -5,8 +5,8 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 
-from storage.detached_logs import Batch, DetachedLog, Piece
-from storage.process_rpc import Message
+from storage.conversations.detached_logs import Batch, DetachedLog, Piece
+from storage.processes.process_rpc import Message
 from streams.events import Failed, encode_unnumbered, error_content
 from streams.log import PIECE_BYTES, Gone, Push, Ready
 from streams.tasks import stopping

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 from actors.voice import SpokenFile
+from storage.conversations.speech_cache import CachedSpeech
 from storage.objects import ObjectStore
 from storage.objects.contract import ObjectsError
-from storage.speech_cache import CachedSpeech
 from streams.audio import wav_header
 from vendors.attempts import Attempt
 from vendors.meter import Meter

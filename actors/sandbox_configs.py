@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from storage.config_rows import ConfigKey
-from storage.configs import ConfigStore
-from storage.kinds.base import ConfigKind
-from storage.kinds.cardpay import CARDPAY, CardPay
-from storage.kinds.payouts import PAYOUTS
-from storage.kinds.sign_in import SANDBOX
-from storage.kinds.walletpay import WALLETPAY, PayPalApp
+from storage.configs.kinds.base import ConfigKind
+from storage.configs.kinds.cardpay import CARDPAY, CardPay
+from storage.configs.kinds.payouts import PAYOUTS
+from storage.configs.kinds.sign_in import SANDBOX
+from storage.configs.kinds.walletpay import WALLETPAY, PayPalApp
+from storage.configs.rows import ConfigKey
+from storage.configs.store import ConfigStore
 from streams.wire.errors import ConfigInvalid
 from vendors.sandbox_clock import CARD_ACCOUNT
 

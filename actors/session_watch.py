@@ -11,10 +11,10 @@ import structlog
 from actors.actor import Actor
 from actors.mailbox import SessionEnded
 from actors.supervisor import Supervisor
-from storage.ended_sessions import SessionKey, listen, listen_for_commits
-from storage.postgres import Database
-from storage.redis import Valkey
-from storage.sessions import SessionCache, not_ended
+from storage.accounts.ended_sessions import SessionKey, listen, listen_for_commits
+from storage.accounts.sessions import SessionCache, not_ended
+from storage.postgres.database import Database
+from storage.valkey.client import Valkey
 from streams.tasks import background, stopping
 from streams.wire.errors import StoreError
 

@@ -7,10 +7,10 @@ from typing import TypeVar, cast
 from pydantic import SecretStr
 
 from actors.vendor_clients import VendorAccess, VendorClients
-from storage.config_rows import ConfigKey
-from storage.configs import ConfigStore
-from storage.kinds import sign_in as kind
-from storage.kinds.sign_in import SANDBOX, SIGN_IN, resolved
+from storage.configs.kinds import sign_in as kind
+from storage.configs.kinds.sign_in import SANDBOX, SIGN_IN, resolved
+from storage.configs.rows import ConfigKey
+from storage.configs.store import ConfigStore
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability, NoOptions, Vendor

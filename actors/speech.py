@@ -10,7 +10,7 @@ from actors.records import store_attempts, unit_price
 from actors.strategies import Broken, Voice
 from actors.utterance import Utterance, open_utterance
 from actors.voice import SpokenFile
-from storage.speech_files import speech_name
+from storage.conversations.speech_files import speech_name
 from streams.events import Audio, AudioChunk, VisemeEvent
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
 

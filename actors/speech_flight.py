@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from storage.speech_cache import SpeechCache, SpeechKey
+from storage.conversations.speech_cache import SpeechCache, SpeechKey
 from streams.tasks import background, stopping
 from streams.wire.errors import StoreError
 from streams.wire.ids import new_id

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from actors.voice import SpokenFile
+from storage.conversations.speech_cache import viseme_key_of
 from storage.objects import ObjectStore, extension_of
-from storage.speech_cache import viseme_key_of
 from streams.wire.codec import dumps
 
 

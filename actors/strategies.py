@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from actors.vendor_clients import VendorAccess, VendorClients
-from storage.configs import Active, ConfigStore
-from storage.kinds.conversation import CONVERSATION, Conversation
-from storage.kinds.pronunciation import PRONUNCIATION
-from storage.kinds.recognition import RECOGNITION, Recognition
-from storage.kinds.speech import SPEECH, Speech
-from storage.kinds.strategies import VendorCall
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.configs.kinds.conversation import CONVERSATION, Conversation
+from storage.configs.kinds.pronunciation import PRONUNCIATION
+from storage.configs.kinds.recognition import RECOGNITION, Recognition
+from storage.configs.kinds.speech import SPEECH, Speech
+from storage.configs.kinds.strategies import VendorCall
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.configs.store import Active, ConfigStore
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, listed
 from streams.wire.ids import sha256_hex

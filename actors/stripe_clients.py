@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from actors.vendor_clients import VendorAccess, VendorClients
-from storage.config_rows import ConfigKey
-from storage.kinds.cardpay import CardPay
-from storage.kinds.sign_in import resolved
+from storage.configs.kinds.cardpay import CardPay
+from storage.configs.kinds.sign_in import resolved
+from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability

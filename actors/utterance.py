@@ -17,8 +17,8 @@ from actors.speech_flight import FAILED, UNSHARED, Flight, FlightResult
 from actors.speech_store import StoredSpeech, store_speech
 from actors.strategies import Voice
 from actors.voice import SpokenFile, voice_attempts
+from storage.conversations.speech_cache import CachedSpeech, SpeechKey
 from storage.objects import ObjectStore
-from storage.speech_cache import CachedSpeech, SpeechKey
 from streams.wire.errors import ItemNotFound, ServiceError, StoreError
 from streams.wire.ids import sha256_hex
 from vendors.attempts import Attempt, failed_attempt

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from storage.config_rows import ConfigKey
-from storage.configs import ConfigStore
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS, CallLimits, VendorAccount
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, CallLimits, VendorAccount
+from storage.configs.rows import ConfigKey
+from storage.configs.store import ConfigStore
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.breaker import BreakerPolicy

@@ -3,12 +3,13 @@
 from datetime import datetime
 
 from app.services import Services
-from storage import bp_auth, codes, erasures, freezes, sessions
-from storage.erasures import Cause
-from storage.event_outbox import AccountChange, AccountEvent
-from storage.identities import Account
-from storage.kinds.auth import AUTH
-from storage.postgres import Connection
+from storage.accounts import bp_auth, codes, sessions
+from storage.accounts.identities import Account
+from storage.configs.kinds.auth import AUTH
+from storage.events.outbox import AccountChange, AccountEvent
+from storage.postgres.database import Connection
+from storage.userdata import erasures, freezes
+from storage.userdata.erasures import Cause
 
 
 async def freeze(services: Services, conn: Connection, app_id: str, uid: str, *, now: datetime) -> None:

@@ -7,8 +7,8 @@ import structlog
 from prometheus_client import Counter
 
 from app.services import Services
-from storage.jobs import Job
-from storage.kinds.limits import LIMITS, Limits
+from storage.configs.kinds.limits import LIMITS, Limits
+from storage.jobs.jobs import Job
 from streams.wire.errors import ConfigInvalid
 
 log = structlog.get_logger()

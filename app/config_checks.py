@@ -7,18 +7,18 @@ from being written. What they find in a value that was stored before is shown as
 from collections.abc import Iterator
 from pathlib import Path
 
-from storage.config_rows import ConfigKey
-from storage.config_rules import Checked, Fault, Named, Unknown
-from storage.kinds.apps import App
-from storage.kinds.auth import SIGN_KEY_BYTES, Auth
-from storage.kinds.email import Email, Template
-from storage.kinds.iplocation import IpLocation
-from storage.kinds.limits import RATES, Limits
-from storage.kinds.mail import MailStrategy
-from storage.kinds.products import Product
-from storage.kinds.server_keys import InvalidKey, key_material
-from storage.kinds.sign_in import SignIn
-from storage.kinds.walletpay import PayPalApp
+from storage.configs.kinds.apps import App
+from storage.configs.kinds.auth import SIGN_KEY_BYTES, Auth
+from storage.configs.kinds.email import Email, Template
+from storage.configs.kinds.iplocation import IpLocation
+from storage.configs.kinds.limits import RATES, Limits
+from storage.configs.kinds.mail import MailStrategy
+from storage.configs.kinds.products import Product
+from storage.configs.kinds.server_keys import InvalidKey, key_material
+from storage.configs.kinds.sign_in import SignIn
+from storage.configs.kinds.walletpay import PayPalApp
+from storage.configs.rows import ConfigKey
+from storage.configs.rules import Checked, Fault, Named, Unknown
 from streams.wire.model import Model
 from streams.wire.money import exponent_of
 from streams.wire.template import render, variables_of
@@ -41,7 +41,7 @@ _SHOWN = "3f9c0d4e"
 
 
 def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Checked:
-    """Check a value of any kind. See `storage.config_rules.Check`."""
+    """Check a value of any kind. See `storage.configs.rules.Check`."""
     match value:
         case App():
             return Checked(value, list(_currency_faults(value)))

@@ -11,11 +11,12 @@ import structlog
 from prometheus_client import Gauge
 
 from app.services import Services
-from storage import event_queue, event_streams
-from storage.config_rows import ConfigKey
-from storage.event_queue import DueEvent, Sink
-from storage.kinds.events import EVENTS, Events, key_of
-from storage.kinds.sign_in import resolved
+from storage.configs.kinds.events import EVENTS, Events, key_of
+from storage.configs.kinds.sign_in import resolved
+from storage.configs.rows import ConfigKey
+from storage.events import queue as event_queue
+from storage.events import streams as event_streams
+from storage.events.queue import DueEvent, Sink
 from streams.metrics import CounterMetric
 from streams.tasks import background, pause, run_all, stopping
 from streams.wire.codec import dumps, rfc3339

@@ -14,7 +14,7 @@ from app.http.connections import OPEN as CONNECTIONS
 from app.http.errors import ERRORS
 from app.http.pipeline import REQUESTS
 from app.services import Services
-from storage import figures
+from storage.operators import figures
 from streams.tasks import background
 from streams.wire.errors import StoreError
 from vendors.gate import OPEN as BREAKERS

@@ -19,9 +19,9 @@ from prometheus_client import Counter, Histogram
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
 from app.services import Services
-from storage import stalled_jobs
-from storage.jobs import UNIQUE_WHILE_WAITING, Job
-from storage.stalled_jobs import MAX_DEATHS, StalledJob
+from storage.jobs import stalled_jobs
+from storage.jobs.jobs import UNIQUE_WHILE_WAITING, Job
+from storage.jobs.stalled_jobs import MAX_DEATHS, StalledJob
 from streams.tasks import pause, stopping
 from streams.wire.errors import ServiceError
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from storage.kinds.mail import MAX_BYTES, MailStrategy
-from storage.mail import MailContent
+from storage.configs.kinds.mail import MAX_BYTES, MailStrategy
+from storage.mail.mail import MailContent
 from streams.wire.errors import InvalidParameter
 from streams.wire.template import render, render_html, variables_of
 

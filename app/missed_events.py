@@ -8,13 +8,13 @@ from typing import Any
 
 from app.platform_jobs import enqueue_for_configs, read_or_log
 from app.services import Services
-from storage import inbox, missed_events
-from storage.asset_entries import Channel
-from storage.config_rows import ConfigKey
-from storage.inbox import NewWebhook, Webhook
-from storage.kinds.base import ConfigKind
-from storage.missed_events import CompareEvents, FindMissedEvents
-from storage.payments import mismatches
+from storage.assets.entries import Channel
+from storage.configs.kinds.base import ConfigKind
+from storage.configs.rows import ConfigKey
+from storage.jobs import inbox
+from storage.jobs.inbox import NewWebhook, Webhook
+from storage.payments import mismatches, missed_events
+from storage.payments.missed_events import CompareEvents, FindMissedEvents
 from streams.metrics import CounterMetric
 
 FOUND = CounterMetric(

@@ -5,9 +5,9 @@ from datetime import datetime
 import structlog
 from prometheus_client import Counter
 
-from storage import withdrawals
-from storage.postgres import Connection
-from storage.withdrawals import Withdrawal
+from storage.postgres.database import Connection
+from storage.withdrawals import withdrawals
+from storage.withdrawals.withdrawals import Withdrawal
 
 log = structlog.get_logger()
 

@@ -10,10 +10,10 @@ from actors.paypal_clients import PayPalClient, open_paypal, open_verifier, veri
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookUnverified, platform_config
 from app.missed_events import ListedEvent
 from app.services import Services
-from storage.config_rows import ConfigKey
-from storage.kinds.base import ConfigKind
-from storage.kinds.payouts import PAYOUTS
-from storage.kinds.walletpay import WALLETPAY
+from storage.configs.kinds.base import ConfigKind
+from storage.configs.kinds.payouts import PAYOUTS
+from storage.configs.kinds.walletpay import WALLETPAY
+from storage.configs.rows import ConfigKey
 from streams.wire.codec import dumps
 from vendors.errors import VendorError
 from vendors.payments.paypal_certificates import NotGenuine

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from cryptography.x509 import load_pem_x509_certificates
 
-from storage.config_rules import Checked, Fault
-from storage.kinds.products import Product, WalletProduct
-from storage.kinds.walletpay import PayPalApp, WalletPay
+from storage.configs.kinds.products import Product, WalletProduct
+from storage.configs.kinds.walletpay import PayPalApp, WalletPay
+from storage.configs.rules import Checked, Fault
 from vendors.payments.paypal_fields import decimal_of
 
 

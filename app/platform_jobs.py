@@ -6,9 +6,9 @@ from typing import Any
 import structlog
 
 from app.services import Services
-from storage.config_rows import ConfigKey
-from storage.jobs import Job, enqueue
-from storage.kinds.base import ConfigKind
+from storage.configs.kinds.base import ConfigKind
+from storage.configs.rows import ConfigKey
+from storage.jobs.jobs import Job, enqueue
 from streams.wire.errors import ServiceError, StoreError
 
 log = structlog.get_logger()

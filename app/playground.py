@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from app.services import Services
-from storage.kinds.apps import APPS
+from storage.configs.kinds.apps import APPS
 from streams.wire.errors import ConfigInvalid
 
 

@@ -11,9 +11,9 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from app.services import Services
-from storage import erasures
-from storage.erasures import KEPT, NOT_SEARCHED, Cause, Erasure, Revocation, RevocationState
 from storage.secrets import Keyring
+from storage.userdata import erasures
+from storage.userdata.erasures import KEPT, NOT_SEARCHED, Cause, Erasure, Revocation, RevocationState
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 

@@ -7,11 +7,19 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import event_queue, idempotency, inbox, mails
-from storage.batches import delete_in_batches
-from storage.jobs import RemoveExpiredEvents, RemoveExpiredKeys, RemoveExpiredMails, RemoveExpiredWebhooks, due_in
-from storage.kinds.base import DAY_S
-from storage.kinds.events import EVENTS
+from storage.configs.kinds.base import DAY_S
+from storage.configs.kinds.events import EVENTS
+from storage.events import queue as event_queue
+from storage.jobs import idempotency, inbox
+from storage.jobs.jobs import (
+    RemoveExpiredEvents,
+    RemoveExpiredKeys,
+    RemoveExpiredMails,
+    RemoveExpiredWebhooks,
+    due_in,
+)
+from storage.mail import mails
+from storage.postgres.batches import delete_in_batches
 
 log = structlog.get_logger()
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.board_periods import EndPeriods
-from storage.jobs import (
+from storage.jobs.jobs import (
     Job,
     RemoveExpiredAudit,
     RemoveExpiredConversations,
@@ -18,11 +17,12 @@ from storage.jobs import (
     RemoveExpiredWebhooks,
     VerifyLedger,
 )
-from storage.leaderboards import CheckBoardIndexes
-from storage.missed_events import FindMissedEvents
+from storage.leaderboards.leaderboards import CheckBoardIndexes
+from storage.leaderboards.periods import EndPeriods
 from storage.payments.card_reconciliation import ReconcileCards
+from storage.payments.missed_events import FindMissedEvents
 from storage.payments.wallet_reconciliation import ReconcileWallets
-from storage.withdrawals import CheckPayouts
+from storage.withdrawals.withdrawals import CheckPayouts
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,23 +19,23 @@ from app.password_hashing import PasswordHashes, open_password_hashes
 from app.settings import Settings, SettingsError
 from app.stores import Stores, open_stores
 from app.telemetry import Traces, open_traces
-from storage.admission import Admissions, open_admissions
-from storage.board_creations import BoardCreations
-from storage.board_index import BoardIndexes, open_board_indexes
-from storage.codes import Codes
-from storage.event_outbox import EventSinks
-from storage.heartbeats import Heartbeat, open_heartbeat
+from storage.accounts.codes import Codes
+from storage.accounts.sessions import SessionCache
+from storage.conversations.admission import Admissions, open_admissions
+from storage.conversations.retry_queue import open_retry_queue
+from storage.conversations.speech_cache import SpeechCache
+from storage.conversations.speech_sweep import open_speech_sweep
+from storage.conversations.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, TurnWriter, open_turn_writer
+from storage.events.outbox import EventSinks
+from storage.leaderboards.creations import BoardCreations
+from storage.leaderboards.index import BoardIndexes, open_board_indexes
 from storage.limits import RateLimiter
-from storage.mail_opens import MailOpens, open_mail_opens
+from storage.mail.opens import MailOpens, open_mail_opens
 from storage.objects import ObjectStore, open_objects
 from storage.objects.contract import ObjectsRefused
-from storage.operator_tokens import OperatorTokens
-from storage.postgres import Database, open_database
-from storage.retry_queue import open_retry_queue
-from storage.sessions import SessionCache
-from storage.speech_cache import SpeechCache
-from storage.speech_sweep import open_speech_sweep
-from storage.turns import CONNECTIONS, LOCKED_S, USUAL_CONNECTIONS, TurnWriter, open_turn_writer
+from storage.operators.tokens import OperatorTokens
+from storage.postgres.database import Database, open_database
+from storage.processes.heartbeats import Heartbeat, open_heartbeat
 from streams.keyed_lock import KeyedLock
 from streams.wire.ids import new_id
 from vendors.geo.files import GeoFiles, open_geo_files

@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from cryptography.x509 import load_pem_x509_certificate
 
 from actors import sign_in_clients
-from storage.config_rules import Checked, Fault
-from storage.kinds.sign_in import PLATFORMS, SignIn
+from storage.configs.kinds.sign_in import PLATFORMS, SignIn
+from storage.configs.rules import Checked, Fault
 from streams.wire.errors import ConfigInvalid
 
 

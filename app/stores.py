@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from app.config_checks import check
 from app.settings import Settings
 from storage.clock import AppClock, open_clock
-from storage.configs import ConfigStore, open_configs
-from storage.postgres import Database, open_database
-from storage.redis import Valkey, open_valkey
+from storage.configs.store import ConfigStore, open_configs
+from storage.postgres.database import Database, open_database
 from storage.secrets import Keyring
+from storage.valkey.client import Valkey, open_valkey
 
 
 @dataclass(frozen=True, slots=True)

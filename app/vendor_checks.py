@@ -7,14 +7,14 @@ from typing import Any, Generic
 from pydantic import ValidationError
 
 from actors.vendor_clients import vendor_of
-from storage.config_references import references
-from storage.config_rules import Checked, Fault, Named, Unknown
-from storage.kinds.conversation import Conversation
-from storage.kinds.pronunciation import Pronunciation
-from storage.kinds.recognition import Recognition
-from storage.kinds.speech import Speech
-from storage.kinds.strategies import VendorCall
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
+from storage.configs.kinds.conversation import Conversation
+from storage.configs.kinds.pronunciation import Pronunciation
+from storage.configs.kinds.recognition import Recognition
+from storage.configs.kinds.speech import Speech
+from storage.configs.kinds.strategies import VendorCall
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
+from storage.configs.references import references
+from storage.configs.rules import Checked, Fault, Named, Unknown
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model, faults
 from vendors.account import AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec

@@ -51,11 +51,10 @@ from app.services import Services, open_services
 from app.settings import Settings
 from app.webhooks import compare_events, find_missed_events, work_webhook
 from app.withdrawals.payouts import check_payouts, pay_out
-from storage.board_periods import EndPeriod, EndPeriods
-from storage.erasures import EraseUser, RevokeToken
-from storage.freezes import EndFreeze
-from storage.image_tasks import PollImageTask
-from storage.jobs import (
+from storage.accounts.password_resets import SendReset
+from storage.accounts.profiles import FetchProfile
+from storage.accounts.sms import SendSms
+from storage.jobs.jobs import (
     QUEUE,
     ExportUser,
     Job,
@@ -74,18 +73,19 @@ from storage.jobs import (
     WorkWebhook,
     job_counts,
 )
-from storage.leaderboards import CheckBoardIndexes
-from storage.mail import SendMail
-from storage.missed_events import CompareEvents, FindMissedEvents
-from storage.password_resets import SendReset
+from storage.leaderboards.leaderboards import CheckBoardIndexes
+from storage.leaderboards.periods import EndPeriod, EndPeriods
+from storage.mail.mail import SendMail
 from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
 from storage.payments.endings import EndSubscriptions
+from storage.payments.missed_events import CompareEvents, FindMissedEvents
 from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet_subscriptions import EndReplacedSubscription
-from storage.predictions import CancelPrediction, FollowPrediction
-from storage.profiles import FetchProfile
-from storage.sms import SendSms
-from storage.withdrawals import CheckPayouts, PayOut
+from storage.tasks.image_tasks import PollImageTask
+from storage.tasks.predictions import CancelPrediction, FollowPrediction
+from storage.userdata.erasures import EraseUser, RevokeToken
+from storage.userdata.freezes import EndFreeze
+from storage.withdrawals.withdrawals import CheckPayouts, PayOut
 from streams.tasks import background, pause, stopping
 from streams.wire.errors import StoreError
 

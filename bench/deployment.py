@@ -28,7 +28,7 @@ from bench.client import Target
 from bench.machine import Cores, raise_priority
 from bench.scenarios import ScenarioName
 from deploy.running import Failed, running, until_ready, while_running
-from storage.kinds.limits import RATES
+from storage.configs.kinds.limits import RATES
 from streams.wire.codec import loads
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class DeploymentSpec:
 async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deployment]:
     """Start stores, vendor and server, with all limits raised, and stop them when the block ends."""
     from deploy.stores import embedded_stores  # noqa: PLC0415 - slow to import, and most loads use other servers
-    from storage.migrate import migrate  # noqa: PLC0415
+    from storage.postgres.migrate import migrate  # noqa: PLC0415
 
     os.sched_setaffinity(0, cores.others)  # Child processes inherit it.
     async with AsyncExitStack() as stack:

@@ -35,7 +35,7 @@ from bench.failover_testbed import FaultTestbed, open_testbed
 from deploy.local import development
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
-from storage.migrate import migrate
+from storage.postgres.migrate import migrate
 from vendors.sandbox.dns import Names, dns_server
 from vendors.sandbox.server import listening
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from deploy.seeds import AUTHOR
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
-from storage.configs import ConfigStore
+from storage.configs.rows import ConfigKey
+from storage.configs.store import ConfigStore
+from storage.operators.audit import COMMAND
 
 Place = tuple[str, str, str, str, float, float, str]
 """Country code and name, region, city, latitude, longitude, zip code."""

@@ -32,7 +32,7 @@ from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
 from deploy.webhooks import register_webhooks
 from deploy.welcome import OPERATOR_FILE, SERVER_KEY_FILE, welcome
-from storage.migrate import MigrationRefused, migrate
+from storage.postgres.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError
 
 _READY_S = 60

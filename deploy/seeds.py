@@ -8,10 +8,10 @@ from pydantic import SecretStr
 
 from app.commands.config_files import import_folder
 from app.settings import SettingsError
-from storage.audit import COMMAND
-from storage.config_edits import Change
-from storage.config_rows import ConfigKey
-from storage.configs import ConfigStore
+from storage.configs.edits import Change
+from storage.configs.rows import ConfigKey
+from storage.configs.store import ConfigStore
+from storage.operators.audit import COMMAND
 from streams.wire.errors import InvalidParameter
 
 AUTHOR = "seed"

@@ -3,8 +3,8 @@
 import aiohttp
 
 from actors.sandbox_configs import sandbox_configs
-from storage.configs import ConfigStore
-from storage.kinds.cardpay import CardPay
+from storage.configs.kinds.cardpay import CardPay
+from storage.configs.store import ConfigStore
 
 
 async def register_webhooks(configs: ConfigStore, *, sandbox_url: str, server_url: str) -> None:

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
-from storage import jobs
-from storage.change_feed import announce, following
-from storage.postgres import Database
-from storage.redis import Valkey
+from storage.jobs import jobs
+from storage.postgres.database import Database
+from storage.valkey.change_feed import announce, following
+from storage.valkey.client import Valkey
 
 _TOPIC = "clocks"
 

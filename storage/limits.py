@@ -8,8 +8,8 @@ from typing import Literal
 
 import structlog
 
-from storage.kinds.limits import Rate
-from storage.redis import Valkey, map_errors
+from storage.configs.kinds.limits import Rate
+from storage.valkey.client import Valkey, map_errors
 from streams.wire.errors import RateLimited, StoreError
 
 log = structlog.get_logger()

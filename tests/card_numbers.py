@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 from vendors.sandbox.payments.stripe_cards import BY_NUMBER, INCORRECT_NUMBER
 
 SENT: set[str] = {*BY_NUMBER, INCORRECT_NUMBER}

@@ -6,13 +6,13 @@ from typing import Any
 
 from app.settings import Settings
 from app.stores import Stores
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
-from storage.configs import ConfigStore, open_configs
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
-from storage.postgres import open_database
-from storage.redis import open_valkey
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.configs.rows import ConfigKey
+from storage.configs.store import ConfigStore, open_configs
+from storage.operators.audit import COMMAND
+from storage.postgres.database import open_database
 from storage.secrets import Keyring
+from storage.valkey.client import open_valkey
 
 NOWHERE = "redis://127.0.0.1:1"
 

@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 
 from app.services import Services
-from storage.pool import ConnectionPool
+from storage.postgres.pool import ConnectionPool
 
 _WITHIN_S = 2
 _LEFT = """

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from actors.mailbox import Drain
 from actors.supervisor import Supervisor
 from app.services import Services
-from storage.configs import ConfigStore
-from storage.postgres import Connection
+from storage.configs.store import ConfigStore
+from storage.postgres.database import Connection
 from tests.servers import Server
 
 _END_S = 10

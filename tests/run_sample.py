@@ -12,7 +12,7 @@ import uvloop
 from app.http.row_errors import UNLISTED
 from app.services import open_services
 from deploy.stores import Stores
-from storage.migrate import migrate
+from storage.postgres.migrate import migrate
 from tests.environment import forget_settings
 from tests.servers import listening_socket, running_server, settings_of
 

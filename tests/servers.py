@@ -27,7 +27,7 @@ from app.settings import Settings
 from app.stores import open_stores
 from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
-from storage.migrate import migrate
+from storage.postgres.migrate import migrate
 from streams.wire.codec import loads
 from tests import card_numbers
 from tests.connections import check_connections

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.postgres.migrate import MIGRATIONS
 from tests.clock_reads import SQL_CLOCK, reads_clock, texts
 from tests.source_files import FILES, PACKAGES, ROOT, name, nodes
 from tests.timed_tests import TIMED_SLEEPS, TIMED_WAITS
@@ -52,32 +53,32 @@ REAL_TIME = {
     "app/spans.py": "traces are about the process",
     "app/job_attempts.py": "the wait before a retry is a fact about the job",
     "storage/clock.py": "it makes an app's time from real time",
-    "storage/event_queue.py": "sinks get events by real time, whatever the time of the app is",
-    "storage/idempotency.py": "clients repeat requests by real time",
-    "storage/jobs.py": "procrastinate runs jobs by real time",
-    "storage/migrate.py": "migrations belong to no app",
-    "storage/migrations/0011_operators.sql": "operators and the audit log belong to no app",
-    "storage/migrations/0045_operator_sessions.sql": "operators belong to no app",
-    "storage/notifications.py": "what was announced since a read is a question of real time",
-    "storage/operator_sessions.py": "operators belong to no app",
-    "storage/operators.py": "operators belong to no app",
+    "storage/events/queue.py": "sinks get events by real time, whatever the time of the app is",
+    "storage/jobs/idempotency.py": "clients repeat requests by real time",
+    "storage/jobs/jobs.py": "procrastinate runs jobs by real time",
+    "storage/postgres/migrate.py": "migrations belong to no app",
+    "storage/postgres/migrations/0011_operators.sql": "operators and the audit log belong to no app",
+    "storage/postgres/migrations/0045_operator_sessions.sql": "operators belong to no app",
+    "storage/postgres/notifications.py": "what was announced since a read is a question of real time",
+    "storage/operators/sessions.py": "operators belong to no app",
+    "storage/operators/operators.py": "operators belong to no app",
     "storage/objects/folder.py": "the times of files are those of the file system",
     "storage/objects/links.py": "links belong to no app",
-    "storage/processes.py": "heartbeats are about processes",
-    "storage/sessions.py": "what was announced since a read is a question of real time",
-    "storage/stalled_jobs.py": "heartbeats are about processes",
-    "storage/migrations/0001_configs.sql": "an operator's changes are dated by real time",
-    "storage/migrations/0003_conversations.sql": "the defaults are not used",
-    "storage/migrations/0004_attempts.sql": "the default is not used",
-    "storage/migrations/0008_processes.sql": "heartbeats are about processes",
-    "storage/migrations/0030_reported_events.sql": "sinks get events by real time, whatever the time of the app is",
-    "storage/migrations/0035_leaderboards.sql": "it makes an app's time from real time, after the lock of a board",
-    "storage/migrations/0014_idempotency_keys.sql": "clients repeat requests by real time",
+    "storage/processes/processes.py": "heartbeats are about processes",
+    "storage/accounts/sessions.py": "what was announced since a read is a question of real time",
+    "storage/jobs/stalled_jobs.py": "heartbeats are about processes",
+    "storage/postgres/migrations/0001_configs.sql": "an operator's changes are dated by real time",
+    "storage/postgres/migrations/0003_conversations.sql": "the defaults are not used",
+    "storage/postgres/migrations/0004_attempts.sql": "the default is not used",
+    "storage/postgres/migrations/0008_processes.sql": "heartbeats are about processes",
+    "storage/postgres/migrations/0030_reported_events.sql": "sinks get events by real time, not an app's",
+    "storage/postgres/migrations/0035_leaderboards.sql": "it makes an app's time of it, after the lock of a board",
+    "storage/postgres/migrations/0014_idempotency_keys.sql": "clients repeat requests by real time",
     "streams/sse.py": "events carry the real time at which they were sent",
     "streams/wire/codec.py": "it defines the time of events",
     "streams/wire/ids.py": "ids sort by the real time of their creation",
     "app/figures.py": "figures belong to a process, and to no app",
-    "storage/figures.py": "figures belong to a process, and to no app",
+    "storage/operators/figures.py": "figures belong to a process, and to no app",
 }
 """Files that read real time instead of an app's clock (`storage/clock.py`), and why."""
 TIMELESS = "vendors/"
@@ -88,7 +89,7 @@ SESSION_STATE = re.compile(
     re.IGNORECASE,
 )
 """SQL whose effect outlasts its transaction on a connection that is passed to the next caller without a reset."""
-OWN_CONNECTION = {"storage/migrate.py"}
+OWN_CONNECTION = {"storage/postgres/migrate.py"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -264,7 +265,7 @@ def test_other_clocks_are_not_real_time(code: str):
 
 
 def test_only_listed_files_read_real_time():
-    migrations = (ROOT / "storage" / "migrations").glob("*.sql")
+    migrations = MIGRATIONS.glob("*.sql")
 
     found = {name(path) for path in (*FILES, *migrations) if reads_real_time(path)}
 
@@ -298,7 +299,7 @@ def test_storage_functions_take_the_connection_then_the_app_then_the_user():
 
 def test_new_tables_name_users_and_times_alike():
     odd = []
-    for path in sorted((ROOT / "storage" / "migrations").glob("*.sql")):
+    for path in sorted(MIGRATIONS.glob("*.sql")):
         if path.name < "0011":  # The tables of accounts name times `…_time`; a rename would break older processes.
             continue
         names = re.findall(r"\b\w+(?= timestamptz\b)|\buser_id\b", path.read_text())

@@ -18,7 +18,7 @@ from tests.source_files import PACKAGES, ROOT, name, nodes
 
 CLOCK = "tests/clock.py"
 OWN = (CLOCK, "tests/calendar_tests.py", "tests/dates.py")
-OTHER_READS = {"tests/wire/test_codec.py": "it tests the clock of events"}
+OTHER_READS = {"tests/streams/wire/test_codec.py": "it tests the clock of events"}
 KNOWN = {
     "tests/app/money/good_requests.py withdraw": "in tables of the errors of endpoints",
     "tests/app/payments/wallet_schedule.py payments": "tests of it are found by `Schedule`",

@@ -17,8 +17,8 @@ SAMPLE = ROOT / "tests" / "sample"
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text().partition("## A new area\n")[2].partition("\n## ")[0]
 BLOCKS = re.findall(r"^```\w+ (\S+)\n(.*?)^```$", RECIPE, re.DOTALL | re.MULTILINE)
 ENTRIES = re.findall(r"^\| [\w ]+ \| (above )?`(\w+)` in `(\S+\.py)` \| `(.+)` \|$", RECIPE, re.MULTILINE)
-[AREA] = re.findall(r"^\| area \| `areas` in `pyproject.toml` \| `(\w+)` \|$", RECIPE, re.MULTILINE)
-LAYER_OF_AREAS = re.compile(r'^    "accounts \| [^"]*', re.MULTILINE)
+[AREA] = re.findall(r"^\| area \| `areas` and `storage` in `pyproject.toml` \| `(\w+)` \|$", RECIPE, re.MULTILINE)
+LAYERS_OF_AREAS = re.compile(r'^    "(accounts|conversations) \| [^"]*', re.MULTILINE)
 ELISION = "…\n"
 COPIED = ("actors", "app", "deploy", "storage", "streams", "tests", "vendors")
 LITERALS = (ast.Dict, ast.List, ast.Tuple)
@@ -76,7 +76,7 @@ def add_sample(copy: Path) -> None:
     """Copy the code into the folder `copy`, and add the sample area as the recipe says."""
     for folder in COPIED:
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("sample", "browser"))
-    number = max(int(path.name[:4]) for path in (copy / "storage" / "migrations").glob("*.sql")) + 1
+    number = max(int(path.name[:4]) for path in (copy / "storage" / "postgres" / "migrations").glob("*.sql")) + 1
     for path in files():
         target = copy / path
         if path.suffix == ".sql":
@@ -92,7 +92,7 @@ def add_sample(copy: Path) -> None:
         lines = source.splitlines(keepends=True)
         target.write_text("".join([*lines[:docstring], imports, *lines[docstring:]]))
     contracts = (ROOT / "pyproject.toml").read_text()
-    (copy / "pyproject.toml").write_text(LAYER_OF_AREAS.sub(rf"\g<0> | {AREA}", contracts))
+    (copy / "pyproject.toml").write_text(LAYERS_OF_AREAS.sub(rf"\g<0> | {AREA}", contracts))
 
 
 async def finished(*command: str | Path, cwd: Path) -> tuple[int | None, str]:

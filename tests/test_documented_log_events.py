@@ -23,10 +23,10 @@ AREAS = (
     "app/platform_jobs.py",
     "app/webhooks.py",
     "app/withdrawals/*.py",
-    "storage/board_index.py",
-    "storage/mail_opens.py",
+    "storage/leaderboards/index.py",
+    "storage/mail/opens.py",
     "storage/payments/*.py",
-    "storage/withdrawals.py",
+    "storage/withdrawals/withdrawals.py",
     "vendors/payments/*.py",
 )
 """The files of payments, assets, withdrawals, leaderboards, emails and the delivery of events."""

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all fi
 USERS = {
     "app/http/aiohttp_server.py",  # aiohttp's server
     "streams/sse.py",  # aiohttp's responses and aiohttp-sse
-    "storage/pipeline.py",  # redis-py
+    "storage/valkey/pipeline.py",  # redis-py
 }
 DOCUMENTED = {"_replace", "_asdict", "_fields", "_exit"}
 """Members of named tuples and of `os`."""

@@ -41,7 +41,7 @@ TIMED_SLEEPS = {
         "tests/app/ai/test_ended_streams.py",
         "tests/app/test_ingress.py",
         "tests/app/test_limits.py",
-        "tests/storage/test_turns.py",
+        "tests/storage/conversations/test_turns.py",
         "tests/streams/test_log.py",
         "tests/vendors/test_hedging.py",
         "tests/vendors/test_timeouts.py",

@@ -21,8 +21,8 @@ from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query, RawBody
 from app.password_hashing import PasswordsBusy
-from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
-from storage.kinds.auth import AUTH
+from storage.accounts.codes import CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
+from storage.configs.kinds.auth import AUTH
 from streams.wire.errors import DatabaseError, DatabaseUnavailable, InvalidParameter, RateLimited
 from streams.wire.model import Model
 

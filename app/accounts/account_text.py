@@ -7,8 +7,8 @@ from app.accounts.email_addresses import ClientPlatform
 from app.accounts.email_texts import account_texts, language_of
 from app.http.endpoint import Call
 from app.http.limits import client_network
-from storage import emails, users
-from storage.postgres import Connection
+from storage.accounts import emails, users
+from storage.postgres.database import Connection
 
 _SYSTEMS = {
     "Windows": "Windows",

@@ -18,9 +18,9 @@ from app.accounts.trace import LoginTrace
 from app.accounts.views import BpAuthView, SocialAccount, bp_auth_view, social_account
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
-from storage import bp_auth, identities, sessions
-from storage.bp_auth import BpAuth
-from storage.identities import Identity, Link, LinkedIdentity, details_of
+from storage.accounts import bp_auth, identities, sessions
+from storage.accounts.bp_auth import BpAuth
+from storage.accounts.identities import Identity, Link, LinkedIdentity, details_of
 from streams.wire.errors import InvalidParameter, listed
 from streams.wire.model import Model
 from vendors.signin.protocols import ProofRefused

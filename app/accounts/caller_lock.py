@@ -2,11 +2,11 @@
 
 from app.http.endpoint import Call
 from app.http.errors import DeactivationPending, UserNotFound
-from storage import users
-from storage.ended_sessions import SessionKey
-from storage.postgres import Connection
-from storage.sessions import not_ended
-from storage.users import User
+from storage.accounts import users
+from storage.accounts.ended_sessions import SessionKey
+from storage.accounts.sessions import not_ended
+from storage.accounts.users import User
+from storage.postgres.database import Connection
 from streams.wire.errors import InvalidSession, listed
 
 

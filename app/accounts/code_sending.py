@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from app.accounts.errors import CodeNotSent, TooManyCodes
 from app.http.endpoint import Call
 from app.http.limits import CountedTogether, Limit, client_network, note
-from storage.codes import CodeKind
+from storage.accounts.codes import CodeKind
 from storage.limits import Bucket
-from storage.postgres import Connection, TransactionConflict
+from storage.postgres.database import Connection, TransactionConflict
 from streams.wire.errors import StoreError
 from streams.wire.ids import sha256_hex
 

@@ -10,10 +10,11 @@ from app.accounts.errors import AccountNotFound, DeactivationRefused, NotFrozen
 from app.http.endpoint import Call
 from app.receipts import PublicKeys, ReceiptReply, find_receipt, public_keys
 from app.services import Services
-from storage import freezes, identities, sessions
-from storage.freezes import EndFreeze
-from storage.postgres import Connection
-from storage.users import User
+from storage.accounts import identities, sessions
+from storage.accounts.users import User
+from storage.postgres.database import Connection
+from storage.userdata import freezes
+from storage.userdata.freezes import EndFreeze
 from streams.wire.errors import listed
 
 _LOOK_AGAIN_S = 5

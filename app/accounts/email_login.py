@@ -29,11 +29,11 @@ from app.accounts.proofs import Proven, use_code
 from app.addresses import MAX_CHARACTERS, normalized
 from app.http.endpoint import Call
 from app.http.inputs import Body
-from storage import codes, identities
-from storage.codes import LOGIN_EMAIL, SIGN_UP_EMAIL, VERIFY_LINK, RightCode
-from storage.emails import identity_of
-from storage.identities import Identity
-from storage.postgres import Connection
+from storage.accounts import codes, identities
+from storage.accounts.codes import LOGIN_EMAIL, SIGN_UP_EMAIL, VERIFY_LINK, RightCode
+from storage.accounts.emails import identity_of
+from storage.accounts.identities import Identity
+from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid
 from streams.wire.model import Model
 

@@ -11,12 +11,12 @@ from app.accounts.email_texts import Purpose, chosen, event_text
 from app.accounts.not_me import LIFETIME, not_me_link
 from app.mail_links import public_link
 from app.services import Services
-from storage import emails
-from storage.jobs import enqueue
-from storage.kinds.apps import APPS
-from storage.kinds.email import Template
-from storage.mail import MailContent, SendMail
-from storage.postgres import Connection
+from storage.accounts import emails
+from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.email import Template
+from storage.jobs.jobs import enqueue
+from storage.mail.mail import MailContent, SendMail
+from storage.postgres.database import Connection
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.template import render, render_html

@@ -23,12 +23,12 @@ from app.accounts.views import bp_auth_view
 from app.addresses import MAX_CHARACTERS
 from app.http.endpoint import Call
 from app.http.inputs import Body
-from storage import bp_auth, codes, earlier_emails, emails, identities, sessions
-from storage.bp_auth import BpAuth
-from storage.codes import LOGIN_EMAIL, VERIFY_LINK, RightCode
-from storage.emails import Addresses, identity_of
-from storage.kinds.auth import AUTH
-from storage.postgres import Connection
+from storage.accounts import bp_auth, codes, earlier_emails, emails, identities, sessions
+from storage.accounts.bp_auth import BpAuth
+from storage.accounts.codes import LOGIN_EMAIL, VERIFY_LINK, RightCode
+from storage.accounts.emails import Addresses, identity_of
+from storage.configs.kinds.auth import AUTH
+from storage.postgres.database import Connection
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 

@@ -19,13 +19,13 @@ from app.addresses import MAX_CHARACTERS
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.services import Services
-from storage import codes, emails, identities, login_networks, passwords, users
-from storage.codes import RESET, CodeInvalid, RightCode
-from storage.emails import identity_of
-from storage.jobs import enqueue
-from storage.kinds.auth import AUTH
-from storage.password_resets import ResetRequest, SendReset
-from storage.postgres import Connection
+from storage.accounts import codes, emails, identities, login_networks, passwords, users
+from storage.accounts.codes import RESET, CodeInvalid, RightCode
+from storage.accounts.emails import identity_of
+from storage.accounts.password_resets import ResetRequest, SendReset
+from storage.configs.kinds.auth import AUTH
+from storage.jobs.jobs import enqueue
+from storage.postgres.database import Connection
 from streams.wire.model import Model
 
 log = structlog.get_logger()

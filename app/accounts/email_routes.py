@@ -24,7 +24,7 @@ from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Endpoint
 from app.http.limits import Limit
 from app.password_hashing import PasswordsBusy
-from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
+from storage.accounts.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
 from streams.wire.errors import (
     ConfigInvalid,
     DatabaseError,

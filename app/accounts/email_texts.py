@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from storage.kinds.email import DEFAULT, Template
+from storage.configs.kinds.email import DEFAULT, Template
 from streams.wire.codec import loads
 
 Purpose = Literal["login_email", "sign_up_email", "verify", "reset", "notice"]

@@ -16,11 +16,11 @@ from app.http.inputs import Query
 from app.http.limits import check_address
 from app.http.replies import Empty
 from app.services import Services
-from storage import bp_auth, emails
-from storage.codes import VERIFY_LINK, CodeInvalid, RightCode
-from storage.emails import identity_of
-from storage.kinds.limits import LIMITS
-from storage.postgres import Connection, TransactionConflict
+from storage.accounts import bp_auth, emails
+from storage.accounts.codes import VERIFY_LINK, CodeInvalid, RightCode
+from storage.accounts.emails import identity_of
+from storage.configs.kinds.limits import LIMITS
+from storage.postgres.database import Connection, TransactionConflict
 from streams.wire.codec import ZERO_TIME, rfc3339
 from streams.wire.errors import InvalidParameter, StoreError
 from streams.wire.model import Model

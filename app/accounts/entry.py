@@ -16,15 +16,15 @@ from app.http import limits
 from app.http.endpoint import Call
 from app.http.errors import DeactivationPending
 from app.services import Services
-from storage import bp_auth, identities, logins, profiles
-from storage.bp_auth import BpAuth
-from storage.identities import Account, Identity, LinkedIdentity
-from storage.kinds.auth import AUTH, Auth
-from storage.logins import NewSession
-from storage.postgres import Connection
+from storage.accounts import bp_auth, identities, logins, profiles
+from storage.accounts.bp_auth import BpAuth
+from storage.accounts.identities import Account, Identity, LinkedIdentity
+from storage.accounts.logins import NewSession
+from storage.accounts.sessions import Client
+from storage.accounts.users import User
+from storage.configs.kinds.auth import AUTH, Auth
+from storage.postgres.database import Connection
 from storage.session_tokens import digest, new_token
-from storage.sessions import Client
-from storage.users import User
 from streams.wire.errors import RateLimited, Unavailable
 from streams.wire.ids import new_id
 

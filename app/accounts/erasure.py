@@ -6,11 +6,13 @@ from functools import partial
 import structlog
 
 from app.services import Services
-from storage import erasures, leaderboards, retention, task_files
-from storage.batches import delete_in_batches
-from storage.erasures import EraseUser, RevocationState, RevokeToken
-from storage.kinds.limits import LIMITS
-from storage.speech_files import days_folder
+from storage.configs.kinds.limits import LIMITS
+from storage.conversations.speech_files import days_folder
+from storage.leaderboards import leaderboards
+from storage.postgres.batches import delete_in_batches
+from storage.tasks import task_files
+from storage.userdata import erasures, retention
+from storage.userdata.erasures import EraseUser, RevocationState, RevokeToken
 from vendors.signin.protocols import Revokes
 
 log = structlog.get_logger()

@@ -10,13 +10,15 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import exports, image_tasks, leaderboards
-from storage.batches import delete_in_batches
-from storage.conversations import Record, page
-from storage.exports import Export, object_key
-from storage.jobs import ExportUser, RemoveExpiredExports
+from storage.conversations.conversations import Record, page
+from storage.conversations.speech_files import days_folder
+from storage.jobs.jobs import ExportUser, RemoveExpiredExports
+from storage.leaderboards import leaderboards
 from storage.payments import card_payments, card_subscriptions
-from storage.speech_files import days_folder
+from storage.postgres.batches import delete_in_batches
+from storage.tasks import image_tasks
+from storage.userdata import exports
+from storage.userdata.exports import Export, object_key
 from streams.wire.codec import dumps, encoded
 
 log = structlog.get_logger()

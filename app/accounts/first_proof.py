@@ -6,9 +6,9 @@ from app.account_states import lift_freeze
 from app.accounts.reports import report
 from app.accounts.revocation import revoke_access
 from app.services import Services
-from storage import emails, login_networks
-from storage.identities import Identity
-from storage.postgres import Connection
+from storage.accounts import emails, login_networks
+from storage.accounts.identities import Identity
+from storage.postgres.database import Connection
 
 
 async def first_proof(

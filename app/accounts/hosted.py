@@ -7,8 +7,8 @@ from aiohttp import web
 from app.accounts.email_texts import language_for, language_of, page_texts
 from app.http.html import Html
 from app.services import SERVICES
-from storage.kinds.apps import APPS
-from storage.kinds.email import EMAIL
+from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.email import EMAIL
 
 
 def texts(request: web.Request) -> dict[str, str]:

@@ -5,9 +5,9 @@ from app.accounts.errors import LastLoginMethod
 from app.accounts.reports import report
 from app.accounts.sms import config_of
 from app.services import Services
-from storage import identities, passwords
-from storage.identities import Identity, LinkedIdentity
-from storage.postgres import Connection
+from storage.accounts import identities, passwords
+from storage.accounts.identities import Identity, LinkedIdentity
+from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid
 
 

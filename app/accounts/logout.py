@@ -2,7 +2,7 @@
 
 from app.accounts.caller_lock import lock_caller
 from app.http.endpoint import Call
-from storage import bp_auth, sessions
+from storage.accounts import bp_auth, sessions
 
 
 async def logout(call: Call) -> None:

@@ -9,7 +9,7 @@ from app.accounts.password_rules import Password
 from app.accounts.passwords import prove_by_password
 from app.accounts.proofs import Proven
 from app.http.endpoint import Call
-from storage.identities import Identity
+from storage.accounts.identities import Identity
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 

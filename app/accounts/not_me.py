@@ -10,11 +10,10 @@ from app.accounts.reports import report, report_address
 from app.accounts.revocation import revoke_access
 from app.mail_links import public_link
 from app.services import Services
-from storage import (
+from storage.accounts import (
     bp_auth,
     earlier_emails,
     emails,
-    freezes,
     identities,
     login_networks,
     passwords,
@@ -22,11 +21,12 @@ from storage import (
     used_once,
     users,
 )
-from storage.emails import Addresses, AddressTaken, identity_of
-from storage.identities import Identity
-from storage.kinds.auth import AUTH
-from storage.postgres import Connection, TransactionConflict
+from storage.accounts.emails import Addresses, AddressTaken, identity_of
+from storage.accounts.identities import Identity
+from storage.configs.kinds.auth import AUTH
+from storage.postgres.database import Connection, TransactionConflict
 from storage.secrets import DecryptionFailed
+from storage.userdata import freezes
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
 from streams.wire.ids import sha256_hex

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from storage.kinds.auth import Auth
+from storage.configs.kinds.auth import Auth
 from streams.wire.errors import InvalidParameter
 
 MAX_CHARACTERS = 256

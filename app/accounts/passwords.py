@@ -16,11 +16,11 @@ from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.http.limits import CountedTogether
 from app.password_hashing import Checked
-from storage import identities, passwords
-from storage.identities import Identity
-from storage.kinds.auth import AUTH
-from storage.passwords import PasswordOwner
-from storage.postgres import Connection
+from storage.accounts import identities, passwords
+from storage.accounts.identities import Identity
+from storage.accounts.passwords import PasswordOwner
+from storage.configs.kinds.auth import AUTH
+from storage.postgres.database import Connection
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 

@@ -12,11 +12,11 @@ from app.accounts.proofs import Proven, use_code
 from app.accounts.sms import config_of
 from app.http.endpoint import Call
 from app.http.inputs import Body
-from storage.codes import PHONE
-from storage.identities import Identity
-from storage.jobs import enqueue
-from storage.postgres import Connection
-from storage.sms import SendSms, SmsContent
+from storage.accounts.codes import PHONE
+from storage.accounts.identities import Identity
+from storage.accounts.sms import SendSms, SmsContent
+from storage.jobs.jobs import enqueue
+from storage.postgres.database import Connection
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 

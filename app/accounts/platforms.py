@@ -30,7 +30,7 @@ from app.accounts.phone import PhoneCode, claimed_number, prove_phone
 from app.accounts.proofs import Prove, local, prove_bp_auth
 from app.accounts.sign_in import third_party
 from app.http.endpoint import Call
-from storage.kinds.sign_in import PLATFORMS as THIRD_PARTIES
+from storage.configs.kinds.sign_in import PLATFORMS as THIRD_PARTIES
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 

@@ -7,9 +7,9 @@ from app.accounts.views import PublicSocialProfile
 from app.http.endpoint import Call
 from app.http.inputs import Query
 from app.services import Services
-from storage import identities, profiles
-from storage.identities import Identity, details_of
-from storage.profiles import FetchProfile, StoredProfile
+from storage.accounts import identities, profiles
+from storage.accounts.identities import Identity, details_of
+from storage.accounts.profiles import FetchProfile, StoredProfile
 from streams.wire.errors import ConfigInvalid, InvalidParameter, PermissionDenied
 from streams.wire.ids import is_id
 from streams.wire.model import Model

@@ -11,12 +11,12 @@ from app.accounts.email_addresses import login_config
 from app.accounts.errors import AccountAuthFailed, AnonymousLoginNotAllowed
 from app.accounts.infos import LocalInfo
 from app.http.endpoint import Call
-from storage import bp_auth, codes, emails
-from storage.bp_auth import StoredBpAuth
-from storage.codes import RightCode
-from storage.identities import Identity
-from storage.kinds.auth import AUTH
-from storage.postgres import Connection
+from storage.accounts import bp_auth, codes, emails
+from storage.accounts.bp_auth import StoredBpAuth
+from storage.accounts.codes import RightCode
+from storage.accounts.identities import Identity
+from storage.configs.kinds.auth import AUTH
+from storage.postgres.database import Connection
 from streams.wire.codec import rfc3339
 from vendors.signin.protocols import VerifiedIdentity
 

@@ -1,8 +1,8 @@
 """Reports of changes of accounts to the app's event sinks."""
 
 from app.services import Services
-from storage.event_outbox import AccountChange, AccountEvent
-from storage.postgres import Connection
+from storage.events.outbox import AccountChange, AccountEvent
+from storage.postgres.database import Connection
 
 
 async def report(

@@ -6,21 +6,21 @@ from functools import partial
 import structlog
 
 from app.services import Services
-from storage import (
+from storage.accounts import (
     bp_auth,
     codes,
     earlier_emails,
     emails,
-    jobs,
     login_failures,
     login_networks,
     logins,
     used_once,
 )
-from storage.batches import Deletion, delete_in_batches
-from storage.jobs import RemoveExpiredSignIns
-from storage.kinds.auth import AUTH
-from storage.kinds.limits import LIMITS
+from storage.configs.kinds.auth import AUTH
+from storage.configs.kinds.limits import LIMITS
+from storage.jobs import jobs
+from storage.jobs.jobs import RemoveExpiredSignIns
+from storage.postgres.batches import Deletion, delete_in_batches
 
 log = structlog.get_logger()
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from app.services import Services
-from storage import bp_auth, codes, emails, sessions
-from storage.postgres import Connection
+from storage.accounts import bp_auth, codes, emails, sessions
+from storage.postgres.database import Connection
 
 
 async def revoke_access(

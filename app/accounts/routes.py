@@ -48,8 +48,8 @@ from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
 from app.password_hashing import PasswordsBusy
-from storage.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
-from storage.session_list import SessionNotFound
+from storage.accounts.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
+from storage.accounts.session_list import SessionNotFound
 from streams.wire.errors import RateLimited, Unavailable
 from vendors.signin.protocols import ProofRefused, ProviderUnavailable
 

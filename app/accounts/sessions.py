@@ -7,9 +7,9 @@ from pydantic import AfterValidator
 from app.accounts.caller_lock import lock_caller
 from app.http.endpoint import Call
 from app.http.inputs import Path
-from storage import bp_auth, sessions
-from storage.kinds.auth import AUTH
-from storage.session_list import SESSION, ListedSession, SessionNotFound, listed_sessions
+from storage.accounts import bp_auth, sessions
+from storage.accounts.session_list import SESSION, ListedSession, SessionNotFound, listed_sessions
+from storage.configs.kinds.auth import AUTH
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 

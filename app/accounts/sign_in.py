@@ -10,8 +10,8 @@ from app.accounts import trace
 from app.accounts.proofs import Prove, Proven
 from app.http.endpoint import Call
 from app.http.limits import client_network, note
-from storage import used_once
-from storage.identities import Details, Identity
+from storage.accounts import used_once
+from storage.accounts.identities import Details, Identity
 from streams.wire.errors import InvalidParameter
 from streams.wire.ids import sha256_hex
 from streams.wire.model import Model

@@ -23,9 +23,9 @@ from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.http.limits import Limit
 from app.http.limits import report as report_counts
-from storage import passwords
-from storage.identities import Identity
-from storage.postgres import Connection
+from storage.accounts import passwords
+from storage.accounts.identities import Identity
+from storage.postgres.database import Connection
 from streams.wire.errors import InvalidParameter, ServiceError
 from streams.wire.model import Model
 

@@ -3,10 +3,10 @@
 import structlog
 
 from app.services import Services
-from storage.config_rows import ConfigKey
-from storage.kinds.sign_in import resolved
-from storage.kinds.sms import SMS, Sms
-from storage.sms import SendSms
+from storage.accounts.sms import SendSms
+from storage.configs.kinds.sign_in import resolved
+from storage.configs.kinds.sms import SMS, Sms
+from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid
 from streams.wire.template import render
 from vendors.account import Account

@@ -11,9 +11,9 @@ from app.accounts import trace
 from app.accounts.errors import TooManyFailedLogins
 from app.http.endpoint import Call
 from app.http.limits import CountedTogether, client_network, note
-from storage import login_networks
+from storage.accounts import login_networks
 from storage.limits import Bucket, Count
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 from streams.wire.ids import sha256_hex
 
 _TAG = "logins"

@@ -13,9 +13,9 @@ from aiohttp import web
 
 from app.http.endpoint import Call
 from app.http.limits import client_network
-from storage import login_failures
-from storage.codes import CodeRefused
-from storage.identities import SECRET_IDS, Identity
+from storage.accounts import login_failures
+from storage.accounts.codes import CodeRefused
+from storage.accounts.identities import SECRET_IDS, Identity
 from storage.limits import Count
 from streams.wire.errors import ServiceError, StoreError, Unavailable
 
@@ -32,7 +32,7 @@ class LoginTrace:
     """The steps of one login or bind. If its block fails, they are stored.
 
     Only `social_id` and the id of a user who is logged in say whose failure it is, because the erasure of a user
-    finds its failures by these (`storage/erasures.py`).
+    finds its failures by these (`storage/userdata/erasures.py`).
     """
 
     __slots__ = ("_call", "_claimed", "_operation", "_platform", "_social_id", "_steps")

@@ -4,7 +4,7 @@ from app.accounts.errors import AccountNotFound
 from app.accounts.views import UserReply, user_view
 from app.http.endpoint import Call
 from app.http.replies import Empty
-from storage import identities, users
+from storage.accounts import identities, users
 
 
 async def get_user(call: Call) -> UserReply:

@@ -3,8 +3,8 @@
 from pydantic import Field
 
 from app.accounts.platforms import PLATFORMS
-from storage.bp_auth import BpAuth
-from storage.identities import Account, Details, LinkedIdentity, details_of
+from storage.accounts.bp_auth import BpAuth
+from storage.accounts.identities import Account, Details, LinkedIdentity, details_of
 from storage.secrets import Keyring
 from streams.wire.model import Model
 

@@ -1,8 +1,8 @@
 """The app that a request of the admin API names."""
 
 from app.http.endpoint import Call
+from storage.configs.kinds.apps import APPS
 from storage.errors import UnknownApp
-from storage.kinds.apps import APPS
 
 
 def require_app(call: Call, app_id: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from app.http.area import Area
 from app.http.caller import Access
-from storage.operators import Role
+from storage.operators.operators import Role
 
 FOR_VIEWERS = Area(
     "admin",

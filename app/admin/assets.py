@@ -16,12 +16,15 @@ from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from app.http.transactions import Transaction
-from storage import asset_entries, assets, audit, ledger, users
-from storage.asset_entries import Entry, StoredEntry
-from storage.assets import Asset, apply
-from storage.audit import Action, Subject
-from storage.kinds.products import MAX_QUANTITY, PRODUCTS, Product
-from storage.postgres import Connection
+from storage.accounts import users
+from storage.assets import assets, ledger
+from storage.assets import entries as asset_entries
+from storage.assets.assets import Asset, apply
+from storage.assets.entries import Entry, StoredEntry
+from storage.configs.kinds.products import MAX_QUANTITY, PRODUCTS, Product
+from storage.operators import audit
+from storage.operators.audit import Action, Subject
+from storage.postgres.database import Connection
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model, Moment, QueryInt

@@ -11,12 +11,12 @@ from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
 from app.http.paging import Page, PageQuery, page_of
 from app.services import Services
-from storage import audit
-from storage.audit import SUBJECTS, Action, AuditEntry, Filters
-from storage.batches import delete_in_batches
-from storage.jobs import RemoveExpiredAudit
-from storage.kinds import KINDS
-from storage.operators import Role
+from storage.configs.kinds import KINDS
+from storage.jobs.jobs import RemoveExpiredAudit
+from storage.operators import audit
+from storage.operators.audit import SUBJECTS, Action, AuditEntry, Filters
+from storage.operators.operators import Role
+from storage.postgres.batches import delete_in_batches
 from streams.wire.codec import rfc3339
 from streams.wire.errors import InvalidParameter, listed
 from streams.wire.model import Model, Moment, QueryInt

@@ -14,9 +14,10 @@ from app.http.inputs import Body, Path, Query
 from app.http.large_responses import LARGE_RESPONSE_ERRORS
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import json_response
-from storage.config_differences import ABSENT
-from storage.config_rows import ConfigKey, Revision
-from storage.config_rules import Accepted, Fault
+from storage.configs.differences import ABSENT
+from storage.configs.kinds import KINDS
+from storage.configs.rows import ConfigKey, Revision
+from storage.configs.rules import Accepted, Fault
 from storage.errors import (
     ConfigKindNotFound,
     ConfigNotFound,
@@ -24,7 +25,6 @@ from storage.errors import (
     RevisionNotFound,
     UnknownApp,
 )
-from storage.kinds import KINDS
 from streams.wire.codec import rfc3339
 from streams.wire.errors import AppNotFound, InvalidParameter
 from streams.wire.model import Model, QueryInt

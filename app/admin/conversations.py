@@ -7,7 +7,7 @@ from app.admin.area import FOR_ADMINS, FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
-from storage import attempts, conversations
+from storage.conversations import attempts, conversations
 from storage.errors import ConversationNotFound, UnknownApp
 from streams.wire.codec import loads, rfc3339
 from streams.wire.errors import ItemNotFound, listed

@@ -2,8 +2,8 @@
 
 from app.admin.area import FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
-from storage import doctor_reports
-from storage.doctor_reports import Report
+from storage.operators import doctor_reports
+from storage.operators.doctor_reports import Report
 from streams.wire.errors import ValkeyError, ValkeyUnavailable
 from streams.wire.model import Model
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from app.admin.apps import require_app
 from app.http.endpoint import Call
-from storage.config_rows import ConfigKey
-from storage.config_rules import Accepted
+from storage.configs.rows import ConfigKey
+from storage.configs.rules import Accepted
 from streams.wire.errors import InvalidParameter
 
 

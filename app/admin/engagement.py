@@ -13,15 +13,16 @@ from app.http.paging import IdCursor, Page, PageQuery, page_of
 from app.http.replies import Empty
 from app.http.transactions import Transaction
 from app.mail_templates import Rendered, content_of, names_in, rendered
-from storage import audit, engagement_lists
-from storage.audit import Subject
-from storage.config_rows import ConfigKey
-from storage.engagement_lists import Filter, ListedTask, TaskKind
+from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.mail import MAIL, MailStrategy
+from storage.configs.rows import ConfigKey
 from storage.errors import UnknownApp
-from storage.jobs import enqueue
-from storage.kinds.apps import APPS
-from storage.kinds.mail import MAIL, MailStrategy
-from storage.mail import SendMail
+from storage.jobs.jobs import enqueue
+from storage.mail import engagement_lists
+from storage.mail.engagement_lists import Filter, ListedTask, TaskKind
+from storage.mail.mail import SendMail
+from storage.operators import audit
+from storage.operators.audit import Subject
 from streams.wire.codec import rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model

@@ -5,8 +5,8 @@ from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from app.http.transactions import Transaction
-from storage import event_queue
-from storage.event_queue import Filter, Sink, Status, StoredEvent
+from storage.events import queue as event_queue
+from storage.events.queue import Filter, Sink, Status, StoredEvent
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model, QueryInt

@@ -8,10 +8,11 @@ from app.admin.area import FOR_EDITORS
 from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
-from storage import exports, users
+from storage.accounts import users
+from storage.configs.kinds.limits import LIMITS
 from storage.errors import UnknownApp
-from storage.exports import Export
-from storage.kinds.limits import LIMITS
+from storage.userdata import exports
+from storage.userdata.exports import Export
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model

@@ -10,7 +10,7 @@ from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import Empty
 from app.http.transactions import Transaction
-from storage import jobs
+from storage.jobs import jobs
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model, QueryInt

@@ -11,14 +11,16 @@ from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import Empty, Json
 from app.http.transactions import Transaction
-from storage import audit, board_periods, leaderboards
-from storage.audit import Subject
-from storage.board_periods import Counts, EndedPeriod, EndPeriod, State
+from storage.configs.kinds.leaderboards import LEADERBOARDS, MAX_SIZE
 from storage.errors import UnknownApp
-from storage.jobs import enqueue
-from storage.kinds.leaderboards import LEADERBOARDS, MAX_SIZE
-from storage.leaderboards import Standing
-from storage.postgres import Connection
+from storage.jobs.jobs import enqueue
+from storage.leaderboards import leaderboards
+from storage.leaderboards import periods as board_periods
+from storage.leaderboards.leaderboards import Standing
+from storage.leaderboards.periods import Counts, EndedPeriod, EndPeriod, State
+from storage.operators import audit
+from storage.operators.audit import Subject
+from storage.postgres.database import Connection
 from streams.wire.codec import encoded, rfc3339
 from streams.wire.errors import InvalidOperation, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model, Moment, QueryInt

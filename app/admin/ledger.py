@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 from app.admin.area import FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint
-from storage.ledger import find_differences
+from storage.assets.ledger import find_differences
 from streams.wire.model import Model
 
 _WITHIN_S = 20.0

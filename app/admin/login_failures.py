@@ -7,9 +7,9 @@ from app.admin.area import FOR_EDITORS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
-from storage import login_failures
+from storage.accounts import login_failures
+from storage.accounts.login_failures import Filter, LoginFailure
 from storage.errors import UnknownApp
-from storage.login_failures import Filter, LoginFailure
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 

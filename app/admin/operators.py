@@ -8,9 +8,9 @@ from app.http.inputs import Body, Path, Query
 from app.http.operator_sessions import csrf_token, session_token
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import Empty
-from storage import operators
-from storage.audit import ROOT
-from storage.operators import Operator, OperatorExists, OperatorNotFound, Role
+from storage.operators import operators
+from storage.operators.audit import ROOT
+from storage.operators.operators import Operator, OperatorExists, OperatorNotFound, Role
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model, Moment
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from storage.asset_entries import StoredEntry
-from storage.assets import Asset
-from storage.inbox import WebhookState
+from storage.assets.assets import Asset
+from storage.assets.entries import StoredEntry
+from storage.jobs.inbox import WebhookState
 from storage.payments.mismatches import Mismatch
 from storage.payments.order_list import ListedOrder
 

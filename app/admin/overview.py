@@ -15,8 +15,10 @@ from app.admin.audit import AuditRow, audit_row
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call, Endpoint
 from app.services import Services
-from storage import audit, figures, jobs, money_today
-from storage.audit import Filters
+from storage.jobs import jobs
+from storage.operators import audit, figures
+from storage.operators.audit import Filters
+from storage.payments import money_today
 from streams.wire.codec import dumps, rfc3339
 from streams.wire.model import Model
 from vendors.metrics import BUCKETS_S

@@ -1,7 +1,7 @@
 """The reason that an operator gives for a change."""
 
 from app.http.endpoint import Call
-from storage.audit import Origin
+from storage.operators.audit import Origin
 from streams.wire.errors import InvalidParameter
 
 

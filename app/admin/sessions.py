@@ -12,10 +12,11 @@ from app.http.inputs import Body
 from app.http.operator_sessions import CrossSiteRequest, check_own_site, cookie_headers, csrf_token, session_token
 from app.http.operators import TokenExpired, TooManyFailures, operator_with, origin_of
 from app.http.replies import Empty, Json
-from storage import operator_sessions, totp
-from storage.audit import OPERATOR, Subject, record
-from storage.kinds.limits import Rate
-from storage.operators import Operator
+from storage.configs.kinds.limits import Rate
+from storage.operators import sessions as operator_sessions
+from storage.operators import totp
+from storage.operators.audit import OPERATOR, Subject, record
+from storage.operators.operators import Operator
 from streams.wire.errors import (
     AuthFailed,
     DatabaseError,

@@ -12,10 +12,10 @@ from app.http.inputs import Body, Path, Query
 from app.http.paging import Page, PageQuery, page_of
 from app.http.replies import Empty
 from app.http.transactions import Transaction
-from storage import suppressions
 from storage.errors import UnknownApp
-from storage.recipients import recipient_of
-from storage.suppressions import Position, Reason, Suppression
+from storage.mail import suppressions
+from storage.mail.recipients import recipient_of
+from storage.mail.suppressions import Position, Reason, Suppression
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model

@@ -12,11 +12,11 @@ from app.admin.area import FOR_EDITORS
 from app.admin.drafts import check_draft
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path
-from storage.config_rows import ConfigKey
+from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.conversation import Conversation
+from storage.configs.kinds.speech import Speech
+from storage.configs.rows import ConfigKey
 from storage.errors import UnknownApp
-from storage.kinds.apps import APPS
-from storage.kinds.conversation import Conversation
-from storage.kinds.speech import Speech
 from streams.wire.errors import ConfigInvalid, ServiceError
 from streams.wire.model import Model
 

@@ -11,9 +11,11 @@ from app.http.endpoint import Call, Endpoint
 from app.http.errors import UserNotFound
 from app.http.inputs import Path
 from app.http.transactions import Transaction
-from storage import audit, freezes, identities, sessions, users
-from storage.audit import Action, Subject
-from storage.postgres import Connection
+from storage.accounts import identities, sessions, users
+from storage.operators import audit
+from storage.operators.audit import Action, Subject
+from storage.postgres.database import Connection
+from storage.userdata import freezes
 from streams.wire.errors import Conflict, listed
 from streams.wire.model import Model
 

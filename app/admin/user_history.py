@@ -10,12 +10,14 @@ from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, cursor, page_of
-from storage import assets, freezes, user_history, users
-from storage.assets import Asset
-from storage.kinds.auth import AUTH
-from storage.session_list import listed_sessions
-from storage.user_history import KINDS, Happened
-from storage.users import Status
+from storage.accounts import user_history, users
+from storage.accounts.session_list import listed_sessions
+from storage.accounts.user_history import KINDS, Happened
+from storage.accounts.users import Status
+from storage.assets import assets
+from storage.assets.assets import Asset
+from storage.configs.kinds.auth import AUTH
+from storage.userdata import freezes
 from streams.wire.codec import from_rfc3339, rfc3339
 from streams.wire.model import Model
 

@@ -13,7 +13,8 @@ from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.admin.webhooks import WebhookRow, webhook_row
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
-from storage import assets, users
+from storage.accounts import users
+from storage.assets import assets
 from storage.payments import order_list
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model

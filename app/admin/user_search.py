@@ -9,10 +9,10 @@ from app.admin.area import FOR_EDITORS
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
-from storage import user_search
+from storage.accounts import user_search
+from storage.accounts.user_search import FoundBy, FoundUser
+from storage.accounts.users import Status
 from storage.errors import UnknownApp
-from storage.user_search import FoundBy, FoundUser
-from storage.users import Status
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 

@@ -12,8 +12,9 @@ from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path
 from app.http.replies import Empty
-from storage import audit, users
-from storage.audit import Subject
+from storage.accounts import users
+from storage.operators import audit
+from storage.operators.audit import Subject
 from streams.wire.errors import ItemNotFound, Unavailable, ValkeyError, ValkeyUnavailable, listed
 from streams.wire.owned import Owned
 

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from app.admin.apps import require_app
 from app.http.endpoint import Call
 from app.http.errors import UserNotFound
-from storage import users
+from storage.accounts import users
+from storage.accounts.users import User
 from storage.errors import UnknownApp
-from storage.postgres import Connection
-from storage.users import User
+from storage.postgres.database import Connection
 from streams.wire.errors import listed
 from streams.wire.model import Model
 

@@ -12,9 +12,9 @@ from app.http.inputs import Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
 from app.http.replies import Empty
 from app.http.transactions import Transaction
-from storage import inbox
 from storage.errors import WebhookNotFound
-from storage.inbox import WEBHOOK, Filter, Status, WebhookState
+from storage.jobs import inbox
+from storage.jobs.inbox import WEBHOOK, Filter, Status, WebhookState
 from streams.wire.codec import rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model

@@ -10,11 +10,12 @@ from app.http.inputs import Body, Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
 from app.http.transactions import Transaction
 from app.payout_results import NOT_PAID, end
-from storage import audit, withdrawal_list, withdrawals
-from storage.audit import Subject
-from storage.postgres import Connection
-from storage.withdrawal_list import State, state_of
-from storage.withdrawals import Withdrawal
+from storage.operators import audit
+from storage.operators.audit import Subject
+from storage.postgres.database import Connection
+from storage.withdrawals import withdrawal_list, withdrawals
+from storage.withdrawals.withdrawal_list import State, state_of
+from storage.withdrawals.withdrawals import Withdrawal
 from streams.wire.codec import rfc3339
 from streams.wire.errors import Conflict, ItemNotFound, listed
 from streams.wire.model import Model

@@ -16,9 +16,9 @@ from app.ai.upload import pump_audio, pump_text
 from app.http.endpoint import Call
 from app.http.inputs import Chunked
 from app.http.replies import DeferredResponse
-from storage import conversations
-from storage.admission import StreamLocation
-from storage.conversations import CONVERSATION
+from storage.conversations import conversations
+from storage.conversations.admission import StreamLocation
+from storage.conversations.conversations import CONVERSATION
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
 from streams.wire.model import Model

@@ -15,11 +15,11 @@ from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.replies import Empty
 from app.http.transactions import Transaction
-from storage import conversations
-from storage.admission import Slot
-from storage.conversations import CONVERSATION, Conversation
+from storage.conversations import conversations
+from storage.conversations.admission import Slot
+from storage.conversations.conversations import CONVERSATION, Conversation
 from storage.errors import TurnRunning
-from storage.jobs import RemoveObjects, enqueue
+from storage.jobs.jobs import RemoveObjects, enqueue
 from streams.wire.errors import StoreError
 from streams.wire.model import Model
 

@@ -12,8 +12,8 @@ from app.http.endpoint import Call
 from app.http.inputs import Query
 from app.http.large_responses import reserve
 from app.http.replies import Json
-from storage import conversations, turn_rows
-from storage.conversations import CONVERSATION, Conversation, Record
+from storage.conversations import conversations, turn_rows
+from storage.conversations.conversations import CONVERSATION, Conversation, Record
 from streams.wire.codec import dumps, encoded, rfc3339
 from streams.wire.errors import InvalidParameter, ItemNotFound
 from streams.wire.model import Model, QueryInt

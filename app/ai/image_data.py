@@ -5,7 +5,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from storage.kinds.images import ProcessMode
+from storage.configs.kinds.images import ProcessMode
 from streams.wire.model import Matches, Model, not_blank
 from vendors.hosts.midjourney import ImageType
 

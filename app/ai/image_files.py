@@ -6,10 +6,10 @@ from contextlib import aclosing
 from urllib.parse import unquote, urlsplit
 
 from app.services import Services
-from storage import task_files
-from storage.image_tasks import ImageTask
 from storage.objects import extension_of
 from storage.objects.keys import content_type_of
+from storage.tasks import task_files
+from storage.tasks.image_tasks import ImageTask
 from streams.media import HEAD_BYTES, media_type
 from streams.turns import take_turn
 from streams.wire.errors import InvalidParameter

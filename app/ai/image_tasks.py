@@ -12,13 +12,14 @@ from actors.vendor_clients import VendorAccess
 from app.ai.image_files import copy_image
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
 from app.services import Services
-from storage import image_tasks, quotas
-from storage.image_tasks import ImageTask, PollImageTask
-from storage.inbox import Webhook
-from storage.jobs import cancel, due_in, enqueue
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
-from storage.postgres import Connection
+from storage.assets import quotas
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.jobs.inbox import Webhook
+from storage.jobs.jobs import cancel, due_in, enqueue
+from storage.postgres.database import Connection
 from storage.secrets import Keyring
+from storage.tasks import image_tasks
+from storage.tasks.image_tasks import ImageTask, PollImageTask
 from streams.wire.errors import ServiceError
 from streams.wire.model import Model
 from vendors.catalog import IMAGE_HOSTS

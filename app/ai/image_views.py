@@ -1,8 +1,8 @@
 """The answer of the endpoints of images (§4.20)."""
 
 from app.services import Services
-from storage.image_tasks import ImageTask
-from storage.quotas import Counts
+from storage.assets.quotas import Counts
+from storage.tasks.image_tasks import ImageTask
 from streams.wire.model import Model
 from vendors.hosts.midjourney import HostTask, Status
 

@@ -16,12 +16,14 @@ from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.limits import note
 from app.http.transactions import Transaction
-from storage import image_tasks, quotas, users
-from storage.image_tasks import IMAGE_TASK, ImageTask, NewImageTask
-from storage.kinds.images import IMAGES
-from storage.kinds.images import Images as Strategy
-from storage.kinds.limits import Rate
-from storage.postgres import Connection
+from storage.accounts import users
+from storage.assets import quotas
+from storage.configs.kinds.images import IMAGES
+from storage.configs.kinds.images import Images as Strategy
+from storage.configs.kinds.limits import Rate
+from storage.postgres.database import Connection
+from storage.tasks import image_tasks
+from storage.tasks.image_tasks import IMAGE_TASK, ImageTask, NewImageTask
 from streams.wire.errors import ConfigInvalid, InvalidParameter, RateLimited, ServiceError, TooLarge
 from streams.wire.ids import new_id
 from streams.wire.model import Model

@@ -4,11 +4,11 @@ from actors.strategies import Broken, Strategy
 from app.http.endpoint import Call
 from app.playground import playground_shown
 from app.services import Services
-from storage.kinds.apps import APPS
-from storage.kinds.conversation import CONVERSATION
-from storage.kinds.pronunciation import PRONUNCIATION
-from storage.kinds.recognition import RECOGNITION
-from storage.kinds.speech import SPEECH
+from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.conversation import CONVERSATION
+from storage.configs.kinds.pronunciation import PRONUNCIATION
+from storage.configs.kinds.recognition import RECOGNITION
+from storage.configs.kinds.speech import SPEECH
 from streams.wire.errors import NotFound, ServiceError
 from streams.wire.model import Model
 

@@ -16,11 +16,11 @@ from app.http.endpoint import REQUEST_CONTEXT, Call, Endpoint
 from app.http.idempotency import key_in
 from app.http.row_errors import check_event
 from app.services import Services
-from storage.admission import IdempotencyKey, Slot, StreamLocation
-from storage.detached_logs import DetachedLog
-from storage.ended_sessions import SessionKey
-from storage.kinds.limits import Limits
-from storage.sessions import not_ended
+from storage.accounts.ended_sessions import SessionKey
+from storage.accounts.sessions import not_ended
+from storage.configs.kinds.limits import Limits
+from storage.conversations.admission import IdempotencyKey, Slot, StreamLocation
+from storage.conversations.detached_logs import DetachedLog
 from streams.log import EventLog
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidSession, ServiceError, StoreError

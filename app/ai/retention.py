@@ -7,10 +7,10 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage.batches import delete_in_batches
-from storage.jobs import RemoveExpiredConversations, RemoveExpiredSpeech, RemoveObjects
-from storage.retention import delete_expired
-from storage.speech_files import day_of, days_folder
+from storage.conversations.speech_files import day_of, days_folder
+from storage.jobs.jobs import RemoveExpiredConversations, RemoveExpiredSpeech, RemoveObjects
+from storage.postgres.batches import delete_in_batches
+from storage.userdata.retention import delete_expired
 
 log = structlog.get_logger()
 

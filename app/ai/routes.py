@@ -17,10 +17,10 @@ from app.ai.streams import StreamNotFound, cancel_stream, resume
 from app.http.area import Area
 from app.http.endpoint import Endpoint
 from app.http.limits import Limit
+from storage.assets.quotas import QuotaUsed
 from storage.errors import ConversationNotFound, KeyReused, StreamsMissing, TurnRunning
-from storage.image_tasks import ImageTaskNotFound
 from storage.objects.contract import ObjectsError, ObjectsUnavailable
-from storage.quotas import QuotaUsed
+from storage.tasks.image_tasks import ImageTaskNotFound
 from streams.log import Gone
 from streams.wire.errors import BackendUnavailable, ConfigInvalid, RateLimited, Unavailable
 

@@ -13,7 +13,7 @@ from app.ai.streams import serve, serve_existing
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.http.replies import DeferredResponse
-from storage.admission import StreamLocation
+from storage.conversations.admission import StreamLocation
 from streams.wire.errors import TooLarge
 from streams.wire.model import Model, not_blank
 from vendors.catalog import SYNTHESIZERS

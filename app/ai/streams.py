@@ -20,7 +20,7 @@ from app.http.endpoint import Call
 from app.http.inputs import Path, Query
 from app.http.pipeline import add_headers
 from app.http.replies import Empty
-from storage.admission import Slot, StreamLocation
+from storage.conversations.admission import Slot, StreamLocation
 from storage.errors import StreamsMissing
 from streams.body import ChunkReader
 from streams.log import Followable, Gone

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from storage.asset_entries import AssetOrigin, Channel, Entry
-from storage.kinds.products import Product
+from storage.assets.entries import AssetOrigin, Channel, Entry
+from storage.configs.kinds.products import Product
 from streams.wire.period import Period
 
 

@@ -6,7 +6,7 @@ from app.assets.assets import list_assets
 from app.assets.share_groups import NothingToShare, SharingUnsupported, get_code, join
 from app.http.area import Area
 from app.http.endpoint import Endpoint
-from storage.share_groups import ShareCodeNotFound, ShareGroupFull
+from storage.assets.share_groups import ShareCodeNotFound, ShareGroupFull
 from streams.wire.errors import ConfigInvalid, RateLimited
 
 AREA = Area("assets", "Assets", "What users own: purchases, subscriptions, rewards.", s2s=True, scope="assets")

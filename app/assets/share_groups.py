@@ -13,13 +13,14 @@ from app.http.inputs import Body
 from app.http.limits import client_network, count_together
 from app.http.transactions import Transaction
 from app.services import Services
-from storage import assets, share_groups, users
-from storage.assets import Asset
-from storage.kinds.products import PRODUCTS
-from storage.kinds.share_groups import MAX_SHARE_QUOTA, SHARE_GROUPS
+from storage.accounts import users
+from storage.assets import assets, share_groups
+from storage.assets.assets import Asset
+from storage.assets.share_groups import ShareCodeNotFound, parse_code
+from storage.configs.kinds.products import PRODUCTS
+from storage.configs.kinds.share_groups import MAX_SHARE_QUOTA, SHARE_GROUPS
 from storage.limits import Bucket
-from storage.postgres import Connection
-from storage.share_groups import ShareCodeNotFound, parse_code
+from storage.postgres.database import Connection
 from streams.wire.errors import InvalidParameter, InvalidSession, ItemNotFound, ServiceError
 from streams.wire.model import Model
 

@@ -7,8 +7,8 @@ import structlog
 from prometheus_client import Gauge
 
 from app.services import Services
-from storage.jobs import VerifyLedger
-from storage.ledger import find_differences
+from storage.assets.ledger import find_differences
+from storage.jobs.jobs import VerifyLedger
 
 log = structlog.get_logger()
 

@@ -3,8 +3,8 @@
 import math
 from datetime import datetime
 
-from storage.assets import Asset
-from storage.kinds.products import AssetType
+from storage.assets.assets import Asset
+from storage.configs.kinds.products import AssetType
 from streams.wire.codec import ZERO_TIME, rfc3339
 from streams.wire.model import Model
 

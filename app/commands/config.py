@@ -12,12 +12,12 @@ from app.commands.config_files import export_folder, import_folder
 from app.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import open_stores
-from storage.config_edits import Change
-from storage.config_rows import ConfigKey
-from storage.config_rules import Fault
-from storage.configs import ConfigStore
+from storage.configs.edits import Change
+from storage.configs.kinds.apps import APPS
+from storage.configs.rows import ConfigKey
+from storage.configs.rules import Fault
+from storage.configs.store import ConfigStore
 from storage.errors import UnknownApp
-from storage.kinds.apps import APPS
 from streams.wire.errors import InvalidParameter
 
 __all__ = ["add_parser", "import_folder"]

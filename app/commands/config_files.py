@@ -8,14 +8,14 @@ from typing import Any
 import yaml
 from pydantic import SecretStr
 
-from storage.audit import COMMAND
-from storage.config_edits import Change, Edit
-from storage.config_rows import ConfigKey, Revision
-from storage.config_rules import Fault
-from storage.config_secrets import remove_secrets
-from storage.configs import ConfigStore
-from storage.kinds import KINDS
-from storage.kinds.apps import APPS
+from storage.configs.edits import Change, Edit
+from storage.configs.kinds import KINDS
+from storage.configs.kinds.apps import APPS
+from storage.configs.rows import ConfigKey, Revision
+from storage.configs.rules import Fault
+from storage.configs.secrets import remove_secrets
+from storage.configs.store import ConfigStore
+from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps, loads_request
 from streams.wire.errors import InvalidParameter, ServiceError, StoreError, listed
 

@@ -12,7 +12,7 @@ from app.doctor.findings import as_text
 from app.doctor.surroundings import Surroundings
 from app.logs import configure as configure_logs
 from app.settings import Settings
-from storage.doctor_reports import Report
+from storage.operators.doctor_reports import Report
 from streams.wire.codec import dumps
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from app.logs import configure as configure_logs
 from app.settings import Settings
-from storage import operators
-from storage.audit import COMMAND, Origin
-from storage.operators import Operator, Role
-from storage.postgres import Connection, open_database
+from storage.operators import operators
+from storage.operators.audit import COMMAND, Origin
+from storage.operators.operators import Operator, Role
+from storage.postgres.database import Connection, open_database
 from streams.wire.codec import rfc3339
 
 _MAX_DAYS = 36_500

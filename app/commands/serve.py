@@ -12,7 +12,7 @@ from app.commands.exit_codes import REFUSED, exit_code
 from app.process.control import Inherited
 from app.process.parent import supervise
 from app.settings import Settings, SettingsError
-from storage.migrate import MigrationRefused, migrate
+from storage.postgres.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError
 
 

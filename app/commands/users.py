@@ -13,13 +13,13 @@ from typing import Any
 from app.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import Stores, open_stores
-from storage import logins
-from storage.audit import COMMAND, Subject, record
+from storage.accounts import logins
+from storage.accounts.identities import Identity
+from storage.accounts.logins import NewSession
+from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.auth import AUTH
 from storage.errors import UnknownApp
-from storage.identities import Identity
-from storage.kinds.apps import APPS
-from storage.kinds.auth import AUTH
-from storage.logins import NewSession
+from storage.operators.audit import COMMAND, Subject, record
 from storage.session_tokens import digest, new_token
 from streams.wire.ids import new_id
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from app.logs import configure as configure_logs
 from app.settings import Settings
-from storage.ledger import find_differences
-from storage.postgres import open_database
+from storage.assets.ledger import find_differences
+from storage.postgres.database import open_database
 
 
 def add_parser(subparsers: Any) -> None:

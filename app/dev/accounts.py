@@ -10,7 +10,7 @@ from app.http.docs import Docs
 from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.inputs import Body, Path, Query
 from app.services import Services
-from storage.kinds.sign_in import PLATFORMS, SANDBOX
+from storage.configs.kinds.sign_in import PLATFORMS, SANDBOX
 from streams.wire.errors import (
     AppNotFound,
     BackendUnavailable,

@@ -3,7 +3,7 @@
 from app.http.area import Area
 from app.http.caller import Access
 from app.services import Services
-from storage.kinds.apps import APPS
+from storage.configs.kinds.apps import APPS
 from streams.wire.errors import AppNotFound, listed
 
 DEVELOPMENT = Area(

@@ -11,7 +11,7 @@ from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.inputs import Body, Query
 from app.schedules import SCHEDULES
 from app.services import Services
-from storage.jobs import enqueue
+from storage.jobs.jobs import enqueue
 from streams.wire.codec import from_rfc3339, rfc3339
 from streams.wire.errors import (
     AppNotFound,

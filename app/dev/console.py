@@ -10,10 +10,12 @@ from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body
 from app.http.operator_sessions import CrossSiteRequest, check_own_site, cookie_headers, csrf_token
 from app.http.replies import Json
-from storage import operator_sessions, operators, used_once
-from storage.audit import COMMAND
-from storage.operators import OperatorNotFound, Role
-from storage.postgres import Connection
+from storage.accounts import used_once
+from storage.operators import operators
+from storage.operators import sessions as operator_sessions
+from storage.operators.audit import COMMAND
+from storage.operators.operators import OperatorNotFound, Role
+from storage.postgres.database import Connection
 from storage.secrets import Keyring
 from streams.wire.errors import AuthFailed, DatabaseError, DatabaseUnavailable
 from streams.wire.ids import sha256_hex

@@ -13,8 +13,8 @@ from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.html import Html, wants_html
 from app.http.inputs import Query
 from app.http.replies import json_response
-from storage import mails
-from storage.mails import SentMail
+from storage.mail import mails
+from storage.mail.mails import SentMail
 from streams.wire.errors import AppNotFound, BackendUnavailable
 from streams.wire.model import Model
 from vendors.catalog import Capability

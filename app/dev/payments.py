@@ -7,10 +7,10 @@ from app.http.docs import Docs
 from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.inputs import Body, Query
 from app.http.tokens import make_server_token
-from storage.kinds.auth import AUTH
-from storage.kinds.cardpay import CARDPAY
-from storage.kinds.products import PRODUCTS, Product
-from storage.kinds.sign_in import SANDBOX, resolved
+from storage.configs.kinds.auth import AUTH
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.configs.kinds.products import PRODUCTS, Product
+from storage.configs.kinds.sign_in import SANDBOX, resolved
 from streams.wire.errors import AppNotFound, ConfigInvalid
 from streams.wire.ids import new_id
 from streams.wire.model import Model

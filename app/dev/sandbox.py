@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from app.services import Services
-from storage.config_rows import ConfigKey
-from storage.kinds.vendor_accounts import CallLimits
+from storage.configs.kinds.vendor_accounts import CallLimits
+from storage.configs.rows import ConfigKey
 from streams.wire.errors import BackendUnavailable
 from vendors.account import Account
 from vendors.catalog import Client, Vendor

@@ -25,9 +25,9 @@ from app.doctor import (
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
 from app.stores import open_stores
-from storage import doctor_reports
-from storage.doctor_reports import Finding, Report
-from storage.redis import VALKEY_ERRORS, open_valkey
+from storage.operators import doctor_reports
+from storage.operators.doctor_reports import Finding, Report
+from storage.valkey.client import VALKEY_ERRORS, open_valkey
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ServiceError, StoreError
 

@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator
 
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
-from storage import jobs, operators
-from storage.doctor_reports import Finding
-from storage.migrate import MigrationRefused, unapplied
-from storage.postgres import Connection, open_database
+from storage.jobs import jobs
+from storage.operators import operators
+from storage.operators.doctor_reports import Finding
+from storage.postgres.database import Connection, open_database
+from storage.postgres.migrate import MigrationRefused, unapplied
 from streams.wire.errors import StoreError
 
 AREA = Area("database")

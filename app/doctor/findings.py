@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import wrap
 
-from storage.doctor_reports import Finding, Report, State
+from storage.operators.doctor_reports import Finding, Report, State
 
 _WIDTH = 100
 _INDENT = " " * 4

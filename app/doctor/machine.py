@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
-from storage.doctor_reports import Finding
+from storage.operators.doctor_reports import Finding
 
 AREA = Area("machine")
 _USUAL_FILES = 65_536

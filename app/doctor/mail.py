@@ -9,8 +9,8 @@ from app.doctor.surroundings import Surroundings
 from app.doctor.targets import usable
 from app.mail.sending import own_host, url_of
 from app.settings import Settings
-from storage.doctor_reports import Finding
-from storage.kinds.mail_accounts import MAIL_ACCOUNTS, MailAccount
+from storage.configs.kinds.mail_accounts import MAIL_ACCOUNTS, MailAccount
+from storage.operators.doctor_reports import Finding
 from vendors.account import Account
 from vendors.errors import VendorError
 from vendors.mail.smtp import SmtpClient, SmtpOptions

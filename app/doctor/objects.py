@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
-from storage.doctor_reports import Finding
 from storage.objects import ObjectStore, open_objects
 from storage.objects.contract import ObjectsUnavailable
+from storage.operators.doctor_reports import Finding
 from storage.secrets import Keyring
 from streams.wire.errors import ItemNotFound, ServiceError
 from streams.wire.ids import new_id

@@ -15,7 +15,7 @@ from app.doctor.surroundings import Surroundings
 from app.doctor.targets import Target
 from app.doctor.vendors import check_target
 from app.settings import own_url
-from storage.doctor_reports import Finding
+from storage.operators.doctor_reports import Finding
 from streams.wire.codec import loads
 
 AREA = Area("outside")

@@ -7,9 +7,9 @@ from typing import Any
 
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
-from storage.doctor_reports import Finding
-from storage.postgres import Connection, Database, open_database
-from storage.turns import CONNECTIONS
+from storage.conversations.turns import CONNECTIONS
+from storage.operators.doctor_reports import Finding
+from storage.postgres.database import Connection, Database, open_database
 from streams.wire.errors import StoreError
 
 AREA = Area("postgres")

@@ -11,7 +11,7 @@ from aiohttp import ClientSession, ClientTimeout
 from app.doctor.findings import Area, said
 from app.doctor.outside import FAILURES, open_http
 from app.doctor.surroundings import Surroundings
-from storage.doctor_reports import Finding
+from storage.operators.doctor_reports import Finding
 from streams.wire.codec import dumps, loads
 from vendors.sse import SseParser
 

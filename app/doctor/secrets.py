@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
-from storage.config_rows import ConfigKey
-from storage.configs import ConfigStore
-from storage.doctor_reports import Finding
-from storage.kinds import KINDS
+from storage.configs.kinds import KINDS
+from storage.configs.rows import ConfigKey
+from storage.configs.store import ConfigStore
+from storage.operators.doctor_reports import Finding
 
 AREA = Area("secrets")
 CONFIGS = Area("configs")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from app.settings import Settings
-from storage.configs import ConfigStore
+from storage.configs.store import ConfigStore
 
 
 @dataclass(frozen=True, slots=True)

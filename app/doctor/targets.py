@@ -6,15 +6,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.settings import Settings
-from storage.configs import ConfigStore
-from storage.kinds.base import ConfigKind, ConfigModel
-from storage.kinds.cardpay import CARDPAY
-from storage.kinds.events import EVENTS
-from storage.kinds.payouts import PAYOUTS
-from storage.kinds.sign_in import SIGN_IN, SignIn, resolved
-from storage.kinds.sms import SMS
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
-from storage.kinds.walletpay import WALLETPAY, PayPalApp
+from storage.configs.kinds.base import ConfigKind, ConfigModel
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.configs.kinds.events import EVENTS
+from storage.configs.kinds.payouts import PAYOUTS
+from storage.configs.kinds.sign_in import SIGN_IN, SignIn, resolved
+from storage.configs.kinds.sms import SMS
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
+from storage.configs.kinds.walletpay import WALLETPAY, PayPalApp
+from storage.configs.store import ConfigStore
 from streams.wire.errors import ServiceError
 from vendors.catalog import CATALOG
 from vendors.payments import paypal, stripe

@@ -6,8 +6,8 @@ from typing import Any
 from app.doctor.findings import Area
 from app.doctor.postgres import clock_finding, latency_finding
 from app.doctor.surroundings import Surroundings
-from storage.doctor_reports import Finding
-from storage.redis import VALKEY_ERRORS, Valkey, location, open_valkey, store_error
+from storage.operators.doctor_reports import Finding
+from storage.valkey.client import VALKEY_ERRORS, Valkey, location, open_valkey, store_error
 from streams.wire.errors import StoreError
 from streams.wire.ids import new_id
 

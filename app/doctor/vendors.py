@@ -14,7 +14,7 @@ from app.doctor.findings import Area, said
 from app.doctor.secrets import is_local
 from app.doctor.surroundings import Surroundings
 from app.doctor.targets import Target, targets_of
-from storage.doctor_reports import Finding
+from storage.operators.doctor_reports import Finding
 from vendors.dns import DnsResolver
 
 AREA = Area("vendors")

@@ -12,13 +12,13 @@ from app.doctor.outside import FAILURES, open_http
 from app.doctor.secrets import is_local
 from app.doctor.surroundings import Surroundings
 from app.doctor.targets import usable
-from storage.configs import ConfigStore
-from storage.doctor_reports import Finding
-from storage.kinds.base import ConfigKind
-from storage.kinds.cardpay import CARDPAY
-from storage.kinds.payouts import PAYOUTS
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
-from storage.kinds.walletpay import WALLETPAY
+from storage.configs.kinds.base import ConfigKind
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.configs.kinds.payouts import PAYOUTS
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.configs.kinds.walletpay import WALLETPAY
+from storage.configs.store import ConfigStore
+from storage.operators.doctor_reports import Finding
 from streams.wire.codec import loads
 from vendors.catalog import CATALOG, IMAGE_HOSTS, MODEL_HOSTS, Capability
 

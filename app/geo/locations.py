@@ -5,7 +5,7 @@ from dataclasses import asdict
 from app.geo.addresses import HEADER, address_of
 from app.http.endpoint import Call
 from app.http.limits import check_address
-from storage.kinds.iplocation import IPLOCATION, IpLocation
+from storage.configs.kinds.iplocation import IPLOCATION, IpLocation
 from streams.wire.errors import BackendUnavailable, ConfigInvalid, InvalidParameter
 from streams.wire.model import Model
 from vendors.geo.database import UNKNOWN, Address, DamagedFile, Location

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from app.http.caller import Access
 from app.http.errors import Statuses, UserNotFound
-from storage.operators import Role
+from storage.operators.operators import Role
 from streams.wire.errors import ServiceError
 
 

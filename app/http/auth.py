@@ -13,12 +13,12 @@ from app.http.caller import Access, Caller
 from app.http.errors import DeactivationPending
 from app.http.paths import USER_ID
 from app.services import Services
-from storage import users
-from storage.kinds.auth import AUTH, Auth
+from storage.accounts import users
+from storage.accounts.sessions import Session, current
+from storage.accounts.users import User
+from storage.configs.kinds.auth import AUTH, Auth
 from storage.session_tokens import digest, is_token
-from storage.sessions import Session, current
-from storage.single_use import first_use
-from storage.users import User
+from storage.valkey.single_use import first_use
 from streams.wire.errors import (
     AuthFailed,
     ConfigInvalid,

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from storage.operators import Operator
+from storage.operators.operators import Operator
 
 
 class Access(Enum):

@@ -15,8 +15,8 @@ from app.http.inputs import Chunked, Input, Source
 from app.http.paths import APP_ID, is_server_path
 from app.http.replies import DeferredResponse, response_to
 from app.services import SERVICES, Services
-from storage.kinds.apps import APPS
-from storage.kinds.limits import LIMITS, Limits
+from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.limits import LIMITS, Limits
 from streams.wire.errors import AppNotFound, InvalidParameter, ServiceError, listed
 
 _APP_HEADER = "X-Service-App-Id"

@@ -16,9 +16,9 @@ from app.http.limits import Limit
 from app.http.paths import APP_ID, USER_ID, is_server_path, names_in, server_path_of
 from app.http.replies import Reply
 from app.services import Services
-from storage.audit import Origin
-from storage.kinds.limits import Limits
-from storage.users import User
+from storage.accounts.users import User
+from storage.configs.kinds.limits import Limits
+from storage.operators.audit import Origin
 from streams.wire.errors import ServiceError
 
 API_VERSION = "1"

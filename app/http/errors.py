@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from storage.users import User
+from storage.accounts.users import User
 from streams.metrics import CounterMetric
 from streams.wire.codec import dumps
 from streams.wire.errors import (

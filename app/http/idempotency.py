@@ -14,9 +14,9 @@ from app.http.limits import client_network
 from app.http.replies import DeferredResponse, response_to
 from app.http.transactions import Transaction
 from app.services import Services
-from storage import idempotency
 from storage.errors import AnswerNotKept, KeyReused, RequestRunning
-from storage.idempotency import Claim, RequestKey
+from storage.jobs import idempotency
+from storage.jobs.idempotency import Claim, RequestKey
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidParameter, StoreError
 from streams.wire.ids import sha256_hex

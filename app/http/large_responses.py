@@ -8,7 +8,7 @@ from aiohttp import web
 from app.http.endpoint import REQUEST_CONTEXT, RequestContext
 from app.http.held_bytes import HeldBytes, caller_of
 from app.services import SERVICES
-from storage.kinds.limits import LIMITS, Limits
+from storage.configs.kinds.limits import LIMITS, Limits
 from streams.log import PIECE_BYTES
 from streams.sse import ReaderGone, limit_send_buffer
 from streams.wire.errors import RateLimited, Unavailable

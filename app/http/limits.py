@@ -11,7 +11,7 @@ from aiohttp import web
 
 from app.http.caller import Caller
 from app.services import Services
-from storage.kinds.limits import LIMITS, RATES, Limits
+from storage.configs.kinds.limits import LIMITS, RATES, Limits
 from storage.limits import Bucket, Count
 from streams.wire.ids import sha256_hex
 

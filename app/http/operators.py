@@ -8,10 +8,11 @@ from aiohttp import web
 from app.http.limits import client_network, peer_ip
 from app.http.operator_sessions import UNUSED_HEADER, SessionEnded, check_csrf, session_token
 from app.services import Services
-from storage import operator_sessions, operators
-from storage.audit import ROOT, Origin
-from storage.kinds.limits import Rate
-from storage.operators import Operator, Role
+from storage.configs.kinds.limits import Rate
+from storage.operators import operators
+from storage.operators import sessions as operator_sessions
+from storage.operators.audit import ROOT, Origin
+from storage.operators.operators import Operator, Role
 from streams.wire.errors import AuthFailed, InvalidParameter, PermissionDenied, RateLimited
 
 REASON_HEADER = "X-Parley-Reason"

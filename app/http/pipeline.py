@@ -26,7 +26,7 @@ from app.http.limits import COUNTS, headers_of
 from app.http.row_errors import response_to
 from app.logs import LineRate
 from app.services import SERVICES
-from storage.kinds.apps import APPS
+from storage.configs.kinds.apps import APPS
 from streams.metrics import CounterMetric, HistogramMetric
 from streams.wire.errors import InternalError, InvalidParameter, ServiceError, TooLarge
 from streams.wire.ids import REQUEST_ID as REQUEST_ID_OF_CALLS

@@ -14,7 +14,7 @@ from app.http.html import wants_html
 from app.http.operator_sessions import CrossSiteRequest, SessionEnded
 from app.http.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.paths import USER_ID, is_server_path, names_in
-from storage.operators import Role
+from storage.operators.operators import Role
 from streams.metrics import CounterMetric
 from streams.wire.errors import (
     AppNotFound,

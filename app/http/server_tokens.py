@@ -8,8 +8,8 @@ import time
 import jwt
 from pydantic import Field
 
-from storage.kinds.auth import Auth, ServerKey
-from storage.kinds.server_keys import InvalidKey, PublicKey, key_material
+from storage.configs.kinds.auth import Auth, ServerKey
+from storage.configs.kinds.server_keys import InvalidKey, PublicKey, key_material
 from streams.wire.errors import AuthFailed, ConfigInvalid, InvalidParameter
 from streams.wire.model import Model
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from app.http.replies import Json, response_to
-from storage import idempotency
-from storage.idempotency import Claim, StoredAnswer
-from storage.postgres import Connection, Database
+from storage.jobs import idempotency
+from storage.jobs.idempotency import Claim, StoredAnswer
+from storage.postgres.database import Connection, Database
 from streams.wire.ids import new_id
 from streams.wire.model import Model
 

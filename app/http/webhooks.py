@@ -10,11 +10,11 @@ from app.http.caller import Access
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Path, RawBody
 from app.services import Services
-from storage import inbox
+from storage.configs.kinds.base import ConfigKind, ConfigModel
 from storage.errors import ConfigNotFound
-from storage.inbox import NewWebhook, Webhook, WebhookState
-from storage.jobs import WorkWebhook
-from storage.kinds.base import ConfigKind, ConfigModel
+from storage.jobs import inbox
+from storage.jobs.inbox import NewWebhook, Webhook, WebhookState
+from storage.jobs.jobs import WorkWebhook
 from streams.metrics import CounterMetric
 from streams.wire.errors import InvalidParameter, ItemNotFound, ServiceError, StoreError, Unavailable, listed
 from streams.wire.model import Model

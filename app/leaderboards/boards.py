@@ -5,8 +5,8 @@ from datetime import datetime
 
 from app.http.endpoint import Call
 from app.leaderboards.periods import start_of, starts_near
-from storage.kinds.leaderboards import LEADERBOARDS, Leaderboard
-from storage.leaderboards import BoardPeriod
+from storage.configs.kinds.leaderboards import LEADERBOARDS, Leaderboard
+from storage.leaderboards.leaderboards import BoardPeriod
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 import structlog
 
 from app.services import Services
-from storage import leaderboards
-from storage.leaderboards import CheckBoardIndexes, CheckedPeriod
+from storage.leaderboards import leaderboards
+from storage.leaderboards.leaderboards import CheckBoardIndexes, CheckedPeriod
 
 log = structlog.get_logger()
 

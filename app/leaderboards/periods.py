@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from storage.kinds.leaderboards import Reset
+from storage.configs.kinds.leaderboards import Reset
 
 _DAY = timedelta(days=1)
 _UNITS = range(-2, 4)

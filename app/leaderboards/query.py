@@ -9,10 +9,10 @@ from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.http.replies import Json
 from app.leaderboards.boards import Board, board_of, elapsed_s
-from storage import leaderboards
-from storage.board_index import Ranks
-from storage.kinds.leaderboards import MAX_SIZE
-from storage.leaderboards import BoardPeriod, Standing
+from storage.configs.kinds.leaderboards import MAX_SIZE
+from storage.leaderboards import leaderboards
+from storage.leaderboards.index import Ranks
+from storage.leaderboards.leaderboards import BoardPeriod, Standing
 from streams.wire.codec import encoded, rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model

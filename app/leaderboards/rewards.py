@@ -11,11 +11,12 @@ import structlog
 
 from app.assets.grants import grant_of
 from app.services import Services
-from storage import board_periods, ledger
-from storage.board_periods import EndedPeriod, EndPeriod, EndPeriods, Reward, RewardedRanks
+from storage.assets import ledger
+from storage.configs.kinds.leaderboards import LEADERBOARDS, Leaderboard
+from storage.configs.kinds.products import PRODUCTS
 from storage.errors import ConfigNotFound
-from storage.kinds.leaderboards import LEADERBOARDS, Leaderboard
-from storage.kinds.products import PRODUCTS
+from storage.leaderboards import periods as board_periods
+from storage.leaderboards.periods import EndedPeriod, EndPeriod, EndPeriods, Reward, RewardedRanks
 from streams.metrics import CounterMetric
 from streams.wire.codec import dumps, rfc3339
 from streams.wire.errors import ConfigInvalid

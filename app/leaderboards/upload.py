@@ -9,8 +9,8 @@ from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.leaderboards.boards import board_of, elapsed_s
 from app.leaderboards.errors import InReward
-from storage import leaderboards
-from storage.leaderboards import Change
+from storage.leaderboards import leaderboards
+from storage.leaderboards.leaderboards import Change
 from streams.wire.codec import dumps, rfc3339
 from streams.wire.model import Model
 

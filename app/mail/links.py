@@ -5,7 +5,7 @@ from urllib.parse import quote, urlencode
 
 from app.mail_links import public_link
 from app.services import Services
-from storage.kinds.apps import APPS
+from storage.configs.kinds.apps import APPS
 from storage.secrets import DecryptionFailed
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter

@@ -11,7 +11,7 @@ from app.mail.links import PIXEL_PATH, UNSUBSCRIBE_PATH
 from app.mail.send import LIMIT, send
 from app.mail.tracking import DIRECT, pixel, pixel_head
 from app.mail.unsubscribe import unsubscribe, unsubscribe_page
-from storage.mails import SendDuplicate
+from storage.mail.mails import SendDuplicate
 from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable
 
 AREA = Area(

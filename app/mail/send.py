@@ -14,12 +14,13 @@ from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import Subscription, pixel_url, unsubscribe_url
 from app.mail.variables import CustomVariables, allowed
 from app.mail_templates import content_of, names_in, rendered
-from storage import emails, mails
-from storage.kinds.apps import APPS
-from storage.kinds.mail import MAIL, MailStrategy
-from storage.kinds.mail_accounts import MAIL_ACCOUNTS
+from storage.accounts import emails
+from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.mail import MAIL, MailStrategy
+from storage.configs.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.limits import Bucket
-from storage.mail import SendMail
+from storage.mail import mails
+from storage.mail.mail import SendMail
 from streams.wire.errors import ConfigInvalid, ServiceError
 from streams.wire.ids import new_id, sha256_hex
 from streams.wire.model import Model

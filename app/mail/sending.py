@@ -9,11 +9,11 @@ from structlog.typing import FilteringBoundLogger as BoundLogger
 
 from app.services import Services
 from app.settings import Settings
-from storage import mails
-from storage.config_rows import ConfigKey
-from storage.kinds.limits import Rate
-from storage.kinds.mail_accounts import INBOX, MAIL_ACCOUNTS, MailAccount
-from storage.mail import MailContent, SendMail
+from storage.configs.kinds.limits import Rate
+from storage.configs.kinds.mail_accounts import INBOX, MAIL_ACCOUNTS, MailAccount
+from storage.configs.rows import ConfigKey
+from storage.mail import mails
+from storage.mail.mail import MailContent, SendMail
 from streams.metrics import CounterMetric
 from streams.tasks import pause
 from streams.wire.errors import ConfigInvalid, RateLimited, ServiceError, StoreError

@@ -11,7 +11,7 @@ from app.http.limits import client_ip, peer_ip
 from app.mail.links import PIXEL_PATH
 from app.mail.machine_opens import is_machine
 from app.services import Services
-from storage.mail_opens import Open
+from storage.mail.opens import Open
 from streams.wire.ids import is_id
 from streams.wire.model import Model
 

@@ -12,8 +12,8 @@ from app.http.inputs import Query
 from app.http.replies import json_response
 from app.mail.links import UNSUBSCRIBE_PATH, Subscription, read_token
 from app.services import Services
-from storage import suppressions
-from storage.kinds.apps import APPS
+from storage.configs.kinds.apps import APPS
+from storage.mail import suppressions
 from streams.wire.model import Model
 
 _TOKEN_CHARACTERS = 2048

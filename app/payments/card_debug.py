@@ -22,8 +22,8 @@ from app.payments.card_views import PaymentIntentReply, SetupIntentReply, setup_
 from app.payments.cards import ConfigName
 from app.payments.posting import begin_posting
 from app.services import Services
-from storage.config_rows import ConfigKey
-from storage.kinds.cardpay import CARDPAY
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.configs.rows import ConfigKey
 from storage.payments import card_payments, card_subscriptions
 from storage.payments.card_payments import CardPaymentNotFound
 from storage.payments.card_subscriptions import CardSubscriptionNotFound

@@ -4,9 +4,9 @@ from app.assets.grants import grant_of
 from app.payments.card_platform import CardPlatform
 from app.payments.card_purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
-from storage.asset_entries import Channel, Entry
-from storage.kinds.cardpay import CARDPAY
-from storage.kinds.products import Product
+from storage.assets.entries import Channel, Entry
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.configs.kinds.products import Product
 from storage.payments import card_payments, card_sales
 from storage.payments.card_payments import CardPayment
 from storage.payments.card_sales import CardSale

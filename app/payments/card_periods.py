@@ -8,10 +8,10 @@ from app.assets.grants import grant_of
 from app.payments.card_platform import CardPlatform
 from app.payments.card_purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
-from storage import assets
-from storage.asset_entries import AssetOrigin, Channel, Entry, EntryKind
-from storage.event_outbox import PurchaseKind
-from storage.kinds.cardpay import CARDPAY
+from storage.assets import assets
+from storage.assets.entries import AssetOrigin, Channel, Entry, EntryKind
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.events.outbox import PurchaseKind
 from storage.payments import card_sales, card_subscriptions, endings
 from storage.payments.card_sales import CardSale
 from storage.payments.card_subscriptions import CardSubscription

@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 
 from actors.stripe_clients import StripeClient, open_stripe
 from app.services import Services
-from storage.config_rows import ConfigKey
-from storage.kinds.cardpay import CARDPAY, CardPay
+from storage.configs.kinds.cardpay import CARDPAY, CardPay
+from storage.configs.rows import ConfigKey
 from storage.payments import card_customers
 from vendors.errors import Refused
 from vendors.payments.stripe import KEYS_KEPT, Stripe

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from storage.event_outbox import PurchaseEvent, PurchaseKind
-from storage.kinds.cardpay import CARDPAY
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.events.outbox import PurchaseEvent, PurchaseKind
 from storage.payments.card_sales import CardSale
 from streams.wire.money import Money
 

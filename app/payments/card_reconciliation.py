@@ -11,8 +11,8 @@ from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.posting import begin_posting
 from app.platform_jobs import enqueue_for_configs, read_or_log
 from app.services import Services
-from storage.config_rows import ConfigKey
-from storage.kinds.cardpay import CARDPAY
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.configs.rows import ConfigKey
 from storage.payments import card_reconciliation, card_subscriptions
 from storage.payments.card_payments import CardPayment
 from storage.payments.card_reconciliation import (

@@ -8,8 +8,8 @@ from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform
 from app.payments.card_purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
-from storage import asset_entries
-from storage.asset_entries import Channel
+from storage.assets import entries as asset_entries
+from storage.assets.entries import Channel
 from storage.payments import card_sales
 from storage.payments.card_sales import CardSale
 from streams.wire.money import Money

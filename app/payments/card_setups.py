@@ -10,7 +10,7 @@ from app.http.transactions import Transaction
 from app.payments.card_platform import DEFAULT_CONFIG, card_platform
 from app.payments.card_views import SetupIntentReply, setup_view
 from app.payments.cards import ConfigName
-from storage.kinds.products import PRODUCTS
+from storage.configs.kinds.products import PRODUCTS
 from streams.wire.model import Model
 from vendors.payments.stripe_objects import SetupIntent
 

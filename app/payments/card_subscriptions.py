@@ -13,7 +13,7 @@ from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_setups import PlatformId, ProductId
 from app.payments.card_subscription_creation import Payer, create_subscription
 from app.payments.card_views import PaymentIntentView, payment_view
-from storage.kinds.products import PRODUCTS, CardProduct, Product
+from storage.configs.kinds.products import PRODUCTS, CardProduct, Product
 from storage.payments import card_subscriptions
 from storage.payments.card_subscriptions import (
     CardSubscription,

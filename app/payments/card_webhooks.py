@@ -15,10 +15,10 @@ from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_reversals import sync_reversals
 from app.services import Services
-from storage.asset_entries import Channel
-from storage.config_rows import ConfigKey
-from storage.inbox import Webhook
-from storage.kinds.cardpay import CARDPAY
+from storage.assets.entries import Channel
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.configs.rows import ConfigKey
+from storage.jobs.inbox import Webhook
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.errors import Refused

@@ -12,7 +12,7 @@ from app.payments.card_grants import PAYMENT_ID, apply_intent, find_intent
 from app.payments.card_platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.card_views import PaymentIntentReply, PaymentIntentWithAssets, view_of
 from app.payments.posting import begin_posting
-from storage.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
+from storage.configs.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
 from storage.payments import card_payments
 from storage.payments.card_payments import CardPayment, CardPaymentNotFound, NewCardPayment
 from streams.wire.codec import dumps

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.services import Services
-from storage import ledger, users
-from storage.asset_entries import Channel, Entry
-from storage.event_outbox import PurchaseEvent
+from storage.accounts import users
+from storage.assets import ledger
+from storage.assets.entries import Channel, Entry
+from storage.events.outbox import PurchaseEvent
 from storage.payments import mismatches
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 from streams.wire.money import Money
 
 

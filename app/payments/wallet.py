@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from actors.paypal_clients import PayPalClient
 from app import paypal
 from app.services import Services
-from storage.kinds.products import PRODUCTS, Product, WalletProduct
-from storage.kinds.sign_in import resolved
-from storage.kinds.walletpay import WALLETPAY, WalletPay
+from storage.configs.kinds.products import PRODUCTS, Product, WalletProduct
+from storage.configs.kinds.sign_in import resolved
+from storage.configs.kinds.walletpay import WALLETPAY, WalletPay
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from vendors.payments.paypal_errors import PayPalRefused
 

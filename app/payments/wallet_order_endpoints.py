@@ -13,10 +13,10 @@ from app.payments import wallet_order_sync
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import client_of, none_if_gone, product_for, return_urls, soon
 from app.payments.wallet_order_sync import APPROVED, COMPLETED, apply, create_at_platform, status_of
-from storage.kinds.products import Country
+from storage.configs.kinds.products import Country
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import WalletOrder
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid, InvalidOperation, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model
 from streams.wire.money import Money

@@ -8,9 +8,9 @@ from app.assets.grants import grant_of
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import PLATFORM, client_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
-from storage.asset_entries import Channel, Entry
-from storage.event_outbox import PurchaseEvent, PurchaseKind
-from storage.kinds.products import PRODUCTS, Product
+from storage.assets.entries import Channel, Entry
+from storage.configs.kinds.products import PRODUCTS, Product
+from storage.events.outbox import PurchaseEvent, PurchaseKind
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import VOIDED, WalletOrder
 from streams.wire.errors import ConfigInvalid

@@ -8,10 +8,11 @@ from app.assets.grants import grant_of
 from app.payments.posting import Posting
 from app.payments.proration import refund_due
 from app.payments.wallet import PLATFORM, wallet_config
-from storage import asset_entries, assets
-from storage.asset_entries import AssetOrigin, Entry, EntryKind
-from storage.event_outbox import PurchaseEvent, PurchaseKind
-from storage.kinds.products import PRODUCTS, Product
+from storage.assets import assets
+from storage.assets import entries as asset_entries
+from storage.assets.entries import AssetOrigin, Entry, EntryKind
+from storage.configs.kinds.products import PRODUCTS, Product
+from storage.events.outbox import PurchaseEvent, PurchaseKind
 from storage.payments import wallet_refunds, wallet_upgrades
 from storage.payments.wallet_subscriptions import ENDED_STATUSES, SUSPENDED, WalletSubscription
 from streams.wire.errors import ConfigInvalid

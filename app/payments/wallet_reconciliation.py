@@ -9,8 +9,8 @@ from app.payments import wallet_order_sync, wallet_subscription_sync
 from app.payments.wallet import soon
 from app.platform_jobs import enqueue_for_configs, read_or_log
 from app.services import Services
-from storage.config_rows import ConfigKey
-from storage.kinds.walletpay import WALLETPAY
+from storage.configs.kinds.walletpay import WALLETPAY
+from storage.configs.rows import ConfigKey
 from storage.payments import wallet_orders, wallet_subscriptions
 from storage.payments.wallet_orders import WalletOrder
 from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets

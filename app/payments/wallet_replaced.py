@@ -8,7 +8,7 @@ from app.payments.posting import begin_posting
 from app.payments.wallet import PLATFORM, client_of, is_final
 from app.payments.wallet_subscription_sync import Synced, cancel
 from app.services import Services
-from storage.event_outbox import PurchaseEvent
+from storage.events.outbox import PurchaseEvent
 from storage.payments import mismatches, wallet_refunds, wallet_subscriptions, wallet_upgrades
 from storage.payments.mismatches import MismatchKind
 from storage.payments.wallet_refunds import OpenRefund

@@ -12,10 +12,10 @@ from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import product_for, return_urls, soon
 from app.payments.wallet_subscription_states import SubscriptionRead, apply, create_at_platform, read
 from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
-from storage.kinds.products import Country, Product
+from storage.configs.kinds.products import Country, Product
 from storage.payments import wallet_subscriptions
 from storage.payments.wallet_subscriptions import WalletSubscription
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model
 

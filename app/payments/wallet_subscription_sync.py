@@ -15,9 +15,9 @@ from app.payments.wallet import PLATFORM, client_of
 from app.payments.wallet_periods import post_end
 from app.payments.wallet_subscription_states import SubscriptionRead, apply, read
 from app.services import Services
-from storage import share_groups
-from storage.asset_entries import Channel
-from storage.jobs import enqueue
+from storage.assets import share_groups
+from storage.assets.entries import Channel
+from storage.jobs.jobs import enqueue
 from storage.payments import endings, wallet_subscriptions, wallet_upgrades
 from storage.payments.wallet_subscriptions import (
     ENDED_STATUSES,
@@ -26,7 +26,7 @@ from storage.payments.wallet_subscriptions import (
     WalletSubscription,
 )
 from storage.payments.wallet_upgrades import UNDECIDED
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 from vendors.errors import Refused
 from vendors.payments.paypal_subscriptions import cancel_subscription
 

@@ -21,8 +21,8 @@ from app.payments.wallet_subscription_endpoints import (
 from app.payments.wallet_subscription_states import apply
 from app.payments.wallet_subscription_sync import Synced
 from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
-from storage import assets
-from storage.kinds.products import Product
+from storage.assets import assets
+from storage.configs.kinds.products import Product
 from storage.payments import card_subscriptions, wallet_subscriptions, wallet_upgrades
 from storage.payments.wallet_subscriptions import ACTIVE, EXPIRED, WalletSubscription
 from streams.wire.errors import InvalidOperation, ServiceError, listed

@@ -6,9 +6,9 @@ from app.assets.assets import assets_of
 from app.assets.view import AssetView
 from app.http.endpoint import Call
 from app.payments.wallet_subscription_states import SubscriptionRead, status_of
-from storage.kinds.products import Product
+from storage.configs.kinds.products import Product
 from storage.payments.wallet_subscriptions import ACTIVE, CANCELLED, PENDING, WalletSubscription
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 from vendors.payments.paypal_subscriptions import Transaction

@@ -11,9 +11,9 @@ from app.missed_events import EventList, channel_of
 from app.payments import wallet_order_sync, wallet_subscription_sync
 from app.payments.wallet import PLATFORM, client_of
 from app.services import Services
-from storage.asset_entries import Channel
-from storage.inbox import Webhook
-from storage.kinds.walletpay import WALLETPAY
+from storage.assets.entries import Channel
+from storage.configs.kinds.walletpay import WALLETPAY
+from storage.jobs.inbox import Webhook
 from storage.payments import wallet_orders, wallet_refunds, wallet_subscriptions
 from vendors.errors import Refused
 from vendors.payments.paypal_events import WebhookEvent

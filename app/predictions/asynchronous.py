@@ -10,9 +10,10 @@ from app.http.inputs import Body, Path
 from app.http.replies import Json
 from app.http.transactions import Transaction
 from app.predictions.strategies import check_size, host_of, strategy_of
-from storage import assets, predictions, quotas
-from storage.kinds.predictions import Predictions
-from storage.predictions import PREDICTION, output_with
+from storage.assets import assets, quotas
+from storage.configs.kinds.predictions import Predictions
+from storage.tasks import predictions
+from storage.tasks.predictions import PREDICTION, output_with
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Matches, Model, not_blank
 

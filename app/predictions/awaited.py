@@ -16,9 +16,10 @@ from app.http.replies import Json
 from app.predictions.endings import fail, finish, leave
 from app.predictions.following import begin, was_not_created
 from app.predictions.strategies import WITHIN_S, Host, check_size, host_of, strategy_of
-from storage import predictions, quotas
-from storage.kinds.predictions import Predictions
-from storage.predictions import Prediction, output_with
+from storage.assets import quotas
+from storage.configs.kinds.predictions import Predictions
+from storage.tasks import predictions
+from storage.tasks.predictions import Prediction, output_with
 from streams.wire.errors import ConfigInvalid, InvalidParameter, Unavailable
 from streams.wire.ids import new_id
 from streams.wire.model import Model, not_blank

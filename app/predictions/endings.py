@@ -5,10 +5,12 @@ from functools import partial
 from actors.copied_files import CopiedFiles
 from app.predictions.strategies import Host, host_of
 from app.services import Services
-from storage import predictions, quotas, users
-from storage.jobs import due_in, enqueue
-from storage.postgres import Connection
-from storage.predictions import CancelPrediction, Prediction, Status, replaced
+from storage.accounts import users
+from storage.assets import quotas
+from storage.jobs.jobs import due_in, enqueue
+from storage.postgres.database import Connection
+from storage.tasks import predictions
+from storage.tasks.predictions import CancelPrediction, Prediction, Status, replaced
 from vendors.hosts.replicate import FILE_HOSTS, HostPrediction
 
 _MOST_FILES = 100

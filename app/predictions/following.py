@@ -11,8 +11,8 @@ import structlog
 from app.predictions.endings import fail, finish, host_of_prediction, leave
 from app.predictions.strategies import WITHIN_S, Host, asked_of, host_of, webhook_url
 from app.services import Services
-from storage import predictions
-from storage.predictions import CancelPrediction, FollowPrediction, Prediction
+from storage.tasks import predictions
+from storage.tasks.predictions import CancelPrediction, FollowPrediction, Prediction
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from vendors.errors import Refused, VendorError

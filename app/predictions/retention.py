@@ -7,9 +7,9 @@ import structlog
 
 from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage import image_tasks, predictions, task_files
-from storage.batches import delete_in_batches
-from storage.jobs import RemoveExpiredTasks
+from storage.jobs.jobs import RemoveExpiredTasks
+from storage.postgres.batches import delete_in_batches
+from storage.tasks import image_tasks, predictions, task_files
 
 log = structlog.get_logger()
 

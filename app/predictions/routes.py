@@ -8,9 +8,9 @@ from app.predictions.asynchronous import predict_later, read_prediction
 from app.predictions.awaited import predict
 from app.predictions.strategies import BODY_BYTES
 from app.predictions.upload import MAX_BYTES, upload
+from storage.assets.quotas import QuotaUsed
 from storage.objects.contract import ObjectsError, ObjectsUnavailable
-from storage.predictions import PredictionNotFound
-from storage.quotas import QuotaUsed
+from storage.tasks.predictions import PredictionNotFound
 from streams.wire.errors import BackendUnavailable
 
 PREDICTION_AREA = Area(

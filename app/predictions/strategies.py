@@ -6,9 +6,9 @@ from urllib.parse import quote
 from actors.strategies import StrategyNotFound
 from actors.vendor_clients import VendorAccess
 from app.services import Services
+from storage.configs.kinds.predictions import PREDICTIONS, Predictions
 from storage.errors import ConfigNotFound
-from storage.kinds.predictions import PREDICTIONS, Predictions
-from storage.predictions import Prediction
+from storage.tasks.predictions import Prediction
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
 from vendors.catalog import MODEL_HOSTS

@@ -2,9 +2,9 @@
 
 from app.http.endpoint import Call
 from app.http.inputs import RawBody
-from storage import task_files
-from storage.kinds.base import MIB
+from storage.configs.kinds.base import MIB
 from storage.objects.keys import extension_of
+from storage.tasks import task_files
 from streams.media import HEAD_BYTES, media_type
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model

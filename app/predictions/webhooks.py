@@ -13,9 +13,9 @@ from app.http.webhooks import (
 )
 from app.predictions.strategies import WEBHOOKS, Host, host_of
 from app.services import Services
-from storage import predictions
-from storage.inbox import Webhook
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.jobs.inbox import Webhook
+from storage.tasks import predictions
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import sha256_hex
 from vendors.errors import Garbled

@@ -14,12 +14,12 @@ from app.payout_results import end
 from app.paypal import client_of
 from app.services import Services
 from app.withdrawals.errors import PLATFORM_UNAVAILABLE, reason_of
-from storage import withdrawals
-from storage.kinds.payouts import PAYOUTS
+from storage.configs.kinds.payouts import PAYOUTS
 from storage.payments import mismatches
 from storage.payments.mismatches import MismatchKind
-from storage.postgres import Connection
-from storage.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
+from storage.postgres.database import Connection
+from storage.withdrawals import withdrawals
+from storage.withdrawals.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError
 from vendors.payments.paypal import PayPal

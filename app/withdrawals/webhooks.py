@@ -10,10 +10,10 @@ from app.http.webhooks import WebhookSource
 from app.missed_events import EventList
 from app.services import Services
 from app.withdrawals.payouts import pay_out
-from storage import withdrawals
-from storage.inbox import Webhook
-from storage.kinds.payouts import PAYOUTS
-from storage.withdrawals import PayOut
+from storage.configs.kinds.payouts import PAYOUTS
+from storage.jobs.inbox import Webhook
+from storage.withdrawals import withdrawals
+from storage.withdrawals.withdrawals import PayOut
 from vendors.payments.paypal_events import WebhookEvent
 
 log = structlog.get_logger()

@@ -17,10 +17,11 @@ from app.withdrawals.errors import (
     WithdrawIdTaken,
 )
 from app.withdrawals.payouts import CHECK_AGAIN
-from storage import emails, users, withdrawals
-from storage.kinds.payouts import PAYOUTS, Payouts
-from storage.postgres import Connection, on_conflict
-from storage.withdrawals import Withdrawal
+from storage.accounts import emails, users
+from storage.configs.kinds.payouts import PAYOUTS, Payouts
+from storage.postgres.database import Connection, on_conflict
+from storage.withdrawals import withdrawals
+from storage.withdrawals.withdrawals import Withdrawal
 from streams.wire.codec import rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.ids import new_id

@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import ClientSession
 
 from bench.kills.testbed import MERCHANT
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 
 Row = Mapping[str, Any]
 _KEY = {"Authorization": "Bearer sandbox"}

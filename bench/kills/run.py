@@ -21,8 +21,8 @@ from bench.kills.killing import Kills
 from bench.kills.settling import settle
 from bench.kills.testbed import APP, KillsTestbed
 from deploy.running import running
-from storage import emails
-from storage.postgres import Database, open_database
+from storage.accounts import emails
+from storage.postgres.database import Database, open_database
 from streams.tasks import background
 
 _LAST_REQUESTS_S = 120

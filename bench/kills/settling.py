@@ -7,7 +7,7 @@ from aiohttp import ClientError, ClientSession
 
 from bench.kills.testbed import APP, KillsTestbed
 from deploy.running import Failed
-from storage.postgres import Connection, Database
+from storage.postgres.database import Connection, Database
 from streams.wire.codec import rfc3339
 
 _STEP = timedelta(minutes=3)

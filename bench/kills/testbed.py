@@ -23,8 +23,8 @@ from deploy.sandbox import sandbox
 from deploy.seeds import seed
 from deploy.stores import embedded_stores
 from deploy.webhooks import register_webhooks
-from storage.audit import COMMAND
-from storage.migrate import migrate
+from storage.operators.audit import COMMAND
+from storage.postgres.migrate import migrate
 from streams.tasks import background
 
 APP = "default"

@@ -20,7 +20,7 @@ from bench.soak.schedule import Action
 from deploy.local import development
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
-from storage.migrate import migrate
+from storage.postgres.migrate import migrate
 
 _ROOT = Path(__file__).parents[2]
 _READY_S = 60

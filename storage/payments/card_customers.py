@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 from streams.wire.ids import new_id
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from storage.kinds.products import Product
-from storage.postgres import Connection
+from storage.configs.kinds.products import Product
+from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.money import Money
 

@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from storage.jobs import Job
+from storage.jobs.jobs import Job
 from storage.payments.card_payments import CardPayment
 from storage.payments.card_subscriptions import CardSubscription
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 
 PAYMENTS_READ_FOR = timedelta(days=1)
 """For how long an unpaid payment is read back. If it is paid later, an event says so."""

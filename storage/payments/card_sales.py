@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 
 
 @dataclass(frozen=True, slots=True)

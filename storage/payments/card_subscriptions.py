@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from storage import users
-from storage.kinds.products import Product
-from storage.postgres import Connection
+from storage.accounts import users
+from storage.configs.kinds.products import Product
+from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, listed
 
 _ENDED = "('refused', 'abandoned', 'canceled', 'incomplete_expired')"

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from storage import users
-from storage.jobs import Job, enqueue
+from storage.accounts import users
+from storage.jobs.jobs import Job, enqueue
 from storage.payments import card_subscriptions, wallet_subscriptions
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 
 
 class EndSubscriptions(Job):

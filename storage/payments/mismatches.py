@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 
 MismatchKind = Literal[
     "missed_event",

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from storage.asset_entries import COLUMNS, Entry, StoredEntry
-from storage.inbox import STATE_COLUMNS, WebhookState
+from storage.assets.entries import COLUMNS, Entry, StoredEntry
+from storage.jobs.inbox import STATE_COLUMNS, WebhookState
 from storage.payments.mismatches import COLUMNS as MISMATCH_COLUMNS
 from storage.payments.mismatches import Mismatch
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 
 What = Literal["orders", "subscriptions"]
 

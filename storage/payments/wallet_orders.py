@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 from streams.wire.money import Money
 
 NEW = "NEW"

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from storage.jobs import Job
+from storage.jobs.jobs import Job
 
 
 class ReconcileWallets(Job):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from storage.jobs import Job
-from storage.postgres import Connection
+from storage.jobs.jobs import Job
+from storage.postgres.database import Connection
 
 NEW = "NEW"
 """The status of a subscription whose id at the platform is not known yet. All others are those of the platform."""

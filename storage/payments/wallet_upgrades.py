@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from storage.postgres import Connection
+from storage.postgres.database import Connection
 
 State = Literal["awaiting_approval", "new_active", "old_cancelled", "refunded", "done", "abandoned"]
 UNDECIDED = frozenset[State]({"awaiting_approval", "abandoned"})

@@ -7,7 +7,7 @@ from actors.actor import Actor
 from actors.context import Owner, StreamContext
 from actors.log_replication import LogReplicator
 from actors.receipt import Receipt
-from storage.detached_logs import Batch
+from storage.conversations.detached_logs import Batch
 from streams.log import EventLog
 from streams.wire.errors import ValkeyUnavailable
 

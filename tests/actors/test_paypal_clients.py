@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from actors.paypal_clients import PayPalClient, open_paypal, verify_webhook
 from app.services import Services
-from storage.config_rows import ConfigKey
-from storage.kinds.walletpay import WalletPay
+from storage.configs.kinds.walletpay import WalletPay
+from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
 from tests.servers import Server

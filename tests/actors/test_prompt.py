@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.prompt import build
 from actors.records import audio_item, source, text_item
-from storage.conversations import Record, RecordStatus
+from storage.conversations.conversations import Record, RecordStatus
 from streams.wire.codec import dumps
 from vendors.meter import estimated_tokens
 from vendors.protocols import ChatMessage

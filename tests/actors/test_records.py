@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from actors.records import lost_turn
-from storage.conversations import RecordStatus
+from storage.conversations.conversations import RecordStatus
 
 STATUSES = get_args(RecordStatus)
 ERROR_OF = {None: "item_not_found", "running": "invalid_operation", "incomplete": "invalid_operation"}

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from actors.replay import Recording, read, replay
 from actors.voice import SpokenFile
+from storage.conversations.speech_cache import CachedSpeech
 from storage.objects import open_objects
 from storage.secrets import Keyring
-from storage.speech_cache import CachedSpeech
 from streams.wire.errors import StoreError
 from tests.servers import MASTER_KEY
 from tests.streams.mp3_files import tagged_mp3, tone

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from actors.speech_flight import FAILED, GONE, UNSHARED, Flight, FlightResult, Flights
-from storage.redis import open_valkey
-from storage.speech_cache import SpeechCache, SpeechKey
+from storage.conversations.speech_cache import SpeechCache, SpeechKey
+from storage.valkey.client import open_valkey
 from streams.tasks import background
 from tests.servers import Stores
 from tests.waiting import until

@@ -10,9 +10,9 @@ from prometheus_client import REGISTRY
 from pydantic import Field, SecretStr
 
 from app.services import Services
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
-from storage.kinds.vendor_accounts import Breaker, CallLimits
+from storage.configs.kinds.vendor_accounts import Breaker, CallLimits
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
 from streams.wire.model import Model

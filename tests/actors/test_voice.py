@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from actors.strategies import Voice
 from actors.voice import SpokenFile, voice_attempt
-from storage.kinds.speech import Speech
-from storage.kinds.strategies import Timeouts
+from storage.configs.kinds.speech import Speech
+from storage.configs.kinds.strategies import Timeouts
 from streams.audio import parse_wav
 from streams.mp3 import mp3_duration_ms
 from streams.wire.errors import ConfigInvalid

@@ -15,7 +15,7 @@ from app.http.errors import InvalidApiVersion, UserNotFound, status_of
 from app.http.idempotency import ERRORS as OF_IDEMPOTENCY_KEYS
 from app.http.paths import is_server_path
 from app.http.row_errors import errors_of
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.errors import (
     AppNotFound,
     AuthFailed,

@@ -9,7 +9,7 @@ from aiohttp import ClientSession
 
 from app.http.webhooks import Delivery, InvalidSignature, PlatformNotFound, Verified, WebhookSource
 from app.services import Services
-from storage.inbox import Webhook
+from storage.jobs.inbox import Webhook
 from streams.wire.codec import dumps, loads
 
 KEY = b"a key that both know"

@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from app.accounts.platforms import Platforms
-from storage.kinds.limits import RATES
-from storage.kinds.sign_in import PLATFORMS
+from storage.configs.kinds.limits import RATES
+from storage.configs.kinds.sign_in import PLATFORMS
 from tests.app.operators import Operator
 from tests.config_stores import store_unchecked
 from tests.rsa_keys import rsa_key

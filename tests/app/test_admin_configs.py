@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from storage.kinds import KINDS
-from storage.kinds.speech import SPEECH
+from storage.configs.kinds import KINDS
+from storage.configs.kinds.speech import SPEECH
 from tests.app.operators import Operator
 from tests.servers import ADMIN_TOKEN, Server
 

@@ -11,11 +11,11 @@ import pytest
 from app.commands.config_files import import_folder
 from app.http.caller import Access
 from app.routes import ROUTES
-from storage import inbox
-from storage.audit import COMMAND
-from storage.inbox import NewWebhook
-from storage.jobs import Job, enqueue
-from storage.recipients import recipient_of
+from storage.jobs import inbox
+from storage.jobs.inbox import NewWebhook
+from storage.jobs.jobs import Job, enqueue
+from storage.mail.recipients import recipient_of
+from storage.operators.audit import COMMAND
 from streams.wire.errors import ServiceError
 from tests.app.unknown_withdrawals import unknown_withdrawal
 from tests.servers import ADMIN_TOKEN, Databases, Server, new_server

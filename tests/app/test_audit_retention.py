@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from app.worker import run_jobs
-from storage.jobs import RemoveExpiredAudit, enqueue
+from storage.jobs.jobs import RemoveExpiredAudit, enqueue
 from streams.tasks import background
 from tests.servers import Databases, Server, new_server
 from tests.waiting import until

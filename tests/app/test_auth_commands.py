@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from app.commands.keys import add_parser
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.servers import Server
 
 

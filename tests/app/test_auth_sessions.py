@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.services import Services
-from storage import logins, sessions
-from storage.ended_sessions import SessionKey
-from storage.identities import Identity
-from storage.logins import NewSession, trim_sessions
-from storage.sessions import Session, SessionCache, current
+from storage.accounts import logins, sessions
+from storage.accounts.ended_sessions import SessionKey
+from storage.accounts.identities import Identity
+from storage.accounts.logins import NewSession, trim_sessions
+from storage.accounts.sessions import Session, SessionCache, current
 from streams.wire.codec import from_rfc3339
 from streams.wire.ids import new_id
 from tests.hard_instants import walk

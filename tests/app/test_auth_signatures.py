@@ -9,7 +9,7 @@ from yarl import URL
 
 from app.http.signatures import parse
 from app.http.tokens import sign_header
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.clock import epoch_s
 from tests.config_stores import store_unchecked
 from tests.servers import Server

@@ -2,7 +2,7 @@
 
 from app.http.auth import REPLAYS_UNCHECKED
 from app.http.tokens import make_server_token, sign_header
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.valkey_proxy import settings, valkey_proxy
 from tests.servers import SERVER_KEY
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.routes import ROUTES
-from storage.kinds import KINDS
+from storage.configs.kinds import KINDS
 from streams.wire.model import Model
 from tests.servers import ADMIN_TOKEN, Server
 from vendors.catalog import CAPABILITIES

@@ -8,9 +8,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from app.admin.platforms import platforms
-from storage.config_references import references
-from storage.kinds import KINDS
-from storage.kinds.base import Ref
+from storage.configs.kinds import KINDS
+from storage.configs.kinds.base import Ref
+from storage.configs.references import references
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from tests.app.operators import Operator

@@ -8,10 +8,10 @@ import pytest
 
 from app.commands.config_files import Exported, export_folder, import_folder
 from app.settings import Settings
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
-from storage.configs import ConfigStore
-from storage.kinds.speech import SPEECH
+from storage.configs.kinds.speech import SPEECH
+from storage.configs.rows import ConfigKey
+from storage.configs.store import ConfigStore
+from storage.operators.audit import COMMAND
 from streams.wire.errors import InvalidParameter, ServiceError
 from tests.config_stores import api_key, store_of
 from tests.environment import core_packages

@@ -13,8 +13,8 @@ from app.admin.sessions import CODES
 from app.dev.console import console_link
 from app.http.caller import Access
 from app.routes import ROUTES
-from storage import totp
-from storage.operators import Role
+from storage.operators import totp
+from storage.operators.operators import Role
 from tests.clock import epoch_s
 from tests.servers import Databases, Server, new_server
 

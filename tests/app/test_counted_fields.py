@@ -13,7 +13,7 @@ from app.http.inputs import Body, Query
 from app.http.limits import Limit
 from app.http.replies import Empty
 from app.services import Services
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.model import Model
 from tests.app.callers import ask
 from tests.servers import Server, running_server

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from storage.kinds.limits import RATES, Rate
+from storage.configs.kinds.limits import RATES, Rate
 
 PAGE = (Path(__file__).parents[2] / "OPERATING.md").read_text()
 PERIODS = {2: "in 2 seconds", 60: "a minute", 900: "in 15 minutes", 3600: "an hour", 86_400: "a day"}

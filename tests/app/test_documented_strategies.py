@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from storage.kinds import KINDS
-from storage.kinds.strategies import VendorCall
+from storage.configs.kinds import KINDS
+from storage.configs.kinds.strategies import VendorCall
 from streams.wire.model import Model
 from vendors.catalog import CAPABILITIES, CATALOG
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from app.http.caller import Caller
 from app.http.endpoint import Call, Endpoint
 from app.pages.files import FILE_ROUTES, FileLinkNotFound, FilePath, requested_range
-from storage.kinds.limits import Limits
+from storage.configs.kinds.limits import Limits
 from storage.objects import ObjectStore, open_objects
 from tests.object_stores import KEYRING, open_store, s3_credentials, s3_server
 from tests.servers import Server

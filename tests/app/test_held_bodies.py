@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.http.held_bodies import HeldBodies
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps, loads
 from tests.servers import Server
 from tests.waiting import until

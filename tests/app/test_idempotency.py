@@ -14,8 +14,8 @@ from app.http.openapi.document import openapi
 from app.http.tokens import make_server_token
 from app.services import Services
 from app.worker import run_jobs
-from storage.audit import COMMAND
-from storage.jobs import RemoveExpiredKeys, enqueue
+from storage.jobs.jobs import RemoveExpiredKeys, enqueue
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import ItemNotFound

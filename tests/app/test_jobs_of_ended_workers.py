@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.services import Services
-from storage import stalled_jobs
-from storage.stalled_jobs import MAX_DEATHS
+from storage.jobs import stalled_jobs
+from storage.jobs.stalled_jobs import MAX_DEATHS
 from tests.app.notes import (
     ALIVE,
     DEAD,

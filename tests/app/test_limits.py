@@ -9,10 +9,10 @@ from aiohttp.test_utils import make_mocked_request
 from app.http.limits import Limit, network_of, peer_ip
 from app.http.tokens import make_server_token
 from app.services import Services
-from storage.audit import COMMAND
-from storage.kinds.limits import Rate
+from storage.configs.kinds.limits import Rate
 from storage.limits import LocalLimiter, RateLimiter
-from storage.redis import open_valkey
+from storage.operators.audit import COMMAND
+from storage.valkey.client import open_valkey
 from streams.wire.errors import RateLimited
 from tests.app.valkey_proxy import valkey_proxy_to
 from tests.servers import SERVER_KEY, Server

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.servers import Databases, Server, new_server
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.kinds.limits import Rate
+from storage.configs.kinds.limits import Rate
 from storage.limits import LocalLimiter
 
 

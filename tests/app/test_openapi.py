@@ -21,7 +21,7 @@ from app.http.inputs import Source
 from app.http.openapi.document import openapi
 from app.http.row_errors import errors_of
 from app.routes import ROUTES
-from storage.codes import CodeRefused
+from storage.accounts.codes import CodeRefused
 from streams.events import Event
 from streams.wire.errors import Conflict, InvalidOperation, ItemNotFound, NotFound, ServiceError, StoreError
 from tests.app.reference import check_events, operations, template, values_of

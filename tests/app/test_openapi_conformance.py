@@ -7,7 +7,7 @@ import pytest
 from aiohttp import ClientResponse
 
 from app.http.tokens import make_server_token
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.reference import Document, Operation, check, check_events
 from tests.servers import ADMIN_TOKEN, SERVER_KEY, Server
 from tests.sse_client import all_events, named

@@ -11,7 +11,7 @@ import pytest
 from app.http.caller import Access
 from app.http.operators import FAILURES
 from app.routes import ROUTES
-from storage.operators import PREFIX, Role
+from storage.operators.operators import PREFIX, Role
 from storage.session_tokens import new_token
 from streams.tasks import background
 from tests.app.operator_calls import OPERATORS, call

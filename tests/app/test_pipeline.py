@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.servers import Server
 
 

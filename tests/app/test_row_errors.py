@@ -19,8 +19,8 @@ from app.http.server import runner_of
 from app.main import application
 from app.routes import ROUTES
 from app.services import Services
-from storage.audit import COMMAND
-from storage.postgres import TransactionConflict
+from storage.operators.audit import COMMAND
+from storage.postgres.database import TransactionConflict
 from streams.log import Gone
 from streams.wire.errors import (
     BackendUnavailable,

@@ -14,7 +14,7 @@ from app.http.inputs import Body, Chunked, InvalidRow, Path, Query, RawBody
 from app.http.limits import Limit
 from app.http.replies import Empty, Json
 from app.http.transactions import Transaction
-from storage.operators import Role
+from storage.operators.operators import Role
 from streams.wire.model import Model
 
 NOTES = Area("notes", "Notes", "Notes of users.", s2s=True, scope="notes")

@@ -17,7 +17,7 @@ from app.http.limits import Limit
 from app.http.openapi.document import openapi
 from app.http.replies import Empty, Json
 from app.services import Services
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.errors import ConfigInvalid, ItemNotFound
 from streams.wire.ids import new_id
 from streams.wire.model import Model, QueryInt

@@ -5,9 +5,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from app.services import Services
-from storage.kinds.limits import Rate
+from storage.configs.kinds.limits import Rate
 from storage.limits import Bucket, RateLimiter
-from storage.redis import open_valkey
+from storage.valkey.client import open_valkey
 from tests.servers import Server
 
 

@@ -11,7 +11,7 @@ import pytest
 from app.http.tokens import make_server_token
 from app.pages.assets import STATIC
 from app.settings import Settings
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.reference import check
 from tests.servers import SERVER_KEY, Server
 

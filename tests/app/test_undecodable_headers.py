@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from yarl import URL
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import loads
 from tests.servers import Server
 

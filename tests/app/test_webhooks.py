@@ -16,9 +16,9 @@ from app.http.openapi.document import openapi
 from app.http.webhooks import Verified, webhook_row, worker_of
 from app.services import Services
 from app.worker import JOBS, JobRow, run_jobs
-from storage.audit import COMMAND
-from storage.inbox import Webhook
-from storage.jobs import RemoveExpiredWebhooks, WorkWebhook, enqueue
+from storage.jobs.inbox import Webhook
+from storage.jobs.jobs import RemoveExpiredWebhooks, WorkWebhook, enqueue
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.errors import Unavailable
 from tests.app.platform import deliver, sign, source

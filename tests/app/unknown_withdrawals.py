@@ -1,7 +1,7 @@
 """Withdrawals whose result the platform does not know any more, as rows."""
 
-from storage import withdrawals
-from storage.withdrawals import Withdrawal
+from storage.withdrawals import withdrawals
+from storage.withdrawals.withdrawals import Withdrawal
 from streams.wire.ids import new_id
 from tests.servers import Server
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.commands.users import make_users
 from bench.deployment import APP, DeploymentSpec, make_app, strategies
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import loads
 from tests.deploy.commands import command
 from tests.servers import ADMIN_TOKEN, Server

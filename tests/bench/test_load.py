@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.deployment import APP
-from storage.audit import COMMAND
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.operators.audit import COMMAND
 from tests.bench.conftest import Load
 from tests.deploy.commands import command
 from tests.servers import Server

@@ -16,7 +16,7 @@ from bench.soak.records import read_history, read_leftovers, read_rows
 from bench.soak.schedule import Disturbances
 from bench.soak.testbed import soak_configs
 from bench.soak.vendor_faults import VendorFaults
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.deploy.commands import command
 from tests.servers import Server
 

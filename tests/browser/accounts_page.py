@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Browser, Locator, Page, expect
 
 from app.worker import run_jobs
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads
 from tests.browser.page_faults import PageFaults

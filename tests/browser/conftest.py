@@ -19,8 +19,8 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from deploy.seeds import seed
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from streams.audio import wav_header
 from tests.another_server import another_server
 from tests.browser.accounts_page import AccountsPage, accounts_page, accounts_server

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from playwright.async_api import expect
 
-from storage.kinds.sign_in import PLATFORMS as THIRD_PARTIES
+from storage.configs.kinds.sign_in import PLATFORMS as THIRD_PARTIES
 from tests.browser.accounts_page import REFUSED, AccountsPage
 from tests.browser.pictures import keep_picture
 from tests.sampling import sampled

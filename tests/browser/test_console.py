@@ -7,9 +7,9 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from app.dev.console import console_link
-from storage import operators, totp
-from storage.audit import COMMAND
-from storage.operators import Role
+from storage.operators import operators, totp
+from storage.operators.audit import COMMAND
+from storage.operators.operators import Role
 from tests.browser.console_page import check, open_console
 from tests.browser.page_faults import PageFaults
 from tests.clock import epoch_s

@@ -9,10 +9,10 @@ from playwright.async_api import Browser, Page, expect
 
 from app.dev.console import console_link
 from app.figures import publishing_figures
-from storage import operators
-from storage.audit import COMMAND
-from storage.operator_sessions import begin
-from storage.operators import Role
+from storage.operators import operators
+from storage.operators.audit import COMMAND
+from storage.operators.operators import Role
+from storage.operators.sessions import begin
 from tests.browser.console_page import SCRIPT, check, execute, open_console
 from tests.browser.page_faults import PageFaults
 from tests.servers import Server

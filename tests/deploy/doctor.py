@@ -5,7 +5,7 @@ from typing import Any
 
 from app.doctor.checks import examine
 from app.doctor.surroundings import Surroundings
-from storage.doctor_reports import Finding, State
+from storage.operators.doctor_reports import Finding, State
 from tests.servers import Server
 
 GOOD, DOUBTFUL, BROKEN = State.GOOD, State.DOUBTFUL, State.BROKEN

@@ -9,8 +9,8 @@ from app.http.webhooks import worker_of
 from app.services import Services, open_services
 from app.settings import Settings
 from app.worker import JobRow, work
-from storage.inbox import Webhook
-from storage.jobs import WorkWebhook
+from storage.jobs.inbox import Webhook
+from storage.jobs.jobs import WorkWebhook
 from tests.app.platform import source
 from tests.app.shop import Shop
 from tests.servers import running_server

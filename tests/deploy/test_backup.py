@@ -12,7 +12,7 @@ from aiohttp import ClientSession
 
 from app.settings import Settings
 from deploy.stores import Stores
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.deploy.commands import command
 from tests.deploy.documented_commands import (

@@ -13,11 +13,12 @@ import pytest
 from aiohttp import ClientSession, web
 from pydantic import SecretStr
 
-from storage import jobs, operators
-from storage.audit import COMMAND
-from storage.jobs import WorkWebhook
-from storage.operators import Role
-from storage.postgres import open_database
+from storage.jobs import jobs
+from storage.jobs.jobs import WorkWebhook
+from storage.operators import operators
+from storage.operators.audit import COMMAND
+from storage.operators.operators import Role
+from storage.postgres.database import open_database
 from streams.wire.codec import loads
 from tests.app.valkey_proxy import postgresql_proxy_to, valkey_proxy_to
 from tests.clock import epoch_s

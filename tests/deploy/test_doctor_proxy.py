@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from storage.doctor_reports import Finding, State
+from storage.operators.doctor_reports import Finding, State
 from tests.deploy.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.deploy.nginx import NGINX, running_nginx
 from tests.servers import Databases, Server, new_server

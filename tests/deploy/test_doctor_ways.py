@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from storage.audit import COMMAND
-from storage.doctor_reports import Finding
+from storage.operators.audit import COMMAND
+from storage.operators.doctor_reports import Finding
 from streams.wire.codec import dumps
 from tests.app.mail.smtp_servers import SmtpServer
 from tests.certificates import Authority

@@ -18,7 +18,7 @@ from app.services import Services
 from app.settings import Settings
 from bench.deployment import DeploymentSpec, strategies
 from bench.machine import raise_descriptor_limit
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads
 from tests.clock import epoch_s

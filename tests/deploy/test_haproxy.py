@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from storage.doctor_reports import Finding
+from storage.operators.doctor_reports import Finding
 from tests.deploy.doctor import BROKEN, Doctor, bad_points, point
 from tests.deploy.haproxy import HAPROXY, running_haproxy
 from tests.servers import Databases, Server, listening_socket, new_server

@@ -11,8 +11,8 @@ from app.http.webhooks import webhook_row, worker_of
 from app.services import Services
 from app.settings import Settings
 from app.worker import JobRow, run_jobs
-from storage.inbox import Webhook
-from storage.jobs import WorkWebhook
+from storage.jobs.inbox import Webhook
+from storage.jobs.jobs import WorkWebhook
 from streams.tasks import background
 from tests.app.platform import deliver, source
 from tests.app.shop import TABLE, Shop

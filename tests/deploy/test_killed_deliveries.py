@@ -5,8 +5,8 @@ import base64
 from app.event_delivery import deliver_events
 from app.services import Services
 from app.settings import Settings
-from storage.audit import COMMAND
-from storage.event_outbox import AccountEvent
+from storage.events.outbox import AccountEvent
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads
 from tests.deploy.commands import command

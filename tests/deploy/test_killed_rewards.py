@@ -9,8 +9,8 @@ import pytest
 from app.services import Services
 from app.settings import Settings
 from app.worker import run_jobs
-from storage.board_periods import EndPeriods
-from storage.jobs import enqueue
+from storage.jobs.jobs import enqueue
+from storage.leaderboards.periods import EndPeriods
 from streams.tasks import background
 from tests.app.leaderboards.boards import Boards
 from tests.deploy.commands import command

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import ClientSession, web
 from yarl import URL
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.audio import wav_header
 from streams.wire.codec import dumps
 from tests.deploy.nginx import NGINX, Nginx, running_nginx

@@ -14,7 +14,7 @@ from aiohttp import ClientSession
 
 from app.services import Services
 from app.settings import Settings
-from storage.heartbeats import EVERY_S, VOID_AFTER_S
+from storage.processes.heartbeats import EVERY_S, VOID_AFTER_S
 from tests.app.ai.conftest import Talk, strategy, talk, vendor
 from tests.deploy.serving import serving
 from tests.servers import Server, listening_socket

@@ -12,7 +12,7 @@ from aiohttp import ClientSession
 
 from app.services import Services
 from app.settings import Settings
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import vendor
 from tests.deploy.callers import Caller, callers

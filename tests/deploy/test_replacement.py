@@ -18,7 +18,7 @@ from app.commands.users import make_users
 from app.services import open_services
 from app.settings import Settings
 from bench.deployment import DeploymentSpec, strategies
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import dumps
 from tests.deploy.callers import Caller

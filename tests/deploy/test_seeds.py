@@ -5,11 +5,11 @@ import pytest
 from app.services import Services
 from app.settings import SettingsError
 from deploy.seeds import seed
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
-from storage.kinds import KINDS
-from storage.kinds.conversation import CONVERSATION
-from storage.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.configs.kinds import KINDS
+from storage.configs.kinds.conversation import CONVERSATION
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from tests.servers import SERVER_KEY
 
 _ENV = {"PARLEY_SERVER_KEY": SERVER_KEY}

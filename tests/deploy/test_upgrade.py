@@ -19,7 +19,7 @@ from aiohttp import ClientSession
 
 from app.settings import Settings
 from deploy.stores import Stores
-from storage.migrate import MIGRATIONS
+from storage.postgres.migrate import MIGRATIONS
 from streams.tasks import background
 from streams.wire.codec import dumps
 from tests.deploy.commands import command
@@ -54,7 +54,11 @@ def older_commit() -> str:
     """Return the newest tag, or else the commit before the newest migration was added."""
     if tags := git("tag", "--list", "v*", "--sort=-creatordate", "--merged").decode().split():
         return tags[0]
-    added = git("log", "--diff-filter=A", "--format=%H", "-1", "--", "storage/migrations/*.sql").decode().strip()
+    added = (
+        git("log", "--diff-filter=A", "--format=%H", "-1", "--", "storage/postgres/migrations/*.sql")
+        .decode()
+        .strip()
+    )
     return f"{added}^"
 
 

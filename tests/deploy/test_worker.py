@@ -8,9 +8,9 @@ from aiohttp import ClientSession
 from app.services import Services
 from app.settings import Settings
 from app.worker import run_jobs
-from storage.audit import COMMAND
-from storage.jobs import Job, RemoveExpiredConversations, RemoveObjects, enqueue
-from storage.withdrawals import CheckPayouts
+from storage.jobs.jobs import Job, RemoveExpiredConversations, RemoveObjects, enqueue
+from storage.operators.audit import COMMAND
+from storage.withdrawals.withdrawals import CheckPayouts
 from streams.tasks import background
 from streams.wire.codec import loads
 from tests.deploy.commands import Command, command

@@ -1,4 +1,4 @@
-"""The undocumented behaviour of asyncpg's pool that `storage/pool.py` and `storage/postgres.py` depend on."""
+"""The undocumented behaviour of asyncpg's pool that `storage/postgres/` depends on."""
 
 from contextlib import suppress
 
@@ -23,7 +23,9 @@ async def test_a_lost_or_reclaimed_connection_is_closed(stores: Stores) -> None:
         assert lost.is_closed() is False
         lost.terminate()
         with suppress(asyncpg.InterfaceError):  # Raised if the pool has taken it back.
-            assert lost.is_closed(), "a terminated connection of asyncpg says that it is open: see storage/pool.py"
+            assert lost.is_closed(), (
+                "a terminated connection of asyncpg says that it is open: see storage/postgres/pool.py"
+            )
         await pool.release(lost, timeout=1)
         returned = await pool.acquire()
         await pool.release(returned, timeout=1)
@@ -38,4 +40,6 @@ async def test_a_connection_keeps_its_session_when_it_goes_back_to_the_pool(stor
         async with pool.acquire() as conn:
             name = await conn.fetchval("show application_name")
 
-    assert name == "kept", "asyncpg resets connections although `reset` is given: storage/postgres.py avoids this"
+    assert name == "kept", (
+        "asyncpg resets connections although `reset` is given: storage/postgres/database.py avoids this"
+    )

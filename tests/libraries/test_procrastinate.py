@@ -5,7 +5,7 @@ from pathlib import Path
 import procrastinate
 from procrastinate.manager import JobManager
 
-from storage.migrate import MIGRATIONS, MigrationRefused, read_migrations
+from storage.postgres.migrate import MIGRATIONS, MigrationRefused, read_migrations
 from tests.libraries.installed import lacking, version_fault
 
 USED = (
@@ -46,7 +46,7 @@ def test_the_schema_has_the_names_that_the_sql_uses() -> None:
     schema = (Path(procrastinate.__file__).parent / "sql" / "schema.sql").read_text()
 
     missing = [
-        f"the schema of procrastinate has no {name}: see storage/jobs.py and storage/stalled_jobs.py"
+        f"the schema of procrastinate has no {name}: see storage/jobs/jobs.py and storage/jobs/stalled_jobs.py"
         for name in USED
         if name not in schema
     ]

@@ -1,4 +1,4 @@
-"""The undocumented parts of redis-py that `storage/pipeline.py` depends on."""
+"""The undocumented parts of redis-py that `storage/valkey/pipeline.py` depends on."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from redis.asyncio.connection import AbstractConnection
 from tests.libraries.installed import version_fault
 from tests.servers import Stores
 
-WRITER = "redis-py's connection has no StreamWriter in _writer: storage/pipeline.py takes its transport"
+WRITER = "redis-py's connection has no StreamWriter in _writer: storage/valkey/pipeline.py takes its transport"
 
 
 class Received(asyncio.Protocol):

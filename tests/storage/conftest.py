@@ -6,9 +6,9 @@ import pytest
 
 from app.services import Services
 from app.settings import Settings
-from storage.audit import COMMAND
-from storage.configs import ConfigStore
-from storage.turns import TurnWriter
+from storage.configs.store import ConfigStore
+from storage.conversations.turns import TurnWriter
+from storage.operators.audit import COMMAND
 from tests.config_stores import store_of
 
 

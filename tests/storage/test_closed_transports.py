@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.notifications import listen
-from storage.postgres import Database, open_database
-from storage.redis import Valkey, map_errors, open_valkey
+from storage.postgres.database import Database, open_database
+from storage.postgres.notifications import listen
+from storage.valkey.client import Valkey, map_errors, open_valkey
 from streams.tasks import background
 from streams.wire.errors import StoreUnavailable
 from tests.certificates import Authority
@@ -111,8 +111,8 @@ async def test_postgres_with_kept_connections(closing: ClosingTransports, stores
 
 
 async def test_notifications(closing: ClosingTransports, stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.notifications._LISTEN_AGAIN_S", 0)
-    monkeypatch.setattr("storage.notifications._CHECK_S", 0)
+    monkeypatch.setattr("storage.postgres.notifications._LISTEN_AGAIN_S", 0)
+    monkeypatch.setattr("storage.postgres.notifications._CHECK_S", 0)
 
     async def listen_and_check() -> None:
         checks = asyncio.Semaphore(0)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from tests.app.accounts.interface_errors import Listing
 from tests.app.accounts.mailbox import Mailbox, new_address, session_of
 from tests.app.accounts.people import ask, new_user, player, token

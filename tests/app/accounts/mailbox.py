@@ -11,11 +11,11 @@ from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 from app.worker import run_jobs
-from storage.audit import COMMAND
-from storage.mail import SendMail
-from storage.password_resets import SendReset
+from storage.accounts.password_resets import SendReset
+from storage.accounts.sms import SendSms
+from storage.mail.mail import SendMail
+from storage.operators.audit import COMMAND
 from storage.secrets import Keyring
-from storage.sms import SendSms
 from streams.tasks import background
 from streams.wire.codec import rfc3339
 from tests.app.accounts.people import ask

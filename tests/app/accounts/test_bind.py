@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from storage import identities
-from storage.audit import COMMAND
-from storage.identities import Identity
-from storage.postgres import Database
+from storage.accounts import identities
+from storage.accounts.identities import Identity
+from storage.operators.audit import COMMAND
+from storage.postgres.database import Database
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, login, me, new_user, player, token
 from tests.servers import Server
 from tests.waiting import until

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from storage.session_tokens import encode
 from tests.app.accounts.people import ask, enter, error_type, login, player
 from tests.clock import epoch_s

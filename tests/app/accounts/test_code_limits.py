@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.accounts.people import new_user
 from tests.servers import Server
 

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from storage.erasures import EraseUser, RevokeToken
 from storage.session_tokens import digest
+from storage.userdata.erasures import EraseUser, RevokeToken
 from tests.another_server import another_server
 from tests.app.accounts.mailbox import (
     PASSWORD,

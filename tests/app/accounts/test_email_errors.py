@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
-from storage.kinds.email import EMAIL as EMAIL_KIND
+from storage.configs.kinds.email import EMAIL as EMAIL_KIND
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from tests.app.accounts.mailbox import (
     NEW_PASSWORD,
     PASSWORD,

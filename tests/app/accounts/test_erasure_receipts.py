@@ -9,7 +9,7 @@ import jwt
 import pytest
 
 from app.worker import run_jobs
-from storage.erasures import DELETED, DELETED_BY_CODE, KEPT
+from storage.userdata.erasures import DELETED, DELETED_BY_CODE, KEPT
 from streams.tasks import background
 from streams.wire.codec import dumps, loads
 from tests.app.accounts.people import ask, enter, new_user, player, token

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.accounts.people import login
 from tests.app.accounts.platforms import proof
 from tests.app.sandbox_server import module_server, server, testbed

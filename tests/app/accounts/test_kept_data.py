@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.accounts.retention import remove_expired_sign_ins
-from storage.jobs import RemoveExpiredSignIns
+from storage.jobs.jobs import RemoveExpiredSignIns
 from tests.app.accounts.mailbox import (
     NEW_PASSWORD,
     Mailbox,

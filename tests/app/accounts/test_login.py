@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 
 from app.accounts.platforms import PLATFORMS
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.ids import is_id
 from tests.clock import epoch_s
 from tests.servers import Server

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 
 from app.accounts.retention import remove_expired_sign_ins
-from storage import emails
-from storage.audit import COMMAND
-from storage.codes import LOGIN_EMAIL, PHONE, SIGN_UP_EMAIL, CodeKind
-from storage.jobs import RemoveExpiredSignIns
+from storage.accounts import emails
+from storage.accounts.codes import LOGIN_EMAIL, PHONE, SIGN_UP_EMAIL, CodeKind
+from storage.jobs.jobs import RemoveExpiredSignIns
+from storage.operators.audit import COMMAND
 from storage.session_tokens import new_token
 from tests.app.accounts.people import ask, enter, error_type, login, me, player
 from tests.app.accounts.platforms import failures

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from tests.app.accounts.mailbox import (
     NEW_PASSWORD,
     PASSWORD,

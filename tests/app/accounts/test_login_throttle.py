@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from app.http.tokens import make_server_token
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.valkey_proxy import valkey_proxy_to
 from tests.password_hashes import usual_hashes
 from tests.servers import SERVER_KEY, Server, new_server

@@ -6,7 +6,7 @@ import pytest
 
 from app.http.tokens import make_server_token
 from app.password_hashing import open_password_hashes
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.accounts.row_locks import waiting_for_locks
 from tests.password_hashes import usual_hashes
 from tests.servers import SERVER_KEY, Server, new_server

@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from app.worker import run_jobs
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import dumps, rfc3339
 from tests.servers import Server

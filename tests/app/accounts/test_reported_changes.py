@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from tests.app.accounts.mailbox import (
     NEW_PASSWORD,
     Mailbox,

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from yarl import URL
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, login, me, new_user
 from tests.app.accounts.platforms import PROVIDERS, failures, proof
 from tests.app.callers import token, working

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from storage.codes import LOGIN_EMAIL, PHONE, CodeKind
-from storage.erasures import EraseUser
-from storage.jobs import RemoveExpiredSignIns
+from storage.accounts.codes import LOGIN_EMAIL, PHONE, CodeKind
+from storage.jobs.jobs import RemoveExpiredSignIns
+from storage.userdata.erasures import EraseUser
 from tests.app.accounts.mailbox import Mailbox, new_address, session_of
 from tests.app.accounts.people import me
 from tests.app.callers import working

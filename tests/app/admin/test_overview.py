@@ -9,7 +9,7 @@ import pytest
 
 from app.admin.overview import quantile_ms
 from app.figures import FiguresOfProcess, publishing_figures
-from storage import figures
+from storage.operators import figures
 from streams.wire.codec import loads
 from tests.app.operator_calls import OPERATORS, call
 from tests.servers import ADMIN_TOKEN, Databases, Server, new_server

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.operator_calls import call
 from tests.servers import Server
 from tests.vendor import Vendor, running_vendor

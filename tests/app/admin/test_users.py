@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.callers import work_off
 from tests.app.operator_calls import OPERATORS, call
 from tests.servers import Server
@@ -122,7 +122,7 @@ async def test_the_history_of_a_user_has_pages_without_gaps_and_no_secret(server
 
 
 async def test_each_part_of_the_history_can_be_read_alone(server: Server) -> None:
-    from storage.user_history import KINDS  # noqa: PLC0415
+    from storage.accounts.user_history import KINDS  # noqa: PLC0415
 
     uid, _ = await server.login()
     for kind in KINDS:

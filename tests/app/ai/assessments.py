@@ -5,7 +5,7 @@ import base64
 import json  # noqa: TID251 - an independent client
 from typing import Any
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
 from tests.servers import Server

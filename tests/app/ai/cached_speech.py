@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from app.settings import Settings
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.servers import Server

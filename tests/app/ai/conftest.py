@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.another_server import another_server
 from tests.servers import Server

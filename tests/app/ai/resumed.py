@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 

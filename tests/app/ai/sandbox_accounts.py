@@ -1,6 +1,6 @@
 """Vendor accounts and strategies that use the sandbox."""
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.servers import Server
 from vendors.sandbox.server import Running
 

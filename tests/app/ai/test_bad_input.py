@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.commands.users import make_users
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
 from tests.servers import Server

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from aiohttp import ClientResponse
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import ROOTS
 from tests.servers import Server

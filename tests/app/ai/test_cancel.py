@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
 from tests.app.ai.speaking_server import module_server, server

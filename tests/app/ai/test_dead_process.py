@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from storage import turn_rows
-from storage.admission import Admissions, Slot
-from storage.heartbeats import Heartbeat
-from storage.turn_rows import NewTurn
+from storage.conversations import turn_rows
+from storage.conversations.admission import Admissions, Slot
+from storage.conversations.turn_rows import NewTurn
+from storage.processes.heartbeats import Heartbeat
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.servers import Server

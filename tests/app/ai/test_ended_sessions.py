@@ -8,8 +8,8 @@ import pytest
 from aiohttp import ClientResponse
 
 from app.http.tokens import make_server_token
-from storage import sessions
-from storage.audit import COMMAND
+from storage.accounts import sessions
+from storage.operators.audit import COMMAND
 from storage.session_tokens import digest
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import at, knows

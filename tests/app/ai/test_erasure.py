@@ -9,8 +9,8 @@ from aiohttp import ClientResponse
 from app.accounts.export import export_user
 from app.services import Services
 from storage.clock import AppClock
-from storage.erasures import EraseUser
-from storage.jobs import ExportUser
+from storage.jobs.jobs import ExportUser
+from storage.userdata.erasures import EraseUser
 from tests.app.ai.conftest import Talk
 from tests.app.callers import ask, token, working
 from tests.servers import ADMIN_TOKEN, Server

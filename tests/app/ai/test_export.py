@@ -9,8 +9,8 @@ import pytest
 from app.accounts.export import export_user
 from app.services import Services
 from app.worker import run_jobs
-from storage import emails, login_failures, login_networks
-from storage.jobs import ExportUser
+from storage.accounts import emails, login_failures, login_networks
+from storage.jobs.jobs import ExportUser
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.clock import utc_now

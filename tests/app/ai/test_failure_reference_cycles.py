@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Databases, Server, new_server
 from tests.sse_client import named

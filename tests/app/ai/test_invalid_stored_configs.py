@@ -1,6 +1,6 @@
 """A strategy that was stored before its options were checked is refused only when it is used."""
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.vendor import Vendor

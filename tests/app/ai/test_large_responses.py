@@ -14,7 +14,7 @@ from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.server import runner_of
 from app.main import application
 from app.services import Services
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
 from tests.servers import Server

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import ADMIN_TOKEN, Server
 from tests.sse_client import all_events, events

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from storage.audit import COMMAND
-from storage.postgres import Database
+from storage.operators.audit import COMMAND
+from storage.postgres.database import Database
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
 from tests.servers import Server

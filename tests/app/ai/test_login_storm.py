@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.password_hashes import usual_hashes

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from app.commands.users import make_users
 from app.settings import Settings
 from bench.deployment import APP, RAISED_LIMITS, DeploymentSpec, make_app, strategies
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads
 from streams.wire.errors import StoreError

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import AddrInfoType, ClientSession, TCPConnector
 from prometheus_client.parser import text_string_to_metric_families
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.sse_client import all_events, events

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.assessments import (
     HANGS,
     PATH,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.ai.resumed import resume

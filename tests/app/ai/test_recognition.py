@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account, chat
 from tests.servers import Server

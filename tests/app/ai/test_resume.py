@@ -7,8 +7,8 @@ import pytest
 from aiohttp import ClientResponse
 
 from app.settings import Settings
-from storage.admission import Admissions, Slot
-from storage.heartbeats import Heartbeat
+from storage.conversations.admission import Admissions, Slot
+from storage.processes.heartbeats import Heartbeat
 from streams.wire.ids import new_id
 from tests.another_server import another_server
 from tests.app.ai.conftest import Talk

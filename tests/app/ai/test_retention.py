@@ -13,9 +13,10 @@ from app.ai.retention import remove_expired_speech
 from app.services import Services
 from app.settings import Settings
 from app.worker import run_jobs
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
-from storage.jobs import (
+from storage.configs.kinds import KINDS
+from storage.configs.kinds.base import ConfigKind
+from storage.configs.rows import ConfigKey
+from storage.jobs.jobs import (
     Job,
     RemoveExpiredConversations,
     RemoveExpiredExports,
@@ -23,8 +24,7 @@ from storage.jobs import (
     RemoveExpiredWebhooks,
     enqueue,
 )
-from storage.kinds import KINDS
-from storage.kinds.base import ConfigKind
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.model import Model
 from tests.app.ai.conftest import Talk

@@ -1,7 +1,7 @@
 """A sentence of an answer that was spoken once is not synthesized again."""
 
 from app.settings import Settings
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.cached_speech import cached_files, calls, spoken, voice
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech import audio_of, fetch

@@ -7,7 +7,7 @@ import re
 import wave
 from typing import Any
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speaking_server import module_server, server

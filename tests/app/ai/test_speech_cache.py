@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from app.settings import Settings
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.ids import new_id
 from tests.another_server import another_server
 from tests.app.ai.cached_speech import TEXT, cached_files, calls, only_key, said, speak, spoken, tts, voice

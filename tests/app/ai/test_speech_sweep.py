@@ -1,13 +1,13 @@
 """Links to cached speech work until they expire; afterwards its files are removed."""
 
 from app.settings import Settings
-from storage.speech_sweep import sweep
+from storage.conversations.speech_sweep import sweep
 from tests.app.ai.cached_speech import cached_files, calls, only_key, spoken, voice
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech import fetch
 from tests.servers import Server
 from tests.sse_client import named
-from tests.storage.speech_sweeps import DAY_S, HOUR_S, pass_s
+from tests.storage.conversations.speech_sweeps import DAY_S, HOUR_S, pass_s
 from vendors.sandbox.server import Running
 
 

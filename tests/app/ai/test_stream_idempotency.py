@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from app.settings import Settings
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.two_servers import at, knows
 from tests.servers import Databases, Server, new_server

@@ -14,7 +14,7 @@ import pytest
 
 from app.main import COLLECTOR_THRESHOLDS
 from bench.deployment import RAISED_LIMITS
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.deploy.commands import command

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from app.services import open_services
 from app.settings import Settings, SettingsError
 from deploy.seeds import seed
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.ai.collector import Collector, attributes, running_collector
 from tests.app.ai.conftest import Talk
 from tests.clock import epoch_ns

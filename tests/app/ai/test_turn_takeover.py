@@ -6,11 +6,11 @@ from typing import Any, get_args
 import pytest
 
 from app.services import Services
-from storage import conversations, turn_rows
-from storage.conversations import RecordStatus
-from storage.heartbeats import Heartbeat
-from storage.retry_queue import enqueue, write_queued
-from storage.turn_rows import ClosedTurn, NewTurn, TurnOutcome
+from storage.conversations import conversations, turn_rows
+from storage.conversations.conversations import RecordStatus
+from storage.conversations.retry_queue import enqueue, write_queued
+from storage.conversations.turn_rows import ClosedTurn, NewTurn, TurnOutcome
+from storage.processes.heartbeats import Heartbeat
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.servers import Server

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager, suppress
 import asyncpg
 
 from app.settings import Settings
-from storage.audit import COMMAND
-from storage.retry_queue import enqueue, write_queued
-from storage.turn_rows import ClosedTurn, TurnOutcome
+from storage.conversations.retry_queue import enqueue, write_queued
+from storage.conversations.turn_rows import ClosedTurn, TurnOutcome
+from storage.operators.audit import COMMAND
 from streams.wire.errors import StoreError
 from tests.app.ai.conftest import Talk
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy

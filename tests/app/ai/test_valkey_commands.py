@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.servers import Server

@@ -4,7 +4,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import MODELS, VOICES, account, chat

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.audio import pcm_seconds
 from streams.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk

@@ -1,6 +1,6 @@
 """A user on several servers of the same stores."""
 
-from storage.kinds.conversation import CONVERSATION
+from storage.configs.kinds.conversation import CONVERSATION
 from tests.app.ai.conftest import Talk
 from tests.servers import Server
 from tests.waiting import until

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.callers import ask, token
 from tests.app.operator_calls import call
 from tests.clock import utc_now

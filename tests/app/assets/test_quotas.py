@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage import ledger, quotas
-from storage.asset_entries import Entry
-from storage.kinds.quota import Quota
-from storage.ledger import find_differences
-from storage.quotas import Counts, QuotaUsed
+from storage.assets import ledger, quotas
+from storage.assets.entries import Entry
+from storage.assets.ledger import find_differences
+from storage.assets.quotas import Counts, QuotaUsed
+from storage.configs.kinds.quota import Quota
 from tests.hard_instants import walk
 from tests.servers import Server
 

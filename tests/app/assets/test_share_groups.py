@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage import ledger
-from storage.asset_entries import Entry
-from storage.audit import COMMAND
-from storage.share_groups import parse_code
+from storage.assets import ledger
+from storage.assets.entries import Entry
+from storage.assets.share_groups import parse_code
+from storage.operators.audit import COMMAND
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
 from tests.clock import utc_now

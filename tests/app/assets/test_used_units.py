@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from storage import assets, ledger
-from storage.asset_entries import Entry
-from storage.audit import COMMAND
-from storage.ledger import TooFewUnits, Use, find_differences, give_back, spend
+from storage.assets import assets, ledger
+from storage.assets.entries import Entry
+from storage.assets.ledger import TooFewUnits, Use, find_differences, give_back, spend
+from storage.operators.audit import COMMAND
 from tests.app.operator_calls import call
 from tests.clock import utc_now
 from tests.servers import Server

@@ -6,11 +6,12 @@ import asyncpg
 import pytest
 
 from app.assets.verification import DIFFERENCES, verify_ledger
-from storage import emails, ledger
-from storage.asset_entries import Entry
-from storage.audit import COMMAND
-from storage.jobs import VerifyLedger
-from storage.ledger import find_differences
+from storage.accounts import emails
+from storage.assets import ledger
+from storage.assets.entries import Entry
+from storage.assets.ledger import find_differences
+from storage.jobs.jobs import VerifyLedger
+from storage.operators.audit import COMMAND
 from tests.app.assets.share_codes import join_code, share_code
 from tests.app.callers import ask, token
 from tests.app.operator_calls import call

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from storage.audit import COMMAND
-from storage.kinds.sign_in import PLATFORMS
+from storage.configs.kinds.sign_in import PLATFORMS
+from storage.operators.audit import COMMAND
 from tests.app.callers import ask
 from tests.app.sandbox_server import module_server, server, testbed
 from tests.servers import Server, new_server

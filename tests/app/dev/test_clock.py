@@ -12,9 +12,9 @@ from app.http.tokens import make_server_token
 from app.services import Services, open_services
 from app.settings import Settings
 from app.worker import JobRow, run_jobs
-from storage.audit import COMMAND
 from storage.clock import open_clock
-from storage.jobs import Job, enqueue
+from storage.jobs.jobs import Job, enqueue
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.clock import utc_now
 from tests.servers import SERVER_KEY, Server, running_server

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.callers import ask
 from tests.servers import Databases, Server, new_server
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import encode_basic_auth
 
 from deploy.webhooks import register_webhooks
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.clock import utc_now
 from tests.servers import Databases, Server, new_server
 from tests.waiting import until

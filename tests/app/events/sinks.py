@@ -9,8 +9,8 @@ from typing import Any
 from standardwebhooks import Webhook
 
 from app.event_delivery import deliver_events
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.servers import Server
 from tests.vendors.upstream import Respond, Upstream, plain

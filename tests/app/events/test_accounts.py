@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from app.accounts.deactivation import end_freeze
-from storage.freezes import EndFreeze
+from storage.userdata.freezes import EndFreeze
 from tests.app.accounts.people import SOCIAL, ask, player
 from tests.app.events.sinks import Sinks, changes
 

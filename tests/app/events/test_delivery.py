@@ -14,9 +14,9 @@ from structlog.testing import capture_logs
 
 from app.event_delivery import RETRY_DELAYS_S
 from app.retention import remove_expired_events
-from storage.event_outbox import AccountEvent
-from storage.jobs import RemoveExpiredEvents
-from storage.kinds.events import key_of
+from storage.configs.kinds.events import key_of
+from storage.events.outbox import AccountEvent
+from storage.jobs.jobs import RemoveExpiredEvents
 from streams.wire.codec import loads
 from tests.app.events.sinks import OK, SECRET, Sinks
 from tests.app.operators import Operator

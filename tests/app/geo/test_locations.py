@@ -9,7 +9,7 @@ from netaddr import IPSet
 from structlog.testing import capture_logs
 
 from deploy.ip_ranges import Place, write_bin
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.callers import ask, token
 from tests.app.operators import Operator
 from tests.servers import Server

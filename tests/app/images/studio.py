@@ -3,9 +3,9 @@
 from typing import Any
 from uuid import uuid4
 
-from storage.asset_entries import Entry
-from storage.audit import COMMAND
-from storage.ledger import post
+from storage.assets.entries import Entry
+from storage.assets.ledger import post
+from storage.operators.audit import COMMAND
 from tests.app.callers import ask
 from tests.servers import Server
 from tests.waiting import until

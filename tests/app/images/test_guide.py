@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from storage.kinds.images import Images
+from storage.configs.kinds.images import Images
 from tests.app.callers import working
 from tests.curl import NEEDS_CURL, printed_by
 from tests.servers import Server

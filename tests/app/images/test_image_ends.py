@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.worker import run_jobs
-from storage import image_tasks
+from storage.tasks import image_tasks
 from streams.tasks import background
 from tests.app.images.studio import Studio
 from tests.waiting import until

@@ -12,10 +12,10 @@ from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
 from app.http.row_errors import errors_of
 from app.http.webhooks import InvalidSignature, PlatformNotFound, WebhookUnverified, webhook_row
+from storage.assets.quotas import QuotaUsed
 from storage.errors import AnswerNotKept, KeyReused, RequestRunning
-from storage.image_tasks import ImageTaskNotFound
 from storage.objects.contract import ObjectsError, ObjectsUnavailable
-from storage.quotas import QuotaUsed
+from storage.tasks.image_tasks import ImageTaskNotFound
 from streams.wire.errors import (
     AppNotFound,
     BackendUnavailable,

@@ -6,8 +6,8 @@ from base64 import b64encode
 import pytest
 
 from app.predictions.retention import remove_expired_tasks
-from storage import image_tasks
-from storage.jobs import RemoveExpiredTasks
+from storage.jobs.jobs import RemoveExpiredTasks
+from storage.tasks import image_tasks
 from tests.app.callers import ask, token
 from tests.app.images.studio import PNG, Studio
 from tests.waiting import until

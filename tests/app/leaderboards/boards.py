@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import from_rfc3339
 from tests.app.callers import ask, token
 from tests.servers import Server

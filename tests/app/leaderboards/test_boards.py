@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import from_rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.leaderboards.boards import QUERY, UPLOAD, Boards

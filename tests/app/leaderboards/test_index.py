@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from storage import leaderboards
-from storage.jobs import enqueue
-from storage.leaderboards import CheckBoardIndexes
+from storage.jobs.jobs import enqueue
+from storage.leaderboards import leaderboards
+from storage.leaderboards.leaderboards import CheckBoardIndexes
 from tests.app.callers import work_off
 from tests.app.leaderboards.boards import Boards
 

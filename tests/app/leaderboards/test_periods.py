@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.leaderboards.periods import instant_of, start_of, starts_near
-from storage.kinds.leaderboards import Reset
+from storage.configs.kinds.leaderboards import Reset
 from streams.wire.codec import from_rfc3339, rfc3339
 from tests.hard_instants import walk
 

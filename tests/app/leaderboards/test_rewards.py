@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.leaderboards.rewards import end_period
-from storage.board_periods import EndPeriod, EndPeriods
-from storage.jobs import enqueue
+from storage.jobs.jobs import enqueue
+from storage.leaderboards.periods import EndPeriod, EndPeriods
 from streams.tasks import background, pause, stopping
 from streams.wire.codec import from_rfc3339, loads, rfc3339
 from tests.app.callers import ask, token, work_off, working

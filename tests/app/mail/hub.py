@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.app.callers import ask, token, work_off
 from tests.servers import Server, new_server
 from tests.waiting import until

@@ -14,7 +14,7 @@ from app.http.row_errors import errors_of
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import Subscription, unsubscribe_url
 from app.mail.routes import MAIL_HUB_ROUTES
-from storage.mails import SendDuplicate
+from storage.mail.mails import SendDuplicate
 from streams.wire.errors import (
     ConfigInvalid,
     DatabaseError,

@@ -6,7 +6,7 @@ import pytest
 from procrastinate.jobs import Job as StoredJob
 
 from app.job_attempts import RetryPolicy
-from storage.mail import SendMail
+from storage.mail.mail import SendMail
 from tests.app.callers import working
 from tests.app.mail.hub import Hub, new_address
 from tests.app.mail.smtp_servers import BUSY, FULL, SmtpServer

@@ -9,7 +9,7 @@ import pytest
 
 from app.event_delivery import deliver_events
 from app.mail.machine_opens import is_machine
-from storage.mail_opens import MAX_WAITING, Open
+from storage.mail.opens import MAX_WAITING, Open
 from streams.tasks import background
 from streams.wire.ids import new_id
 from tests.app.events.sinks import SECRET

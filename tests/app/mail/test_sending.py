@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 
 from app.worker import run_jobs
-from storage.audit import COMMAND
-from storage.jobs import enqueue
-from storage.mail import MailContent, SendMail
+from storage.jobs.jobs import enqueue
+from storage.mail.mail import MailContent, SendMail
+from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.servers import Server, new_server
 from tests.waiting import until

@@ -18,11 +18,11 @@ from app.withdrawals.errors import (
     WithdrawalNotFound,
     WithdrawIdTaken,
 )
-from storage import ledger
-from storage.asset_entries import Entry
+from storage.assets import ledger
+from storage.assets.entries import Entry
+from storage.assets.share_groups import ShareCodeNotFound, ShareGroupFull
 from storage.payments.card_payments import CardPaymentNotFound
 from storage.payments.card_subscriptions import CardSubscriptionNotFound
-from storage.share_groups import ShareCodeNotFound, ShareGroupFull
 from tests.app.money import good_requests as to
 from tests.app.money.error_causes import TABLE, Case, while_the_platform_fails
 from tests.app.money.till import Answer

@@ -9,7 +9,7 @@ from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
 from app.http.webhooks import WebhookUnverified
 from app.routes import ASSET_ROUTES, CARD_ROUTES, WALLET_ROUTES, WEBHOOK_ROUTES, WITHDRAWAL_ROUTES
-from storage import sessions
+from storage.accounts import sessions
 from storage.errors import AnswerNotKept, KeyReused, RequestRunning
 from streams.wire.errors import (
     AppNotFound,

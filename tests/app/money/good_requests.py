@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from storage import emails
+from storage.accounts import emails
 from streams.wire.codec import dumps
 from tests.app.money.till import Place, Request, Till
 from tests.app.payments.cards.shop import CARD

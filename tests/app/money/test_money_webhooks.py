@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.callers import working
 from tests.app.money.good_requests import GOOD, card_event, paypal_event

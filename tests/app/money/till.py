@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from tests.app.callers import token
 from tests.app.payments.cards.shop import CONFIG, Buyer, Shop
 from tests.app.payments.wallets import PRODUCTS, WEBHOOK, Wallet

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from storage.audit import COMMAND
+from storage.operators.audit import COMMAND
 from tests.servers import Server
 
 

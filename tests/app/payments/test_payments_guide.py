@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage import emails
+from storage.accounts import emails
 from streams.wire.codec import loads
 from tests.app.callers import work_off
 from tests.curl import NEEDS_CURL, printed_by

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from tests.app.callers import ask
 from tests.app.payments.wallets import MONTHLY, PRO, PRODUCTS, YEARLY, ZERO, Wallet, another, error, put
 from tests.clock import utc_now

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from storage import ledger
-from storage.asset_entries import Entry
+from storage.assets import ledger
+from storage.assets.entries import Entry
 from tests.app.payments.wallets import PRODUCTS, TRIAL, YEARLY, Wallet, add_weekly, error, put
 from tests.clock import utc_now
 

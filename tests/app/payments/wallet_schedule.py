@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from storage.ledger import TooFewUnits, Use, spend
+from storage.assets.ledger import TooFewUnits, Use, spend
 from tests.app.callers import work_off
 from tests.app.payments.killed_requests import kill_request
 from tests.app.payments.wallets import Wallet

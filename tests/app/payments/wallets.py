@@ -11,8 +11,8 @@ from aiohttp import encode_basic_auth
 
 from app.payments.wallet_reconciliation import reconcile_wallet
 from app.webhooks import compare_events
-from storage.audit import COMMAND
-from storage.missed_events import CompareEvents
+from storage.operators.audit import COMMAND
+from storage.payments.missed_events import CompareEvents
 from storage.payments.wallet_reconciliation import ReconcileWallet
 from tests.app.callers import ask
 from tests.app.operators import Operator

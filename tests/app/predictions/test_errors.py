@@ -14,9 +14,9 @@ from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
 from app.http.row_errors import errors_of
 from app.predictions.routes import PREDICTION_ROUTES
+from storage.assets.quotas import QuotaUsed
 from storage.objects.contract import ObjectsError, ObjectsUnavailable
-from storage.predictions import PredictionNotFound
-from storage.quotas import QuotaUsed
+from storage.tasks.predictions import PredictionNotFound
 from streams.wire.errors import (
     BackendUnavailable,
     ConfigInvalid,
@@ -50,7 +50,7 @@ TABLE = ErrorTable(
     elsewhere={
         **WITHOUT_VALKEY,
         **OF_KEYS,
-        ObjectsUnavailable: "`tests/storage/test_objects_s3.py` stops the store",
+        ObjectsUnavailable: "`tests/storage/objects/test_s3.py` stops the store",
     },
 )
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -4,11 +4,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 from uuid import uuid4
 
-from storage import emails
-from storage.audit import COMMAND
-from storage.jobs import enqueue
-from storage.withdrawal_differences import find_differences
-from storage.withdrawals import CheckPayouts, find_of_user, pay_out_soon
+from storage.accounts import emails
+from storage.jobs.jobs import enqueue
+from storage.operators.audit import COMMAND
+from storage.withdrawals.withdrawal_differences import find_differences
+from storage.withdrawals.withdrawals import CheckPayouts, find_of_user, pay_out_soon
 from streams.wire.codec import dumps
 from tests.app.callers import ask, token, working
 from tests.servers import Server

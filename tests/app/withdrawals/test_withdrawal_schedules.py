@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from app.withdrawals.payouts import pay_out
-from storage.withdrawals import PayOut
+from storage.withdrawals.withdrawals import PayOut
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.withdrawals.payer import Payer

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from streams.wire.codec import from_rfc3339, rfc3339
 from tests.app.callers import ask, token, work_off
 from tests.app.operators import Operator

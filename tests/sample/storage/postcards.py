@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from storage import users
-from storage.jobs import Job, enqueue
-from storage.postgres import Connection
+from storage.accounts import users
+from storage.jobs.jobs import Job, enqueue
+from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.ids import new_id
 from streams.wire.owned import Owned

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from storage.audit import COMMAND
-from storage.config_rows import ConfigKey
+from storage.configs.rows import ConfigKey
+from storage.operators.audit import COMMAND
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, working
 from tests.app.payments.cards.shop import Buyer, Shop

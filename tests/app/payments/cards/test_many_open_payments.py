@@ -2,7 +2,7 @@
 
 import asyncio
 
-from storage.jobs import enqueue
+from storage.jobs.jobs import enqueue
 from storage.payments.card_reconciliation import ReconcileCards
 from tests.app.callers import working
 from tests.app.payments.cards.shop import Buyer, Shop

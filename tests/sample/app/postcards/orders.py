@@ -3,11 +3,12 @@
 import hashlib
 import hmac
 
+from storage.configs.kinds.postcards import POSTCARDS
+
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
 from app.services import Services
 from storage import postcards
-from storage.inbox import Webhook
-from storage.kinds.postcards import POSTCARDS
+from storage.jobs.inbox import Webhook
 from storage.postcards import OrderPostcard
 from streams.wire.model import Model
 from vendors.catalog import POSTCARD_PRINTERS

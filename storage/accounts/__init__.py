@@ -1,0 +1,1 @@
+"""Users: their identities, addresses, passwords, codes and sessions."""

@@ -1,0 +1,71 @@
+"""Rows of proven addresses that users had before. "This was not me" can restore them for a while (§4.7).
+
+Only an address that a user had for some time, or has signed up with, is kept. Otherwise somebody who had the
+account for a while could set an address, and restore that one after the user has corrected it.
+"""
+
+from datetime import datetime, timedelta
+
+from storage.postgres.database import Connection
+
+RESTORABLE = timedelta(days=7)
+"""How long an address can be restored after it was replaced or removed, and how long a user must have had it."""
+
+_KEEP = """
+insert into earlier_emails (app_id, uid, address, replaced_at, added_at)
+select app_id, uid, social_id, $3, i.create_time from identities i join users u using (app_id, uid)
+where app_id = $1 and uid = $2 and platform = 'email' and trust = 'proven'
+and (i.create_time <= $4 or i.create_time = u.create_time)
+on conflict (app_id, uid, address) do update set replaced_at = excluded.replaced_at, added_at = excluded.added_at
+returning true
+"""
+
+
+async def keep(conn: Connection, app_id: str, uid: str, *, now: datetime) -> bool:
+    """Remember the address of a user that is about to be replaced or removed. Return whether it can be restored."""
+    return await conn.fetchval(_KEEP, app_id, uid, now, now - RESTORABLE) is not None
+
+
+_EXISTS = """
+select exists (
+    select from earlier_emails where app_id = $1 and uid = $2 and address = $3 and replaced_at > $4)
+"""
+
+
+async def is_restorable(conn: Connection, app_id: str, uid: str, *, address: str, now: datetime) -> bool:
+    found: bool = await conn.fetchval(_EXISTS, app_id, uid, address, now - RESTORABLE)
+    return found
+
+
+# The user had the address before the later changes, so whoever made these gets nothing back.
+_RETURN = """
+with returned as (
+    select replaced_at, added_at from earlier_emails
+    where app_id = $1 and uid = $2 and address = $3 and replaced_at > $4
+), forgotten as (
+    delete from earlier_emails where app_id = $1 and uid = $2 and replaced_at >= (select replaced_at from returned)
+)
+update identities set create_time = coalesce(added_at, create_time) from returned
+where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
+"""
+
+
+async def give_back(conn: Connection, app_id: str, uid: str, *, address: str, now: datetime) -> None:
+    """If the user had the address that is the current one now before, treat it as if it had not been replaced.
+
+    Those that the user had after it are forgotten.
+    """
+    await conn.execute(_RETURN, app_id, uid, address, now - RESTORABLE)
+
+
+_DELETE = """
+delete from earlier_emails where (app_id, uid, address) in (
+    select app_id, uid, address from earlier_emails where app_id = $1 and replaced_at <= $2
+    limit $3 for update skip locked)
+"""
+
+
+async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+    """Delete at most `limit` addresses that were replaced before the given time. Return their number."""
+    status: str = await conn.execute(_DELETE, app_id, before, limit)
+    return int(status.rpartition(" ")[2])

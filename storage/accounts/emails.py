@@ -1,0 +1,169 @@
+"""Email addresses of users: the one with which a user logs in, and a pending one (§3.2)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from storage.accounts import earlier_emails, users
+from storage.accounts.identities import Identity, link
+from storage.postgres.database import Connection, TransactionConflict, on_conflict
+
+PLATFORM = "email"
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The addresses of a user. Empty: there is none."""
+
+    current: str = ""
+    """The address with which the user logs in."""
+    verified: bool = False
+    verified_at: datetime | None = None
+    pending: str = ""
+    """An address that becomes the current one when it is proven."""
+
+
+def identity_of(app_id: str, address: str) -> Identity:
+    return Identity(app_id, PLATFORM, address)
+
+
+NOT_CURRENT = """
+select address from (
+    select address from pending_emails where app_id = $1 and uid = $2
+    union select address from earlier_emails where app_id = $1 and uid = $2) as not_current
+where not exists (
+    select from identities i where i.app_id = $1 and i.platform = 'email' and i.social_id = address and i.uid <> $2)
+"""
+"""A query of the addresses that wait for the proof of a user, and that the user had before, unless one belongs to
+another user. Its parameters are the app and the user."""
+
+_FIND = """
+select coalesce(i.social_id, '') as current, coalesce(i.trust = 'proven', false) as verified,
+       case when i.trust = 'proven' then coalesce(i.verified_at, i.create_time) end as verified_at,
+       coalesce(p.address, '') as pending
+from users u
+left join identities i on i.app_id = u.app_id and i.uid = u.uid and i.platform = 'email'
+left join pending_emails p on p.app_id = u.app_id and p.uid = u.uid
+where u.app_id = $1 and u.uid = $2 and u.status <> 'deactivated'
+"""
+
+
+async def find(conn: Connection, app_id: str, uid: str) -> Addresses:
+    row = await conn.fetchrow(_FIND, app_id, uid)
+    return Addresses() if row is None else Addresses(**row)
+
+
+async def lock(conn: Connection, app_id: str, uid: str) -> Addresses:
+    """Return the addresses of a user. They do not change until the transaction of `conn` ends."""
+    await users.lock(conn, app_id, uid)
+    return await find(conn, app_id, uid)
+
+
+_SET_PENDING = """
+insert into pending_emails (app_id, uid, address, created_at) values ($1, $2, $3, $4)
+on conflict (app_id, uid) do update set address = excluded.address, created_at = excluded.created_at
+"""
+
+
+async def set_pending(conn: Connection, app_id: str, uid: str, *, address: str, now: datetime) -> None:
+    """Store a pending address to which a link is sent now. It replaces an earlier one."""
+    await conn.execute(_SET_PENDING, app_id, uid, address, now)
+
+
+async def drop_pending(conn: Connection, app_id: str, uid: str) -> bool:
+    """Delete the pending address. Return whether there was one."""
+    found = await conn.fetchval(
+        "delete from pending_emails where app_id = $1 and uid = $2 returning true", app_id, uid
+    )
+    return found is not None
+
+
+_DELETE_PENDING = """
+delete from pending_emails where (app_id, uid) in (
+    select app_id, uid from pending_emails where app_id = $1 and created_at < $2 limit $3 for update skip locked)
+"""
+
+
+async def delete_pending(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+    """Delete at most `limit` pending addresses to which no link was sent since `before`. Return their number."""
+    status: str = await conn.execute(_DELETE_PENDING, app_id, before, limit)
+    return int(status.rpartition(" ")[2])
+
+
+_VERIFY = """
+update identities set trust = 'proven', verified_at = $3
+where app_id = $1 and platform = 'email' and social_id = $2 and trust <> 'proven'
+"""
+
+
+async def mark_verified(conn: Connection, app_id: str, *, address: str, now: datetime) -> None:
+    """Record that the address of a user is proven, unless that is recorded already."""
+    await conn.execute(_VERIFY, app_id, address, now)
+
+
+_IS_UNVERIFIED = """
+select uid from identities where app_id = $1 and platform = 'email' and social_id = $2 and trust <> 'proven'
+"""
+
+
+async def unverified_owner(conn: Connection, app_id: str, *, address: str) -> str | None:
+    """Return the user who has signed up with an address that was never proven."""
+    uid: str | None = await conn.fetchval(_IS_UNVERIFIED, app_id, address)
+    return uid
+
+
+class AddressTaken(Exception):
+    """The address belongs to another user, or the user cannot have one."""
+
+
+async def lock_with_claimant(conn: Connection, app_id: str, uid: str, *, address: str) -> None:
+    """Lock a user, and the user who has signed up with an address that was never proven, if there is one.
+
+    Raises `TransactionConflict` if somebody signs up with it meanwhile.
+    """
+    claimant = await unverified_owner(conn, app_id, address=address)
+    await users.lock_all(conn, app_id, uids={uid} if claimant is None else {uid, claimant})
+    if await unverified_owner(conn, app_id, address=address) not in {claimant, None}:
+        raise TransactionConflict
+
+
+# The identity of a proven address replaces the former one of its user.
+_RENAME = """
+update identities set social_id = $4, trust = 'proven', verified_at = $5, create_time = $5
+where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
+"""
+_RENAME_SESSIONS = """
+update sessions set social_id = $4 where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
+"""
+
+
+async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, old: str, now: datetime) -> bool:
+    """Make a proven address that with which a user logs in. Raises `AddressTaken`, which ends the transaction.
+
+    `old` is the address that it replaces, or empty. Sessions that were made with that continue as those of the new
+    one. Returns whether `old` can be restored, which is not so if the user had the new one before.
+    """
+    returns = await earlier_emails.is_restorable(conn, app_id, uid, address=address, now=now)
+    kept = not returns and await earlier_emails.keep(conn, app_id, uid, now=now)
+    if old:
+        with on_conflict("identities_pkey", AddressTaken):
+            await conn.execute(_RENAME, app_id, uid, old, address, now)
+        await conn.execute(_RENAME_SESSIONS, app_id, uid, old, address)
+    elif await link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True) != "linked":
+        raise AddressTaken
+    if returns:
+        await earlier_emails.give_back(conn, app_id, uid, address=address, now=now)
+    return kept
+
+
+_DROP = """
+with dropped_password as (delete from passwords where app_id = $1 and uid = $2)
+delete from identities where app_id = $1 and uid = $2 and platform <> 'email' returning platform
+"""
+
+
+async def drop_unproven(conn: Connection, app_id: str, uid: str) -> list[str]:
+    """Delete what was added to an account before its address was proven: its password and its other identities.
+
+    Return the platforms of these.
+    """
+    return [row["platform"] for row in await conn.fetch(_DROP, app_id, uid)]

@@ -1,0 +1,100 @@
+"""Failed logins with the steps that led to the failure, for support. They are kept for a limited time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from storage.accounts.emails import NOT_CURRENT
+from storage.postgres.database import Connection
+from streams.wire.ids import new_id
+
+
+@dataclass(frozen=True, slots=True)
+class LoginFailure:
+    failure_id: str
+    app_id: str
+    request_id: str
+    operation: str
+    """`login`, `signup`, `bind` or `reauthorize`."""
+    platform: str
+    social_id: str
+    """The id that the client claims or has proven, as far as it is known, in the form that identities have."""
+    uid: str | None
+    error_type: str
+    steps: list[dict[str, Any]]
+    """What was checked, in order: `step`, and what was `seen` and `allowed`. Secrets are left out."""
+    failed_at: datetime
+
+
+class Filter(NamedTuple):
+    """Which failures are listed. The fields are parameters of the SQL statement; None: any."""
+
+    app_id: str
+    request_id: str | None
+    platform: str | None
+    social_id: str | None
+    uid: str | None
+
+
+_COLUMNS = "failure_id, app_id, request_id, operation, platform, social_id, uid, error_type, steps, failed_at"
+_ADD = f"insert into login_failures ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"  # noqa: S608 - constants
+
+
+async def add(
+    conn: Connection,
+    app_id: str,
+    *,
+    request_id: str,
+    operation: str,
+    platform: str,
+    social_id: str,
+    uid: str | None,
+    error_type: str,
+    steps: Sequence[dict[str, Any]],
+    now: datetime,
+) -> None:
+    await conn.execute(
+        _ADD, new_id(), app_id, request_id, operation, platform, social_id, uid, error_type, list(steps), now
+    )
+
+
+OF_USER = f"""
+select failure_id from login_failures where app_id = $1 and uid = $2
+union select failure_id from login_failures failure join (
+    select platform, social_id from identities where app_id = $1 and uid = $2
+    union select 'email', address from ({NOT_CURRENT}) as addresses) own
+on failure.social_id = own.social_id
+and failure.platform in (own.platform, own.platform || '_password', own.platform || '_code')
+where failure.app_id = $1
+"""  # noqa: S608 - constants
+"""A query of the failures of a user, and of those with an identity or an address of the user. Its parameters are
+the app and the user."""
+
+_LIST = f"""
+select {_COLUMNS} from login_failures
+where app_id = $1 and ($2::text is null or request_id = $2) and ($3::text is null or platform = $3)
+and ($4::text is null or social_id = $4) and ($5::text is null or uid = $5)
+and ($6::text is null or failure_id < $6)
+order by failure_id desc limit $7
+"""  # noqa: S608 - constants
+
+
+async def listed(conn: Connection, which: Filter, *, before: str | None, size: int) -> Sequence[LoginFailure]:
+    """Return failures, the newest first; with `before`, those that are older than that one."""
+    return [LoginFailure(**row) for row in await conn.fetch(_LIST, *which, before, size)]
+
+
+_DELETE_EXPIRED = """
+with expired as (
+    select failure_id from login_failures where app_id = $1 and failed_at < $2
+    order by failed_at limit $3 for update skip locked
+)
+delete from login_failures failure using expired where failure.failure_id = expired.failure_id
+"""
+
+
+async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+    """Delete at most `limit` failures from before the given time. Return their number."""
+    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before, limit)
+    return int(status.rpartition(" ")[2])

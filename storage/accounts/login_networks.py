@@ -1,0 +1,49 @@
+"""Rows of the networks from which each user has logged in by password. They stay usable while others guess it."""
+
+from datetime import datetime, timedelta
+
+from storage.postgres.database import Connection
+
+KEEP = timedelta(days=180)
+"""How long a network counts as one of the user after the last login from there."""
+
+_IS_KNOWN = "select exists (select from login_networks where app_id = $1 and uid = $2 and network = $3)"
+
+
+async def is_known(conn: Connection, app_id: str, uid: str, *, network: str) -> bool:
+    """Return whether the user has logged in from `network`."""
+    known: bool = await conn.fetchval(_IS_KNOWN, app_id, uid, network)
+    return known
+
+
+_REMEMBER = """
+insert into login_networks (app_id, uid, network, last_used_at) values ($1, $2, $3, $4)
+on conflict (app_id, uid, network) do update set last_used_at = excluded.last_used_at
+where login_networks.last_used_at < excluded.last_used_at - interval '1 day'
+"""
+
+
+async def remember(conn: Connection, app_id: str, uid: str, *, network: str, now: datetime) -> None:
+    """Remember that the user has logged in from `network`."""
+    await conn.execute(_REMEMBER, app_id, uid, network, now)
+
+
+_FORGET = "delete from login_networks where app_id = $1 and uid = $2"
+
+
+async def forget(conn: Connection, app_id: str, uid: str) -> None:
+    """Forget the networks of a user, because somebody else may have logged in."""
+    await conn.execute(_FORGET, app_id, uid)
+
+
+_DELETE = """
+delete from login_networks where (app_id, uid, network) in (
+    select app_id, uid, network from login_networks where app_id = $1 and last_used_at < $2
+    limit $3 for update skip locked)
+"""
+
+
+async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+    """Delete at most `limit` networks that were last used before the given time. Return their number."""
+    status: str = await conn.execute(_DELETE, app_id, before, limit)
+    return int(status.rpartition(" ")[2])

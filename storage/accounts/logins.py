@@ -1,0 +1,136 @@
+"""Logins: find the user of an identity and add a session. Each login is one statement, to save round trips."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from storage.accounts.identities import ADDED_USER, LINKED, Account, Identity, account_of
+from storage.accounts.sessions import Client, SessionCache
+from storage.accounts.users import COLUMNS
+from storage.postgres.database import Connection
+
+_KEEP_DEAD = timedelta(days=7)
+"""How long the row of a session stays after it has expired or was revoked."""
+_BEGIN = """
+insert into sessions (
+    app_id, digest, uid, platform, social_id, create_time, last_seen, expire_time, client_os, user_agent, address)
+"""
+
+
+class NewSession(NamedTuple):
+    """A session that begins with a login."""
+
+    digest: str
+    expire_time: datetime
+    client: Client = Client()
+
+
+# The user is locked first, as everywhere (`storage/accounts/users.py`). If the identity was taken from the user
+# while `owner` waited, no row of it is left to be locked. `entered` returns the row after all waits, so that a user
+# who was frozen meanwhile gets no session.
+_ENTER = f"""
+with owner as (
+    select uid from users where app_id = $1 and status <> 'deactivated' and uid = (
+        select uid from identities where app_id = $1 and platform = $2 and social_id = $3)
+    for no key update
+), identity as (
+    select uid from identities join owner using (uid)
+    where app_id = $1 and platform = $2 and social_id = $3 for key share of identities
+), entered as (
+    update users set
+        last_login = case when status = 'active' then $4 else last_login end,
+        cuid = case when status = 'active' then coalesce($5, cuid) else cuid end
+    from identity where app_id = $1 and users.uid = identity.uid
+    returning app_id, users.{COLUMNS.replace(" ", " users.")}
+), begun as (
+    {_BEGIN}
+    select $1, $6, uid, $2, $3, $4, $4, $7, $8, $9, $10 from entered where status = 'active'
+)
+select {COLUMNS}, {LINKED} from entered users
+"""  # noqa: S608 - constants
+
+
+async def enter(
+    conn: Connection, identity: Identity, *, session: NewSession, now: datetime, cuid: str | None
+) -> Account | None:
+    """Log in the user of an identity. Return `None` if the identity has no user, or a deactivated one.
+
+    A frozen user gets no session. Locks the row of the user until the transaction, if there is one, ends.
+    """
+    key = (identity.app_id, identity.platform, identity.social_id)
+    return account_of(
+        await conn.fetchrow(_ENTER, *key, now, cuid, session.digest, session.expire_time, *session.client)
+    )
+
+
+_SIGN_UP = f"""
+with {ADDED_USER}, begun as (
+    {_BEGIN}
+    select $1, $9, uid, $2, $3, $5, $5, $10, $11, $12, $13 from added returning uid
+)
+select uid from begun
+"""  # noqa: S608 - constants
+
+
+async def sign_up(
+    conn: Connection,
+    identity: Identity,
+    *,
+    session: NewSession,
+    uid: str,
+    now: datetime,
+    proven: bool,
+    name: str = "",
+    cuid: str = "",
+) -> bool:
+    """Insert a user with a first identity, and begin a session. Return false if the identity belongs to a user."""
+    user = (identity.app_id, identity.platform, identity.social_id, uid, now, "proven" if proven else "client")
+    added = await conn.fetchval(_SIGN_UP, *user, name, cuid, session.digest, session.expire_time, *session.client)
+    return added is not None
+
+
+_DELETE_DEAD = """
+delete from sessions where (app_id, digest) in (
+    select app_id, digest from sessions
+    where app_id = $1 and (expire_time < $2 or revoke_time < $2 or last_seen < $3)
+    limit $4 for update skip locked)
+"""
+
+
+async def delete_dead_sessions(
+    conn: Connection, app_id: str, *, now: datetime, sliding_s: float, limit: int
+) -> int:
+    """Delete at most `limit` sessions that ended long ago, and return their number.
+
+    A login deletes those of its user only. There is no index for this, because it would make every login slower.
+    """
+    ended = now - _KEEP_DEAD
+    status: str = await conn.execute(_DELETE_DEAD, app_id, ended, ended - timedelta(seconds=sliding_s), limit)
+    return int(status.rpartition(" ")[2])
+
+
+# The last column makes the commit not wait for the disk: a crash may undo it, and the next login repeats it.
+_TRIM = """
+with deleted as (
+    delete from sessions where app_id = $1 and uid = $2 and (expire_time < $4 or revoke_time < $4)
+)
+update sessions set revoke_time = $3
+where app_id = $1 and uid = $2 and revoke_time is null and expire_time >= $4
+and digest not in (
+    select digest from sessions where app_id = $1 and uid = $2 and revoke_time is null
+    order by create_time desc, digest limit $5
+)
+returning digest, set_config('synchronous_commit', 'off', true)
+"""
+
+
+async def trim_sessions(
+    conn: Connection, app_id: str, uid: str, *, cache: SessionCache, now: datetime, keep_newest: int
+) -> int:
+    """End all sessions of a user but the `keep_newest`, and return their number. Delete those that ended long ago.
+
+    The sessions of a login must be visible to this statement, so it cannot be part of another one.
+    """
+    assert not conn.is_in_transaction(), "the other writes of a transaction must wait for the disk"
+    ended = await conn.fetch(_TRIM, app_id, uid, now, now - _KEEP_DEAD, keep_newest)
+    await cache.forget(app_id, [row["digest"] for row in ended])
+    return len(ended)

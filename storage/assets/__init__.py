@@ -1,0 +1,1 @@
+"""What users own: the entries of the ledger, and what follows from them."""

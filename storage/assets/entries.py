@@ -1,0 +1,105 @@
+"""Entries of the ledger of assets. Each stands for one event and is never changed."""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from datetime import datetime
+from typing import Literal
+
+from storage.configs.kinds.products import AssetType
+from storage.postgres.database import Connection
+
+EntryKind = Literal[
+    "grant", "refund", "restore", "consume", "return", "end", "cancel", "suspend", "resume", "adjust"
+]
+"""`restore` undoes a `refund`, and `return` a `consume`."""
+AssetOrigin = Literal["purchase", "renewal", "upgrade", "trial", "share", "reward", "admin", "restore"]
+Channel = Literal["webhook", "client", "reconciliation", "operator", "server"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What an event changes in one asset of a user. The fields are columns."""
+
+    key: str
+    """The event, unique in the app: `card:<intent>`, `wallet:sale:<id>`, `admin:<id>`."""
+    kind: EntryKind
+    name: str
+    type: AssetType
+    subscription: str = ""
+    quantity: int = 0
+    """A number of units, and a negative one in adjustments that take some away."""
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    """The period of a payment, the end that an operator sets, or that of the grace of a suspended subscription."""
+    platform: str = ""
+    product_id: str = ""
+    bp_product_id: str = ""
+    receipt_id: str = ""
+    origin: AssetOrigin = "purchase"
+    channel: Channel = "server"
+    is_trial: bool = False
+    renews: bool = False
+
+
+COLUMNS = ", ".join(Entry.__slots__)
+_VALUES = ", ".join(f"${number}" for number in range(4, 4 + len(Entry.__slots__)))
+_ADD = f"""
+insert into asset_entries (app_id, uid, entered_at, {COLUMNS}) values ($1, $2, $3, {_VALUES})
+on conflict (app_id, key) do nothing returning entry_id
+"""  # noqa: S608 - constants
+
+
+async def add(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime) -> bool:
+    """Insert an entry. Return `False` if its event is entered already."""
+    return await conn.fetchval(_ADD, app_id, uid, now, *astuple(entry)) is not None
+
+
+_FIND = f"select {COLUMNS} from asset_entries where app_id = $1 and key = $2"  # noqa: S608 - constants
+
+
+async def find(conn: Connection, app_id: str, *, key: str) -> Entry | None:
+    """Return the entry of an event."""
+    row = await conn.fetchrow(_FIND, app_id, key)
+    return None if row is None else Entry(**row)
+
+
+_OF_USERS = f"""
+select app_id, uid, entered_at, {COLUMNS} from asset_entries
+where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) order by entry_id
+"""  # noqa: S608 - constants
+
+
+async def of_users(conn: Connection, users: Sequence[tuple[str, str]]) -> list[tuple[str, str, datetime, Entry]]:
+    """Return the entries of users, named by app and uid, in their order: the app, the user and the time of each."""
+    rows = await conn.fetch(_OF_USERS, *zip(*users, strict=True))
+    return [(app_id, uid, entered_at, Entry(*values)) for app_id, uid, entered_at, *values in rows]
+
+
+_GRANTS = f"""
+select {COLUMNS} from asset_entries
+where app_id = $1 and uid = $2 and subscription = $3 and kind = 'grant' order by ends_at, entry_id
+"""  # noqa: S608 - constants
+
+
+async def grants_of(conn: Connection, app_id: str, uid: str, *, subscription: str) -> list[Entry]:
+    """Return the grants of a subscription, in the order of the ends of their periods."""
+    return [Entry(*row) for row in await conn.fetch(_GRANTS, app_id, uid, subscription)]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    entry_id: int
+    entered_at: datetime
+    entry: Entry
+
+
+_PAGE = f"""
+select entry_id, entered_at, {COLUMNS} from asset_entries
+where app_id = $1 and uid = $2 and ($3::bigint is null or entry_id < $3) order by entry_id desc limit $4
+"""  # noqa: S608 - constants
+
+
+async def page(conn: Connection, app_id: str, uid: str, *, before: int | None, size: int) -> list[StoredEntry]:
+    """Return the entries of a user, the newest first."""
+    rows = await conn.fetch(_PAGE, app_id, uid, before, size)
+    return [StoredEntry(entry_id, entered_at, Entry(*values)) for entry_id, entered_at, *values in rows]

@@ -1,0 +1,172 @@
+"""The ledger: posts events of assets exactly once, and checks that what is stored follows from all entries."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+from storage.assets import assets, quota_differences, share_groups
+from storage.assets import entries as asset_entries
+from storage.assets.assets import Asset, apply
+from storage.assets.entries import Entry
+from storage.differences import Difference
+from storage.events.outbox import AssetEvent, EventSinks
+from storage.postgres.database import Connection, Database
+from storage.withdrawals import withdrawal_differences
+from streams.wire.codec import rfc3339
+
+_LOCK = "select status <> 'deactivated' from users where app_id = $1 and uid = $2 for no key update"
+
+
+async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime, sinks: EventSinks) -> bool:
+    """Enter an event of a user, and change the asset. Return `False` if it is entered already.
+
+    A new one is reported to `sinks`. `conn` is in a transaction. The row of the user is locked, so entries are
+    stored in the order in which they change the assets. A deactivated user has entries, but no assets.
+    """
+    has_assets = await _lock(conn, app_id, uid)
+    if not await asset_entries.add(conn, app_id, uid, entry=entry, now=now):
+        return False
+    if has_assets:
+        asset = await assets.find(conn, app_id, uid, name=entry.name, subscription=entry.subscription)
+        await assets.put(conn, app_id, uid, asset=apply(asset, entry, at=now))
+    await sinks.report(conn, app_id, _event(uid, entry), now=now)
+    return True
+
+
+async def _lock(conn: Connection, app_id: str, uid: str) -> bool:
+    """Lock the row of a user, and return whether the user may have assets."""
+    has_assets: bool | None = await conn.fetchval(_LOCK, app_id, uid)
+    assert has_assets is not None, "the user of an event exists"
+    return has_assets
+
+
+class TooFewUnits(Exception):
+    """The user has fewer units of the asset than are to be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Units of one asset of a user that are to be used."""
+
+    key: str
+    """What uses them, unique in the app: `task:<id>`. The same use again changes nothing."""
+    name: str
+    """The asset."""
+    units: int
+    subscription: str = ""
+    """The platform's id of the subscription, if the asset belongs to one."""
+
+
+async def spend(conn: Connection, app_id: str, uid: str, *, use: Use, now: datetime, sinks: EventSinks) -> bool:
+    """Use units of an asset. Return `False` if they were used by this already.
+
+    Raises `TooFewUnits`, and then nothing is entered. `conn` is in a transaction.
+    """
+    assert use.units > 0, "a use has units"
+    await _lock(conn, app_id, uid)
+    if await asset_entries.find(conn, app_id, key=use.key) is not None:
+        return False
+    asset = await assets.find(conn, app_id, uid, name=use.name, subscription=use.subscription)
+    if asset is None or asset.type == "nonconsumable" or not asset.is_valid(now) or asset.units < use.units:
+        raise TooFewUnits(f"{use.units} units of {use.name} are needed")
+    entry = Entry(
+        use.key, "consume", asset.name, asset.type, asset.subscription,
+        quantity=use.units, starts_at=asset.starts_at, ends_at=asset.paid_ends_at,
+        platform=asset.platform, product_id=asset.product_id, bp_product_id=asset.bp_product_id,
+    )  # fmt: skip
+    return await post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
+
+
+async def give_back(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime, sinks: EventSinks) -> bool:
+    """Give back the units that were used with a key, since what they were used for has failed.
+
+    Return `False` if none were used with it, or they are given back already. The key can then not be used again.
+    """
+    used = await asset_entries.find(conn, app_id, key=key)
+    if used is None or used.kind != "consume":
+        return False
+    entry = replace(used, key=f"return:{key}", kind="return")
+    return await post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
+
+
+def _event(uid: str, entry: Entry) -> AssetEvent:
+    times = {
+        name: None if moment is None else rfc3339(moment)
+        for name, moment in (("starts_at", entry.starts_at), ("ends_at", entry.ends_at))
+    }
+    return AssetEvent(user_id=uid, **{**asdict(entry), **times})
+
+
+_USERS = """
+(select distinct app_id, uid from asset_entries where (app_id, uid) > ($1, $2) order by 1, 2 limit $3)
+union
+(select distinct app_id, uid from assets where (app_id, uid) > ($1, $2) order by 1, 2 limit $3)
+order by 1, 2 limit $3
+"""
+_ACTIVE = """
+select app_id, uid from users
+where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) and status <> 'deactivated'
+"""
+
+
+async def find_differences(database: Database, *, batch_size: int = 500) -> AsyncGenerator[Difference]:
+    """Rebuild every asset, reservation and quota from its entries, and yield what differs."""
+    async with aclosing(_differing_assets(database, batch_size=batch_size)) as differing:
+        async for difference in differing:
+            yield difference
+    for find in (
+        withdrawal_differences.find_differences,
+        share_groups.find_differences,
+        quota_differences.find_differences,
+    ):
+        async with database.connection() as conn:
+            differences = await find(conn)
+        for difference in differences:
+            yield difference
+
+
+async def _differing_assets(database: Database, *, batch_size: int) -> AsyncGenerator[Difference]:
+    """Check the users in batches, each as it was at one moment. The server may change assets meanwhile."""
+    last = ("", "")
+    while True:
+        async with database.connection() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
+            users = [tuple(row) for row in await conn.fetch(_USERS, *last, batch_size)]
+            differences = await _differences_of(conn, users) if users else []
+        for difference in differences:
+            yield difference
+        if len(users) < batch_size:
+            return
+        last = users[-1]
+
+
+async def _differences_of(conn: Connection, users: Sequence[tuple[str, str]]) -> list[Difference]:
+    active = {tuple(row) for row in await conn.fetch(_ACTIVE, *zip(*users, strict=True))}
+    expected: dict[tuple[str, str, str, str], Asset] = {}
+    for app_id, uid, entered_at, entry in await asset_entries.of_users(conn, users):
+        if (app_id, uid) in active:
+            key = (app_id, uid, entry.name, entry.subscription)
+            expected[key] = apply(expected.get(key), entry, at=entered_at)
+    stored = {
+        (app_id, uid, asset.name, asset.subscription): asset
+        for app_id, uid, asset in await assets.of_users(conn, users)
+    }
+    return [
+        Difference(app_id, uid, f"{name} ({subscription})" if subscription else name, problem)
+        for app_id, uid, name, subscription in sorted(stored.keys() | expected.keys())
+        if (problem := _problem(*(each.get((app_id, uid, name, subscription)) for each in (stored, expected))))
+    ]
+
+
+def _problem(stored: Asset | None, expected: Asset | None) -> str:
+    """Return how an asset differs. Empty: it does not. `None`: it does not exist."""
+    if stored is None:
+        return "is missing"
+    if expected is None:
+        return "has no entry"
+    right = asdict(expected)
+    return ", ".join(
+        f"{name} is {value}, should be {right[name]}"
+        for name, value in asdict(stored).items()
+        if value != right[name]
+    )

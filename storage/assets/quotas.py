@@ -1,0 +1,156 @@
+"""Quotas of calls to vendors: free units of a day, and units of an asset that the ledger uses (§4.16, §4.20)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from storage.accounts import users
+from storage.assets import assets, ledger
+from storage.assets.assets import Asset
+from storage.assets.ledger import Use
+from storage.configs.kinds.quota import Quota
+from storage.events.outbox import EventSinks
+from storage.postgres.database import Connection
+from streams.wire.errors import ServiceError
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class QuotaUsed(ServiceError):
+    """The quota of the user is used up. `Retry-After` is sent if units of another day are free."""
+
+    error_type = "ai_free_limit"
+    status = 429
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The units of a user. Without a quota, both are 0."""
+
+    left: int = 0
+    total: int = 0
+    """Those of the current period: free ones of the day, and what the asset was granted."""
+
+
+_ADD = """
+insert into quota_uses (app_id, key, uid, asset, free_units, entry_keys, used_at)
+values ($1, $2, $3, $4, $5, $6, $7)
+"""
+_EXISTS = "select exists (select from quota_uses where app_id = $1 and key = $2)"
+
+
+async def use(
+    conn: Connection, app_id: str, uid: str, *, key: str, quota: Quota | None, now: datetime, sinks: EventSinks
+) -> bool:
+    """Use the units of one call. Return `False` if they were used with this key already.
+
+    Raises `QuotaUsed`, and then nothing is used. `key` is unique in the app: `prediction:<id>`. Free units are used
+    first, then those of the subscriptions that end first. `conn` is in a transaction.
+    """
+    await users.lock(conn, app_id, uid)
+    if await conn.fetchval(_EXISTS, app_id, key):
+        return False
+    if quota is None:
+        return True
+    free = min(await _free_left(conn, app_id, uid, quota=quota, now=now), quota.amount)
+    uses = _uses(await _valid_assets(conn, app_id, uid, name=quota.asset, now=now), quota.amount - free, key=key)
+    if free + sum(each.units for each in uses) < quota.amount:
+        raise _used_up(quota, now=now)
+    for each in uses:
+        await ledger.spend(conn, app_id, uid, use=each, now=now, sinks=sinks)
+    await conn.execute(_ADD, app_id, key, uid, quota.asset, free, [each.key for each in uses], now)
+    return True
+
+
+_RETURN = """
+update quota_uses set returned_at = $3 where app_id = $1 and key = $2 and returned_at is null returning entry_keys
+"""
+
+
+async def give_back(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime, sinks: EventSinks) -> bool:
+    """Give the units of a call back, since it has failed or was canceled.
+
+    Return `False` if none were used with the key, or they are given back already. It cannot be used again. Free
+    units are given back to the day on which they were used. `conn` is in a transaction.
+    """
+    await users.lock(conn, app_id, uid)
+    entry_keys: list[str] | None = await conn.fetchval(_RETURN, app_id, key, now)
+    for each in entry_keys or ():
+        await ledger.give_back(conn, app_id, uid, key=each, now=now, sinks=sinks)
+    return entry_keys is not None
+
+
+_USED = """
+select coalesce(sum(case kind when 'consume' then quantity else -quantity end), 0)::bigint from asset_entries
+where app_id = $1 and uid = $2 and name = $3 and subscription = '' and kind in ('consume', 'return')
+"""
+
+
+async def counts(conn: Connection, app_id: str, uid: str, *, quota: Quota | None, now: datetime) -> Counts:
+    if quota is None:
+        return Counts()
+    valid = await _valid_assets(conn, app_id, uid, name=quota.asset, now=now)
+    used: int = await conn.fetchval(_USED, app_id, uid, quota.asset)
+    units = sum(asset.units for asset in valid)
+    granted = used + sum(
+        asset.total_quantity if asset.type == "subscription" else asset.units
+        for asset in await assets.of_user(conn, app_id, uid)
+        if asset.name == quota.asset and asset.type != "nonconsumable" and _counts(asset, now)
+    )
+    free = await _free_left(conn, app_id, uid, quota=quota, now=now)
+    return Counts(left=free + units, total=quota.free_per_day + granted)
+
+
+def _counts(asset: Asset, now: datetime) -> bool:
+    return asset.type != "subscription" or asset.is_valid(now)
+
+
+async def _valid_assets(conn: Connection, app_id: str, uid: str, *, name: str, now: datetime) -> list[Asset]:
+    """Return the assets of this name that have units, in the order in which they are used."""
+    return sorted(
+        (
+            asset
+            for asset in await assets.of_user(conn, app_id, uid)
+            if asset.name == name and asset.type != "nonconsumable" and asset.is_valid(now) and asset.units > 0
+        ),
+        key=lambda asset: (asset.ends_at if asset.type == "subscription" else None) or _NEVER,
+    )
+
+
+def _uses(valid: Sequence[Asset], wanted: int, *, key: str) -> list[Use]:
+    """Return what to use of each asset. It is less than `wanted` if there is too little."""
+    uses = []
+    for asset in valid:
+        units = min(asset.units, wanted)
+        if units > 0:
+            name = f"{key}/{asset.subscription}" if asset.subscription else key
+            uses.append(Use(name, asset.name, units, asset.subscription))
+        wanted -= units
+    return uses
+
+
+_FREE_USED = """
+select coalesce(sum(free_units), 0)::bigint from quota_uses
+where app_id = $1 and uid = $2 and asset = $3 and used_at >= $4 and used_at < $5 and returned_at is null
+"""
+
+
+async def _free_left(conn: Connection, app_id: str, uid: str, *, quota: Quota, now: datetime) -> int:
+    if not quota.free_per_day:
+        return 0
+    midnight = _midnight(now)
+    used: int = await conn.fetchval(_FREE_USED, app_id, uid, quota.asset, midnight, midnight + timedelta(days=1))
+    return max(0, quota.free_per_day - used)
+
+
+def _used_up(quota: Quota, *, now: datetime) -> QuotaUsed:
+    """Return the error. Waiting helps if enough units of a day are free."""
+    left_s = (_midnight(now) + timedelta(days=1) - now).total_seconds()
+    return QuotaUsed(
+        f"too few units of {quota.asset} are left: {quota.amount} are needed",
+        retry_after_s=left_s if quota.free_per_day >= quota.amount else None,
+    )
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

@@ -1,0 +1,1 @@
+"""Configs of apps: their kinds, revisions, edits, rules, references and secrets."""

@@ -1,0 +1,38 @@
+"""Kind `cardpay`: our account at the card platform, which is Stripe."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from storage.configs.kinds.base import ConfigKind
+from storage.configs.kinds.products import Currency
+from storage.configs.kinds.sign_in import BaseUrl
+from storage.configs.kinds.vendor_accounts import CallLimits
+
+
+def _not_empty(secret: SecretStr) -> SecretStr:
+    if not secret.get_secret_value():
+        raise ValueError("must not be empty")
+    return secret
+
+
+_Secret = Annotated[SecretStr, AfterValidator(_not_empty)]
+
+
+class CardPay(CallLimits):
+    base_url: BaseUrl | None = None
+    """Replaces the address of Stripe's API. Default: `https://api.stripe.com`. In development, `{sandbox}` stands
+    for the address of the sandbox."""
+    secret_key: _Secret
+    """The key with which the server calls Stripe."""
+    publishable_key: str = Field(default="", max_length=255)
+    """The key with which apps call Stripe, for operators to look up."""
+    webhook_secrets: list[_Secret] = Field(default_factory=list, max_length=10)
+    """The secrets that sign webhooks, several while one replaces another. Without one, webhooks are refused."""
+    currencies: list[Currency] = Field(default_factory=list, max_length=200)
+    """The currencies of payments. Empty: all of Stripe's. A subscription has that of its price at Stripe."""
+    debug: bool = False
+    """Whether the debug endpoints exist, which pay with test cards."""
+
+
+CARDPAY = ConfigKind("cardpay", "Card payments", CardPay)

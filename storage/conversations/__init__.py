@@ -1,0 +1,1 @@
+"""Conversations: their turns, the logs of their streams, and stored speech."""

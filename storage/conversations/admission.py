@@ -1,0 +1,261 @@
+"""Admission of streams: slots per user, one turn per conversation, and the process that has a stream."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import structlog
+
+from storage.errors import KeyReused, StreamsMissing, TurnRunning
+from storage.processes.heartbeats import Heartbeat
+from storage.valkey.client import VALKEY_ERRORS, Valkey, map_errors, store_error
+from streams.tasks import background, run_all, stopping
+from streams.wire.errors import RateLimited, StoreError
+
+log = structlog.get_logger()
+
+_RETRY_S = 0.5
+_RESTORED_AT_ONCE = 100
+"""One after the other, hundreds of streams would take minutes in a process whose event loop is busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """The value of an `Idempotency-Key` header and the fingerprint of the request that carries it."""
+
+    key: str
+    fingerprint: str
+
+
+class Slot(NamedTuple):
+    """What a stream holds while it runs. `conversation_id` is set if the stream is a turn of a conversation."""
+
+    app_id: str
+    user_id: str
+    stream_id: str
+    conversation_id: str | None = None
+    idempotency_key: IdempotencyKey | None = None
+
+    def keys(self, valkey: Valkey) -> list[str]:
+        begin = valkey.key(f"{self.app_id}:{self.user_id}")
+        keys = [f"{begin}:streams", f"{begin}:stream:{self.stream_id}"]
+        if self.conversation_id is not None:
+            keys.append(f"{begin}:turn:{self.conversation_id}")
+        if self.idempotency_key is not None:
+            keys.append(f"{begin}:asked:{self.idempotency_key.key}")
+        return keys
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLocation:
+    """A stream that runs or can still be read, and the process that has it."""
+
+    stream_id: str
+    process: str
+    conversation_id: str | None
+
+    @classmethod
+    def of(cls, stream_id: str, value: bytes) -> Self:
+        process, _, conversation_id = value.decode().partition(" ")
+        return cls(stream_id, process, conversation_id or None)
+
+
+class Admissions:
+    """Acquires and releases slots. A release that fails while Valkey is unavailable is retried later."""
+
+    def __init__(self, valkey: Valkey, heartbeat: Heartbeat) -> None:
+        self._valkey = valkey
+        self._heartbeat = heartbeat
+        self._held: dict[str, tuple[Slot, float]] = {}
+        """Running streams by id: the slot, and the monotonic time at which its entries in Valkey expire."""
+        self._readable: dict[str, tuple[Slot, float]] = {}
+        """The same for streams that have ended, in the order in which they ended."""
+        self._unreleased: dict[str, tuple[Slot, float]] = {}
+        """The same for slots whose release Valkey has not received yet."""
+        self._has_unreleased = asyncio.Event()
+
+    def acquire(self, slot: Slot, *, limit: int, lifetime_s: float) -> Coroutine[Any, Any, StreamLocation | None]:
+        """Acquire `slot`, or return the stream that an earlier request with the same idempotency key started.
+
+        The command is sent by this call, before its result is awaited. Slots held by dead processes are ignored.
+
+        Raises `TurnRunning` if a turn of the conversation is running, `KeyReused` if the idempotency key was used
+        for another request, `RateLimited` if the user already has `limit` streams, `StreamsMissing` if Valkey may
+        have lost the idempotency key, and `StoreError` if Valkey is unavailable. After a `StoreError`, the slot may
+        or may not be held.
+        """
+        reply = self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=())
+        return self._finish_acquire(reply, slot, limit=limit, lifetime_s=lifetime_s)
+
+    async def _finish_acquire(
+        self, reply: Awaitable[list[bytes]], slot: Slot, *, limit: int, lifetime_s: float
+    ) -> StreamLocation | None:
+        until = time.monotonic() + lifetime_s
+        try:
+            answer = await reply
+            if answer[0] == b"ok":
+                self._held[slot.stream_id] = slot, until
+                return None
+            holders = [
+                StreamLocation.of(id_.decode(), value)
+                for id_, value in zip(answer[1::2], answer[2::2], strict=True)
+            ]
+            if dead := await self._heartbeat.dead([holder.process for holder in holders]):
+                answer = await self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=dead)
+        except (*VALKEY_ERRORS, StoreError) as error:
+            # The caller either continues without Valkey or releases the slot.
+            self._held[slot.stream_id] = slot, until
+            self._heartbeat.keys_missing.set()
+            raise (error if isinstance(error, StoreError) else store_error(error)) from error
+        match answer[0]:
+            case b"again":
+                return StreamLocation.of(answer[1].decode(), answer[2])
+            case b"other":
+                raise KeyReused
+            case b"unsure":
+                raise StreamsMissing
+            case b"turn":
+                raise TurnRunning
+            case b"limit":
+                raise RateLimited(f"at most {limit} streams at once")
+        self._held[slot.stream_id] = slot, until
+        return None
+
+    async def release(self, slot: Slot, *, readable_s: float) -> None:
+        """Release `slot`; does nothing if it has expired. `find` returns the stream for another `readable_s`."""
+        until = time.monotonic() + readable_s
+        self._readable.pop(slot.stream_id, None)
+        if self._held.pop(slot.stream_id, None) is not None and readable_s > 0:
+            self._readable[slot.stream_id] = slot, until
+        self._drop_unreadable()
+        try:
+            await self._send_release(slot, readable_s)
+        except VALKEY_ERRORS:
+            self._unreleased[slot.stream_id] = slot, until
+            self._has_unreleased.set()
+
+    def _drop_unreadable(self) -> None:
+        now = time.monotonic()
+        while self._readable:
+            stream_id, (_, until) = next(iter(self._readable.items()))
+            if until > now:
+                return
+            del self._readable[stream_id]
+
+    async def keep_releasing(self) -> None:
+        """Retry failed releases until cancelled."""
+        while not stopping():
+            await self._has_unreleased.wait()
+            try:
+                while self._unreleased:
+                    stream_id, (slot, until) = next(iter(self._unreleased.items()))
+                    await self._send_release(slot, until - time.monotonic())
+                    self._unreleased.pop(stream_id, None)
+                self._has_unreleased.clear()
+            except VALKEY_ERRORS:
+                await asyncio.sleep(_RETRY_S)
+
+    async def keep_restoring(self) -> None:
+        """Restore the keys of all running and readable streams whenever Valkey may have lost them."""
+        missing = self._heartbeat.keys_missing
+        while not stopping():
+            await missing.wait()
+            if not await self.restore():
+                await asyncio.sleep(_RETRY_S)
+
+    async def restore(self) -> bool:
+        """Restore the keys of all running and readable streams. Returns whether both stores were available."""
+        try:
+            async with self._heartbeat.registering():
+                remaining = [*self._held, *self._readable]
+                while remaining:
+                    batch, remaining = remaining[:_RESTORED_AT_ONCE], remaining[_RESTORED_AT_ONCE:]
+                    await run_all(map(self._restore, batch))
+        except (*VALKEY_ERRORS, StoreError) as error:
+            self._heartbeat.keys_missing.set()
+            log.debug("streams.not_restored", error=str(error))
+            return False
+        return True
+
+    async def find(self, app_id: str, user_id: str, stream_id: str) -> StreamLocation | None:
+        """Return where a stream of this user is, or `None` if it neither runs nor can be read."""
+        key = Slot(app_id, user_id, stream_id).keys(self._valkey)[1]
+        with map_errors():
+            value = await self._valkey.call("GET", key)
+        return StreamLocation.of(stream_id, bytes(value)) if isinstance(value, bytes) else None
+
+    async def turn_is_running(self, app_id: str, user_id: str, conversation_id: str) -> bool:
+        """Return whether a turn of the conversation is running."""
+        key = Slot(app_id, user_id, "", conversation_id).keys(self._valkey)[2]
+        with map_errors():
+            return bool(await self._valkey.call("EXISTS", key))
+
+    def _admit(
+        self, slot: Slot, *, limit: int, lifetime_s: float, dead: Collection[str]
+    ) -> Coroutine[Any, Any, list[bytes]]:
+        keys = slot.keys(self._valkey)
+        return self._valkey.run(
+            "admit",
+            keys=[*keys, self._heartbeat.registered_key] if slot.idempotency_key else keys,
+            args=[
+                slot.stream_id,
+                self._heartbeat.process,
+                slot.conversation_id or "",
+                limit,
+                round(lifetime_s * 1000),
+                slot.idempotency_key.fingerprint if slot.idempotency_key else "",
+                int(slot.conversation_id is not None),
+                keys[1].removesuffix(slot.stream_id),
+                self._heartbeat.registered_in,
+                *dead,
+            ],
+        )
+
+    async def _restore(self, stream_id: str) -> None:
+        running = stream_id in self._held
+        entry = self._entry(stream_id)
+        if entry is None:
+            return
+        slot, until = entry
+        lifetime_ms = round((until - time.monotonic()) * 1000)
+        if lifetime_ms <= 0:
+            return
+        await self._valkey.run_source(
+            "restore",
+            keys=slot.keys(self._valkey),
+            args=[
+                slot.stream_id,
+                self._heartbeat.process,
+                slot.conversation_id or "",
+                lifetime_ms,
+                slot.idempotency_key.fingerprint if slot.idempotency_key else "",
+                int(slot.conversation_id is not None),
+                int(running),
+            ],
+        )
+        if (after := self._entry(stream_id)) is not entry:
+            # The stream has ended in the meantime, and its release may have reached Valkey before the restore.
+            await self._send_release(slot, after[1] - time.monotonic() if after else 0)
+
+    def _entry(self, stream_id: str) -> tuple[Slot, float] | None:
+        return self._held.get(stream_id) or self._readable.get(stream_id)
+
+    def _send_release(self, slot: Slot, readable_s: float) -> Coroutine[Any, Any, int]:
+        is_turn, has_key = int(slot.conversation_id is not None), int(slot.idempotency_key is not None)
+        return self._valkey.run(
+            "release",
+            keys=slot.keys(self._valkey),
+            args=[slot.stream_id, max(0, round(readable_s * 1000)), is_turn, has_key],
+        )
+
+
+@asynccontextmanager
+async def open_admissions(valkey: Valkey, heartbeat: Heartbeat) -> AsyncIterator[Admissions]:
+    """Yield `Admissions` whose background tasks run for the duration of the block."""
+    admissions = Admissions(valkey, heartbeat)
+    await admissions.restore()
+    async with background(admissions.keep_releasing()), background(admissions.keep_restoring()):
+        yield admissions

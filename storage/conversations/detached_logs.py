@@ -1,0 +1,156 @@
+"""Event logs in Valkey for readers on other nodes. Each is a Redis Stream that is bounded and expires."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from redis.exceptions import ResponseError
+
+from storage.valkey.client import Valkey, map_errors
+from storage.valkey.pipeline import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The frames with ids `first` to `last`, concatenated. `closing` marks the last batch of a stream."""
+
+    first: int
+    last: int
+    frames: bytes
+    closing: bool
+
+
+class Piece(NamedTuple):
+    """An entry of the log, possibly with only a part of its frames. `size_bytes` is the size of all its frames."""
+
+    batch: Batch
+    size_bytes: int
+
+
+class LogLost(Exception):
+    """Raised when Valkey has lost the entries of the log."""
+
+
+class DetachedLog:
+    """The log of one stream. The id of an entry is that of its last frame, so event ids can be used to read it."""
+
+    def __init__(
+        self,
+        valkey: Valkey,
+        *,
+        app_id: str,
+        user_id: str,
+        stream_id: str,
+        keep_bytes: int,
+        keep_s: Callable[[], float],
+    ) -> None:
+        self._valkey = valkey
+        self._key = valkey.key(f"{app_id}:{user_id}", "log", stream_id)
+        self._keep_bytes = keep_bytes
+        self._keep_s = keep_s
+        """Returns the time to live of the log. Called for each batch, because the time is shorter once the stream
+        has ended."""
+        self._entries: deque[tuple[int, int]] = deque()
+        """Id and size in bytes of each entry."""
+        self._bytes = 0
+
+    async def append(self, batch: Batch) -> None:
+        """Append `batch` unless it was appended before, and drop the oldest entries if the log is too large.
+
+        Raises `LogLost` if Valkey has lost the earlier batches. The next batch then begins a new log.
+        """
+        entry = {"first": batch.first, "frames": batch.frames, "closing": int(batch.closing)}
+        with map_errors():
+            try:
+                added: Any = await self._valkey.client.xadd(
+                    self._key,
+                    entry,  # type: ignore[arg-type]
+                    id=f"{batch.last}-0",
+                    nomkstream=bool(self._entries),
+                )
+                if added is None:
+                    self._reset()
+                    raise LogLost
+            except ResponseError as error:
+                if "equal or smaller" not in str(error):
+                    raise
+            await self._valkey.call("PEXPIRE", self._key, max(1, round(self._keep_s() * 1000)))
+        self._entries.append((batch.last, len(batch.frames)))
+        self._bytes += len(batch.frames)
+        if self._bytes > self._keep_bytes and len(self._entries) > 1:
+            await self._drop_oldest()
+
+    async def is_emptied(self) -> bool:
+        """Return whether Valkey has lost the entries. If it has, the next batch begins a new log."""
+        if not self._entries:
+            return False
+        with map_errors():
+            if await self._valkey.call("EXISTS", self._key):
+                return False
+        self._reset()
+        return True
+
+    def _reset(self) -> None:
+        self._entries.clear()
+        self._bytes = 0
+
+    async def span(self) -> tuple[int, int, bool] | None:
+        """Return the first and last event id in the log and whether the last one ends the stream.
+
+        Returns `None` if the log is empty.
+        """
+        with map_errors():
+            oldest = await self._valkey.client.xrange(self._key, count=1)
+            newest = await self._valkey.client.xrevrange(self._key, count=1)
+        if not oldest or not newest:
+            return None
+        first, last = _batch(oldest[0]), _batch(newest[0])
+        return first.first, last.last, last.closing
+
+    async def read(self, after: int, *, offset_bytes: int, max_bytes: int, wait_s: float) -> list[Piece]:
+        """Return the entries after event id `after`, waiting up to `wait_s` for the first one.
+
+        The first `offset_bytes` of the frames are skipped. At most `max_bytes` are returned; an entry that is
+        larger is returned in part, unless it also holds frames up to id `after`.
+        """
+        args: list[Word] = [after, offset_bytes, max_bytes]
+        with map_errors():
+            entries = await self._valkey.run("read_log", keys=[self._key], args=args)
+            if not entries and wait_s > 0:
+                entries = await self._next(after, wait_s=wait_s, max_bytes=max_bytes)
+                if entries is None:
+                    entries = await self._valkey.run("read_log", keys=[self._key], args=args)
+        return [
+            Piece(_batch((id_, {b"first": first, b"frames": frames, b"closing": closing})), size_bytes)
+            for id_, first, closing, size_bytes, frames in entries
+        ]
+
+    async def _next(self, after: int, *, wait_s: float, max_bytes: int) -> list[Any] | None:
+        """Wait for the next entry and return it in the form of the script's result.
+
+        Returns `None` if the entry is larger than `max_bytes`, and an empty list if none arrives in time.
+        """
+        read = await self._valkey.blocking.xread(
+            {self._key: f"{after}-0"}, count=1, block=max(1, round(wait_s * 1000))
+        )
+        if not read:
+            return []
+        [(_, [(id_, entry)])] = cast("Any", read)
+        size_bytes = len(entry[b"frames"])
+        if size_bytes > max_bytes:
+            return None
+        return [(id_, entry[b"first"], entry[b"closing"], size_bytes, entry[b"frames"])]
+
+    async def _drop_oldest(self) -> None:
+        while self._bytes > self._keep_bytes and len(self._entries) > 1:
+            self._bytes -= self._entries.popleft()[1]
+        with map_errors():
+            await self._valkey.client.xtrim(self._key, minid=f"{self._entries[0][0]}-0", approximate=False)
+
+
+def _batch(entry_with_id: Any) -> Batch:
+    id_, entry = entry_with_id
+    return Batch(
+        int(entry[b"first"]), int(id_.partition(b"-")[0]), entry[b"frames"], closing=entry[b"closing"] == b"1"
+    )

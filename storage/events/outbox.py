@@ -1,0 +1,155 @@
+"""The events that are reported to the sinks of an app, stored in the transaction of what they report."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from storage.configs.kinds.events import EVENTS, EventName
+from storage.configs.store import ConfigStore
+from storage.postgres.database import Connection
+from streams.wire.errors import ConfigInvalid
+from streams.wire.ids import new_id
+from streams.wire.model import Model
+
+AccountChange = Literal["sign_up", "linked", "unlinked", "frozen", "recovered", "deactivated"]
+PurchaseKind = Literal["charge", "renewal", "refund", "restored"]
+
+
+class ReportedEvent(Model):
+    """The data of an event. A class with the name of its `event` is all that a further event needs."""
+
+    event: ClassVar[EventName]
+    user_id: str
+
+
+class AccountEvent(ReportedEvent):
+    """A change of an account."""
+
+    event: ClassVar[EventName] = "account"
+    change: AccountChange
+    platform: str | None = None
+    """The platform of the identity with which the user has signed up, or that was linked or unlinked."""
+
+
+class AssetEvent(ReportedEvent):
+    """An entry of the ledger of assets. The fields are those of the entry."""
+
+    event: ClassVar[EventName] = "asset"
+    key: str
+    kind: str
+    name: str
+    type: str
+    subscription: str
+    quantity: int
+    starts_at: str | None
+    ends_at: str | None
+    platform: str
+    product_id: str
+    bp_product_id: str
+    receipt_id: str
+    origin: str
+    channel: str
+    is_trial: bool
+    renews: bool
+
+
+class PurchaseEvent(ReportedEvent):
+    """Money that a payment platform has taken from a user, or given back."""
+
+    event: ClassVar[EventName] = "purchase"
+    kind: PurchaseKind
+    """`renewal`: a later payment of a subscription. `restored`: a refund has failed, or a dispute was won."""
+    platform: str
+    config: str
+    transaction_id: str
+    """The platform's id of the payment. A refund names the payment that is refunded."""
+    refund_id: str | None = None
+    """The platform's id of the refund or dispute, if it is known."""
+    subscription_id: str | None = None
+    product_id: str | None = None
+    """The product, as the service names it."""
+    amount: int
+    """In minor units of the currency."""
+    currency: str
+    device_info: dict[str, Any] | None = None
+    """What the app has sent with the payment."""
+
+
+class EmailOperation(ReportedEvent):
+    """Something that happened to an email of an app's strategy (§6.3)."""
+
+    event: ClassVar[EventName] = "email_operation"
+    email: str
+    """The recipient."""
+    status: Literal["open"]
+    extra: str
+    """A JSON object with `email`, `user_id`, `message_id`, `user_agent`, `ip` and `machine_open`."""
+    message_id: str
+
+
+class Happened(NamedTuple):
+    """An event that is stored together with others. Its id stays the same if that is repeated."""
+
+    event_id: str
+    app_id: str
+    event: ReportedEvent
+    at: datetime
+    """The app's time."""
+
+
+_ADD_ALL = """
+insert into reported_events (event_id, app_id, sink, event, uid, happened_at, data)
+select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::jsonb[])
+"""
+_ADD = """
+insert into reported_events (event_id, app_id, sink, event, uid, happened_at, data)
+select $1, $2, sink, $4, $5, $6, $7 from unnest($3::text[]) as sink
+"""
+
+
+class EventSinks:
+    """The sinks of all apps, by the events that they want."""
+
+    def __init__(self, configs: ConfigStore) -> None:
+        self._configs = configs
+        self._version = -1
+        self._wanting: dict[tuple[str, EventName], list[str]] = {}
+
+    def want(self, app_id: str, event: EventName) -> list[str]:
+        """Return the names of the sinks of an app to which an event is reported."""
+        if self._version != self._configs.version:
+            self._version = self._configs.version
+            self._wanting.clear()
+        names = self._wanting.get((app_id, event))
+        if names is None:
+            names = self._wanting[app_id, event] = self._find(app_id, event)
+        return names
+
+    async def report(self, conn: Connection, app_id: str, event: ReportedEvent, *, now: datetime) -> None:
+        """Store an event for the sinks that want it. Without such a sink, nothing is asked of the database.
+
+        `conn` is in the transaction of what the event reports. `now` is the app's time.
+        """
+        if sinks := self.want(app_id, event.event):
+            data = event.model_dump(mode="json")
+            await conn.execute(_ADD, new_id(), app_id, sinks, event.event, event.user_id, now, data)
+
+    async def report_all(self, conn: Connection, events: Sequence[Happened]) -> None:
+        """Store events for the sinks that want them, in one statement. `conn`: see `report`."""
+        rows = [
+            (each.event_id, each.app_id, sink, each.event.event, each.event.user_id, each.at, data)
+            for each in events
+            for data in [each.event.model_dump(mode="json")]
+            for sink in self.want(each.app_id, each.event.event)
+        ]
+        if rows:
+            await conn.execute(_ADD_ALL, *map(list, zip(*rows, strict=True)))
+
+    def _find(self, app_id: str, event: EventName) -> list[str]:
+        found = []
+        for name in self._configs.names(EVENTS, app_id):
+            with suppress(ConfigInvalid):  # Which events it wants is unknown.
+                if event in self._configs.get(EVENTS, app_id, name).value.events:
+                    found.append(name)
+        return found

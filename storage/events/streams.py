@@ -1,0 +1,21 @@
+"""The Redis Streams to which events are reported."""
+
+from collections.abc import Mapping, Sequence
+
+from storage.valkey.client import Valkey, map_errors
+
+
+async def append(
+    valkey: Valkey, app_id: str, *, stream: str, entries: Sequence[Mapping[str, str | bytes]], max_len: int
+) -> None:
+    """Add entries to a stream of an app in their order, and delete its oldest beyond about `max_len`.
+
+    Raises `StoreError`. Some of the entries may have been added then.
+    """
+    key = valkey.key(f"events:{app_id}", stream)
+    with map_errors():
+        async with valkey.client.pipeline(transaction=False) as pipeline:
+            for entry in entries:
+                words = [word for field in entry.items() for word in field]
+                pipeline.execute_command("XADD", key, "MAXLEN", "~", max_len, "*", *words)
+            await pipeline.execute()

@@ -1,0 +1,1 @@
+"""Jobs, and what is received or answered only once."""

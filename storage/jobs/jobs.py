@@ -1,0 +1,340 @@
+"""Jobs: messages that a worker handles later.
+
+A job is stored in the caller's transaction, so it exists if that commits. The tables and functions are those of
+procrastinate. `app/worker.py` runs the jobs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from storage.operators.audit import Origin, Subject, record
+from storage.postgres.database import Connection, on_conflict
+from streams.wire.model import Model
+
+QUEUE = "parley"
+UNIQUE_WHILE_WAITING = "procrastinate_jobs_queueing_lock_idx_v1"
+_IS_HELD = "status in ('failed', 'aborted')"
+"""`aborted`: the handler raised `CancelledError` in the last attempt, although its worker was not stopped."""
+
+
+class Job(Model):
+    """A message. Its class says how the job is run.
+
+    A handler may run more than once for the same message, because a worker can die after the handler has finished.
+    The message of a job that concerns one app has a field `app_id`, by which the job follows the app's clock. Jobs
+    that concern a user are found by the fields `uid`, `platform` and `social_id`, or `recipient`. A held job with a
+    field `expires_s` is deleted after that time.
+    """
+
+    task: ClassVar[str]
+    """The name in the database. It must not change while jobs of this kind are stored."""
+    attempts: ClassVar[int] = 5
+    """The number of attempts that may fail before the job is held for an operator. The death of a worker is no
+    failure."""
+    retry_after_s: ClassVar[float] = 10
+    """The wait before the second attempt. It doubles with each further attempt, up to an hour."""
+    last_after_s: ClassVar[float | None] = None
+    """When the last attempt is made, after the first one. `None`: when the doubled wait has passed."""
+    timeout_s: ClassVar[float] = 300
+    """The time limit of one attempt."""
+
+
+def tasks() -> frozenset[str]:
+    """Return the names of all kinds of jobs."""
+    return frozenset(kind.task for kind in Job.__subclasses__())
+
+
+class RemoveExpiredSpeech(Job):
+    """Delete the audio of text-to-speech streams that is older than `limits.speech_days` of its app."""
+
+    task: ClassVar[str] = "remove_expired_speech"
+    timeout_s: ClassVar[float] = 3000
+
+
+class RemoveExpiredConversations(Job):
+    """Delete the conversations whose last turn is older than `limits.conversation_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_conversations"
+    timeout_s: ClassVar[float] = 3000
+
+
+class RemoveExpiredAudit(Job):
+    """Delete the rows of the audit log that are older than `PARLEY_AUDIT_DAYS`."""
+
+    task: ClassVar[str] = "remove_expired_audit"
+
+
+class RemoveExpiredExports(Job):
+    """Delete the exports of users' data that are older than `limits.export_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_exports"
+    timeout_s: ClassVar[float] = 3000
+
+
+class ExportUser(Job):
+    """Write the file of an export of a user's data."""
+
+    task: ClassVar[str] = "export_user"
+    timeout_s: ClassVar[float] = 3000
+    app_id: str
+    uid: str
+    export_id: str
+
+
+class RemoveObjects(Job):
+    """Delete objects that no row refers to any more."""
+
+    task: ClassVar[str] = "remove_objects"
+    attempts: ClassVar[int] = 12
+    keys: list[str]
+
+
+class RemoveExpiredMails(Job):
+    """Delete the rows of emails of strategies that are older than `limits.mail_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_mails"
+    timeout_s: ClassVar[float] = 3000
+
+
+class RemoveExpiredTasks(Job):
+    """Delete the predictions, image tasks and their files that are older than `limits.task_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_tasks"
+    timeout_s: ClassVar[float] = 3000
+
+
+class RemoveExpiredKeys(Job):
+    """Delete the idempotency keys that are older than 48 hours."""
+
+    task: ClassVar[str] = "remove_expired_keys"
+    timeout_s: ClassVar[float] = 3000
+
+
+class RemoveExpiredWebhooks(Job):
+    """Delete the webhooks that are older than `limits.webhook_days` of their app."""
+
+    task: ClassVar[str] = "remove_expired_webhooks"
+    timeout_s: ClassVar[float] = 3000
+
+
+class RemoveExpiredEvents(Job):
+    """Delete the events that no sink has accepted in `limits.event_days`, and those of deleted sinks."""
+
+    task: ClassVar[str] = "remove_expired_events"
+    timeout_s: ClassVar[float] = 3000
+
+
+class RemoveExpiredSignIns(Job):
+    """Delete what logins leave behind once it has expired, and traces of failed ones after `login_failure_days`."""
+
+    task: ClassVar[str] = "remove_expired_sign_ins"
+    timeout_s: ClassVar[float] = 3000
+
+
+class VerifyLedger(Job):
+    """Compare the assets of all users with the ledger."""
+
+    task: ClassVar[str] = "verify_ledger"
+    timeout_s: ClassVar[float] = 3000
+
+
+class WorkWebhook(Job):
+    """Process a stored webhook, as its source specifies. Retried for up to four hours."""
+
+    task: ClassVar[str] = "work_webhook"
+    attempts: ClassVar[int] = 12
+    app_id: str
+    webhook_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldJob:
+    """A job that failed in all its attempts."""
+
+    job_id: int
+    task: str
+    message: dict[str, Any]
+    attempts: int
+    held_at: datetime
+
+
+_ENQUEUE = """
+select unnest(procrastinate_defer_jobs_v1(
+    array[row($1, $2, 0, null, $3, $4::jsonb, $5)]::procrastinate_job_to_defer_v1[]))
+"""
+
+
+async def enqueue(
+    conn: Connection, job: Job, *, key: str | None = None, run_at: datetime | None = None
+) -> int | None:
+    """Store `job` and return its id. It runs once the transaction of `conn` has committed.
+
+    `key`: at most one job with this key waits at a time. Returns None if one already waits. Jobs with the same key
+    do the same work, so one that is to wait for a further attempt is dropped if another already waits.
+    `run_at`: the job does not run before this time. It is real time, not that of an app.
+    """
+    arguments = (QUEUE, job.task, key, job.model_dump(mode="json"), run_at)
+    if key is None:
+        job_id: int = await conn.fetchval(_ENQUEUE, *arguments)
+        return job_id
+    try:
+        with on_conflict(UNIQUE_WHILE_WAITING, AlreadyWaits):
+            async with conn.transaction():  # A savepoint, if the caller has begun a transaction.
+                job_id = await conn.fetchval(_ENQUEUE, *arguments)
+    except AlreadyWaits:
+        return None
+    return job_id
+
+
+class AlreadyWaits(Exception):
+    """Another job with the same key waits."""
+
+
+def due_in(seconds: float) -> datetime:
+    """Return the `run_at` of a job that is due after `seconds`."""
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+async def cancel(conn: Connection, *, key: str) -> None:
+    """Delete the job that waits with `key`, if there is one."""
+    await conn.execute("delete from procrastinate_jobs where queueing_lock = $1 and status = 'todo'", key)
+
+
+_ERASE = f"""
+delete from procrastinate_jobs where (status = 'todo' or {_IS_HELD}) and task_name = any($3)
+and args ->> 'app_id' = $1 and (
+    args ->> 'uid' = $2 or (args ->> 'platform', args ->> 'social_id') in (
+        select platform, social_id from identities where app_id = $1 and uid = $2)
+    or (args ->> 'uid' is null and args ->> 'recipient' = any($4)))
+returning 1
+"""  # noqa: S608 - constants
+
+
+async def erase(
+    conn: Connection, app_id: str, uid: str, *, tasks: Sequence[str], recipients: Sequence[str] = ()
+) -> int:
+    """Delete the waiting and held jobs of `tasks` that concern a user. Return their number.
+
+    They name the user, or an identity of the user, or they name no user and one of `recipients`.
+    """
+    return len(await conn.fetch(_ERASE, app_id, uid, tasks, recipients))
+
+
+_DELETE_EXPIRED = f"""
+with expired as (
+    select id from procrastinate_jobs
+    where {_IS_HELD} and args ->> 'app_id' = $1 and (args ->> 'expires_s')::float8 <= $2
+    limit $3 for update skip locked
+)
+delete from procrastinate_jobs using expired where procrastinate_jobs.id = expired.id
+"""  # noqa: S608 - constants
+
+
+async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+    """Delete at most `limit` held jobs that have expired by the given time. Return their number."""
+    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before.timestamp(), limit)
+    return int(status.rpartition(" ")[2])
+
+
+_ADVANCE = """
+update procrastinate_jobs set scheduled_at = scheduled_at - make_interval(secs => $2)
+where status = 'todo' and scheduled_at is not null and args ->> 'app_id' = $1
+"""
+
+
+async def advance(conn: Connection, app_id: str, *, by_s: float) -> None:
+    """Make the waiting jobs of an app due earlier, or later if `by_s` is negative, because its clock was moved."""
+    await conn.execute(_ADVANCE, app_id, by_s)
+
+
+_HELD = f"""
+select id, task_name, args, attempts,
+       (select max(at) from procrastinate_events where job_id = job.id and type in ('failed', 'aborted')) as held_at
+from procrastinate_jobs job
+where {_IS_HELD} and ($1::text is null or task_name = $1) and ($2::bigint is null or id < $2)
+order by id desc
+limit $3
+"""  # noqa: S608 - constants
+
+
+async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None, size: int) -> list[HeldJob]:
+    """Return the held jobs, the newest first; with `before_id`, those with a smaller id."""
+    rows = await conn.fetch(_HELD, task, before_id, size)
+    return [HeldJob(row["id"], row["task_name"], row["args"], row["attempts"], row["held_at"]) for row in rows]
+
+
+_LOCK_HELD = f"select task_name, attempts from procrastinate_jobs where id = $1 and {_IS_HELD} for update"  # noqa: S608 - constants
+_RUN_NOW = f"""
+update procrastinate_jobs set status = 'todo', attempts = 0, priority = 0, scheduled_at = null,
+    queueing_lock = case when status = 'todo' then queueing_lock end
+where id = $1 and (status = 'todo' or {_IS_HELD}) returning true
+"""  # noqa: S608 - constants
+
+
+async def run_now(conn: Connection, job_id: int) -> bool:
+    """Make a job that waits or is held due now, with all its attempts. Return `False` if there is no such job.
+
+    A held job loses its key, because another one with the key may wait.
+    """
+    return await conn.fetchval(_RUN_NOW, job_id) is not None
+
+
+async def retry_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
+    """Run a held job again, for an operator. Return `False` if there is no such held job.
+
+    `conn` is in a transaction.
+    """
+    held = await conn.fetchrow(_LOCK_HELD, job_id)
+    if held is None:
+        return False
+    await run_now(conn, job_id)
+    before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
+    after = before | {"status": "todo", "attempts": 0}
+    await record(
+        conn, origin, action="job.retry", subject=Subject(None, "job", str(job_id)), before=before, after=after
+    )
+    return True
+
+
+async def drop_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
+    """Delete a held job. Return `False` if there is no such held job. `conn` is in a transaction.
+
+    Its message is not recorded, because it may hold personal data that is to be deleted.
+    """
+    held = await conn.fetchrow(_LOCK_HELD, job_id)
+    if held is None:
+        return False
+    await conn.execute("delete from procrastinate_jobs where id = $1", job_id)
+    before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
+    await record(conn, origin, action="job.drop", subject=Subject(None, "job", str(job_id)), before=before)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class JobCount:
+    task: str
+    status: str
+    """`todo`, `doing` or `failed` (held)."""
+    count: int
+    oldest_s: float
+    """Seconds since the oldest of these jobs was due, or 0 if none is due yet."""
+
+
+_COUNTS = """
+select task_name, case when status = 'aborted' then 'failed' else status::text end as status, count(*) as count,
+       coalesce(extract(epoch from now() - min(coalesce(scheduled_at, (
+           select min(at) from procrastinate_events where job_id = job.id)))), 0)::float8 as oldest_s
+from procrastinate_jobs job
+where status in ('todo', 'doing', 'failed', 'aborted')
+group by 1, 2
+"""
+
+
+async def job_counts(conn: Connection) -> Sequence[JobCount]:
+    """Return the number of waiting, running and held jobs of each kind."""
+    return [
+        JobCount(row["task_name"], row["status"], row["count"], max(0.0, row["oldest_s"]))
+        for row in await conn.fetch(_COUNTS)
+    ]

@@ -1,0 +1,66 @@
+"""Jobs whose worker has died while it ran them."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from storage.jobs.jobs import UNIQUE_WHILE_WAITING, AlreadyWaits
+from storage.postgres.database import Connection, on_conflict
+
+_IS_STALLED = """
+status = 'doing' and (worker_id is null or worker_id in (
+    select id from procrastinate_workers where last_heartbeat < now() - make_interval(secs => $1)))
+"""
+
+
+MAX_DEATHS = 10
+"""A job whose workers have died this often is held, because it seems to kill them."""
+_MAX_WAIT_S = 30
+
+
+class StalledJob(NamedTuple):
+    job_id: int
+    task: str
+
+
+_FIND = f"select id, task_name from procrastinate_jobs where {_IS_STALLED} order by id"  # noqa: S608 - constants
+
+
+async def find(conn: Connection, *, stalled_s: float) -> list[StalledJob]:
+    """Return the jobs of workers without a heartbeat for `stalled_s`."""
+    return [StalledJob(*row) for row in await conn.fetch(_FIND, stalled_s)]
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What has become of a job. `dropped`: another one with its key waits, and does the same work."""
+
+    status: Literal["todo", "failed", "dropped"]
+    attempts: int
+
+
+# Jobs that run beside one that kills their worker must not die with it each time, hence the random wait.
+_RECOVER = f"""
+update procrastinate_jobs set attempts = attempts + 1, priority = priority + 1,
+    scheduled_at = now() + make_interval(secs => random() * least({_MAX_WAIT_S}, 2 ^ priority)),
+    status = (case when priority + 1 < {MAX_DEATHS} then 'todo' else 'failed' end)::procrastinate_job_status
+where id = $2 and {_IS_STALLED} returning status::text, attempts
+"""  # noqa: S608 - constants
+_DROP = f"""
+delete from procrastinate_jobs where id = $2 and {_IS_STALLED}
+returning 'dropped' as status, attempts + 1 as attempts
+"""  # noqa: S608 - constants
+
+
+async def recover(conn: Connection, job: StalledJob, *, stalled_s: float) -> Recovered | None:
+    """Make a job due again within 30 s, or hold it if it seems to kill its workers.
+
+    The deaths are counted in the priority of the job, which then runs before others. They are no failures of it.
+    Return `None` if another worker has recovered it meanwhile, and may already run it.
+    """
+    try:
+        with on_conflict(UNIQUE_WHILE_WAITING, AlreadyWaits):
+            async with conn.transaction():
+                row = await conn.fetchrow(_RECOVER, stalled_s, job.job_id)
+    except AlreadyWaits:
+        row = await conn.fetchrow(_DROP, stalled_s, job.job_id)
+    return None if row is None else Recovered(row["status"], row["attempts"])

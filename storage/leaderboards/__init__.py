@@ -1,0 +1,1 @@
+"""Leaderboards: scores, periods, and the index of each board in Valkey."""

@@ -1,0 +1,241 @@
+"""Scores of leaderboards (§2.11) in PostgreSQL, which is the truth about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple
+
+from storage.configs.kinds.leaderboards import LEADERBOARDS
+from storage.jobs.jobs import Job
+from storage.postgres.database import Connection
+from streams.wire.codec import encoded
+
+
+@dataclass(frozen=True, slots=True)
+class BoardPeriod:
+    """A period of a board."""
+
+    app_id: str
+    board: str
+    starts_at: datetime
+    descending: bool
+
+
+class CheckBoardIndexes(Job):
+    """Put scores into the indexes of boards that were stored by processes which died before they did so."""
+
+    task: ClassVar[str] = "check_board_indexes"
+    attempts: ClassVar[int] = 2
+
+
+class Change(NamedTuple):
+    """The last change of a user's score. Of two equal scores, the one with the lower number came first."""
+
+    uid: str
+    number: int
+    score: float
+    has_extra: bool
+
+
+class Standing(NamedTuple):
+    """A user's place. `extra` is JSON as it was sent."""
+
+    uid: str
+    score: float
+    rank: int
+    extra: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What became of an uploaded score. It was not stored if there is an `unlocked_at`."""
+
+    uploaded_at: datetime
+    """The time of the app by the clock of the database."""
+    began_at: datetime
+    """When the period began that has the score."""
+    change: int
+    unlocked_at: datetime | None
+    """When the board accepts scores again at the latest, if it is locked for rewards."""
+
+
+_UPLOAD = "select * from upload_score($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+
+
+async def upload(
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    *,
+    board: str,
+    score: float,
+    extra: str | None,
+    starts: Sequence[datetime],
+    descending: bool,
+    has_rewards: bool,
+    offset_s: float,
+) -> Upload:
+    """Store a score in the period of this moment, unless the board is locked for rewards. One statement.
+
+    `starts`: when the periods around this moment begin, in their order.
+    """
+    return Upload(
+        *await conn.fetchrow(_UPLOAD, app_id, board, uid, score, extra, starts, descending, has_rewards, offset_s)
+    )
+
+
+_CREATED = """
+select min(created_at) from config_revisions where app_id = $1 and kind = $2 and name = $3 and revision > (
+    select coalesce(max(revision), 0) from config_revisions
+    where app_id = $1 and kind = $2 and name = $3 and value is null)
+"""
+
+
+async def created_at(conn: Connection, app_id: str, *, board: str) -> datetime:
+    """Return when the config of a board was created."""
+    created: datetime = await conn.fetchval(_CREATED, app_id, LEADERBOARDS.name, board)
+    return created
+
+
+_PERIOD = "(select period_id from leaderboard_periods where app_id = $1 and board = $2 and starts_at = $3)"
+_EXTRAS = f"select uid, extra from leaderboard_scores where period_id = {_PERIOD} and uid = any($4)"  # noqa: S608 - constants
+
+
+async def extras(conn: Connection, period: BoardPeriod, *, uids: Sequence[str]) -> dict[str, str | None]:
+    """Return what users sent with their scores. A user without a score is missing."""
+    rows = await conn.fetch(_EXTRAS, period.app_id, period.board, period.starts_at, uids)
+    return dict(rows)
+
+
+def _entries(order: str) -> str:
+    return f"""
+    select uid, score, $4 - 1 + row_number() over (order by score {order}, change) as rank, extra from (
+        select uid, score, change, extra from leaderboard_scores where period_id = {_PERIOD}
+        order by score {order}, change offset $4 - 1 limit $5) page order by rank
+    """  # noqa: S608 - constants
+
+
+_ENTRIES = {True: _entries("desc"), False: _entries("asc")}
+"""By whether the highest score is the best."""
+
+
+async def standings(conn: Connection, period: BoardPeriod, *, first: int, last: int) -> list[Standing]:
+    """Return the users with these ranks."""
+    statement = _ENTRIES[period.descending]
+    rows = await conn.fetch(statement, period.app_id, period.board, period.starts_at, first, last - first + 1)
+    return [Standing(*row) for row in rows]
+
+
+def _rank(better: str) -> str:
+    return f"""
+    select 1 + (select count(*) from leaderboard_scores other
+            where other.period_id = own.period_id and other.score {better} own.score)
+        + (select count(*) from leaderboard_scores other
+            where other.period_id = own.period_id and other.score = own.score and other.change < own.change)
+    from leaderboard_scores own where period_id = {_PERIOD} and uid = $4
+    """  # noqa: S608 - constants
+
+
+_RANK = {True: _rank(">"), False: _rank("<")}
+"""By whether the highest score is the best."""
+
+
+async def rank_of(conn: Connection, period: BoardPeriod, *, uid: str) -> int:
+    """Return the rank of a user by counting, or 0 without a score."""
+    statement = _RANK[period.descending]
+    rank: int | None = await conn.fetchval(statement, period.app_id, period.board, period.starts_at, uid)
+    return rank or 0
+
+
+_CHANGES = f"""
+select uid, change, score, extra is not null from leaderboard_scores
+where period_id = {_PERIOD} and uid > $4 order by uid limit $5
+"""  # noqa: S608 - constants
+
+
+async def changes(conn: Connection, period: BoardPeriod, *, after: str, limit: int) -> list[Change]:
+    """Return scores of a period in the order of the users, whose ids come after `after`."""
+    rows = await conn.fetch(_CHANGES, period.app_id, period.board, period.starts_at, after, limit)
+    return [Change(*row) for row in rows]
+
+
+_NOT_CHECKED = """
+select period_id, app_id, board, starts_at, descending, checked_change from leaderboard_periods
+where state <> 'closed' order by period_id
+"""
+_LOCK = "select pg_advisory_xact_lock(36, hashtext($1 || '/' || $2))"
+_LAST_CHANGE = "select last_value from leaderboard_changes"
+_CHANGED = """
+select uid, change, score, extra is not null from leaderboard_scores
+where period_id = $1 and change > $2 and change <= $3 order by change limit $4
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPeriod:
+    """A period that accepts scores. Its changes up to `checked_change` are known to be in the index."""
+
+    period_id: int
+    period: BoardPeriod
+    checked_change: int
+
+
+async def checked_periods(conn: Connection) -> list[CheckedPeriod]:
+    """Return all periods that are not closed."""
+    return [
+        CheckedPeriod(period_id, BoardPeriod(*period), checked)
+        for period_id, *period, checked in await conn.fetch(_NOT_CHECKED)
+    ]
+
+
+async def last_change(conn: Connection, period: BoardPeriod) -> int:
+    """Return a number up to which all changes of the board are committed. `conn` is in a transaction.
+
+    The lock of the board waits for the uploads that are running.
+    """
+    await lock(conn, period.app_id, board=period.board)
+    number: int = await conn.fetchval(_LAST_CHANGE)
+    return number
+
+
+async def lock(conn: Connection, app_id: str, *, board: str) -> None:
+    """Wait for the uploads of a board that are running, and keep others waiting until the transaction ends."""
+    await conn.execute(_LOCK, app_id, board)
+
+
+async def changed(conn: Connection, period_id: int, *, after: int, last: int, limit: int) -> list[Change]:
+    """Return the scores whose last change is after a number, up to another, in their order."""
+    return [Change(*row) for row in await conn.fetch(_CHANGED, period_id, after, last, limit)]
+
+
+async def mark_checked(conn: Connection, period_id: int, *, change: int) -> None:
+    """Record that the changes up to this number are in the index."""
+    await conn.execute(
+        "update leaderboard_periods set checked_change = $2 where period_id = $1 and checked_change < $2",
+        period_id,
+        change,
+    )
+
+
+_OPEN_OF_APP = """
+select app_id, board, starts_at, descending from leaderboard_periods where app_id = $1 and state <> 'closed'
+"""
+_ERASE = "delete from leaderboard_scores where app_id = $1 and uid = $2"
+
+
+async def erase(conn: Connection, app_id: str, uid: str) -> list[BoardPeriod]:
+    """Delete the scores of a deactivated user. Return the periods whose indexes may have the user."""
+    await conn.execute(_ERASE, app_id, uid)
+    return [BoardPeriod(*row) for row in await conn.fetch(_OPEN_OF_APP, app_id)]
+
+
+_OF_USER = """
+select board, starts_at, ends_at, score, extra, posted_at from leaderboard_scores join leaderboard_periods
+    using (period_id) where leaderboard_scores.app_id = $1 and uid = $2 order by starts_at, board
+"""
+
+
+async def exported(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
+    """Return the scores of a user for the export of the user's data."""
+    rows = await conn.fetch(_OF_USER, app_id, uid)
+    return [{**row, "extra": None if row["extra"] is None else encoded(row["extra"])} for row in rows]

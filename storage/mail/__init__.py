@@ -1,0 +1,1 @@
+"""Emails: jobs that send them, recipients, opens and suppressions."""

@@ -1,0 +1,79 @@
+"""Emails, predictions and image tasks of all users as operators see them, without their contents."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from storage.postgres.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class ListedMail:
+    mail_id: str
+    app_id: str
+    uid: str
+    strategy: str
+    status: str
+    created_at: datetime
+    sent_at: datetime | None
+    opens: int
+    machine_opens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTask:
+    """A prediction or an image task, with its id at its host."""
+
+    task_id: str
+    app_id: str
+    uid: str
+    strategy: str
+    account: str
+    what: str | None
+    """The model of a prediction, if its own endpoint is called, and the type of an image task."""
+    host_id: str | None
+    status: str
+    error: str
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class Filter(NamedTuple):
+    """Which entries are listed. The fields are parameters of the SQL statement; None: any."""
+
+    app_id: str | None
+    strategy: str | None
+    status: str | None
+
+
+TaskKind = Literal["prediction", "image"]
+_WHERE = """
+where ($1::text is null or app_id = $1) and ($2::text is null or strategy = $2)
+and ($3::text is null or status = $3) and ($4::text is null or {key} < $4) order by {key} desc limit $5
+"""
+_MAILS = f"""
+select mail_id, app_id, uid, strategy, status, created_at, sent_at, opens, machine_opens from mails
+{_WHERE.format(key="mail_id")}
+"""  # noqa: S608 - constants
+_TASKS: dict[TaskKind, str] = {
+    "prediction": f"""
+        select prediction_id as task_id, app_id, uid, strategy, account, model as what, host_id, status, error,
+            created_at, ended_at
+        from predictions {_WHERE.format(key="prediction_id")}""",  # noqa: S608 - constants
+    "image": f"""
+        select task_id, app_id, uid, strategy, account, type as what, host_task_id as host_id, status,
+            coalesce(host_task ->> 'failReason', host_task ->> 'fail_reason', '') as error, created_at, ended_at
+        from image_tasks {_WHERE.format(key="task_id")}""",  # noqa: S608 - constants
+}
+
+
+async def mails(conn: Connection, which: Filter, *, before: str | None, size: int) -> list[ListedMail]:
+    """Return emails, the newest first; with `before`, those that are older than that one."""
+    return [ListedMail(**row) for row in await conn.fetch(_MAILS, *which, before, size)]
+
+
+async def tasks(
+    conn: Connection, which: Filter, *, kind: TaskKind, before: str | None, size: int
+) -> list[ListedTask]:
+    """Return predictions or image tasks, the newest first; `before` as in `mails`."""
+    return [ListedTask(**row) for row in await conn.fetch(_TASKS[kind], *which, before, size)]

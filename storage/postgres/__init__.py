@@ -1,0 +1,1 @@
+"""PostgreSQL: the pool of connections, causes of its errors, notifications and migrations."""

@@ -1,0 +1,1 @@
+"""Processes of the server: which run, and calls from one to another."""

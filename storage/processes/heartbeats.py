@@ -1,0 +1,244 @@
+"""Heartbeats of server processes. Each process reports itself to Valkey and PostgreSQL every ten seconds."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+
+import structlog
+
+from storage.postgres.database import Database
+from storage.postgres.database import map_errors as map_database_errors
+from storage.processes import processes as rows
+from storage.valkey import client as redis
+from storage.valkey.client import Valkey
+from streams.tasks import background, stopping
+from streams.wire.codec import dumps, loads
+from streams.wire.errors import StoreError, ValkeyUnavailable
+
+log = structlog.get_logger()
+
+EVERY_S = 10
+VOID_AFTER_S = 30
+_LATE_S = 2 * EVERY_S
+_RETRY_S = 1
+_FORGOTTEN_AFTER_S = 3600
+_WRITE_S = 5
+_STOP_S = 1
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""A clock that also counts the time for which the machine was suspended, where the system has one."""
+
+
+class Heartbeat:
+    """The heartbeat of this process, and what this process knows about the others.
+
+    Heartbeats are written to two stores, so that neither a flushed Valkey nor an unreachable PostgreSQL makes a
+    running process look dead. Valkey also holds the number of streams of each process, by app.
+    """
+
+    def __init__(
+        self,
+        valkey: Valkey,
+        database: Database,
+        process: str,
+        streams: Callable[[], Mapping[str, int]],
+        *,
+        void_after_s: float = VOID_AFTER_S,
+    ) -> None:
+        self.process = process
+        self.elsewhere: Counter[str] = Counter()
+        """Number of streams in all other processes by app, as of the last beat."""
+        self.keys_missing = asyncio.Event()
+        """Set when keys of this process may be missing in Valkey: it was unavailable, or has lost its data."""
+        self._valkey = valkey
+        self._database = database
+        self._streams = streams
+        self._void_after_s = void_after_s
+        self.registered_key = valkey.key("processes", "registered")
+        """Key of the run id of the Valkey in which all live processes have registered their streams."""
+        self._registrations = [valkey.key("processes", "registrations"), self.registered_key]
+        self._registered_in = ""
+        """Run id of the Valkey in which this process has registered its streams; empty if some may be missing."""
+        self._keys = [valkey.key("processes", "seen"), valkey.key("processes", "reports")]
+        self._beat_at = _now()
+        self._unsure_at = float("-inf")
+        """When a beat last failed, or came so late that this process itself must have been suspended."""
+        self._valkey_failed_at = float("-inf")
+        """When Valkey was last unavailable or had lost the entry of this process."""
+        self._known_to_valkey = False
+        """Whether an earlier beat has reached Valkey, so that a missing entry means that Valkey has lost data."""
+
+    async def beat(self) -> None:
+        """Report to both stores. Raises `StoreError` if one is unavailable; the other has the report even then."""
+        now = _now()
+        if now - self._beat_at > _LATE_S:
+            self._unsure_at = now
+        self._beat_at = now
+        try:
+            try:
+                await self._report_to_valkey()
+            finally:
+                await self._report_to_database()
+        except StoreError:
+            self._unsure_at = _now()
+            raise
+
+    async def _report_to_valkey(self) -> None:
+        counts = Counter(self._streams())
+        void_ms, forgotten_ms = round(self._void_after_s * 1000), _FORGOTTEN_AFTER_S * 1000
+        args: list[str | bytes | int] = [self.process, dumps(dict(counts)), void_ms, forgotten_ms]
+        if was_away := self._valkey.lost.is_set():
+            self._valkey.lost.clear()
+            self._registered_in = ""
+            self._valkey_failed_at = _now()
+        try:
+            with redis.map_errors():
+                added, reports, registered_in = await self._valkey.run(
+                    "beat", keys=[*self._keys, *self._registrations], args=args
+                )
+        except StoreError:
+            self._valkey.lost.set()
+            self._valkey_failed_at = _now()
+            raise
+        if added and self._known_to_valkey:
+            self._valkey_failed_at = _now()
+        if added or was_away or registered_in != self._registered_in.encode():
+            self.keys_missing.set()
+        self._known_to_valkey = True
+        self.elsewhere = sum((Counter(loads(report)) for report in reports if report), Counter()) - counts
+
+    async def _report_to_database(self) -> None:
+        with map_database_errors():
+            async with asyncio.timeout(_WRITE_S), self._database.connection() as conn:
+                await rows.report(conn, self.process, forget_after_s=_FORGOTTEN_AFTER_S)
+
+    async def run(self) -> None:
+        """Beat until cancelled: every ten seconds, and shortly after the connection to Valkey was lost."""
+        failing = False
+        while not stopping():
+            if not failing:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(EVERY_S):
+                        await self._valkey.lost.wait()
+            # A connection that is lost again and again must not cause more than one beat a second.
+            await asyncio.sleep(_RETRY_S if failing else max(0.0, self._beat_at + _RETRY_S - _now()))
+            if not stopping():
+                failing = not await self.try_beat(quiet=failing)
+
+    async def try_beat(self, *, quiet: bool = False) -> bool:
+        """Beat, and return whether both stores have the report. A failure is logged, at level debug if `quiet`."""
+        try:
+            await self.beat()
+        except StoreError as error:
+            (log.debug if quiet else log.warning)("heartbeat.failed", error=str(error))
+            return False
+        return True
+
+    async def dead(self, processes: Collection[str]) -> frozenset[str]:
+        """Return those of `processes` that have reported to neither store for 30 s.
+
+        Returns an empty set while missing reports may be due to a store or to this process: for 30 s after a
+        restart of Valkey, after a failed beat of this process, or after this process was suspended, and while
+        PostgreSQL is unavailable. Raises `StoreError` if Valkey is unavailable.
+        """
+        others = sorted(set(processes) - {self.process, ""})
+        now = _now()
+        if not others or now - self._beat_at > _LATE_S or now - self._unsure_at < self._void_after_s:
+            return frozenset()
+        silent = await self._silent_in_valkey(others)
+        if not silent:
+            return silent
+        try:
+            async with self._database.connection() as conn:
+                return silent - await rows.alive(conn, silent, void_after_s=self._void_after_s)
+        except StoreError as error:
+            log.debug("heartbeat.check_failed", error=str(error))
+            return frozenset()
+
+    async def may_lack_streams(self) -> bool:
+        """Return whether entries of running streams may be missing in Valkey.
+
+        That is so for 30 s after this process has seen Valkey unavailable or without its data, and while Valkey
+        lacks a process that is alive according to PostgreSQL. Each process restores its entries after its first
+        beat that reaches Valkey again.
+        """
+        if self._valkey.lost.is_set() or _now() - self._valkey_failed_at < self._void_after_s:
+            return True
+        try:
+            async with self._database.connection() as conn:
+                alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
+            with redis.map_errors():
+                scores = await self._valkey.client.zmscore(self._keys[0], [self.process, *alive])
+        except StoreError:
+            return True
+        return None in scores
+
+    @property
+    def registered_in(self) -> str:
+        """Run id of the Valkey that had all streams of this process, or an empty string if it may lack some.
+
+        All streams are registered in it as long as `registered_key` has the same value. A flush removes that key,
+        and a restart changes the run id. Both count until all live processes have registered their streams again.
+        """
+        return "" if self._valkey.lost.is_set() or self.keys_missing.is_set() else self._registered_in
+
+    @asynccontextmanager
+    async def registering(self) -> AsyncIterator[None]:
+        """Register all streams of this process during the block. Raises `StoreError` or `VALKEY_ERRORS`.
+
+        The live processes are read after the beginning: if Valkey loses its keys after that, this registration is
+        among them and does not count.
+        """
+        self.keys_missing.clear()
+        self._registered_in = ""
+        begun_in = await self._valkey.run_source("register", keys=self._registrations, args=[self.process])
+        yield
+        with map_database_errors():
+            async with asyncio.timeout(_WRITE_S), self._database.connection() as conn:
+                alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
+        args = [self.process, begun_in, *alive]
+        registered_in = await self._valkey.run_source("register", keys=self._registrations, args=args)
+        if not registered_in:
+            raise ValkeyUnavailable("Valkey lost its keys while streams were registered")
+        self._registered_in = registered_in.decode()
+
+    async def _silent_in_valkey(self, others: list[str]) -> frozenset[str]:
+        with redis.map_errors():
+            async with self._valkey.client.pipeline(transaction=False) as pipe:
+                pipe.time()
+                pipe.zmscore(self._keys[0], others)
+                pipe.info("server")
+                (seconds, microseconds), scores, server = await pipe.execute()
+        if server["uptime_in_seconds"] < self._void_after_s:
+            return frozenset()
+        dead_before_ms = seconds * 1000 + microseconds // 1000 - self._void_after_s * 1000
+        return frozenset(
+            other for other, score in zip(others, scores, strict=True) if score is None or score <= dead_before_ms
+        )
+
+    async def stop(self) -> None:
+        """Remove this process from both stores, so that everything it still holds is free immediately."""
+        with suppress(StoreError), map_database_errors():
+            async with asyncio.timeout(_STOP_S), self._database.connection() as conn:
+                await rows.remove(conn, self.process)
+        with suppress(StoreError, TimeoutError), redis.map_errors():
+            async with asyncio.timeout(_STOP_S):
+                await self._valkey.client.zrem(self._keys[0], self.process)
+                await self._valkey.client.hdel(self._registrations[0], self.process)
+
+
+@asynccontextmanager
+async def open_heartbeat(
+    valkey: Valkey, database: Database, process: str, streams: Callable[[], Mapping[str, int]]
+) -> AsyncIterator[Heartbeat]:
+    """Beat for the duration of the block. The first beat is sent before the block begins; it may fail."""
+    heartbeat = Heartbeat(valkey, database, process, streams)
+    await heartbeat.try_beat()
+    async with background(heartbeat.run()):
+        yield heartbeat
+    await heartbeat.stop()
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)

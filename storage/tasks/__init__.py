@@ -1,0 +1,1 @@
+"""Predictions and images: their tasks, and the files of these."""

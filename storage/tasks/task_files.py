@@ -1,0 +1,61 @@
+"""Files of users' tasks: those that users upload for them, and those that hosts have made."""
+
+from datetime import datetime
+from typing import Literal, get_args
+
+from storage.jobs.jobs import RemoveObjects, enqueue
+from storage.postgres.database import Connection
+from streams.wire.ids import new_id
+
+Origin = Literal["uploads", "predictions", "images"]
+"""Who has made a file: the user, or a host of models or images."""
+_ORIGINS: tuple[Origin, ...] = get_args(Origin)
+
+
+def folders_of(app_id: str, uid: str) -> list[str]:
+    """Return the folders with all files of a user."""
+    return [f"{origin}/{app_id}/{uid}/" for origin in _ORIGINS]
+
+
+def new_key(app_id: str, uid: str, *, origin: Origin, extension: str) -> str:
+    """Return a random key for a file of a user."""
+    return f"{origin}/{app_id}/{uid}/{new_id()}.{extension}"
+
+
+_ADD = """
+insert into task_files (file_key, app_id, uid, created_at)
+select $3, app_id, uid, $4 from users where app_id = $1 and uid = $2 and status <> 'deactivated'
+returning true
+"""
+
+
+async def add(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime) -> bool:
+    """Store whose file it is. This comes before the file, so that no file is left that nothing deletes.
+
+    Return `False` if the user is deactivated: then the file must not be stored.
+    """
+    return await conn.fetchval(_ADD, app_id, uid, key, now) is not None
+
+
+_IS_OF = "select exists (select from task_files where app_id = $1 and uid = $2 and file_key = $3)"
+
+
+async def is_of(conn: Connection, app_id: str, uid: str, *, key: str) -> bool:
+    """Return whether the user has this file."""
+    found: bool = await conn.fetchval(_IS_OF, app_id, uid, key)
+    return found
+
+
+_DELETE_EXPIRED = """
+delete from task_files where file_key in (
+    select file_key from task_files where app_id = $1 and created_at < $2 order by created_at limit $3)
+returning file_key
+"""
+
+
+async def delete_expired(conn: Connection, /, *, app_id: str, before: datetime, limit: int) -> int:
+    """Delete at most `limit` files that were stored before a time. `conn` is in a transaction."""
+    keys = [row["file_key"] for row in await conn.fetch(_DELETE_EXPIRED, app_id, before, limit)]
+    if keys:
+        await enqueue(conn, RemoveObjects(keys=keys))
+    return len(keys)

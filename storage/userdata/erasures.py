@@ -1,0 +1,314 @@
+"""The erasure of deactivated users: what is deleted, what is kept, and the rows that record it (§3.1).
+
+A table with a column `uid` is named in `DELETED`, in `DELETED_BY_CODE` or in `KEPT`, which a test checks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Literal
+
+from storage.accounts import sessions
+from storage.accounts.emails import NOT_CURRENT
+from storage.accounts.identities import LinkedIdentity, details_of
+from storage.accounts.login_failures import OF_USER
+from storage.accounts.password_resets import SendReset
+from storage.accounts.profiles import FetchProfile
+from storage.accounts.sessions import SessionCache
+from storage.accounts.sms import SendSms
+from storage.configs.kinds.sign_in import PLATFORMS
+from storage.jobs import jobs
+from storage.jobs.jobs import ExportUser, Job, due_in, enqueue
+from storage.mail.mail import SendMail
+from storage.mail.recipients import recipients_of_user
+from storage.payments import endings
+from storage.postgres.database import Connection
+from storage.secrets import Keyring
+from storage.tasks.image_tasks import PollImageTask
+from storage.tasks.predictions import CancelPrediction, FollowPrediction
+from storage.userdata import exports
+from storage.userdata.freezes import EndFreeze
+
+Cause = Literal["confirm", "freeze_end", "operator"]
+"""Why a user was deactivated: because the user confirmed it, the freeze had ended, or an operator did it."""
+RevocationState = Literal["pending", "revoked", "unsupported", "no_token", "failed"]
+"""The state of a token. `failed`: it is pending, but no job is left that revokes it."""
+
+DELETED: Mapping[str, str] = {
+    "bp_auth_tokens": """
+        delete from bp_auth_tokens token using identities i where i.app_id = $1 and i.uid = $2
+        and token.app_id = i.app_id and token.platform = i.platform and token.social_id = i.social_id""",
+    "codes": f"""
+        delete from codes where code_id in (
+            select code_id from codes where app_id = $1 and uid = $2
+            union select code_id from codes join (
+                select social_id as target from identities
+                where app_id = $1 and uid = $2 and platform in ('email', 'phone')
+                union {NOT_CURRENT}) own using (target)
+            where app_id = $1)""",  # noqa: S608 - constants
+    "login_failures": f"delete from login_failures where failure_id in ({OF_USER})",  # noqa: S608 - constants
+    "pending_emails": "delete from pending_emails where app_id = $1 and uid = $2",
+    "earlier_emails": "delete from earlier_emails where app_id = $1 and uid = $2",
+    "passwords": "delete from passwords where app_id = $1 and uid = $2",
+    "login_networks": "delete from login_networks where app_id = $1 and uid = $2",
+    "leaderboard_scores": "delete from leaderboard_scores where app_id = $1 and uid = $2",
+    "share_members": "delete from share_members where app_id = $1 and uid = $2",
+    "share_groups": "delete from share_groups where app_id = $1 and uid = $2",
+    "receivers_of_withdrawals": """
+        update withdrawals set receiver = null, request = '{}'
+        where app_id = $1 and uid = $2 and receiver is not null""",
+    "predictions": "delete from predictions where app_id = $1 and uid = $2",
+    "task_files": "delete from task_files where app_id = $1 and uid = $2",
+    "image_tasks": "delete from image_tasks where app_id = $1 and uid = $2",
+    "mails": "delete from mails where app_id = $1 and uid = $2",
+    "card_payment_details": "delete from card_payment_details where app_id = $1 and uid = $2",
+    "card_customers": "delete from card_customers where app_id = $1 and uid = $2",
+    "assets": "delete from assets where app_id = $1 and uid = $2",
+    "identities": "delete from identities where app_id = $1 and uid = $2",
+}
+"""The rows that are deleted together with the deactivation, in this order, by what they are. An area adds its own.
+
+Parameters: the app and the user. The first statements need the identities, so these are deleted last.
+"""
+DELETED_JOBS = tuple(
+    kind.task
+    for kind in (
+        CancelPrediction,
+        EndFreeze,
+        ExportUser,
+        FetchProfile,
+        FollowPrediction,
+        PollImageTask,
+        SendMail,
+        SendReset,
+        SendSms,
+    )
+)
+"""The kinds of jobs that are deleted if they wait or are held, and concern the user."""
+DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
+"""Tables whose rows are deleted by the functions of their modules, because more depends on them."""
+KEPT: Mapping[str, str] = {
+    "users": "the user id, the time of its creation, and that it is deactivated",
+    "asset_entries": "the purchase history: what was granted and refunded, and when",
+    "quota_uses": "the same: how many units calls to vendors have used, and when",
+    "wallet_orders": "the purchase history: orders by wallet",
+    "wallet_subscriptions": "the purchase history: subscriptions by wallet",
+    "withdrawals": "amounts, times and outcomes of payments to the user, without the receiver",
+    "withdrawal_entries": "the same amounts, as they were reserved, paid or void",
+    "card_payments": "payments with a card: the amount, the product and when, without the card",
+    "card_subscriptions": "subscriptions with a card: the product, and from when to when",
+    "leaderboard_rewards": "the purchase history: ranks and scores that were rewarded",
+    "card_sales": "which of these payments were refunded",
+    "reported_events": "reports of the account, its purchases and its assets that a sink of the app has not "
+    "accepted yet, for at most `event_days`",
+    "attempts": "usage and cost of calls to vendors, without content",
+    "audit": "changes by operators that name the user id, until PARLEY_AUDIT_DAYS",
+    "erasures": "this receipt",
+    "revocations": "this receipt",
+}
+"""The rows that are kept, and what they say."""
+NOT_COUNTED = frozenset({"attempts", "audit"})
+"""Tables in `KEPT` whose rows are not counted, because no index finds those of a user."""
+NOT_SEARCHED: Mapping[str, str] = {
+    "backups": "copies of the database and of files, as long as the operator keeps them",
+    "logs": "user ids in lines of the server's log",
+    "webhooks": "calls by payment platforms, as they arrived",
+    "speech_cache": "spoken texts without the user who heard them, until they expire",
+    "idempotent_responses": "responses to requests with an Idempotency-Key, until they expire",
+}
+"""Where data of a user may be that neither the deactivation nor the count of what is kept looks for."""
+
+
+class EraseUser(Job):
+    """Delete what a deactivated user has stored: conversations, and files. Retried for up to a day."""
+
+    task: ClassVar[str] = "erase_user"
+    attempts: ClassVar[int] = 30
+    timeout_s: ClassVar[float] = 3000
+    app_id: str
+    uid: str
+    last: bool = False
+    """Whether this is the second run, for what streams stored that began before the deactivation."""
+
+
+class RevokeToken(Job):
+    """Revoke the token of a deactivated user at a sign-in platform. Retried for up to a day."""
+
+    task: ClassVar[str] = "revoke_token"
+    attempts: ClassVar[int] = 30
+    timeout_s: ClassVar[float] = 60
+    app_id: str
+    uid: str
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    platform: str
+    state: RevocationState
+    settled_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    app_id: str
+    uid: str
+    cause: Cause
+    deactivated_at: datetime
+    deleted: Mapping[str, int]
+    """How many rows and files were deleted, by what they are."""
+    kept: Mapping[str, int]
+    """How many rows of a table in `KEPT` there are now."""
+    erased_at: datetime | None
+    """`None` until everything is deleted, and no stream can store anything more."""
+    revocations: tuple[Revocation, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return self.erased_at is not None and all(each.settled_at is not None for each in self.revocations)
+
+
+_DEACTIVATE = """
+update users set status = 'deactivated', name = '', cuid = '', last_login = create_time,
+    freeze_time = null, close_time = null
+where app_id = $1 and uid = $2
+"""
+_ADD = "insert into erasures (app_id, uid, cause, deactivated_at, deleted) values ($1, $2, $3, $4, $5)"
+
+
+async def deactivate(
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    *,
+    linked: Sequence[LinkedIdentity],
+    cause: Cause,
+    now: datetime,
+    cache: SessionCache,
+    keyring: Keyring,
+) -> None:
+    """Deactivate a user for good, and store the jobs that erase the rest.
+
+    Others revoke the user's tokens and cancel the user's subscriptions.
+
+    `conn` is in a transaction that has locked the user. `linked` are all identities of the user.
+    """
+    recipients = await recipients_of_user(conn, app_id, uid, keyring=keyring)
+    deleted = {
+        "jobs": await jobs.erase(conn, app_id, uid, tasks=DELETED_JOBS, recipients=recipients),
+        "exports": await exports.erase(conn, app_id, uid),
+    }
+    for name, statement in DELETED.items():
+        status: str = await conn.execute(statement, app_id, uid)
+        deleted[name] = int(status.rpartition(" ")[2])
+    deleted["sessions"] = await sessions.erase(conn, app_id, uid, cache=cache)
+    await conn.execute(_DEACTIVATE, app_id, uid)
+    await conn.execute(_ADD, app_id, uid, cause, now, deleted)
+    await _revoke_later(conn, app_id, uid, linked=linked, keyring=keyring, now=now)
+    await endings.end_later(conn, app_id, uid)
+    await enqueue(conn, EraseUser(app_id=app_id, uid=uid))
+
+
+_ADD_REVOCATION = """
+insert into revocations (app_id, uid, platform, token, state, settled_at) values ($1, $2, $3, $4, $5, $6)
+"""
+
+
+async def _revoke_later(
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    *,
+    linked: Sequence[LinkedIdentity],
+    keyring: Keyring,
+    now: datetime,
+) -> None:
+    for identity in linked:
+        if identity.platform not in PLATFORMS:
+            continue
+        token = details_of(identity, app_id, keyring=keyring).refresh_token
+        key = (app_id, uid, identity.platform)
+        if not token:
+            # Only refresh tokens can be revoked, and only those that a master key still decrypts.
+            stored = identity.access_token or identity.refresh_token
+            await conn.execute(_ADD_REVOCATION, *key, None, "unsupported" if stored else "no_token", now)
+            continue
+        await conn.execute(_ADD_REVOCATION, *key, keyring.encrypt(token, aad=_aad(*key)), "pending", None)
+        await enqueue(conn, RevokeToken(app_id=app_id, uid=uid, platform=identity.platform))
+
+
+_PENDING = "select token from revocations where app_id = $1 and uid = $2 and platform = $3 and state = 'pending'"
+
+
+async def pending_token(conn: Connection, job: RevokeToken, *, keyring: Keyring) -> str | None:
+    """Return the token that is to be revoked, or `None` if that is done. Raises `DecryptionFailed`."""
+    encrypted: str | None = await conn.fetchval(_PENDING, job.app_id, job.uid, job.platform)
+    return None if encrypted is None else keyring.decrypt(encrypted, aad=_aad(job.app_id, job.uid, job.platform))
+
+
+_SETTLE = """
+update revocations set state = $4, token = null, settled_at = $5
+where app_id = $1 and uid = $2 and platform = $3 and state = 'pending'
+"""
+
+
+async def settle(conn: Connection, job: RevokeToken, *, state: RevocationState, now: datetime) -> None:
+    """Record the outcome of a revocation, and forget the token."""
+    await conn.execute(_SETTLE, job.app_id, job.uid, job.platform, state, now)
+
+
+def _aad(app_id: str, uid: str, platform: str) -> str:
+    return f"revocations/{app_id}/{uid}/{platform}"
+
+
+_COUNT = """
+update erasures set erased_at = coalesce(erased_at, $5), deleted = deleted || jsonb_build_object(
+    'jobs', coalesce((deleted ->> 'jobs')::bigint, 0) + $6::bigint,
+    'conversations', coalesce((deleted ->> 'conversations')::bigint, 0) + $3::bigint,
+    'files', coalesce((deleted ->> 'files')::bigint, 0) + $4::bigint)
+where app_id = $1 and uid = $2
+"""
+
+
+async def record_erased(
+    conn: Connection, job: EraseUser, *, conversations: int, files: int, erased_at: datetime | None
+) -> None:
+    """Delete the user's jobs that ran during the deactivation and wait again, and add to what was deleted.
+
+    `erased_at`: since when nothing is left, or `None` if something may be. `conn` is in a transaction.
+    """
+    left = await jobs.erase(conn, job.app_id, job.uid, tasks=DELETED_JOBS)
+    await conn.execute(_COUNT, job.app_id, job.uid, conversations, files, erased_at, left)
+
+
+async def erase_later(conn: Connection, job: EraseUser, *, in_s: float) -> None:
+    await enqueue(conn, job, run_at=due_in(in_s))
+
+
+_FIND = """
+select app_id, uid, cause, deactivated_at, deleted, erased_at from erasures where app_id = $1 and uid = $2
+"""
+_REVOCATIONS = f"""
+select platform, settled_at, case when state = 'pending' and not exists (
+    select from procrastinate_jobs where task_name = '{RevokeToken.task}' and status in ('todo', 'doing')
+    and args ->> 'app_id' = $1 and args ->> 'uid' = $2 and args ->> 'platform' = platform)
+    then 'failed' else state end as state
+from revocations where app_id = $1 and uid = $2 order by platform
+"""  # noqa: S608 - constants
+
+
+_COUNT_KEPT = " union all ".join(
+    f"select '{table}', count(*) from {table} where app_id = $1 and uid = $2"  # noqa: S608 - constants
+    for table in KEPT
+    if table not in NOT_COUNTED
+)
+
+
+async def find(conn: Connection, app_id: str, uid: str) -> Erasure | None:
+    """Return the erasure of a deactivated user, or `None` if there is no such user."""
+    row = await conn.fetchrow(_FIND, app_id, uid)
+    if row is None:
+        return None
+    revoked = await conn.fetch(_REVOCATIONS, app_id, uid)
+    kept = dict(await conn.fetch(_COUNT_KEPT, app_id, uid))
+    return Erasure(**row, kept=kept, revocations=tuple(Revocation(**each) for each in revoked))

@@ -1,0 +1,1 @@
+"""Valkey: the client, its pipeline, Lua scripts, subscriptions, and causes of its errors."""

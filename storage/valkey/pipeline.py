@@ -1,0 +1,221 @@
+"""Command pipelining: sends the commands of all callers over one connection to Valkey.
+
+redis-py opens the connection (address, TLS, password, database). This module encodes commands and parses replies
+itself, with hiredis, so that a command needs neither a pooled connection nor a task nor a timer.
+
+For this it takes the transport out of redis-py's connection, which is private there. Tests in
+`tests/libraries/test_redis.py` check that this works with the installed version.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import hiredis
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import BusyLoadingError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from storage.availability import Availability
+from storage.valkey.causes import outage
+
+_MAX_PENDING = 16_384
+_INCOMPLETE = object()
+_REFUSALS = {"NOSCRIPT": NoScriptError, "LOADING": BusyLoadingError}
+"""Exception classes of error replies, by the first word of the reply. All others are `ResponseError`."""
+
+Word = str | bytes | int | float
+
+
+class CommandPipeline:
+    """One connection to Valkey for all commands. Connects at the first command, and again after a disconnect.
+
+    Pending commands fail when the connection is lost. The connection is closed if the reply to a command does not
+    arrive within `answer_s`.
+    """
+
+    def __init__(self, connection: AbstractConnection, *, answer_s: float, availability: Availability) -> None:
+        self.lost = asyncio.Event()
+        """Set when the connection is lost or cannot be opened. This class never clears it."""
+        self._connection = connection
+        self._availability = availability
+        self._answer_s = answer_s
+        self._protocol: _ConnectionProtocol | None = None
+        self._connecting = asyncio.Lock()
+        self._attempts = 0
+        self._failure: Exception | None = None
+        """The error of the last attempt to connect, or `None` if that succeeded."""
+
+    def call(self, *command: Word) -> Awaitable[Any]:
+        """Send a command and return an awaitable for its reply, which must be awaited immediately.
+
+        Awaiting it raises the subclasses of `RedisError` that redis-py raises, or `OSError`.
+        """
+        protocol = self._protocol
+        if protocol is None or protocol.lost:
+            return self._connect_and_call(command)
+        return protocol.send(command)
+
+    async def close(self) -> None:
+        if self._protocol is not None:
+            self._protocol.abort()
+        await self._connection.disconnect(nowait=True)
+
+    async def _connect_and_call(self, command: tuple[Word, ...]) -> Any:
+        return await (await self._connected()).send(command)
+
+    async def _connected(self) -> "_ConnectionProtocol":
+        attempts_before = self._attempts
+        async with self._connecting:
+            if self._protocol is not None and not self._protocol.lost:
+                return self._protocol
+            if self._failure is not None and self._attempts > attempts_before:
+                # This caller has waited for an attempt of another caller, which failed.
+                raise self._failure.with_traceback(None)
+            try:
+                self._protocol = await self._connect()
+            except Exception as error:
+                self._failure = error
+                note(self._availability, error)
+                self.lost.set()
+                raise
+            else:
+                self._failure = None
+                return self._protocol
+            finally:
+                self._attempts += 1
+
+    async def _connect(self) -> "_ConnectionProtocol":
+        await self._connection.disconnect(nowait=True)
+        await self._connection.connect()  # type: ignore[no-untyped-call]
+        writer = self._connection._writer  # noqa: SLF001 - there is no public access to the transport
+        assert writer is not None, "connect() has just succeeded"
+        transport = cast("asyncio.Transport", writer.transport)
+        if transport.is_closing():  # A transport that is lost already would not report that to its new protocol.
+            raise RedisConnectionError("the connection was lost")
+        protocol = _ConnectionProtocol(
+            transport, answer_s=self._answer_s, availability=self._availability, on_lost=self.lost.set
+        )
+        transport.set_protocol(protocol)
+        return protocol
+
+
+class _ConnectionProtocol(asyncio.Protocol):
+    """The protocol of one connection."""
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        *,
+        answer_s: float,
+        availability: Availability,
+        on_lost: Callable[[], None],
+    ) -> None:
+        self.lost = False
+        self._availability = availability
+        self._on_lost = on_lost
+        self._transport = transport
+        self._answer_s = answer_s
+        self._loop = asyncio.get_running_loop()
+        self._reader = hiredis.Reader(replyError=hiredis.ReplyError, notEnoughData=_INCOMPLETE)
+        self._pending: deque[tuple[float, asyncio.Future[Any]]] = deque()
+        self._unsent: list[bytes] | None = None
+        """Commands to be written at the end of this iteration of the loop; `None` if none was sent in it yet."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def send(self, command: tuple[Word, ...]) -> asyncio.Future[Any]:
+        """Send a command and return a future for its reply.
+
+        The first command of an iteration of the event loop is written immediately, the others together at its end.
+        """
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        if len(self._pending) >= _MAX_PENDING:
+            answer.set_exception(RedisConnectionError("too many commands are pending"))
+            return answer
+        packed = hiredis.pack_command(cast("Any", command))
+        if self._unsent is None:
+            self._unsent = []
+            self._loop.call_soon(self._flush)
+            self._transport.write(packed)
+        else:
+            self._unsent.append(packed)
+        self._pending.append((self._loop.time() + self._answer_s, answer))
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._answer_s, self._check)
+        return answer
+
+    def abort(self) -> None:
+        self._fail(RedisConnectionError("the connection was closed"))
+        self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self._availability.cause:
+            self._availability.worked()
+        self._reader.feed(data)
+        try:
+            while (answer := self._reader.gets()) is not _INCOMPLETE:
+                if isinstance(answer, hiredis.PushNotification):
+                    continue
+                _, future = self._pending.popleft()
+                if future.done():  # The caller was cancelled.
+                    continue
+                if isinstance(answer, hiredis.ReplyError):
+                    refusal = _refusal(answer)
+                    note(self._availability, refusal)
+                    future.set_exception(refusal)
+                else:
+                    future.set_result(answer)
+        except (hiredis.ProtocolError, IndexError):
+            self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.lost:
+            return
+        error = RedisConnectionError(f"the connection was lost: {exc or 'closed'}")
+        error.__cause__ = exc
+        if self._pending:  # The server may also close an idle connection without an outage.
+            note(self._availability, error)
+        self._fail(error)
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, None
+        if unsent and not self.lost:
+            self._transport.write(b"".join(unsent))
+
+    def _check(self) -> None:
+        """Check the deadline of the oldest pending command. One timer serves all pending commands."""
+        self._timer = None
+        if not self._pending:
+            return
+        due = self._pending[0][0]
+        if due > self._loop.time():
+            self._timer = self._loop.call_at(due, self._check)
+            return
+        timeout = RedisTimeoutError("no answer in time")
+        note(self._availability, timeout)
+        self._fail(timeout)
+        self._transport.abort()
+
+    def _fail(self, error: Exception) -> None:
+        self.lost = True
+        self._on_lost()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        pending, self._pending = self._pending, deque()
+        for _, future in pending:
+            if not future.done():
+                future.set_exception(error)
+
+
+def note(availability: Availability, error: Exception) -> None:
+    """Record in `availability` if `error` means that Valkey is unavailable."""
+    if (cause := outage(error)) is not None:
+        availability.failed(f"Valkey {cause}", error, partly=isinstance(error, ResponseError))
+
+
+def _refusal(error: hiredis.ReplyError) -> RedisError:
+    message = str(error)
+    return _REFUSALS.get(message.partition(" ")[0], ResponseError)(message)

@@ -1,0 +1,41 @@
+"""The list of withdrawals for operators, by what has become of them."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from storage.postgres.database import Connection
+from storage.withdrawals.withdrawals import COLUMNS, Withdrawal
+
+State = Literal["in_progress", "unknown", "paid", "failed"]
+"""`unknown`: in progress, and the platform does not know the result any more."""
+
+_CONDITIONS: Mapping[State | None, str] = {
+    None: "true",
+    "in_progress": "status = 'START' and unknown_at is null",
+    "unknown": "unknown_at is not null",
+    "paid": "status = 'SUCCESS'",
+    "failed": "status = 'FAILED'",
+}
+"""In SQL, each in a statement of its own: then the index of the unknown ones serves their pages."""
+
+
+def state_of(withdrawal: Withdrawal) -> State:
+    """Return what has become of a withdrawal."""
+    match withdrawal.status:
+        case "SUCCESS":
+            return "paid"
+        case "FAILED":
+            return "failed"
+    return "in_progress" if withdrawal.unknown_at is None else "unknown"
+
+
+async def page(
+    conn: Connection, *, of_app: str | None, state: State | None, before: str | None, size: int
+) -> list[Withdrawal]:
+    """Return withdrawals of an app, or of all apps, the newest first."""
+    statement = f"""
+    select {COLUMNS} from withdrawals
+    where {_CONDITIONS[state]} and ($1::text is null or app_id = $1) and ($2::text is null or withdrawal_id < $2)
+    order by withdrawal_id desc limit $3
+    """  # noqa: S608 - constants
+    return [Withdrawal(**row) for row in await conn.fetch(statement, of_app, before, size)]

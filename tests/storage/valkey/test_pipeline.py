@@ -1,0 +1,105 @@
+"""Many commands share one connection. Each caller gets its own reply or a timeout."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from storage.valkey.client import Valkey, map_errors, open_valkey
+from streams.wire.errors import StoreUnavailable
+from streams.wire.ids import new_id
+from tests.servers import Stores
+
+
+@pytest.fixture
+async def valkey(stores: Stores) -> AsyncIterator[Valkey]:
+    async with open_valkey(stores.redis_url, prefix=f"test-{new_id()}:") as opened:
+        yield opened
+
+
+async def test_each_concurrent_caller_gets_its_own_reply(valkey: Valkey) -> None:
+    said = await asyncio.gather(*(valkey.call("ECHO", f"word {number}") for number in range(500)))
+    assert said == [f"word {number}".encode() for number in range(500)]
+
+
+async def test_a_cancelled_caller_does_not_get_the_reply_of_another(valkey: Valkey) -> None:
+    async def echo(number: int) -> object:
+        return await valkey.call("ECHO", str(number))
+
+    async with asyncio.TaskGroup() as tasks:
+        calls = [tasks.create_task(echo(number)) for number in range(50)]
+        await asyncio.sleep(0)
+        for call in calls[::3]:
+            call.cancel()
+    for number, call in enumerate(calls):
+        if number % 3:
+            assert call.result() == str(number).encode()
+        else:
+            assert call.cancelled()
+
+
+async def test_refused_command_fails_alone(valkey: Valkey) -> None:
+    key = valkey.key("a", "text")
+    refused, reported = await asyncio.gather(
+        valkey.call("NOSUCH"), valkey.call("SET", key, b"\x00\r\n\xff"), return_exceptions=True
+    )
+    assert isinstance(refused, ResponseError)
+    assert reported == b"OK"
+    assert await valkey.call("GET", key) == b"\x00\r\n\xff"
+
+
+async def test_script_that_valkey_has_forgotten_is_sent_again(valkey: Valkey) -> None:
+    requested = {"keys": [valkey.key("a", "rate")], "args": [1, 1000.0, 1]}
+    assert await valkey.run("limit", **requested) == [[0, b"1"]]
+    await valkey.client.script_flush()
+    assert (await valkey.run("limit", **requested))[0][0] > 0
+
+
+async def test_a_lost_connection_fails_only_the_commands_in_flight(valkey: Valkey) -> None:
+    own = await valkey.call("CLIENT", "ID")
+    waiting, killed = await asyncio.gather(
+        valkey.call("BLPOP", valkey.key("a", "never"), 0),
+        valkey.client.client_kill_filter(_id=own),
+        return_exceptions=True,
+    )
+    assert killed == 1
+    assert isinstance(waiting, RedisConnectionError)
+    assert await valkey.call("CLIENT", "ID") != own
+
+
+async def test_commands_without_an_answer_time_out(valkey: Valkey) -> None:
+    never, began = valkey.key("a", "never"), time.monotonic()
+    with pytest.raises(StoreUnavailable), map_errors():
+        await valkey.call("BLPOP", never, 0)
+    assert 0.9 < time.monotonic() - began < 3
+    assert await valkey.call("PING") == b"PONG"
+
+
+async def test_every_caller_gets_the_error_of_an_unavailable_server() -> None:
+    async with open_valkey("redis://127.0.0.1:1") as unavailable:
+        failed = await asyncio.gather(*(unavailable.call("PING") for _ in range(20)), return_exceptions=True)
+    assert all(isinstance(error, RedisConnectionError | OSError) for error in failed)
+
+
+async def test_all_callers_share_one_wait_for_an_unresponsive_server() -> None:
+    def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        silent.append(writer)
+
+    silent: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with open_valkey(url) as hanging:
+            began = time.monotonic()
+            failed = await asyncio.gather(*(hanging.call("PING") for _ in range(50)), return_exceptions=True)
+            assert time.monotonic() - began < 4
+        assert all(isinstance(error, RedisConnectionError | RedisTimeoutError) for error in failed), failed[0]
+        assert len(silent) == 1
+    finally:
+        for writer in silent:
+            writer.close()
+        server.close()
