@@ -10,8 +10,6 @@ from contextlib import AsyncExitStack
 import structlog
 from aiohttp import web
 
-from app import logs
-from app.figures import publishing_figures
 from app.http.checks import handler_of
 from app.http.connections import Bounds
 from app.http.direct import DirectAnswers
@@ -21,8 +19,10 @@ from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.paths import routes_of
 from app.http.pipeline import on_prepare
 from app.http.server import DIRECT, Runner, runner_of
+from app.observing import logs
 from app.process.control import Inherited, ShutdownRequests, parent_channel
 from app.process.drain import answer_last_requests, serve_until_drained
+from app.process.figures import publishing_figures
 from app.process.listeners import Listeners
 from app.process.memory import limit_free_memory, trim_free_memory
 from app.process.sockets import METRICS, PUBLIC, listening_sockets

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import structlog
 from aiohttp import web
 
-from actors.context import Resources
-from actors.relay import Relay, open_relay
-from actors.session_watch import open_session_watch
-from actors.sign_in_clients import SignInClients
-from actors.speech_flight import Flights
-from actors.strategies import Strategies
-from actors.supervisor import Supervisor, ending
-from actors.vendor_clients import VendorClients
+from actors.clients.strategies import Strategies
+from actors.clients.vendor_clients import VendorClients
+from actors.runtime.context import Resources
+from actors.runtime.relay import Relay, open_relay
+from actors.runtime.session_watch import open_session_watch
+from actors.runtime.supervisor import Supervisor, ending
+from actors.synthesis.flight import Flights
+from app.observing.telemetry import Traces, open_traces
 from app.password_hashing import PasswordHashes, open_password_hashes
+from app.platform_clients.sign_in import SignInClients
 from app.settings import Settings, SettingsError
 from app.stores import Stores, open_stores
-from app.telemetry import Traces, open_traces
 from storage.accounts.codes import Codes
 from storage.accounts.sessions import SessionCache
 from storage.conversations.admission import Admissions, open_admissions

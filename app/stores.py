@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from app.config_checks import check
+from app.checks.configs import check
 from app.settings import Settings
 from storage.clock import AppClock, open_clock
 from storage.configs.store import ConfigStore, open_configs

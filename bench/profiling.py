@@ -24,7 +24,7 @@ _LOOK_S = 0.05
 _PURPOSES = (
     ("read the vendor: http1 and HTTP parser", ("vendors/http1/", "vendors/transport.py")),
     ("read the vendor: events and their JSON", ("vendors/sse.py", "vendors/chat/")),
-    ("attempts, timeouts, breakers", ("vendors/", "actors/strategies.py")),
+    ("attempts, timeouts, breakers", ("vendors/", "actors/clients/strategies.py")),
     ("the play: answer, receipt, turn", ("actors/",)),
     ("encode the event", ("streams/events.py", "streams/wire/")),
     ("event log, waking the reader", ("streams/log.py", "streams/tasks.py", "streams/")),
@@ -33,7 +33,7 @@ _PURPOSES = (
     ("stores", ("storage/", "asyncpg/", "redis/")),
     (
         "log lines and metrics",
-        ("structlog/", "prometheus_client/", "logging/", "streams/metrics.py", "app/logs.py"),
+        ("structlog/", "prometheus_client/", "logging/", "streams/metrics.py", "app/observing/logs.py"),
     ),
     (
         "the request: routing, authentication, parameters",

@@ -18,8 +18,8 @@ from pathlib import Path
 from shlex import quote
 from tempfile import NamedTemporaryFile
 
-from app import logs
 from app.commands.exit_codes import FAILED, REFUSED
+from app.observing import logs
 from app.process.children import end_with_parent
 from app.process.sockets import check_port
 from app.settings import Settings, SettingsError, own_url

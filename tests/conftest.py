@@ -18,7 +18,7 @@ from _pytest.nodeid import NodeId
 from aiohttp import ClientSession, TCPConnector
 from prometheus_client.samples import Sample
 
-from app.logs import LineRate
+from app.observing.logs import LineRate
 from app.services import Services, open_services
 from app.settings import Settings
 from deploy.stores import Stores

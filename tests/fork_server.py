@@ -17,7 +17,7 @@ from streams.wire.codec import loads
 
 PRELOADED = (
     "app.main",
-    "app.worker",
+    "app.work.worker",
     "app.commands.config",
     "app.commands.keys",
     "app.commands.operators",

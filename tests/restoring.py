@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from actors.mailbox import Drain
-from actors.supervisor import Supervisor
+from actors.runtime.mailbox import Drain
+from actors.runtime.supervisor import Supervisor
 from app.services import Services
 from storage.configs.store import ConfigStore
 from storage.postgres.database import Connection

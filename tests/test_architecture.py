@@ -22,7 +22,7 @@ FILE_LINES = 400
 FUNCTION_LINES = 80
 TASK_MAKERS = {
     "streams/tasks.py",
-    "actors/supervisor.py",
+    "actors/runtime/supervisor.py",
     "app/process/parent.py",  # The parent of the serving processes has one task group and no streams.
 }
 JSON_MAKERS = {"streams/wire/codec.py"}
@@ -30,10 +30,10 @@ OTHER_PROTOCOLS = ("vendors/local/", "vendors/sandbox/")
 """Packages of separate processes, which use the formats of vendors."""
 
 REAL_TIME = {
-    "actors/actor.py": "events carry the real time at which they were sent",
-    "actors/context.py": "events carry the real time at which they were sent",
-    "actors/remote_log.py": "events carry the real time at which they were sent",
-    "actors/paypal_clients.py": "the platform dates its webhooks by real time",
+    "actors/runtime/actor.py": "events carry the real time at which they were sent",
+    "actors/runtime/context.py": "events carry the real time at which they were sent",
+    "actors/runtime/remote_log.py": "events carry the real time at which they were sent",
+    "app/platform_clients/paypal.py": "the platform dates its webhooks by real time",
     "app/accounts/sign_in.py": "platforms date their proofs by real time",
     "app/http/tokens.py": "signatures and server tokens carry the time of the machine that makes them",
     "app/dev/clock.py": "an app's clock is set relative to real time",
@@ -49,9 +49,9 @@ REAL_TIME = {
     "app/predictions/awaited.py": "the host dates what it is asked for by real time",
     "app/predictions/following.py": "the host dates what it is asked for by real time",
     "app/predictions/webhooks.py": "the host signs with real time",
-    "app/logs.py": "log lines are about the process",
-    "app/spans.py": "traces are about the process",
-    "app/job_attempts.py": "the wait before a retry is a fact about the job",
+    "app/observing/logs.py": "log lines are about the process",
+    "app/observing/spans.py": "traces are about the process",
+    "app/work/job_attempts.py": "the wait before a retry is a fact about the job",
     "storage/clock.py": "it makes an app's time from real time",
     "storage/events/queue.py": "sinks get events by real time, whatever the time of the app is",
     "storage/jobs/idempotency.py": "clients repeat requests by real time",
@@ -77,7 +77,7 @@ REAL_TIME = {
     "streams/sse.py": "events carry the real time at which they were sent",
     "streams/wire/codec.py": "it defines the time of events",
     "streams/wire/ids.py": "ids sort by the real time of their creation",
-    "app/figures.py": "figures belong to a process, and to no app",
+    "app/process/figures.py": "figures belong to a process, and to no app",
     "storage/operators/figures.py": "figures belong to a process, and to no app",
 }
 """Files that read real time instead of an app's clock (`storage/clock.py`), and why."""

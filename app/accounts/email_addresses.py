@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from app.addresses import normalized
 from app.http.endpoint import Call
 from app.services import Services
 from storage.configs.kinds.email import EMAIL, Email
 from storage.configs.kinds.mail_accounts import MAIL_ACCOUNTS
+from storage.mail.addresses import normalized
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 
 ClientPlatform = Literal["website", "ios", "android"]

@@ -26,13 +26,13 @@ from app.accounts.not_me import not_me_link
 from app.accounts.password_rules import Password
 from app.accounts.passwords import prove_by_password
 from app.accounts.proofs import Proven, use_code
-from app.addresses import MAX_CHARACTERS, normalized
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from storage.accounts import codes, identities
 from storage.accounts.codes import LOGIN_EMAIL, SIGN_UP_EMAIL, VERIFY_LINK, RightCode
 from storage.accounts.emails import identity_of
 from storage.accounts.identities import Identity
+from storage.mail.addresses import MAX_CHARACTERS, normalized
 from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid
 from streams.wire.model import Model

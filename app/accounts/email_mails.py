@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 from app.accounts.email_addresses import require_sending, sending_config
 from app.accounts.email_texts import Purpose, chosen, event_text
 from app.accounts.not_me import LIFETIME, not_me_link
-from app.mail_links import public_link
+from app.http.links import public_link
 from app.services import Services
 from storage.accounts import emails
 from storage.configs.kinds.apps import APPS

@@ -20,7 +20,6 @@ from app.accounts.first_proof import first_proof
 from app.accounts.login_methods import unlink
 from app.accounts.reports import report_address
 from app.accounts.views import bp_auth_view
-from app.addresses import MAX_CHARACTERS
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from storage.accounts import bp_auth, codes, earlier_emails, emails, identities, sessions
@@ -28,6 +27,7 @@ from storage.accounts.bp_auth import BpAuth
 from storage.accounts.codes import LOGIN_EMAIL, VERIFY_LINK, RightCode
 from storage.accounts.emails import Addresses, identity_of
 from storage.configs.kinds.auth import AUTH
+from storage.mail.addresses import MAX_CHARACTERS
 from storage.postgres.database import Connection
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model

@@ -15,7 +15,6 @@ from app.accounts.first_proof import first_proof
 from app.accounts.not_me import not_me_link
 from app.accounts.password_rules import Password, check_password
 from app.accounts.revocation import revoke_access
-from app.addresses import MAX_CHARACTERS
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.services import Services
@@ -25,6 +24,7 @@ from storage.accounts.emails import identity_of
 from storage.accounts.password_resets import ResetRequest, SendReset
 from storage.configs.kinds.auth import AUTH
 from storage.jobs.jobs import enqueue
+from storage.mail.addresses import MAX_CHARACTERS
 from storage.postgres.database import Connection
 from streams.wire.model import Model
 

@@ -9,7 +9,6 @@ from app.accounts.email_texts import language_of
 from app.accounts.errors import CodeNotSent
 from app.accounts.hosted import message_page
 from app.accounts.reports import report_address
-from app.addresses import MAX_CHARACTERS, normalized
 from app.http.endpoint import Call
 from app.http.html import wants_html
 from app.http.inputs import Query
@@ -20,6 +19,7 @@ from storage.accounts import bp_auth, emails
 from storage.accounts.codes import VERIFY_LINK, CodeInvalid, RightCode
 from storage.accounts.emails import identity_of
 from storage.configs.kinds.limits import LIMITS
+from storage.mail.addresses import MAX_CHARACTERS, normalized
 from storage.postgres.database import Connection, TransactionConflict
 from streams.wire.codec import ZERO_TIME, rfc3339
 from streams.wire.errors import InvalidParameter, StoreError

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from app.account_states import lift_freeze
 from app.accounts.reports import report, report_address
 from app.accounts.revocation import revoke_access
-from app.mail_links import public_link
+from app.http.links import public_link
 from app.services import Services
 from storage.accounts import (
     bp_auth,

@@ -5,11 +5,11 @@ from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from actors.sign_in_clients import SignInClient
 from app.accounts import trace
 from app.accounts.proofs import Prove, Proven
 from app.http.endpoint import Call
 from app.http.limits import client_network, note
+from app.platform_clients.sign_in import SignInClient
 from storage.accounts import used_once
 from storage.accounts.identities import Details, Identity
 from streams.wire.errors import InvalidParameter

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.admin.reference import DIFF, EDIT
+from app.admin.config_docs import DIFF, EDIT
 from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
 from app.http.large_responses import LARGE_RESPONSE_ERRORS

@@ -4,7 +4,6 @@ from typing import Any
 
 from pydantic import Field
 
-from app.addresses import normalized
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.drafts import check_draft
 from app.http.endpoint import Call, Endpoint
@@ -19,6 +18,7 @@ from storage.configs.rows import ConfigKey
 from storage.errors import UnknownApp
 from storage.jobs.jobs import enqueue
 from storage.mail import engagement_lists
+from storage.mail.addresses import normalized
 from storage.mail.engagement_lists import Filter, ListedTask, TaskKind
 from storage.mail.mail import SendMail
 from storage.operators import audit

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from actors.actor import Actor
+from actors.runtime.actor import Actor
 from app.admin.apps import require_app
 from app.admin.area import FOR_VIEWERS
 from app.http.endpoint import Call, Endpoint

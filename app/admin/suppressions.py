@@ -4,7 +4,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from app.addresses import MAX_CHARACTERS, normalized
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
 from app.http.endpoint import Call, Endpoint
@@ -14,6 +13,7 @@ from app.http.replies import Empty
 from app.http.transactions import Transaction
 from storage.errors import UnknownApp
 from storage.mail import suppressions
+from storage.mail.addresses import MAX_CHARACTERS, normalized
 from storage.mail.recipients import recipient_of
 from storage.mail.suppressions import Position, Reason, Suppression
 from streams.wire.codec import rfc3339

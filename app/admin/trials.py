@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from actors.trials import Trial, try_chat, try_voice
+from actors.clients.trials import Trial, try_chat, try_voice
 from app.admin.area import FOR_EDITORS
 from app.admin.drafts import check_draft
 from app.http.endpoint import Call, Endpoint

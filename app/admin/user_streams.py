@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from actors.context import Owner
-from actors.relay import cancel
+from actors.runtime.context import Owner
+from actors.runtime.relay import cancel
 from app.admin.area import FOR_EDITORS
 from app.admin.reasons import origin_with_reason
 from app.admin.users import USER_ERRORS, UserPath, user_of

@@ -9,11 +9,11 @@ from app.http.endpoint import Call, Endpoint
 from app.http.inputs import Body, Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
 from app.http.transactions import Transaction
-from app.payout_results import NOT_PAID, end
 from storage.operators import audit
 from storage.operators.audit import Subject
 from storage.postgres.database import Connection
 from storage.withdrawals import withdrawal_list, withdrawals
+from storage.withdrawals.results import NOT_PAID, end
 from storage.withdrawals.withdrawal_list import State, state_of
 from storage.withdrawals.withdrawals import Withdrawal
 from streams.wire.codec import rfc3339

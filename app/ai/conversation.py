@@ -7,9 +7,9 @@ from typing import Any, Literal
 from aiohttp import web
 from pydantic import Field
 
-from actors.conversation import TurnPlan
-from actors.conversation import converse as play_turn
-from actors.strategies import Broken, Strategy
+from actors.clients.strategies import Broken, Strategy
+from actors.plays.conversation import TurnPlan
+from actors.plays.conversation import converse as play_turn
 from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
 from app.ai.upload import pump_audio, pump_text

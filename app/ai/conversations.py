@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from actors.context import Owner
+from actors.runtime.context import Owner
 from app.ai.history import ConversationView, conversation_view
 from app.ai.opening import max_stream_s_of
 from app.http.endpoint import Call

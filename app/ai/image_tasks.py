@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from pydantic import Field
 
-from actors.vendor_clients import VendorAccess
+from actors.clients.vendor_clients import VendorAccess
 from app.ai.image_files import copy_image
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
 from app.services import Services

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from actors.actor import Actor, Play
-from actors.context import Owner, Stop, StreamContext
-from actors.log_replication import LogReplicator
-from actors.receipt import Receipt
-from actors.relay import has_whole_input
+from actors.runtime.actor import Actor, Play
+from actors.runtime.context import Owner, Stop, StreamContext
+from actors.runtime.log_replication import LogReplicator
+from actors.runtime.receipt import Receipt
+from actors.runtime.relay import has_whole_input
 from app.http.endpoint import REQUEST_CONTEXT, Call, Endpoint
 from app.http.idempotency import key_in
 from app.http.row_errors import check_event

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self
 from aiohttp import web
 from pydantic import AfterValidator, Field, model_validator
 
-from actors.actor import Actor
-from actors.mailbox import Cancel
-from actors.pronunciation import PCM_RATE, AssessmentPlan, assess
+from actors.plays.pronunciation import PCM_RATE, AssessmentPlan, assess
+from actors.runtime.actor import Actor
+from actors.runtime.mailbox import Cancel
 from app.ai.opening import StreamSpec, open_actor
 from app.ai.upload import pump_audio
 from app.http.endpoint import Call

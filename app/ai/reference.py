@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from actors.context import StreamStopped
-from actors.receipt import Receipt, Stage
-from actors.records import ConversationDeleted, TurnLost
+from actors.plays.records import ConversationDeleted, TurnLost
+from actors.runtime.context import StreamStopped
+from actors.runtime.receipt import Receipt, Stage
 from app.http.docs import Docs, OtherResponse, Stream
 from app.http.openapi.events import Digest, FailedAttempt, UnitPrice
 from storage.errors import ConversationNotFound, TurnRunning

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from actors.context import StreamStopped
-from actors.pronunciation import AllAccountsFailed
-from actors.strategies import StrategyNotFound
+from actors.clients.strategies import StrategyNotFound
+from actors.plays.pronunciation import AllAccountsFailed
+from actors.runtime.context import StreamStopped
 from app.ai.conversation import converse
 from app.ai.conversations import delete_conversation, list_conversations
 from app.ai.history import RecordNotFound, history

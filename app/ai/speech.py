@@ -6,8 +6,8 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import AfterValidator, Field
 
-from actors.speech import SpeechPlan, speak
-from actors.strategies import SpeechOverrides
+from actors.clients.strategies import SpeechOverrides
+from actors.plays.speech import SpeechPlan, speak
 from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
 from app.http.endpoint import Call

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from aiohttp import web
 from pydantic import AfterValidator, Field
 
-from actors.actor import Actor
-from actors.context import Owner
-from actors.mailbox import Attach, Cancel, Detach
-from actors.relay import cancel
-from actors.remote_log import MAX_READERS, LogRange, too_many_readers
-from actors.supervisor import Supervisor
+from actors.runtime.actor import Actor
+from actors.runtime.context import Owner
+from actors.runtime.mailbox import Attach, Cancel, Detach
+from actors.runtime.relay import cancel
+from actors.runtime.remote_log import MAX_READERS, LogRange, too_many_readers
+from actors.runtime.supervisor import Supervisor
 from app.ai.opening import check_readers, max_stream_s_of
 from app.ai.upload import discard
 from app.http.endpoint import Call

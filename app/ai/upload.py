@@ -7,8 +7,8 @@ import aiohttp
 from aiohttp import web
 from prometheus_client import Counter
 
-from actors.actor import Actor
-from actors.mailbox import Cancel
+from actors.runtime.actor import Actor
+from actors.runtime.mailbox import Cancel
 from app.http.endpoint import Call
 from app.http.held_bodies import HELD_BODIES
 from streams.body import ChunkReader

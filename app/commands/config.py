@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.config_files import export_folder, import_folder
-from app.logs import configure as configure_logs
+from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import open_stores
 from storage.configs.edits import Change

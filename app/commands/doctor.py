@@ -10,7 +10,7 @@ from app.commands.exit_codes import FAILED
 from app.doctor.checks import CHECKS, examine, store
 from app.doctor.findings import as_text
 from app.doctor.surroundings import Surroundings
-from app.logs import configure as configure_logs
+from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from storage.operators.doctor_reports import Report
 from streams.wire.codec import dumps

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.logs import configure as configure_logs
+from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from storage.operators import operators
 from storage.operators.audit import COMMAND, Origin

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from app.logs import configure as configure_logs
+from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import Stores, open_stores
 from storage.accounts import logins

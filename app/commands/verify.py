@@ -7,7 +7,7 @@ import sys
 from contextlib import aclosing
 from typing import Any
 
-from app.logs import configure as configure_logs
+from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from storage.assets.ledger import find_differences
 from storage.postgres.database import open_database

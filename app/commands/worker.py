@@ -5,7 +5,7 @@ import asyncio
 from typing import Any
 
 from app.settings import Settings
-from app.worker import work
+from app.work.worker import work
 
 
 def add_parser(subparsers: Any) -> None:

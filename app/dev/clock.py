@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from actors.sandbox_configs import sandbox_accounts
 from app.dev.area import DEVELOPMENT, require_app
 from app.dev.sandbox import ask_sandbox
 from app.http.docs import Docs
 from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.inputs import Body, Query
+from app.platform_clients.sandbox import sandbox_accounts
 from app.schedules import SCHEDULES
 from app.services import Services
 from storage.jobs.jobs import enqueue

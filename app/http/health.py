@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Metric, disable_created_metrics, generate_latest
 
-from actors.report import measure
+from actors.runtime.report import measure
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Call
 from app.http.replies import json_response

@@ -24,7 +24,7 @@ from app.http.held_bodies import release_body
 from app.http.large_responses import is_large, release, send_large
 from app.http.limits import COUNTS, headers_of
 from app.http.row_errors import response_to
-from app.logs import LineRate
+from app.observing.logs import LineRate
 from app.services import SERVICES
 from storage.configs.kinds.apps import APPS
 from streams.metrics import CounterMetric, HistogramMetric

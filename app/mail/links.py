@@ -3,7 +3,7 @@
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
-from app.mail_links import public_link
+from app.http.links import public_link
 from app.services import Services
 from storage.configs.kinds.apps import APPS
 from storage.secrets import DecryptionFailed

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from app.addresses import MAX_CHARACTERS, normalized
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.http.limits import Limit, count_together, report_together
@@ -20,6 +19,7 @@ from storage.configs.kinds.mail import MAIL, MailStrategy
 from storage.configs.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.limits import Bucket
 from storage.mail import mails
+from storage.mail.addresses import MAX_CHARACTERS, normalized
 from storage.mail.mail import SendMail
 from streams.wire.errors import ConfigInvalid, ServiceError
 from streams.wire.ids import new_id, sha256_hex

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol, TypeVar
 
-from actors.stripe_clients import StripeClient, open_stripe
+from app.platform_clients.stripe import StripeClient, open_stripe
 from app.services import Services
 from storage.configs.kinds.cardpay import CARDPAY, CardPay
 from storage.configs.rows import ConfigKey

@@ -9,7 +9,7 @@ from app.payments.card_grants import apply_intent, find_intent, sync_intent
 from app.payments.card_periods import find_subscription, sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.posting import begin_posting
-from app.platform_jobs import enqueue_for_configs, read_or_log
+from app.platforms.jobs import enqueue_for_configs, read_or_log
 from app.services import Services
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.rows import ConfigKey

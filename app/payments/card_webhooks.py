@@ -9,11 +9,11 @@ import structlog
 from pydantic import ValidationError
 
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
-from app.missed_events import EventList, ListedEvent, channel_of
 from app.payments.card_grants import sync_intent
 from app.payments.card_periods import sync_subscription
 from app.payments.card_platform import CardPlatform, card_platform
 from app.payments.card_reversals import sync_reversals
+from app.platforms.missed_events import EventList, ListedEvent, channel_of
 from app.services import Services
 from storage.assets.entries import Channel
 from storage.configs.kinds.cardpay import CARDPAY

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from actors.paypal_clients import PayPalClient
-from app import paypal
+from app.platform_clients.paypal import PayPalClient
+from app.platforms import paypal
 from app.services import Services
 from storage.configs.kinds.products import PRODUCTS, Product, WalletProduct
 from storage.configs.kinds.sign_in import resolved

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.payments import wallet_order_sync, wallet_subscription_sync
 from app.payments.wallet import soon
-from app.platform_jobs import enqueue_for_configs, read_or_log
+from app.platforms.jobs import enqueue_for_configs, read_or_log
 from app.services import Services
 from storage.configs.kinds.walletpay import WALLETPAY
 from storage.configs.rows import ConfigKey

@@ -5,11 +5,11 @@ from typing import Any
 
 import structlog
 
-from app import paypal
 from app.http.webhooks import WebhookSource
-from app.missed_events import EventList, channel_of
 from app.payments import wallet_order_sync, wallet_subscription_sync
 from app.payments.wallet import PLATFORM, client_of
+from app.platforms import paypal
+from app.platforms.missed_events import EventList, channel_of
 from app.services import Services
 from storage.assets.entries import Channel
 from storage.configs.kinds.walletpay import WALLETPAY

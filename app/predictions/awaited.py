@@ -8,8 +8,8 @@ import structlog
 from aiohttp import web
 from pydantic import AfterValidator, Field
 
-from actors.context import Owner
-from actors.long_requests import LongRequest
+from actors.runtime.context import Owner
+from actors.runtime.long_requests import LongRequest
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.http.replies import Json

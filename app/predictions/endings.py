@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from actors.copied_files import CopiedFiles
+from app.predictions.copied_files import CopiedFiles
 from app.predictions.strategies import Host, host_of
 from app.services import Services
 from storage.accounts import users

@@ -1,6 +1,6 @@
 """Routes of model predictions (§4.16)."""
 
-from actors.strategies import StrategyNotFound
+from actors.clients.strategies import StrategyNotFound
 from app.http.area import Area
 from app.http.endpoint import Endpoint
 from app.http.limits import Limit

@@ -3,8 +3,8 @@
 from typing import Any
 from urllib.parse import quote
 
-from actors.strategies import StrategyNotFound
-from actors.vendor_clients import VendorAccess
+from actors.clients.strategies import StrategyNotFound
+from actors.clients.vendor_clients import VendorAccess
 from app.services import Services
 from storage.configs.kinds.predictions import PREDICTIONS, Predictions
 from storage.errors import ConfigNotFound

@@ -4,8 +4,8 @@ import asyncio
 
 import structlog
 
-from actors.relay import Relay
-from actors.supervisor import Supervisor
+from actors.runtime.relay import Relay
+from actors.runtime.supervisor import Supervisor
 from app.http.server import Runner
 from app.process.control import ShutdownRequests, max_retiring_s
 from streams.tasks import background, pause, stopping

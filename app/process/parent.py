@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import structlog
 
-from app import logs
+from app.observing import logs
 from app.process.control import Child, max_retiring_s, start_child
 from app.process.sockets import METRICS, check_port, listening_sockets
 from app.settings import Settings, SettingsError

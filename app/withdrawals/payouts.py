@@ -10,8 +10,7 @@ from typing import Any
 import structlog
 from prometheus_client import Counter
 
-from app.payout_results import end
-from app.paypal import client_of
+from app.platforms.paypal import client_of
 from app.services import Services
 from app.withdrawals.errors import PLATFORM_UNAVAILABLE, reason_of
 from storage.configs.kinds.payouts import PAYOUTS
@@ -19,6 +18,7 @@ from storage.payments import mismatches
 from storage.payments.mismatches import MismatchKind
 from storage.postgres.database import Connection
 from storage.withdrawals import withdrawals
+from storage.withdrawals.results import end
 from storage.withdrawals.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError

@@ -5,9 +5,9 @@ from typing import Any
 
 import structlog
 
-from app import paypal
 from app.http.webhooks import WebhookSource
-from app.missed_events import EventList
+from app.platforms import paypal
+from app.platforms.missed_events import EventList
 from app.services import Services
 from app.withdrawals.payouts import pay_out
 from storage.configs.kinds.payouts import PAYOUTS

@@ -33,7 +33,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from app import logs
+from app.observing import logs
 from bench.forked_children import fork_children
 from bench.kills.killing import Kills
 from bench.kills.report import passed, summary, write_report
@@ -43,7 +43,7 @@ from bench.machine import raise_descriptor_limit
 from deploy.running import Failed
 
 _FOLDER = Path("build/kills")
-_PRELOADED = ("app.main", "app.worker", "app.commands.serve", "app.commands.worker", "app.commands.verify")
+_PRELOADED = ("app.main", "app.work.worker", "app.commands.serve", "app.commands.worker", "app.commands.verify")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

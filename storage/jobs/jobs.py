@@ -1,7 +1,7 @@
 """Jobs: messages that a worker handles later.
 
 A job is stored in the caller's transaction, so it exists if that commits. The tables and functions are those of
-procrastinate. `app/worker.py` runs the jobs.
+procrastinate. `app/work/worker.py` runs the jobs.
 """
 
 from collections.abc import Sequence

@@ -3,10 +3,10 @@
 import asyncio
 from typing import Any
 
-from actors.actor import Actor
-from actors.context import Owner, StreamContext
-from actors.log_replication import LogReplicator
-from actors.receipt import Receipt
+from actors.runtime.actor import Actor
+from actors.runtime.context import Owner, StreamContext
+from actors.runtime.log_replication import LogReplicator
+from actors.runtime.receipt import Receipt
 from storage.conversations.detached_logs import Batch
 from streams.log import EventLog
 from streams.wire.errors import ValkeyUnavailable

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from actors.context import StreamContext
-from actors.mailbox import Cancel, Drain, Expire
+from actors.runtime.context import StreamContext
+from actors.runtime.mailbox import Cancel, Drain, Expire
 from streams.tasks import background
 from streams.wire.errors import ValkeyError
 from tests.actors.single_actor import FakeDetachedLog, actor_of, names, play
@@ -66,7 +66,7 @@ async def test_a_play_that_exceeds_its_time_ends_its_stream_with_an_error() -> N
 
 
 async def test_a_log_that_could_not_be_copied_in_time_is_copied_on_request(monkeypatch) -> None:
-    monkeypatch.setattr("actors.actor._LAST_REPLICATION_S", 0.05)
+    monkeypatch.setattr("actors.runtime.actor._LAST_REPLICATION_S", 0.05)
     detached, released = FakeDetachedLog(), asyncio.Event()
 
     async def release() -> None:

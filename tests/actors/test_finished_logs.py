@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from actors.actor import Actor
-from actors.context import StreamContext
-from actors.mailbox import Attach, Detach
-from actors.supervisor import Supervisor
+from actors.runtime.actor import Actor
+from actors.runtime.context import StreamContext
+from actors.runtime.mailbox import Attach, Detach
+from actors.runtime.supervisor import Supervisor
 from streams.log import Gone
 from tests.actors.single_actor import actor_of
 from tests.waiting import until

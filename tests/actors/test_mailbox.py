@@ -2,7 +2,7 @@
 
 import asyncio
 
-from actors.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message
+from actors.runtime.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message
 
 
 async def test_messages_are_delivered_in_order_and_not_during_put():

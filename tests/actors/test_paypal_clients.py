@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from pydantic import SecretStr
 
-from actors.paypal_clients import PayPalClient, open_paypal, verify_webhook
+from app.platform_clients.paypal import PayPalClient, open_paypal, verify_webhook
 from app.services import Services
 from storage.configs.kinds.walletpay import WalletPay
 from storage.configs.rows import ConfigKey

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.playback import Playback
+from actors.plays.playback import Playback
 
 
 def played(*spans: tuple[int, str, int], shapes: list[tuple[int, int]] | None = None) -> Playback:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.prompt import build
-from actors.records import audio_item, source, text_item
+from actors.plays.prompt import build
+from actors.plays.records import audio_item, source, text_item
 from storage.conversations.conversations import Record, RecordStatus
 from streams.wire.codec import dumps
 from vendors.meter import estimated_tokens

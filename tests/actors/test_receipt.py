@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import time
 
-from actors.receipt import Receipt
+from actors.runtime.receipt import Receipt
 
 ROUNDED_MS = 2
 """By how much a sleep may be shorter than requested, and a time rounded."""

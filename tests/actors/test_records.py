@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from actors.records import lost_turn
+from actors.plays.records import lost_turn
 from storage.conversations.conversations import RecordStatus
 
 STATUSES = get_args(RecordStatus)

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from actors.actor import Actor
-from actors.context import Owner, StreamContext
-from actors.mailbox import Cancel
-from actors.relay import Relay
-from actors.supervisor import Supervisor
+from actors.runtime.actor import Actor
+from actors.runtime.context import Owner, StreamContext
+from actors.runtime.mailbox import Cancel
+from actors.runtime.relay import Relay
+from actors.runtime.supervisor import Supervisor
 from tests.actors.single_actor import actor_of
 
 OWNER = Owner("default", "user")

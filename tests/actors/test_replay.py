@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.replay import Recording, read, replay
-from actors.voice import SpokenFile
+from actors.synthesis.replay import Recording, read, replay
+from actors.synthesis.voice import SpokenFile
 from storage.conversations.speech_cache import CachedSpeech
 from storage.objects import open_objects
 from storage.secrets import Keyring

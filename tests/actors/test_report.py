@@ -3,7 +3,7 @@
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from actors.context import StreamContext
+from actors.runtime.context import StreamContext
 from tests.actors.single_actor import actor_of, names, play
 
 

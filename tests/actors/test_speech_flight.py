@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from actors.speech_flight import FAILED, GONE, UNSHARED, Flight, FlightResult, Flights
+from actors.synthesis.flight import FAILED, GONE, UNSHARED, Flight, FlightResult, Flights
 from storage.conversations.speech_cache import SpeechCache, SpeechKey
 from storage.valkey.client import open_valkey
 from streams.tasks import background

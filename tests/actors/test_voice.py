@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.strategies import Voice
-from actors.voice import SpokenFile, voice_attempt
+from actors.clients.strategies import Voice
+from actors.synthesis.voice import SpokenFile, voice_attempt
 from storage.configs.kinds.speech import Speech
 from storage.configs.kinds.strategies import Timeouts
 from streams.audio import parse_wav

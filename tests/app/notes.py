@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from app.schedules import Schedule
 from app.services import Services
-from app.worker import JobRow, run_jobs
+from app.work.worker import JobRow, run_jobs
 from storage.jobs.jobs import Job, enqueue
 from streams.tasks import background
 from tests.clock import utc_now

@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.jobs.jobs import RemoveExpiredAudit, enqueue
 from streams.tasks import background
 from tests.servers import Databases, Server, new_server

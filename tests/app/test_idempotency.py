@@ -13,7 +13,7 @@ from aiohttp import ClientResponse
 from app.http.openapi.document import openapi
 from app.http.tokens import make_server_token
 from app.services import Services
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.jobs.jobs import RemoveExpiredKeys, enqueue
 from storage.operators.audit import COMMAND
 from streams.tasks import background

@@ -36,5 +36,5 @@ def test_the_server_imports_s3_and_tracing_only_if_configured():
     assert not [
         name
         for name in modules
-        if name.startswith(("app.otlp", "opentelemetry.exporter", "opentelemetry.sdk.trace"))
+        if name.startswith(("app.observing.otlp", "opentelemetry.exporter", "opentelemetry.sdk.trace"))
     ]

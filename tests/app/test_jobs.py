@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from app.schedules import Schedule
 from app.services import Services
-from app.worker import JOBS, JobRow, run_jobs
+from app.work.worker import JOBS, JobRow, run_jobs
 from storage.jobs.jobs import Job, enqueue
 from streams.tasks import background
 from tests.app.notes import (

@@ -15,7 +15,7 @@ from app.admin.webhooks import admin_webhook_routes
 from app.http.openapi.document import openapi
 from app.http.webhooks import Verified, webhook_row, worker_of
 from app.services import Services
-from app.worker import JOBS, JobRow, run_jobs
+from app.work.worker import JOBS, JobRow, run_jobs
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import RemoveExpiredWebhooks, WorkWebhook, enqueue
 from storage.operators.audit import COMMAND

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, Locator, Page, expect
 
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads

@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from app.dev.console import console_link
-from app.figures import publishing_figures
+from app.process.figures import publishing_figures
 from storage.operators import operators
 from storage.operators.audit import COMMAND
 from storage.operators.operators import Role

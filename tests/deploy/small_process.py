@@ -8,7 +8,7 @@ from typing import Any
 from app.http.webhooks import worker_of
 from app.services import Services, open_services
 from app.settings import Settings
-from app.worker import JobRow, work
+from app.work.worker import JobRow, work
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import WorkWebhook
 from tests.app.platform import source

@@ -10,7 +10,7 @@ from aiohttp import ClientError, ClientSession
 from app.http.webhooks import webhook_row, worker_of
 from app.services import Services
 from app.settings import Settings
-from app.worker import JobRow, run_jobs
+from app.work.worker import JobRow, run_jobs
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import WorkWebhook
 from streams.tasks import background

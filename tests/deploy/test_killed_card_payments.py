@@ -12,7 +12,7 @@ import pytest
 from app.payments.card_reconciliation import reconcile_card_platform
 from app.services import Services
 from app.settings import Settings
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.payments.card_reconciliation import ReconcileCardPlatform
 from streams.tasks import background
 from streams.wire.codec import rfc3339

@@ -2,9 +2,9 @@
 
 import base64
 
-from app.event_delivery import deliver_events
 from app.services import Services
 from app.settings import Settings
+from app.work.event_delivery import deliver_events
 from storage.events.outbox import AccountEvent
 from storage.operators.audit import COMMAND
 from streams.tasks import background

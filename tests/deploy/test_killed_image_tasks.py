@@ -8,7 +8,7 @@ import pytest
 
 from app.services import Services
 from app.settings import Settings
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from streams.tasks import background
 from tests.app.callers import ask
 from tests.app.images.studio import IMAGINE, Studio

@@ -8,7 +8,7 @@ import pytest
 
 from app.services import Services
 from app.settings import Settings
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.jobs.jobs import enqueue
 from storage.leaderboards.periods import EndPeriods
 from streams.tasks import background

@@ -9,7 +9,7 @@ import pytest
 
 from app.services import Services
 from app.settings import Settings
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from streams.tasks import background
 from tests.app.withdrawals.payer import Payer
 from tests.deploy.kills import RELIABLE, STALLED_S, At, kill_server, kill_worker, verify_ledger

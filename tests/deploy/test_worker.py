@@ -7,7 +7,7 @@ from aiohttp import ClientSession
 
 from app.services import Services
 from app.settings import Settings
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.jobs.jobs import Job, RemoveExpiredConversations, RemoveObjects, enqueue
 from storage.operators.audit import COMMAND
 from storage.withdrawals.withdrawals import CheckPayouts

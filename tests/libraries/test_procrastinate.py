@@ -35,10 +35,10 @@ def test_the_schema_is_that_of_the_migration() -> None:
 
 
 def test_the_job_manager_has_the_methods_that_are_overridden() -> None:
-    use = "app/job_attempts.py overrides it or calls it there"
+    use = "app/work/job_attempts.py overrides it or calls it there"
     assert lacking(JobManager, {"retry_job": use, "finish_job": use}) == []
     assert hasattr(procrastinate.App(connector=procrastinate.PsycopgConnector()), "job_manager"), (
-        "see app/worker.py"
+        "see app/work/worker.py"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.accounts.password_resets import SendReset
 from storage.accounts.sms import SendSms
 from storage.mail.mail import SendMail

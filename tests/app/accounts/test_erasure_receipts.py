@@ -8,7 +8,7 @@ from typing import Any
 import jwt
 import pytest
 
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.userdata.erasures import DELETED, DELETED_BY_CODE, KEPT
 from streams.tasks import background
 from streams.wire.codec import dumps, loads

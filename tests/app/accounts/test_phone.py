@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
 from streams.tasks import background

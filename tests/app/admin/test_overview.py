@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.admin.overview import quantile_ms
-from app.figures import FiguresOfProcess, publishing_figures
+from app.process.figures import FiguresOfProcess, publishing_figures
 from storage.operators import figures
 from streams.wire.codec import loads
 from tests.app.operator_calls import OPERATORS, call

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from actors.strategies import Strategies, Strategy
+from actors.clients.strategies import Strategies, Strategy
 from app.services import Services
 from tests.app.ai.conftest import Talk
 from vendors.protocols import ChatItem, ChatMessage, TextDelta

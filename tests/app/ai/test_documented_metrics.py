@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-import app.worker  # noqa: F401 - the table lists its metrics, too
+import app.work.worker  # noqa: F401 - the table lists its metrics, too
 from tests.app.ai.conftest import Talk
 
 PAGE = Path(__file__).parents[3] / "OPERATING.md"

@@ -8,7 +8,7 @@ import pytest
 
 from app.accounts.export import export_user
 from app.services import Services
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.accounts import emails, login_failures, login_networks
 from storage.jobs.jobs import ExportUser
 from streams.tasks import background

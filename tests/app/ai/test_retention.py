@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from app.ai.retention import remove_expired_speech
 from app.services import Services
 from app.settings import Settings
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.rows import ConfigKey

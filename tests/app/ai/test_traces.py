@@ -228,7 +228,7 @@ async def _one_stream(services, listener) -> None:
 
 
 async def test_without_the_package_a_log_line_replaces_traces(settings, listener, collector, monkeypatch) -> None:
-    monkeypatch.delitem(sys.modules, "app.otlp", raising=False)
+    monkeypatch.delitem(sys.modules, "app.observing.otlp", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with capture_logs() as lines:
         async with open_services(settings) as services:

@@ -11,7 +11,7 @@ import pytest
 from app.http.tokens import make_server_token
 from app.services import Services, open_services
 from app.settings import Settings
-from app.worker import JobRow, run_jobs
+from app.work.worker import JobRow, run_jobs
 from storage.clock import open_clock
 from storage.jobs.jobs import Job, enqueue
 from storage.operators.audit import COMMAND

@@ -8,7 +8,7 @@ from typing import Any
 
 from standardwebhooks import Webhook
 
-from app.event_delivery import deliver_events
+from app.work.event_delivery import deliver_events
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
 from streams.tasks import background

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from standardwebhooks import Webhook
 from structlog.testing import capture_logs
 
-from app.event_delivery import RETRY_DELAYS_S
-from app.retention import remove_expired_events
+from app.work.event_delivery import RETRY_DELAYS_S
+from app.work.retention import remove_expired_events
 from storage.configs.kinds.events import key_of
 from storage.events.outbox import AccountEvent
 from storage.jobs.jobs import RemoveExpiredEvents

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.tasks import image_tasks
 from streams.tasks import background
 from tests.app.images.studio import Studio

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from procrastinate.jobs import Job as StoredJob
 
-from app.job_attempts import RetryPolicy
+from app.work.job_attempts import RetryPolicy
 from storage.mail.mail import SendMail
 from tests.app.callers import working
 from tests.app.mail.hub import Hub, new_address

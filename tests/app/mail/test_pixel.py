@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from app.event_delivery import deliver_events
 from app.mail.machine_opens import is_machine
+from app.work.event_delivery import deliver_events
 from storage.mail.opens import MAX_WAITING, Open
 from streams.tasks import background
 from streams.wire.ids import new_id

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from app.worker import run_jobs
+from app.work.worker import run_jobs
 from storage.jobs.jobs import enqueue
 from storage.mail.mail import MailContent, SendMail
 from storage.operators.audit import COMMAND

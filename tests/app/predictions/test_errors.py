@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.strategies import StrategyNotFound
+from actors.clients.strategies import StrategyNotFound
 from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path

@@ -1,0 +1,1 @@
+"""Clients of vendors, as the configs of an app describe them."""

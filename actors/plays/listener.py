@@ -1,0 +1,148 @@
+"""Obtain the user's input: the text as sent, or speech recognized by the first strategy that succeeds."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actors.clients.strategies import Broken, RecognitionStrategy, Strategy, hedge_of, price_of
+from actors.runtime.context import StreamContext
+from streams.audio import SNIFF_BYTES, pcm_seconds, sniff
+from streams.durations import duration_s
+from streams.input_buffer import InputBuffer
+from streams.tasks import background, unless_failed
+from streams.wire.errors import InvalidParameter, ServiceError
+from vendors.attempts import Attempt, failed_attempt
+from vendors.fallback import first_success
+from vendors.meter import Meter
+from vendors.protocols import AudioFormat, Transcript
+
+PCM_RATE = 16_000
+PCM = AudioFormat("audio/pcm", PCM_RATE)
+
+
+@dataclass(frozen=True, slots=True)
+class HeardInput:
+    """The user's input. For speech, also the audio and its format. `platform` is the recognizer's platform id."""
+
+    text: str
+    platform: str = "user"
+    audio: bytes | None = None
+    audio_format: AudioFormat = PCM
+
+
+async def read_text(ctx: StreamContext) -> HeardInput:
+    """Read text input. Raises `InvalidParameter` if it is blank."""
+    with ctx.receipt.waiting():
+        text = (await ctx.input.whole()).decode()
+    ctx.receipt.mark("input")
+    if not text.strip():
+        raise InvalidParameter("text is required")
+    return HeardInput(text)
+
+
+async def hear(
+    ctx: StreamContext, strategies: Sequence[Strategy | Broken], *, language_code: str, prompt: str | None
+) -> HeardInput:
+    """Recognize spoken input, while it arrives if the recognizer supports that.
+
+    Raises `InvalidParameter` if a recognizer succeeds without any words: no other strategy is tried, because the
+    audio holds no speech. An error of the input itself is raised unchanged, also without trying others.
+    """
+    with ctx.receipt.waiting():
+        head = await ctx.input.head(SNIFF_BYTES)
+        if not head:
+            raise InvalidParameter("audio is required")
+        mime_type = sniff(head)
+        audio_format = AudioFormat(mime_type, 0) if mime_type else PCM
+        duration = _InputDuration(ctx.input, audio_format)
+        recognitions = [
+            _recognition(ctx, strategy, language_code=language_code, prompt=prompt) for strategy in strategies
+        ]
+        attempts = [_attempt(ctx, name, recognition, audio_format, duration) for name, recognition in recognitions]
+        async with background(_completed(ctx)) as completed:
+            with unless_failed(completed):
+                platform, text = await _recognized(ctx, attempts)
+            await completed
+    ctx.receipt.mark("stt")
+    if not text.strip():
+        raise InvalidParameter("no speech was heard")
+    return HeardInput(text.replace("\0", ""), platform, await ctx.input.whole(), audio_format)
+
+
+async def _completed(ctx: StreamContext) -> None:
+    await ctx.input.completed()
+    ctx.receipt.mark("input")
+
+
+async def _recognized(ctx: StreamContext, attempts: Sequence[Attempt[Transcript]]) -> tuple[str, str]:
+    async with first_success(attempts, ctx.attempts) as (attempt, transcripts):
+        return attempt.vendor, [transcript.text async for transcript in transcripts if transcript.final][-1]
+
+
+class _InputDuration:
+    """The duration of the input. For PCM it is known at any time, for other formats once the input is complete."""
+
+    def __init__(self, buffer: InputBuffer, audio_format: AudioFormat) -> None:
+        self._buffer = buffer
+        self._format = audio_format
+        self._decoded_s: float | None = None
+
+    async def half_s(self) -> float:
+        """Wait for the end of the input and return half of its duration."""
+        await self._buffer.completed()
+        if self._decoded_s is None and self._format is not PCM:
+            audio = await self._buffer.whole()
+            # Use a thread, because MP3 must be read frame by frame.
+            self._decoded_s = await asyncio.to_thread(duration_s, audio, self._format.mime_type)
+        return self._seconds() / 2
+
+    def seconds_so_far(self) -> int:
+        """Return the duration so far, rounded up to full seconds as vendors bill it."""
+        return math.ceil(self._seconds())
+
+    def _seconds(self) -> float:
+        if self._format is PCM:
+            return pcm_seconds(len(self._buffer), PCM_RATE)
+        return self._decoded_s or 0.0
+
+
+def _recognition(
+    ctx: StreamContext, strategy: Strategy | Broken, *, language_code: str, prompt: str | None
+) -> tuple[str, RecognitionStrategy | ServiceError]:
+    if isinstance(strategy, Broken):
+        return strategy.name, strategy.fault
+    try:
+        strategies = ctx.resources.strategies
+        recognition = strategies.recognition(ctx.owner.app_id, strategy, language_code=language_code, prompt=prompt)
+    except ServiceError as error:
+        return strategy.name, error
+    return strategy.name, recognition
+
+
+def _attempt(
+    ctx: StreamContext,
+    name: str,
+    recognition: RecognitionStrategy | ServiceError,
+    audio_format: AudioFormat,
+    duration: _InputDuration,
+) -> Attempt[Transcript]:
+    """Return an attempt whose timeouts start at the end of the input. Longer audio gets more time."""
+    if isinstance(recognition, ServiceError):
+        return failed_attempt(name, "stt", recognition)
+
+    return Attempt(
+        strategy=name,
+        stage="stt",
+        vendor=recognition.platform,
+        open=lambda: recognition.recognizer.transcribe(ctx.input, audio_format),
+        is_output=lambda transcript: transcript.final,
+        first_output_s=recognition.config.waits.first_output_s,
+        between_s=recognition.config.waits.between_s,
+        hedge=hedge_of(recognition.config),
+        gate=recognition.gate,
+        meter=lambda: Meter(duration.seconds_so_far),
+        price=price_of(recognition.config),
+        clock=duration.half_s,
+        early=recognition.recognizer.streams(audio_format),
+    )

@@ -1,0 +1,1 @@
+"""How a stream lives: its actor, mailbox and context, their owner, and access from other processes."""

@@ -1,0 +1,167 @@
+"""The context of a stream, which is all that a play may use. It is independent of HTTP."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+from actors.clients.strategies import Strategies
+from actors.runtime.receipt import Receipt
+from actors.synthesis.flight import Flights
+from storage.accounts.ended_sessions import SessionKey
+from storage.clock import AppClock
+from storage.conversations.speech_cache import SpeechCache
+from storage.conversations.turns import TurnWriter
+from storage.objects import ObjectStore
+from storage.postgres.database import Database
+from storage.processes.heartbeats import Heartbeat
+from storage.valkey.client import Valkey
+from streams.events import Event, encode
+from streams.input_buffer import InputBuffer
+from streams.log import EventLog
+from streams.wire.codec import now_ms
+from streams.wire.errors import Conflict
+from vendors.attempts import AttemptRecord
+
+
+class Owner(NamedTuple):
+    """The app and the user that a stream belongs to."""
+
+    app_id: str
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The long-lived objects through which plays reach the stores and the vendors."""
+
+    database: Database
+    objects: ObjectStore
+    strategies: Strategies
+    valkey: Valkey
+    speech_cache: SpeechCache
+    flights: Flights
+    heartbeat: Heartbeat
+    turns: TurnWriter
+    clock: AppClock
+
+
+class Stop(Enum):
+    """The reason why a play is cancelled."""
+
+    CANCELED = "canceled"
+    """The client cancelled the stream."""
+    ABORTED = "aborted"
+    """The client disconnected before its input was complete."""
+    ABANDONED = "abandoned"
+    """The stream had no reader for the grace time."""
+    DEADLINE = "deadline"
+    """The stream reached its maximum duration."""
+    SESSION_ENDED = "session_ended"
+    """The session that started the stream has ended."""
+    DRAINED = "drained"
+    """The process is shutting down."""
+
+
+class StreamStopped(Conflict):
+    """The stream was cancelled."""
+
+
+class StreamContext:
+    """One stream as its play sees it."""
+
+    __slots__ = (
+        "answer_bytes",
+        "attempts",
+        "error_extra",
+        "heard_ms",
+        "input",
+        "log",
+        "max_stream_s",
+        "on_end",
+        "outlives_readers",
+        "owner",
+        "receipt",
+        "request_id",
+        "resources",
+        "revise",
+        "session",
+        "settled",
+        "stop",
+        "stream_id",
+    )
+
+    def __init__(
+        self,
+        stream_id: str,
+        owner: Owner,
+        *,
+        request_id: str,
+        resources: Resources,
+        receipt: Receipt,
+        log: EventLog,
+        max_stream_s: float,
+        answer_bytes: int,
+        session: SessionKey | None = None,
+        on_end: "OnEnd | None" = None,
+    ) -> None:
+        self.stream_id = stream_id
+        self.owner = owner
+        self.session = session
+        """The session that started the stream; `None` if an app server did."""
+        self.request_id = request_id
+        self.resources = resources
+        self.receipt = receipt
+        self.input = InputBuffer()
+        self.max_stream_s = max_stream_s
+        """The maximum duration of any stream of the app, in seconds."""
+        self.answer_bytes = answer_bytes
+        self.stop: Stop | None = None
+        self.heard_ms: int | None = None
+        """How much of the audio was played when the client cancelled, in ms; `None` if it did not report that."""
+        self.revise: Callable[[int], Awaitable[None]] | None = None
+        """Called after the stream has ended, with the ms of audio heard: truncates the stored answer to them."""
+        self.settled = False
+        """Whether the answer is complete and only has to be stored. From then on the play is not cancelled."""
+        self.outlives_readers = False
+        """Whether the play continues to its end even if no reader is left."""
+        self.error_extra: dict[str, Any] = {}
+        """Additional fields of `extra` in the `error` event, if the stream ends with one."""
+        self.attempts: list[AttemptRecord] = []
+        """The vendor calls made for this stream, in order."""
+        self.on_end = on_end
+        """Called once, when the stream has ended."""
+        self.log = log
+
+    def forget(self) -> None:
+        """Drop references that only a running stream needs."""
+        self.input.fail(StreamStopped("the stream has ended"))  # Wake tasks that still wait for the input.
+        self.input = _EMPTY_INPUT
+        self.attempts = []
+        self.on_end = None
+
+    def say(self, event: Event) -> bool:
+        """Encode `event` and append it to the log without waiting.
+
+        Return `False` if a reader lags too far behind: then call `wait_for_room` before the next event.
+        """
+        if output := event.output():
+            self.receipt.add_output(output)
+        log = self.log
+        return log.put(encode(event, log.last_id + 1, now_ms()))
+
+    async def wait_for_room(self) -> None:
+        """Wait until no attached reader lags too far behind."""
+        await self.log.wait_for_room()
+
+    async def emit(self, event: Event) -> None:
+        """Append `event` to the log and wait until no reader lags too far behind."""
+        if not self.say(event):
+            await self.log.wait_for_room()
+
+
+_EMPTY_INPUT = InputBuffer()
+_EMPTY_INPUT.end()
+
+OnEnd = Callable[[StreamContext, str, str], None]
+"""Called with the context, the kind and the outcome of a stream that has ended. It must be fast and not raise."""

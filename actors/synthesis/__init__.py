@@ -1,0 +1,1 @@
+"""Synthesized speech: its attempts, one synthesis for several streams, and its storage and replay."""

@@ -1,0 +1,1 @@
+"""Checks of configs when they are written, beyond the models of their kinds."""

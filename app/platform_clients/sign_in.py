@@ -1,0 +1,131 @@
+"""Clients of sign-in platforms, as the configs of kind `sign_in` describe our apps there."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from pydantic import SecretStr
+
+from actors.clients.vendor_clients import VendorAccess, VendorClients
+from storage.configs.kinds import sign_in as kind
+from storage.configs.kinds.sign_in import SANDBOX, SIGN_IN, resolved
+from storage.configs.rows import ConfigKey
+from storage.configs.store import ConfigStore
+from streams.wire.errors import ConfigInvalid
+from vendors.account import Account
+from vendors.catalog import Capability, NoOptions, Vendor
+from vendors.signin.catalog import CHECK_NONCE, CLIENT_FIELDS, DEFAULT_PROVIDERS, PROVIDERS
+from vendors.signin.protocols import SignIn, SignInApp
+from vendors.transport import VendorHttp
+
+Result = TypeVar("Result")
+
+_WITHIN_S = 10
+"""The time for all calls of one verification. Each of them has at most 5 s."""
+_WITHOUT_CONFIG = {"android_games_service": kind.SignIn()}
+"""Platforms that can be used without a config. An app may still disable them with one."""
+_WITHOUT_AUDIENCES = frozenset({"play_games", "game_center"})
+"""Providers whose proofs name no audience: the client is trusted, or `bundle_ids` say which apps are ours."""
+_SIGN_IN = Capability[SignInApp, SignIn]("sign_in")
+
+
+@dataclass(frozen=True, slots=True)
+class SignInClient:
+    """A provider's client behind the gate of its config."""
+
+    provider: str
+    config: kind.SignIn
+    sign_in: SignIn
+    access: VendorAccess[SignInApp, SignIn]
+
+    async def call(self, once: Callable[[SignIn], Awaitable[Result]]) -> Result:
+        """Return the result of `once`. Raises `VendorError` if the platform fails or its breaker is open."""
+        return await self.access.gate.call(self.access.platform, lambda: once(self.sign_in), within_s=_WITHIN_S)
+
+
+class SignInClients:
+    """Opens the clients of sign-in platforms. Each config has one client and one gate per process.
+
+    A client keeps what it has fetched, such as the keys of id tokens, until its config changes.
+    """
+
+    def __init__(self, configs: ConfigStore, vendors: VendorClients, *, sandbox_url: str | None) -> None:
+        self._configs = configs
+        self._vendors = vendors
+        self._sandbox_url = sandbox_url
+        self._clients: dict[ConfigKey, tuple[kind.SignIn, SignIn]] = {}
+
+    def open(self, app_id: str, platform: str) -> SignInClient:
+        """Return the client of a platform. Raises `ConfigInvalid` if its config is missing or not sufficient."""
+        key = ConfigKey(app_id, SIGN_IN.name, platform)
+        if platform in _WITHOUT_CONFIG and not self._configs.exists(SIGN_IN, app_id, platform):
+            config = _WITHOUT_CONFIG[platform]
+        else:
+            config = self._configs.required(SIGN_IN, app_id, platform).value
+        if not config.enabled:
+            raise _invalid(platform, "enabled is false")
+        provider = _provider_of(platform, config)
+        account = Account(platform, platform, "", config.client_secret, config.concurrency)
+        vendor = Vendor(_SIGN_IN, _opens(provider), NoOptions, None)
+        access = self._vendors.open(vendor, account, key=key, limits=config)
+        known = self._clients.get(key)
+        if known is None or known[0] is not config:
+            known = config, access.client(_app(platform, config, sandbox_url=self._sandbox_url))
+            self._clients[key] = known
+        return SignInClient(provider, config, known[1], access)
+
+
+def check(platform: str, config: kind.SignIn) -> None:
+    """Raise `ConfigInvalid` if nobody can sign in with a config. Its text continues with the name of the field."""
+    provider = _provider_of(platform, config)
+    no_http = cast("VendorHttp", None)  # The constructor makes no call.
+    PROVIDERS[provider](no_http, _app(platform, config, sandbox_url=SANDBOX))
+
+
+def _provider_of(platform: str, config: kind.SignIn) -> str:
+    provider = config.provider or DEFAULT_PROVIDERS[platform]
+    if CLIENT_FIELDS[platform].isdisjoint(PROVIDERS[provider].proof_fields):
+        raise _invalid(platform, f"provider {provider} cannot prove {platform}")
+    if provider not in _WITHOUT_AUDIENCES and not config.audiences:
+        raise _invalid(platform, "audiences must not be empty")
+    if config.require_nonce and ("nonce" not in CLIENT_FIELDS[platform] or provider not in CHECK_NONCE):
+        raise _invalid(platform, f"require_nonce must be false, because proofs of {provider} contain no nonce here")
+    return provider
+
+
+def _app(platform: str, config: kind.SignIn, *, sandbox_url: str | None) -> SignInApp:
+    none = SecretStr("")
+    urls = {"jwks_url": config.jwks_url or "", "base_url": config.base_url or ""}
+    for field, url in urls.items():
+        address = resolved(url, sandbox_url=sandbox_url)
+        if address is None:
+            raise _invalid(platform, f"{field} names the sandbox, which does not run")
+        urls[field] = address
+    return SignInApp(
+        platform,
+        audiences=tuple(config.audiences),
+        issuers=tuple(config.issuers),
+        jwks_url=urls["jwks_url"],
+        base_url=urls["base_url"].rstrip("/"),
+        client_id=config.client_id,
+        client_secret=config.client_secret or none,
+        redirect_uri=config.redirect_uri,
+        private_key=config.private_key or none,
+        key_id=config.key_id,
+        team_id=config.team_id,
+        bundle_ids=tuple(config.bundle_ids),
+        skip_signature_verify=config.skip_signature_verify,
+        key_hosts=tuple(config.key_hosts),
+        key_roots=tuple(config.key_roots),
+        public_key=config.public_key,
+        require_nonce=config.require_nonce,
+        prefer_unionid=config.prefer_unionid,
+    )
+
+
+def _opens(provider: str) -> Callable[[VendorHttp, Account, SignInApp], SignIn]:
+    return lambda http, _, app: PROVIDERS[provider](http, app)
+
+
+def _invalid(platform: str, problem: str) -> ConfigInvalid:
+    return ConfigInvalid(f"sign_in {platform}: {problem}")

@@ -1,0 +1,115 @@
+"""Finds events of payment platforms that no webhook has delivered. They are stored as if one had, and reported."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.platforms.jobs import enqueue_for_configs, read_or_log
+from app.services import Services
+from storage.assets.entries import Channel
+from storage.configs.kinds.base import ConfigKind
+from storage.configs.rows import ConfigKey
+from storage.jobs import inbox
+from storage.jobs.inbox import NewWebhook, Webhook
+from storage.payments import mismatches, missed_events
+from storage.payments.missed_events import CompareEvents, FindMissedEvents
+from streams.metrics import CounterMetric
+
+FOUND = CounterMetric(
+    "parley_events_missed", "Events of payment platforms that no webhook has delivered", ["platform", "app"]
+)
+_FIRST = timedelta(days=3)
+"""How far back events are compared at first."""
+_GRACE = timedelta(minutes=2)
+"""Younger events may still be on their way."""
+_OVERLAP = timedelta(hours=1)
+"""Events may be listed later than they happen."""
+_MISSED = "missed"
+"""Header of stored events that no webhook has delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEvent:
+    """An event in the list of a platform. `body` is what its webhook contains."""
+
+    id: str
+    type: str
+    at: datetime | None
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EventList:
+    """What a platform lists for each config of a kind, whose name is that of the source of its webhooks."""
+
+    kind: ConfigKind[Any]
+    relevant: tuple[str, ...]
+    """The beginnings of the types of events that must not be missed."""
+    pages: Callable[[Services, ConfigKey, datetime, datetime], AsyncGenerator[Sequence[ListedEvent]]]
+    """Yields the events of a config between two times, page by page. Raises `ConfigInvalid` or `VendorError`."""
+
+
+def channel_of(webhook: Webhook) -> Channel:
+    """Return what has reported a stored webhook."""
+    return "reconciliation" if _MISSED in webhook.headers else "webhook"
+
+
+def finder_of(lists: Sequence[EventList]) -> Callable[[Services, FindMissedEvents], Awaitable[None]]:
+    """Return the handler that stores one job for each config."""
+
+    async def find(services: Services, _: FindMissedEvents) -> None:
+        await enqueue_for_configs(
+            services,
+            [each.kind for each in lists],
+            lambda key: CompareEvents(app_id=key.app_id, kind=key.kind, config=key.name),
+        )
+
+    return find
+
+
+def comparer_of(lists: Sequence[EventList]) -> Callable[[Services, CompareEvents], Awaitable[None]]:
+    """Return the handler of the job of one config. What fails is logged, and done the next time."""
+    by_kind = {each.kind.name: each for each in lists}
+
+    async def compare(services: Services, job: CompareEvents) -> None:
+        key = ConfigKey(job.app_id, job.kind, job.config)
+        await read_or_log(_compare(services, by_kind[job.kind], key), key)
+
+    return compare
+
+
+async def _compare(services: Services, events: EventList, key: ConfigKey) -> None:
+    """Store the events that are not in the inbox, from the last comparison on. Jobs work on them."""
+    until = services.clock.now(key.app_id) - _GRACE
+    async with services.database.connection() as conn:
+        last = await missed_events.compared_until(conn, key)
+    since = until - _FIRST if last is None else min(last, until) - _OVERLAP
+    async with aclosing(events.pages(services, key, since, until)) as pages:
+        async for page in pages:
+            found = [
+                event
+                for event in page
+                if event.type.startswith(events.relevant) and (event.at is None or event.at <= until)
+            ]
+            await _store_missed(services, key, found)
+    async with services.database.connection() as conn:
+        await missed_events.set_compared(conn, key, until=until)
+
+
+async def _store_missed(services: Services, key: ConfigKey, events: Sequence[ListedEvent]) -> None:
+    """Store those events that are not stored yet."""
+    now = services.clock.now(key.app_id)
+    async with services.database.transaction() as conn:
+        stored = await inbox.stored_events(conn, key, event_ids=[event.id for event in events])
+        for event in events:
+            if event.id in stored:
+                continue
+            new = NewWebhook(key.app_id, key.kind, key.name, event.id, None, {_MISSED: "true"}, event.body)
+            if await inbox.receive(conn, new, now=now):
+                await mismatches.add(
+                    conn, key.app_id,
+                    platform=key.kind, kind="missed_event", subject=event.id, detail=event.type, now=now,
+                )  # fmt: skip
+                FOUND.add(1, key.kind, key.app_id)

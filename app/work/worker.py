@@ -1,0 +1,314 @@
+"""The worker process: runs and retries jobs, holds failed ones, enqueues scheduled ones, and delivers events."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import procrastinate
+import psycopg
+import structlog
+from aiohttp import web
+from procrastinate.exceptions import ConnectorException
+from procrastinate.worker import Worker
+from prometheus_client import Gauge
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
+
+from app.accounts.deactivation import end_freeze
+from app.accounts.email_reset import send_reset
+from app.accounts.erasure import erase_user, revoke_token
+from app.accounts.export import export_user, remove_expired_exports
+from app.accounts.profiles import fetch_profile
+from app.accounts.retention import remove_expired_sign_ins
+from app.accounts.sms import send_sms
+from app.admin.audit import remove_expired_audit
+from app.ai.image_tasks import poll_image_task
+from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
+from app.assets.verification import verify_ledger
+from app.http.server import runner_of
+from app.leaderboards.index_check import check_board_indexes
+from app.leaderboards.rewards import end_period, end_periods
+from app.mail.sending import send_mail
+from app.main import application
+from app.observing import logs
+from app.payments.card_reconciliation import reconcile_card_platform, reconcile_cards
+from app.payments.endings import end_subscriptions
+from app.payments.wallet_reconciliation import reconcile_wallet, reconcile_wallets
+from app.payments.wallet_replaced import end_replaced
+from app.predictions.following import cancel_prediction, follow_prediction
+from app.predictions.retention import remove_expired_tasks
+from app.process.sockets import listening_sockets
+from app.routes import OPERATIONS_ROUTES
+from app.schedules import SCHEDULES, Schedule
+from app.services import Services, open_services
+from app.settings import Settings
+from app.webhooks import compare_events, find_missed_events, work_webhook
+from app.withdrawals.payouts import check_payouts, pay_out
+from app.work.event_delivery import deliver_events, measure_events
+from app.work.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
+from app.work.retention import (
+    remove_expired_events,
+    remove_expired_keys,
+    remove_expired_mails,
+    remove_expired_webhooks,
+)
+from storage.accounts.password_resets import SendReset
+from storage.accounts.profiles import FetchProfile
+from storage.accounts.sms import SendSms
+from storage.jobs.jobs import (
+    QUEUE,
+    ExportUser,
+    Job,
+    RemoveExpiredAudit,
+    RemoveExpiredConversations,
+    RemoveExpiredEvents,
+    RemoveExpiredExports,
+    RemoveExpiredKeys,
+    RemoveExpiredMails,
+    RemoveExpiredSignIns,
+    RemoveExpiredSpeech,
+    RemoveExpiredTasks,
+    RemoveExpiredWebhooks,
+    RemoveObjects,
+    VerifyLedger,
+    WorkWebhook,
+    job_counts,
+)
+from storage.leaderboards.leaderboards import CheckBoardIndexes
+from storage.leaderboards.periods import EndPeriod, EndPeriods
+from storage.mail.mail import SendMail
+from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
+from storage.payments.endings import EndSubscriptions
+from storage.payments.missed_events import CompareEvents, FindMissedEvents
+from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
+from storage.payments.wallet_subscriptions import EndReplacedSubscription
+from storage.tasks.image_tasks import PollImageTask
+from storage.tasks.predictions import CancelPrediction, FollowPrediction
+from storage.userdata.erasures import EraseUser, RevokeToken
+from storage.userdata.freezes import EndFreeze
+from storage.withdrawals.withdrawals import CheckPayouts, PayOut
+from streams.tasks import background, pause, stopping
+from streams.wire.errors import StoreError
+
+log = structlog.get_logger()
+
+_CONCURRENCY = 10
+_POLL_S = 0.5
+"""Well below the second after which an image task is read again. One look costs less than 1 ms of the worker."""
+_HEARTBEAT_S = 2
+_STALLED_S = 10
+_STOP_S = 30
+_LAST_WRITES_S = 5
+_MEASURE_S = 10
+_CONNECT_S = 5
+_MAX_RECONNECT_WAIT_S = 10
+
+J = TypeVar("J", bound=Job)
+
+JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
+JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest job was due", ["job", "status"])
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow(Generic[J]):
+    """A kind of job and its handler."""
+
+    message: type[J]
+    handler: Callable[[Services, J], Awaitable[None]]
+
+
+JOBS: Sequence[JobRow[Any]] = (
+    JobRow(RemoveExpiredSpeech, remove_expired_speech),
+    JobRow(RemoveExpiredConversations, remove_expired_conversations),
+    JobRow(RemoveObjects, remove_objects),
+    JobRow(RemoveExpiredAudit, remove_expired_audit),
+    JobRow(ExportUser, export_user),
+    JobRow(RemoveExpiredExports, remove_expired_exports),
+    JobRow(RemoveExpiredKeys, remove_expired_keys),
+    JobRow(RemoveExpiredWebhooks, remove_expired_webhooks),
+    JobRow(RemoveExpiredEvents, remove_expired_events),
+    JobRow(RemoveExpiredMails, remove_expired_mails),
+    JobRow(RemoveExpiredTasks, remove_expired_tasks),
+    JobRow(FollowPrediction, follow_prediction),
+    JobRow(CancelPrediction, cancel_prediction),
+    JobRow(WorkWebhook, work_webhook),
+    JobRow(SendSms, send_sms),
+    JobRow(SendMail, send_mail),
+    JobRow(SendReset, send_reset),
+    JobRow(FetchProfile, fetch_profile),
+    JobRow(RemoveExpiredSignIns, remove_expired_sign_ins),
+    JobRow(EndFreeze, end_freeze),
+    JobRow(PollImageTask, poll_image_task),
+    JobRow(EraseUser, erase_user),
+    JobRow(RevokeToken, revoke_token),
+    JobRow(VerifyLedger, verify_ledger),
+    JobRow(ReconcileWallets, reconcile_wallets),
+    JobRow(ReconcileWallet, reconcile_wallet),
+    JobRow(FindMissedEvents, find_missed_events),
+    JobRow(CompareEvents, compare_events),
+    JobRow(EndReplacedSubscription, end_replaced),
+    JobRow(EndSubscriptions, end_subscriptions),
+    JobRow(PayOut, pay_out),
+    JobRow(CheckPayouts, check_payouts),
+    JobRow(EndPeriods, end_periods),
+    JobRow(EndPeriod, end_period),
+    JobRow(CheckBoardIndexes, check_board_indexes),
+    JobRow(ReconcileCards, reconcile_cards),
+    JobRow(ReconcileCardPlatform, reconcile_card_platform),
+)
+
+
+async def work(settings: Settings, *, jobs: Sequence[JobRow[Any]] = JOBS) -> None:
+    """Run jobs until SIGTERM or SIGINT. Running jobs then get 30 s to finish; interrupted ones run again."""
+    logs.configure(level=settings.log_level)
+    # `task_of` logs each attempt. The library's own lines contain the messages, which may contain secrets.
+    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    sockets = _sockets(settings)
+    async with (
+        open_services(settings) as services,
+        _operations(services, sockets),
+        background(_measure(services)),
+        background(deliver_events(services)),
+        background(run_jobs(services, jobs=jobs)) as running,
+        background(stop.wait()) as stopped,
+    ):
+        log.info("worker.started", port=settings.worker_port)
+        await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            await running
+    log.info("worker.stopped")
+
+
+def _sockets(settings: Settings) -> list[socket.socket]:
+    if settings.worker_port is None:
+        return []
+    return listening_sockets(settings.metrics_host, settings.worker_port, variable="PARLEY_WORKER_PORT")
+
+
+@asynccontextmanager
+async def _operations(services: Services, sockets: Sequence[socket.socket]) -> AsyncIterator[None]:
+    """Serve `/metrics`, `/healthz` and `/readyz` of this worker on `sockets`."""
+    runner = runner_of(application(services, OPERATIONS_ROUTES), shutdown_timeout_s=1)
+    await runner.setup()
+    try:
+        for sock in sockets:
+            await web.SockSite(runner, sock).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+async def _measure(services: Services) -> None:
+    """Update the gauges of stored jobs and events. While the database is unavailable, they keep their values."""
+    while not stopping():
+        with suppress(StoreError):
+            async with services.database.connection() as conn:
+                counts = await job_counts(conn)
+            JOBS_STORED.clear()
+            JOBS_OLDEST.clear()
+            for one in counts:
+                JOBS_STORED.labels(one.task, one.status).set(one.count)
+                JOBS_OLDEST.labels(one.task, one.status).set(one.oldest_s)
+            await measure_events(services)
+        await pause(_MEASURE_S)
+
+
+async def run_jobs(
+    services: Services,
+    *,
+    jobs: Sequence[JobRow[Any]] = JOBS,
+    schedules: Sequence[Schedule] = SCHEDULES,
+    stalled_s: float = _STALLED_S,
+    poll_s: float = _POLL_S,
+    stop_s: float = _STOP_S,
+) -> None:
+    """Run jobs until cancelled. While PostgreSQL is unavailable, try to reconnect at least every 10 s.
+
+    `stalled_s`: a worker without a heartbeat for this long counts as dead, and its jobs are retried.
+    `poll_s`: how often to look for jobs that have become due. Workers are notified of new jobs immediately.
+    `stop_s`: how long running jobs may take to finish at the end. Then they are interrupted, and due again.
+    """
+    faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
+    wait = wait_exponential(max=_MAX_RECONNECT_WAIT_S)
+    async for attempt in AsyncRetrying(
+        wait=wait, retry=faults, stop=lambda _: stopping(), before_sleep=_log_outage, reraise=True
+    ):
+        with attempt:
+            app, manager = _application(services, jobs, schedules)
+            async with _connected(app), background(recover_stalled(services, stalled_s=stalled_s)):
+                worker = Worker(
+                    app,
+                    queues=[QUEUE],
+                    concurrency=_CONCURRENCY,
+                    fetch_job_polling_interval=poll_s,
+                    update_heartbeat_interval=min(_HEARTBEAT_S, stalled_s / 4),
+                    stalled_worker_timeout=stalled_s,
+                    shutdown_graceful_timeout=stop_s,
+                    delete_jobs="successful",
+                    install_signal_handlers=False,
+                )
+                await _run_until_cancelled(worker, manager, stop_s=stop_s)
+
+
+async def _run_until_cancelled(worker: Worker, manager: JobManager, *, stop_s: float) -> None:
+    """Run a worker. Its task is cancelled, and stopped by an event because it may lose the cancellation."""
+    running = background(worker.run())  # type: ignore[no-untyped-call]
+    task = running.start()
+    try:
+        if not stopping():
+            await asyncio.wait([task])
+    finally:
+        manager.ends = True
+        worker.stop()  # type: ignore[no-untyped-call]
+        task.cancel()
+        await running.end_within(stop_s + _LAST_WRITES_S)
+    task.result()
+    if not stopping():
+        # It stops by itself, and reports only to its own log, if it can neither listen nor store its heartbeat.
+        raise ConnectorException("the connections to the database were lost")
+
+
+@asynccontextmanager
+async def _connected(app: procrastinate.App) -> AsyncIterator[None]:
+    """Open the connections of `app`, and close them even if opening them is cancelled."""
+    try:
+        await app.open_async()
+        yield
+    finally:
+        await app.close_async()
+
+
+def _application(
+    services: Services, jobs: Sequence[JobRow[Any]], schedules: Sequence[Schedule]
+) -> tuple[procrastinate.App, JobManager]:
+    connector = procrastinate.PsycopgConnector(
+        conninfo=services.settings.database_url, min_size=1, max_size=4, timeout=_CONNECT_S
+    )
+    app = procrastinate.App(connector=connector)
+    app.job_manager = manager = JobManager(connector)
+    for row in jobs:
+        retry = RetryPolicy(row.message)
+        task = app.task(name=row.message.task, retry=retry, pass_context=True)(
+            task_of(services, row.message, row.handler)
+        )
+        for schedule in schedules:
+            if isinstance(schedule.message, row.message):
+                app.periodic(
+                    cron=schedule.cron,
+                    queue=QUEUE,
+                    queueing_lock=row.message.task,
+                    task_kwargs=schedule.message.model_dump(mode="json"),
+                )(task)
+    return app, manager
+
+
+def _log_outage(state: RetryCallState) -> None:
+    assert state.outcome is not None, "an attempt has failed"
+    log.warning("worker.database_unavailable", error=str(state.outcome.exception()))
