@@ -53,8 +53,8 @@ from app.pages.developers import DEVELOPER_PAGE_ROUTES
 from app.pages.files import FILE_ROUTES
 from app.pages.reference import docs_routes
 from app.pages.talk import TALK_ROUTES
-from app.payments.card_routes import CARD_ROUTES
-from app.payments.wallet_routes import WALLET_ROUTES
+from app.payments.cards.routes import CARD_ROUTES
+from app.payments.wallet.routes import WALLET_ROUTES
 from app.predictions.routes import PREDICTION_ROUTES
 from app.settings import Settings
 from app.webhooks import SOURCES, WEBHOOK_ROUTES

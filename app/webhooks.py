@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from app.ai.image_tasks import IMAGE_WEBHOOKS
 from app.http.webhooks import WebhookSource, webhook_row, worker_of
-from app.payments.card_webhooks import CARD_EVENTS, CARD_WEBHOOKS
-from app.payments.wallet_webhooks import WALLET_EVENTS, WALLET_WEBHOOKS
+from app.payments.cards.webhooks import CARD_EVENTS, CARD_WEBHOOKS
+from app.payments.wallet.webhooks import WALLET_EVENTS, WALLET_WEBHOOKS
 from app.platforms.missed_events import EventList, comparer_of, finder_of
 from app.predictions.webhooks import MODEL_HOST_WEBHOOKS
 from app.withdrawals.webhooks import PAYOUT_EVENTS, PAYOUT_WEBHOOKS

@@ -1,8 +1,9 @@
 """The job that cancels the subscriptions of deactivated users at payment platforms."""
 
-from app.payments import wallet_subscription_states, wallet_subscription_sync
-from app.payments.card_periods import FINAL_STATUSES, sync_subscription
-from app.payments.card_platform import card_platform
+from app.payments.cards.periods import FINAL_STATUSES, sync_subscription
+from app.payments.cards.platform import card_platform
+from app.payments.wallet import subscription_states as wallet_subscription_states
+from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.services import Services
 from storage.payments import card_subscriptions, wallet_subscriptions
 from storage.payments.card_subscriptions import CardSubscription

@@ -35,10 +35,10 @@ from app.leaderboards.rewards import end_period, end_periods
 from app.mail.sending import send_mail
 from app.main import application
 from app.observing import logs
-from app.payments.card_reconciliation import reconcile_card_platform, reconcile_cards
+from app.payments.cards.reconciliation import reconcile_card_platform, reconcile_cards
 from app.payments.endings import end_subscriptions
-from app.payments.wallet_reconciliation import reconcile_wallet, reconcile_wallets
-from app.payments.wallet_replaced import end_replaced
+from app.payments.wallet.reconciliation import reconcile_wallet, reconcile_wallets
+from app.payments.wallet.replaced import end_replaced
 from app.predictions.following import cancel_prediction, follow_prediction
 from app.predictions.retention import remove_expired_tasks
 from app.process.sockets import listening_sockets

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.payments.card_reconciliation import reconcile_card_platform
+from app.payments.cards.reconciliation import reconcile_card_platform
 from app.services import Services
 from app.settings import Settings
 from app.work.worker import run_jobs

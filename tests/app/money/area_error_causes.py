@@ -7,10 +7,10 @@ from uuid import uuid4
 from app.assets.share_groups import NothingToShare, SharingUnsupported
 from app.http.errors import PathNotFound
 from app.http.webhooks import InvalidSignature, PlatformNotFound, WebhookUnverified
-from app.payments.card_subscription_creation import CardSetupNotFound, SetupUnfinished
-from app.payments.wallet_order_endpoints import OrderNotApproved, OrderNotFound
-from app.payments.wallet_subscription_endpoints import SubscriptionNotFound
-from app.payments.wallet_upgrade_endpoints import UnsupportedUpgrade, UpgradeRefused
+from app.payments.cards.subscription_creation import CardSetupNotFound, SetupUnfinished
+from app.payments.wallet.order_endpoints import OrderNotApproved, OrderNotFound
+from app.payments.wallet.subscription_endpoints import SubscriptionNotFound
+from app.payments.wallet.upgrade_endpoints import UnsupportedUpgrade, UpgradeRefused
 from app.withdrawals.errors import (
     AccountInvalid,
     LimitExceeded,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from app.payments.proration import refund_due, unused_part
+from app.payments.wallet.proration import refund_due, unused_part
 from streams.wire.money import Money
 
 START = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.payments.wallet_reconciliation import reconcile_wallet, reconcile_wallets
+from app.payments.wallet.reconciliation import reconcile_wallet, reconcile_wallets
 from storage.payments.endings import EndSubscriptions
 from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet_subscriptions import EndReplacedSubscription

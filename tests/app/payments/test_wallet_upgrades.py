@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.payments.proration import unused_part
+from app.payments.wallet.proration import unused_part
 from streams.wire.codec import from_rfc3339
 from streams.wire.money import Money
 from streams.wire.period import Period

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from aiohttp import encode_basic_auth
 
-from app.payments.wallet_reconciliation import reconcile_wallet
+from app.payments.wallet.reconciliation import reconcile_wallet
 from app.webhooks import compare_events
 from storage.operators.audit import COMMAND
 from storage.payments.missed_events import CompareEvents

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from app.payments import wallet_subscription_states
 from app.payments.posting import Posting, begin_posting
-from app.payments.wallet import PLATFORM, client_of
-from app.payments.wallet_periods import post_end
-from app.payments.wallet_subscription_states import SubscriptionRead, apply, read
+from app.payments.wallet import subscription_states as wallet_subscription_states
+from app.payments.wallet.periods import post_end
+from app.payments.wallet.subscription_states import SubscriptionRead, apply, read
+from app.payments.wallet.wallet import PLATFORM, client_of
 from app.services import Services
 from storage.assets import share_groups
 from storage.assets.entries import Channel

@@ -5,10 +5,9 @@ from pydantic import Field
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
-from app.payments import wallet_subscription_sync
-from app.payments.wallet import client_of, return_urls
-from app.payments.wallet_periods import last_paid
-from app.payments.wallet_subscription_endpoints import (
+from app.payments.wallet import subscription_sync as wallet_subscription_sync
+from app.payments.wallet.periods import last_paid
+from app.payments.wallet.subscription_endpoints import (
     SubscriptionNotFound,
     SubscriptionPath,
     begin,
@@ -18,9 +17,10 @@ from app.payments.wallet_subscription_endpoints import (
     plan_for,
     synced_reply,
 )
-from app.payments.wallet_subscription_states import apply
-from app.payments.wallet_subscription_sync import Synced
-from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
+from app.payments.wallet.subscription_states import apply
+from app.payments.wallet.subscription_sync import Synced
+from app.payments.wallet.views import SubscriptionReply, reply_of, subscription_view
+from app.payments.wallet.wallet import client_of, return_urls
 from storage.assets import assets
 from storage.configs.kinds.products import Product
 from storage.payments import card_subscriptions, wallet_subscriptions, wallet_upgrades

@@ -7,12 +7,12 @@ from app.assets.view import AssetView
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
-from app.payments.card_open_invoices import open_payment, pay_with
-from app.payments.card_periods import FINAL_STATUSES, sync_subscription
-from app.payments.card_platform import CardPlatform, card_platform
-from app.payments.card_setups import PlatformId, ProductId
-from app.payments.card_subscription_creation import Payer, create_subscription
-from app.payments.card_views import PaymentIntentView, payment_view
+from app.payments.cards.open_invoices import open_payment, pay_with
+from app.payments.cards.periods import FINAL_STATUSES, sync_subscription
+from app.payments.cards.platform import CardPlatform, card_platform
+from app.payments.cards.setups import PlatformId, ProductId
+from app.payments.cards.subscription_creation import Payer, create_subscription
+from app.payments.cards.views import PaymentIntentView, payment_view
 from storage.configs.kinds.products import PRODUCTS, CardProduct, Product
 from storage.payments import card_subscriptions
 from storage.payments.card_subscriptions import (

@@ -5,8 +5,8 @@ from datetime import timedelta
 import structlog
 
 from app.payments.posting import begin_posting
-from app.payments.wallet import PLATFORM, client_of, is_final
-from app.payments.wallet_subscription_sync import Synced, cancel
+from app.payments.wallet.subscription_sync import Synced, cancel
+from app.payments.wallet.wallet import PLATFORM, client_of, is_final
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
 from storage.payments import mismatches, wallet_refunds, wallet_subscriptions, wallet_upgrades

@@ -8,9 +8,9 @@ from app.assets.assets import assets_of
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path, Query
 from app.http.transactions import Transaction
-from app.payments.card_grants import PAYMENT_ID, apply_intent, find_intent
-from app.payments.card_platform import DEFAULT_CONFIG, CardPlatform, card_platform
-from app.payments.card_views import PaymentIntentReply, PaymentIntentWithAssets, view_of
+from app.payments.cards.grants import PAYMENT_ID, apply_intent, find_intent
+from app.payments.cards.platform import DEFAULT_CONFIG, CardPlatform, card_platform
+from app.payments.cards.views import PaymentIntentReply, PaymentIntentWithAssets, view_of
 from app.payments.posting import begin_posting
 from storage.configs.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
 from storage.payments import card_payments

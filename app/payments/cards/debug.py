@@ -12,14 +12,14 @@ from app.http.errors import PathNotFound
 from app.http.inputs import Body, Path
 from app.http.replies import Empty
 from app.http.transactions import Transaction
-from app.payments.card_grants import apply_intent
-from app.payments.card_periods import sync_subscription
-from app.payments.card_platform import CardPlatform, card_platform
-from app.payments.card_setups import PlatformId, ProductId, config_for
-from app.payments.card_subscription_creation import CardSetupNotFound, existing
-from app.payments.card_subscriptions import CardSubscriptionPath
-from app.payments.card_views import PaymentIntentReply, SetupIntentReply, setup_view, view_of
-from app.payments.cards import ConfigName
+from app.payments.cards.cards import ConfigName
+from app.payments.cards.grants import apply_intent
+from app.payments.cards.periods import sync_subscription
+from app.payments.cards.platform import CardPlatform, card_platform
+from app.payments.cards.setups import PlatformId, ProductId, config_for
+from app.payments.cards.subscription_creation import CardSetupNotFound, existing
+from app.payments.cards.subscriptions import CardSubscriptionPath
+from app.payments.cards.views import PaymentIntentReply, SetupIntentReply, setup_view, view_of
 from app.payments.posting import begin_posting
 from app.services import Services
 from storage.configs.kinds.cardpay import CARDPAY

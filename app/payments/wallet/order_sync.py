@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from app.assets.grants import grant_of
 from app.payments.posting import Posting, begin_posting
-from app.payments.wallet import PLATFORM, client_of, is_final, none_if_gone, soon, wallet_config
+from app.payments.wallet.wallet import PLATFORM, client_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
 from storage.assets.entries import Channel, Entry
 from storage.configs.kinds.products import PRODUCTS, Product

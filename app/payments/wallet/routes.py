@@ -3,9 +3,9 @@
 from app.http.area import Area
 from app.http.endpoint import Endpoint, alias
 from app.http.limits import Limit
-from app.payments import wallet_order_endpoints as orders
-from app.payments import wallet_subscription_endpoints as subscriptions
-from app.payments import wallet_upgrade_endpoints as upgrades
+from app.payments.wallet import order_endpoints as orders
+from app.payments.wallet import subscription_endpoints as subscriptions
+from app.payments.wallet import upgrade_endpoints as upgrades
 from streams.wire.errors import BackendUnavailable, ConfigInvalid
 
 AREA = Area("walletpay", "Wallet payments", "Subscriptions and one-off orders that users pay with a wallet.")

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from app.payments.card_grants import apply_intent, find_intent, sync_intent
-from app.payments.card_periods import find_subscription, sync_subscription
-from app.payments.card_platform import CardPlatform, card_platform
+from app.payments.cards.grants import apply_intent, find_intent, sync_intent
+from app.payments.cards.periods import find_subscription, sync_subscription
+from app.payments.cards.platform import CardPlatform, card_platform
 from app.payments.posting import begin_posting
 from app.platforms.jobs import enqueue_for_configs, read_or_log
 from app.services import Services

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from app.assets.grants import grant_of
 from app.payments.posting import Posting
-from app.payments.proration import refund_due
-from app.payments.wallet import PLATFORM, wallet_config
+from app.payments.wallet.proration import refund_due
+from app.payments.wallet.wallet import PLATFORM, wallet_config
 from storage.assets import assets
 from storage.assets import entries as asset_entries
 from storage.assets.entries import AssetOrigin, Entry, EntryKind

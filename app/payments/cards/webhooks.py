@@ -9,10 +9,10 @@ import structlog
 from pydantic import ValidationError
 
 from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
-from app.payments.card_grants import sync_intent
-from app.payments.card_periods import sync_subscription
-from app.payments.card_platform import CardPlatform, card_platform
-from app.payments.card_reversals import sync_reversals
+from app.payments.cards.grants import sync_intent
+from app.payments.cards.periods import sync_subscription
+from app.payments.cards.platform import CardPlatform, card_platform
+from app.payments.cards.reversals import sync_reversals
 from app.platforms.missed_events import EventList, ListedEvent, channel_of
 from app.services import Services
 from storage.assets.entries import Channel

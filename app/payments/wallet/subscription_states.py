@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from app.payments.posting import Posting
-from app.payments.wallet import client_of, is_final, none_if_gone, soon, wallet_config
-from app.payments.wallet_periods import Paid, post_payments, post_state, refund_unused
+from app.payments.wallet.periods import Paid, post_payments, post_state, refund_unused
+from app.payments.wallet.wallet import client_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
 from storage.payments import wallet_subscriptions, wallet_upgrades
 from storage.payments.wallet_subscriptions import (

@@ -7,11 +7,11 @@ from pydantic import Field
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
-from app.payments import wallet_subscription_sync
 from app.payments.posting import Posting, begin_posting
-from app.payments.wallet import product_for, return_urls, soon
-from app.payments.wallet_subscription_states import SubscriptionRead, apply, create_at_platform, read
-from app.payments.wallet_views import SubscriptionReply, reply_of, subscription_view
+from app.payments.wallet import subscription_sync as wallet_subscription_sync
+from app.payments.wallet.subscription_states import SubscriptionRead, apply, create_at_platform, read
+from app.payments.wallet.views import SubscriptionReply, reply_of, subscription_view
+from app.payments.wallet.wallet import product_for, return_urls, soon
 from storage.configs.kinds.products import Country, Product
 from storage.payments import wallet_subscriptions
 from storage.payments.wallet_subscriptions import WalletSubscription

@@ -1,7 +1,7 @@
 """The open invoice of a subscription with a card: the payment that is missing, and how another card makes it."""
 
-from app.payments.card_platform import CardPlatform
-from app.payments.card_subscription_creation import Payer, card_of
+from app.payments.cards.platform import CardPlatform
+from app.payments.cards.subscription_creation import Payer, card_of
 from storage.payments.card_subscriptions import CardSubscription
 from vendors.errors import Refused
 from vendors.payments.stripe_errors import error_in

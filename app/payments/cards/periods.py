@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from app.assets.grants import grant_of
-from app.payments.card_platform import CardPlatform
-from app.payments.card_purchases import purchase_of
+from app.payments.cards.platform import CardPlatform
+from app.payments.cards.purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
 from storage.assets import assets
 from storage.assets.entries import AssetOrigin, Channel, Entry, EntryKind

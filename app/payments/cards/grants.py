@@ -1,8 +1,8 @@
 """What a payment with a card grants, once the platform says that it is paid."""
 
 from app.assets.grants import grant_of
-from app.payments.card_platform import CardPlatform
-from app.payments.card_purchases import purchase_of
+from app.payments.cards.platform import CardPlatform
+from app.payments.cards.purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
 from storage.assets.entries import Channel, Entry
 from storage.configs.kinds.cardpay import CARDPAY

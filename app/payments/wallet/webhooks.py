@@ -6,8 +6,9 @@ from typing import Any
 import structlog
 
 from app.http.webhooks import WebhookSource
-from app.payments import wallet_order_sync, wallet_subscription_sync
-from app.payments.wallet import PLATFORM, client_of
+from app.payments.wallet import order_sync as wallet_order_sync
+from app.payments.wallet import subscription_sync as wallet_subscription_sync
+from app.payments.wallet.wallet import PLATFORM, client_of
 from app.platforms import paypal
 from app.platforms.missed_events import EventList, channel_of
 from app.services import Services

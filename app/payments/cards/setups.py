@@ -7,9 +7,9 @@ from pydantic import Field
 from app.http.endpoint import Call
 from app.http.inputs import Body
 from app.http.transactions import Transaction
-from app.payments.card_platform import DEFAULT_CONFIG, card_platform
-from app.payments.card_views import SetupIntentReply, setup_view
-from app.payments.cards import ConfigName
+from app.payments.cards.cards import ConfigName
+from app.payments.cards.platform import DEFAULT_CONFIG, card_platform
+from app.payments.cards.views import SetupIntentReply, setup_view
 from storage.configs.kinds.products import PRODUCTS
 from streams.wire.model import Model
 from vendors.payments.stripe_objects import SetupIntent

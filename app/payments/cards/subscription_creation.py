@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from app.payments.card_periods import ROW_ID, find_subscription
-from app.payments.card_platform import CardPlatform
+from app.payments.cards.periods import ROW_ID, find_subscription
+from app.payments.cards.platform import CardPlatform
 from storage.payments import card_subscriptions
 from storage.payments.card_subscriptions import CardSubscription
 from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, listed

@@ -9,10 +9,10 @@ from app.assets.view import AssetView
 from app.http.endpoint import Call
 from app.http.inputs import Body, Path
 from app.http.transactions import Transaction
-from app.payments import wallet_order_sync
 from app.payments.posting import Posting, begin_posting
-from app.payments.wallet import client_of, none_if_gone, product_for, return_urls, soon
-from app.payments.wallet_order_sync import APPROVED, COMPLETED, apply, create_at_platform, status_of
+from app.payments.wallet import order_sync as wallet_order_sync
+from app.payments.wallet.order_sync import APPROVED, COMPLETED, apply, create_at_platform, status_of
+from app.payments.wallet.wallet import client_of, none_if_gone, product_for, return_urls, soon
 from storage.configs.kinds.products import Country
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import WalletOrder

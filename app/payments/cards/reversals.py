@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.payments.card_grants import sync_intent
-from app.payments.card_periods import sync_subscription
-from app.payments.card_platform import CardPlatform
-from app.payments.card_purchases import purchase_of
+from app.payments.cards.grants import sync_intent
+from app.payments.cards.periods import sync_subscription
+from app.payments.cards.platform import CardPlatform
+from app.payments.cards.purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
 from storage.assets import entries as asset_entries
 from storage.assets.entries import Channel

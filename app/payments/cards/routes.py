@@ -7,11 +7,11 @@ from app.http.docs import Docs
 from app.http.endpoint import Endpoint
 from app.http.errors import PathNotFound
 from app.http.limits import Limit
-from app.payments.card_debug import confirm_payment_intent, confirm_setup_intent, has_debug, set_default_method
-from app.payments.card_setups import create_setup_intent
-from app.payments.card_subscription_creation import CardSetupNotFound, SetupUnfinished
-from app.payments.card_subscriptions import cancel, get_subscription, subscribe
-from app.payments.cards import create_payment_intent, get_payment_intent
+from app.payments.cards.cards import create_payment_intent, get_payment_intent
+from app.payments.cards.debug import confirm_payment_intent, confirm_setup_intent, has_debug, set_default_method
+from app.payments.cards.setups import create_setup_intent
+from app.payments.cards.subscription_creation import CardSetupNotFound, SetupUnfinished
+from app.payments.cards.subscriptions import cancel, get_subscription, subscribe
 from storage.payments.card_payments import CardPaymentNotFound
 from storage.payments.card_subscriptions import CardSubscriptionNotFound
 from streams.wire.errors import ConfigInvalid

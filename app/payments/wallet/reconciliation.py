@@ -5,8 +5,9 @@ from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from typing import Any
 
-from app.payments import wallet_order_sync, wallet_subscription_sync
-from app.payments.wallet import soon
+from app.payments.wallet import order_sync as wallet_order_sync
+from app.payments.wallet import subscription_sync as wallet_subscription_sync
+from app.payments.wallet.wallet import soon
 from app.platforms.jobs import enqueue_for_configs, read_or_log
 from app.services import Services
 from storage.configs.kinds.walletpay import WALLETPAY

@@ -1,0 +1,1 @@
+"""Payments by card: orders, subscriptions, their periods, refunds and disputes."""

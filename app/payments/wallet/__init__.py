@@ -1,0 +1,1 @@
+"""Payments by wallet: orders, subscriptions, upgrades, and what the platform reports of them."""
