@@ -1,6 +1,6 @@
 """The route table: one row per endpoint. Documentation, authentication and 405 responses are derived from it."""
 
-from app.accounts.account_pages import ACCOUNT_PAGE_ROUTES
+from app.accounts.email.pages import ACCOUNT_PAGE_ROUTES
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.assets import ADMIN_ASSET_ROUTES
 from app.admin.audit import AUDIT_ROUTES

@@ -34,7 +34,7 @@ REAL_TIME = {
     "actors/runtime/context.py": "events carry the real time at which they were sent",
     "actors/runtime/remote_log.py": "events carry the real time at which they were sent",
     "app/platform_clients/paypal.py": "the platform dates its webhooks by real time",
-    "app/accounts/sign_in.py": "platforms date their proofs by real time",
+    "app/accounts/proofs/third_party.py": "platforms date their proofs by real time",
     "app/http/tokens.py": "signatures and server tokens carry the time of the machine that makes them",
     "app/dev/clock.py": "an app's clock is set relative to real time",
     "app/admin/overview.py": "the overview is that of the deployment, and belongs to no app",

@@ -3,11 +3,9 @@
 from dataclasses import replace
 
 from app.accounts.area import ACCOUNT, BEFORE_LOGIN_BY_CODE, EMAIL_FLOW
-from app.accounts.code_sending import CODES_SENT
-from app.accounts.email_login import detect, send_email_verify_code
-from app.accounts.email_me import bind_email, change_email, send_own_verify_code, unbind_email
-from app.accounts.email_reset import forgot_password, reset_password
-from app.accounts.email_verify import preview_link, verify, verify_result
+from app.accounts.email.login import detect, send_email_verify_code
+from app.accounts.email.reset import forgot_password, reset_password
+from app.accounts.email.verify import preview_link, verify, verify_result
 from app.accounts.errors import (
     CodeNotSent,
     EmailAlreadyBound,
@@ -18,7 +16,9 @@ from app.accounts.errors import (
     LastLoginMethod,
     TooManyCodes,
 )
-from app.accounts.hosted import error_page
+from app.accounts.identities.email import bind_email, change_email, send_own_verify_code, unbind_email
+from app.accounts.mails.hosted import error_page
+from app.accounts.proofs.code_sending import CODES_SENT
 from app.http.caller import Access
 from app.http.docs import Docs, OtherResponse
 from app.http.endpoint import Endpoint

@@ -14,10 +14,6 @@ from app.accounts.area import (
     SIGN_UP,
     SOCIAL,
 )
-from app.accounts.bind import bind, reauthorize, unbind
-from app.accounts.code_sending import CODES_SENT
-from app.accounts.deactivation import confirm, deactivate, read_keys, read_receipt, recover
-from app.accounts.email_addresses import EmailConfigInvalid
 from app.accounts.email_routes import EMAIL_ROUTES
 from app.accounts.errors import (
     AccountAuthFailed,
@@ -35,13 +31,17 @@ from app.accounts.errors import (
     TooManyCodes,
     TooManyFailedLogins,
 )
-from app.accounts.login import login
-from app.accounts.logout import logout
-from app.accounts.passwords import change_password
-from app.accounts.phone import send_phone_verify_code
-from app.accounts.profiles import batch_profiles, own_profiles
-from app.accounts.sessions import end_session, list_sessions
-from app.accounts.signup import signup
+from app.accounts.identities.bind import bind, reauthorize, unbind
+from app.accounts.identities.profiles import batch_profiles, own_profiles
+from app.accounts.leaving.deactivation import confirm, deactivate, read_keys, read_receipt, recover
+from app.accounts.passwords.passwords import change_password
+from app.accounts.phone.phone import send_phone_verify_code
+from app.accounts.proofs.addresses import EmailConfigInvalid
+from app.accounts.proofs.code_sending import CODES_SENT
+from app.accounts.sessions.logout import logout
+from app.accounts.sessions.sessions import end_session, list_sessions
+from app.accounts.sign_in.login import login
+from app.accounts.sign_in.signup import signup
 from app.accounts.users import get_user, record_activity
 from app.http.caller import Access
 from app.http.docs import Docs

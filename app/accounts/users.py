@@ -1,7 +1,7 @@
 """The endpoints that read a user, and record that it was active (§4.5, §4.8)."""
 
 from app.accounts.errors import AccountNotFound
-from app.accounts.views import UserReply, user_view
+from app.accounts.sign_in.views import UserReply, user_view
 from app.http.endpoint import Call
 from app.http.replies import Empty
 from storage.accounts import identities, users

@@ -18,13 +18,13 @@ from procrastinate.worker import Worker
 from prometheus_client import Gauge
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
-from app.accounts.deactivation import end_freeze
-from app.accounts.email_reset import send_reset
-from app.accounts.erasure import erase_user, revoke_token
-from app.accounts.export import export_user, remove_expired_exports
-from app.accounts.profiles import fetch_profile
-from app.accounts.retention import remove_expired_sign_ins
-from app.accounts.sms import send_sms
+from app.accounts.email.reset import send_reset
+from app.accounts.identities.profiles import fetch_profile
+from app.accounts.leaving.deactivation import end_freeze
+from app.accounts.leaving.erasure import erase_user, revoke_token
+from app.accounts.leaving.export import export_user, remove_expired_exports
+from app.accounts.leaving.retention import remove_expired_sign_ins
+from app.accounts.phone.sms import send_sms
 from app.admin.audit import remove_expired_audit
 from app.ai.image_tasks import poll_image_task
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects

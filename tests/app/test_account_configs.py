@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from app.accounts.platforms import Platforms
+from app.accounts.sign_in.platforms import Platforms
 from storage.configs.kinds.limits import RATES
 from storage.configs.kinds.sign_in import PLATFORMS
 from tests.app.operators import Operator

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from app.accounts.account_pages import ACCOUNT_PAGE_ROUTES
+from app.accounts.email.pages import ACCOUNT_PAGE_ROUTES
 from app.accounts.routes import ACCOUNT_ROUTES
 from tests.app.accounts.mailbox import Mailbox, open_mailbox
 from tests.app.callers import ask, token

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.accounts.retention import remove_expired_sign_ins
+from app.accounts.leaving.retention import remove_expired_sign_ins
 from storage.jobs.jobs import RemoveExpiredSignIns
 from tests.app.accounts.mailbox import (
     NEW_PASSWORD,

@@ -5,7 +5,7 @@ from io import BytesIO
 
 import pytest
 
-from app.accounts.platforms import PLATFORMS
+from app.accounts.sign_in.platforms import PLATFORMS
 from storage.operators.audit import COMMAND
 from streams.wire.ids import is_id
 from tests.clock import epoch_s

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.accounts.retention import remove_expired_sign_ins
+from app.accounts.leaving.retention import remove_expired_sign_ins
 from storage.accounts import emails
 from storage.accounts.codes import LOGIN_EMAIL, PHONE, SIGN_UP_EMAIL, CodeKind
 from storage.jobs.jobs import RemoveExpiredSignIns

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import ClientResponse
 
-from app.accounts.export import export_user
+from app.accounts.leaving.export import export_user
 from app.services import Services
 from storage.clock import AppClock
 from storage.jobs.jobs import ExportUser

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.accounts.export import export_user
+from app.accounts.leaving.export import export_user
 from app.services import Services
 from app.work.worker import run_jobs
 from storage.accounts import emails, login_failures, login_networks

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 from uuid import uuid4
 
-from app.accounts.deactivation import end_freeze
+from app.accounts.leaving.deactivation import end_freeze
 from storage.userdata.freezes import EndFreeze
 from tests.app.accounts.people import SOCIAL, ask, player
 from tests.app.events.sinks import Sinks, changes

@@ -1,0 +1,1 @@
+"""Email addresses: logins with them, their verification, and new passwords by email."""

@@ -1,0 +1,159 @@
+"""New passwords by email: the request, the job that sends the link, and the new password (§4.7)."""
+
+from datetime import datetime
+from typing import Any
+
+import structlog
+from pydantic import Field, SecretStr
+
+from app.accounts.mails.first_proof import first_proof
+from app.accounts.mails.mails import CustomVariables, notify, reset_link, reset_page, send
+from app.accounts.mails.not_me import not_me_link
+from app.accounts.mails.texts import language_of
+from app.accounts.passwords.rules import Password, check_password
+from app.accounts.proofs import throttle
+from app.accounts.proofs.addresses import ClientPlatform, address_in, email_config, sending_config
+from app.accounts.proofs.code_sending import store_code
+from app.accounts.sessions.revocation import revoke_access
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from app.services import Services
+from storage.accounts import codes, emails, identities, login_networks, passwords, users
+from storage.accounts.codes import RESET, CodeInvalid, RightCode
+from storage.accounts.emails import identity_of
+from storage.accounts.password_resets import ResetRequest, SendReset
+from storage.configs.kinds.auth import AUTH
+from storage.jobs.jobs import enqueue
+from storage.mail.addresses import MAX_CHARACTERS
+from storage.postgres.database import Connection
+from streams.wire.model import Model
+
+log = structlog.get_logger()
+
+_CODE_CHARACTERS = 256
+_FIELD = "random_code"
+
+
+class ForgotPassword(Model):
+    email: str = Field(max_length=MAX_CHARACTERS)
+    platform: ClientPlatform
+    custom_variables: CustomVariables = Field(default_factory=dict)
+    """Values for the app's template of the email."""
+
+
+class ResetPassword(Model):
+    random_code: str | None = Field(default=None, max_length=_CODE_CHARACTERS)
+    """The code of the link in the email. It can be used once."""
+    password: Password
+    """The new password: 8 to 256 characters, and none of the common passwords."""
+    email: str | None = Field(default=None, max_length=MAX_CHARACTERS)
+    """If given, the code must be one for this address."""
+
+
+async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
+    """Send a link with which a new password can be set.
+
+    The response and its time do not depend on whether the address belongs to a user, because a job checks that.
+    """
+    services, now = call.services, call.services.clock.now(call.app_id)
+    reset_page(services, call.app_id)  # The job that sends the email could not report a fault of the config.
+    address = address_in(call, body.email, field="email")
+    request = ResetRequest(
+        address=address, language=language_of(call.request), custom_variables=body.custom_variables
+    )
+    expires_s = now.timestamp() + sending_config(services, call.app_id).reset_s
+
+    async def store(conn: Connection) -> None:
+        await enqueue(conn, SendReset.seal(call.app_id, request, keyring=services.keyring, expires_s=expires_s))
+
+    await store_code(call, RESET, address, store=store)
+
+
+async def send_reset(services: Services, job: SendReset) -> None:
+    """Send the link with which a new password can be set, if the address belongs to a user.
+
+    It is not sent once it would have expired if it had been sent immediately. A frozen account gets one only if its
+    address is not proven: whoever froze it may not be the owner.
+    """
+    app_id, request, now = job.app_id, job.request(services.keyring), services.clock.now(job.app_id)
+    if now.timestamp() >= job.expires_s:
+        log.warning("reset.expired", app_id=app_id, request_id=job.request_id)
+        return
+    config = sending_config(services, app_id)
+    async with services.database.transaction() as conn:
+        uid = await identities.user_of(conn, identity_of(app_id, request.address))
+        user = None if uid is None else await users.lock(conn, app_id, uid)
+        if uid is None or user is None:
+            return
+        if user.status == "frozen" and (await emails.find(conn, app_id, uid)).verified:
+            return  # A reset would end the sessions with which the account can be recovered.
+        code = await services.codes.issue(
+            conn, app_id, RESET, request.address, now=now, for_s=config.reset_s, uid=uid
+        )
+        values: dict[str, Any] = {
+            "Code": code,
+            "Link": reset_link(services, app_id, code),
+            "CustomVariables": request.custom_variables,
+        }
+        if services.settings.has_public_url:  # The page of the link may be one of the app.
+            values["NotMeLink"] = not_me_link(services, app_id, uid, address=request.address, frees=False)
+        await send(
+            services,
+            conn,
+            app_id,
+            "reset",
+            uid=uid,
+            to=request.address,
+            language=request.language,
+            values=values,
+            expires_s=now.timestamp() + config.reset_s,
+        )
+
+
+async def reset_password(call: Call, body: Body[ResetPassword]) -> None:
+    """Set a new password with the code of an email.
+
+    All sessions of the user end, and a change of the address that is not confirmed yet is cancelled. If the address
+    was not verified before, all other ways to log in are removed, and a frozen account is recovered.
+    """
+    email_config(call.services, call.app_id)
+    address = None if body.email is None else address_in(call, body.email, field="email")
+    right = await find_reset(call.services, body.random_code)
+    if right.app_id != call.app_id or address not in {None, right.target}:
+        raise CodeInvalid(f"{_FIELD} is wrong")
+    await set_password(call, right, body.password)
+
+
+async def find_reset(services: Services, code: str | None) -> RightCode:
+    async with services.database.connection() as conn:
+        return await services.codes.find(conn, RESET, code=code, now=services.clock.now, field=_FIELD)
+
+
+async def set_password(call: Call, right: RightCode, password: SecretStr) -> None:
+    """Set the password of the user of a code, which is used up. Raises `InvalidParameter`, and errors of codes.
+
+    The caller's network replaces those from which the user, or somebody else, has logged in before.
+    """
+    services, app_id, text = call.services, right.app_id, password.get_secret_value()
+    now, language = services.clock.now(app_id), language_of(call.request)
+    check_password(text, services.configs.singleton(AUTH, app_id), field="password")
+    new_hash = await services.passwords.hash(text)
+    async with services.database.transaction() as conn:
+        uid = await _owner(conn, right, now=now)
+        await first_proof(services, conn, identity_of(app_id, right.target), now=now)
+        await passwords.put(conn, app_id, uid, new_hash=new_hash, now=now)
+        await revoke_access(services, conn, app_id, uid, now=now)
+        await login_networks.forget(conn, app_id, uid)
+        await throttle.remember_network(call, conn, app_id, uid)
+        await notify(services, conn, app_id, uid, "password_reset", language=language)
+
+
+async def _owner(conn: Connection, right: RightCode, *, now: datetime) -> str:
+    """Use up a code, and return its user. Raises `CodeInvalid` if the user does not have the address any more."""
+    uid = right.uid
+    assert uid is not None, "links are made for users"
+    addresses = await emails.lock(conn, right.app_id, uid)
+    await codes.use(conn, right, now=now)
+    if addresses.current != right.target:
+        raise CodeInvalid(f"{_FIELD} is for an address that the user no longer has")
+    return uid

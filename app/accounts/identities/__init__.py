@@ -1,0 +1,1 @@
+"""The identities of a user: which are bound, changed and unbound, and their profiles."""

@@ -1,0 +1,1 @@
+"""How users leave: deactivation, the export of their data, and its deletion."""

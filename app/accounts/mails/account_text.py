@@ -1,0 +1,50 @@
+"""What the email that verifies an address says about its account, so that its reader knows what the link confirms.
+
+The first proof of an address by a link keeps the password, the identities and the sessions of the account.
+"""
+
+from app.accounts.mails.texts import account_texts, language_of
+from app.accounts.proofs.addresses import ClientPlatform
+from app.http.endpoint import Call
+from app.http.limits import client_network
+from storage.accounts import emails, users
+from storage.postgres.database import Connection
+
+_SYSTEMS = {
+    "Windows": "Windows",
+    "Android": "Android",
+    "iPhone": "iOS",
+    "iPad": "iOS",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+"""Operating systems, by a part of the `User-Agent`, whose own text anybody can choose and so is not shown."""
+_BY_PLATFORM = {"ios": "iOS", "android": "Android"}
+
+
+async def account_text(
+    call: Call, conn: Connection, uid: str, *, address: str, platform: ClientPlatform | None
+) -> str:
+    """Return what the account of a user is, and where the email was requested, in the language of the request.
+
+    `conn` is in the transaction that stores the email.
+    """
+    texts = account_texts(language_of(call.request))
+    user = await users.find(conn, call.app_id, uid)
+    assert user is not None, "the row of the user is locked, or new"
+    is_its_own = (await emails.find(conn, call.app_id, uid)).current == address
+    created = f"{user.create_time:%Y-%m-%d %H:%M} UTC"
+    said = [texts["signed_up" if is_its_own else "existing"].format(created=created)]
+    if user.name:
+        said.append(texts["named"].format(name=user.name))
+    return " ".join([*said, _requested(call, texts, platform)])
+
+
+def _requested(call: Call, texts: dict[str, str], platform: ClientPlatform | None) -> str:
+    system = _BY_PLATFORM.get(platform or "")
+    if call.caller.server_key is not None:  # Its address and headers say nothing about the device of the user.
+        return texts["requested_by_server"].format(system=system or texts["unknown_system"])
+    agent = call.request.headers.get("User-Agent", "")
+    system = system or next((name for part, name in _SYSTEMS.items() if part in agent), texts["unknown_system"])
+    network = client_network(call.request, call.services.settings.trusted_proxies)
+    return texts["requested"].format(system=system, network=network)

@@ -1,0 +1,47 @@
+"""The first proof that somebody receives emails to the address of an account."""
+
+from datetime import datetime
+
+from app.account_states import lift_freeze
+from app.accounts.reports import report
+from app.accounts.sessions.revocation import revoke_access
+from app.services import Services
+from storage.accounts import emails, login_networks
+from storage.accounts.identities import Identity
+from storage.postgres.database import Connection
+
+
+async def first_proof(
+    services: Services, conn: Connection, identity: Identity, *, now: datetime, keep: str | None = None
+) -> bool:
+    """Record that the address `identity` is proven by a code. Return whether it was not before.
+
+    Whoever signed up with the address may not be its owner. So password, other identities, sessions, codes and
+    tokens of the account end, except the session `keep`, and so does a freeze. `conn` is in a transaction that has
+    locked the user.
+    """
+    app_id, address = identity.app_id, identity.social_id
+    uid = await emails.unverified_owner(conn, app_id, address=address)
+    if uid is None:
+        return False
+    await revoke_access(services, conn, app_id, uid, now=now, keep=keep)
+    for platform in await emails.drop_unproven(conn, app_id, uid):
+        await report(services, conn, app_id, uid, "unlinked", platform=platform)
+    await login_networks.forget(conn, app_id, uid)
+    await emails.mark_verified(conn, app_id, address=address, now=now)
+    await lift_freeze(services, conn, app_id, uid)
+    return True
+
+
+async def end_unproven_freeze(services: Services, conn: Connection, identity: Identity) -> bool:
+    """End the freeze of an account whose address was not proven before. Return whether that was so.
+
+    Otherwise, whoever signed up with the address could keep its owner out by freezing the account. A login calls
+    this before its session begins, and `first_proof` after that. `conn` is in a transaction that has locked the
+    user.
+    """
+    uid = await emails.unverified_owner(conn, identity.app_id, address=identity.social_id)
+    if uid is None:
+        return False
+    await lift_freeze(services, conn, identity.app_id, uid)
+    return True

@@ -1,0 +1,142 @@
+"""Writes the emails about accounts, and stores the jobs that send them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
+
+from pydantic import AfterValidator
+
+from app.accounts.mails.not_me import LIFETIME, not_me_link
+from app.accounts.mails.texts import Purpose, chosen, event_text
+from app.accounts.proofs.addresses import require_sending, sending_config
+from app.http.links import public_link
+from app.services import Services
+from storage.accounts import emails
+from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.email import Template
+from storage.jobs.jobs import enqueue
+from storage.mail.mail import MailContent, SendMail
+from storage.postgres.database import Connection
+from streams.wire.codec import dumps
+from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.template import render, render_html
+
+_VARIABLES_BYTES = 8 * 1024
+_SUBJECT_CHARACTERS = 900
+
+
+def _small(variables: dict[str, Any]) -> dict[str, Any]:
+    if len(dumps(variables)) > _VARIABLES_BYTES:
+        raise ValueError(f"must be at most {_VARIABLES_BYTES} bytes")
+    return variables
+
+
+CustomVariables = Annotated[dict[str, Any], AfterValidator(_small)]
+"""Variables of a request, which templates insert with `{{.CustomVariables.key}}`."""
+
+
+def verify_link(services: Services, code: str) -> str:
+    return public_link(services, f"/bp/user/email/verify?verify_code={quote(code)}")
+
+
+def reset_page(services: Services, app_id: str) -> str:
+    """Return the page that asks for a new password. Raises `ConfigInvalid` if no email can link to it."""
+    return sending_config(services, app_id).reset_url or public_link(services, "/account/reset")
+
+
+def reset_link(services: Services, app_id: str, code: str) -> str:
+    return with_query(reset_page(services, app_id), random_code=code)
+
+
+def with_query(url: str, **values: str) -> str:
+    """Return a URL with further parameters in its query."""
+    base, hash_, fragment = url.partition("#")
+    return f"{base}{'&' if '?' in base else '?'}{urlencode(values)}{hash_}{fragment}"
+
+
+async def send(
+    services: Services,
+    conn: Connection,
+    app_id: str,
+    purpose: Purpose,
+    *,
+    uid: str | None,
+    to: str,
+    language: str,
+    values: Mapping[str, Any],
+    expires_s: float,
+) -> None:
+    """Store the job that sends an email. `conn` is in the transaction of the change that causes the email.
+
+    `uid` is the user whom it is about, or `None` if anybody can request it for an address. `language` is the value
+    of the reader's `Accept-Language`. Raises `InvalidParameter` if the custom variables put a line break into the
+    subject.
+    """
+    config = sending_config(services, app_id)
+    translations: Mapping[str, Template] = getattr(config.templates, purpose)
+    tag, template = chosen(purpose, language, translations, has_not_me_link="NotMeLink" in values)
+    app = services.configs.singleton(APPS, app_id).title or app_id
+    given = {"App": app, "Email": to, **values}
+    subject = render(template.subject, given)
+    if not subject.isprintable() or len(subject) > _SUBJECT_CHARACTERS:
+        raise InvalidParameter("custom_variables must not put line breaks or long texts into the subject")
+    content = MailContent(
+        to=to,
+        subject=subject,
+        text=render(template.text, given),
+        html=render_html(template.html, given),
+        language=tag,
+        sender=config.from_,
+        accounts=config.mail_accounts,
+    )
+    await enqueue(conn, SendMail.seal(app_id, content, keyring=services.keyring, uid=uid, expires_s=expires_s))
+
+
+async def send_notice(
+    services: Services,
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    event: str,
+    *,
+    to: str,
+    language: str,
+    with_link: bool = True,
+) -> None:
+    """Store the job that notifies the owner of an address of a change of the account.
+
+    `with_link` adds the link "this was not me".
+    """
+    values = {"Event": event_text(event, language)}
+    if with_link:
+        values["NotMeLink"] = not_me_link(services, app_id, uid, address=to, frees=False)
+    expires_s = (services.clock.now(app_id) + LIFETIME).timestamp()
+    await send(
+        services, conn, app_id, "notice", uid=uid, to=to, language=language, values=values, expires_s=expires_s
+    )
+
+
+async def notify(
+    services: Services,
+    conn: Connection,
+    app_id: str,
+    uid: str,
+    event: str,
+    *,
+    language: str,
+) -> None:
+    """Send a notice to the verified address of a user, if there is one and the app can send emails."""
+    addresses = await emails.find(conn, app_id, uid)
+    if addresses.verified and sends_mails(services, app_id):
+        to = addresses.current
+        await send_notice(services, conn, app_id, uid, event, to=to, language=language)
+
+
+def sends_mails(services: Services, app_id: str) -> bool:
+    """Return whether the app can send emails with links."""
+    try:
+        require_sending(services, app_id)
+        public_link(services, "")
+    except ConfigInvalid:
+        return False
+    return True

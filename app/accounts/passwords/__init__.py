@@ -1,0 +1,1 @@
+"""Passwords, their rules, and the platform `name_password`."""

@@ -1,0 +1,1 @@
+"""Phone numbers: codes for them, and the messages that send these."""

@@ -1,0 +1,150 @@
+"""Third-party identities: checks their proofs, and converts what a platform reports to what is stored."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from app.accounts.proofs import trace
+from app.accounts.proofs.proofs import Prove, Proven
+from app.http.endpoint import Call
+from app.http.limits import client_network, note
+from app.platform_clients.sign_in import SignInClient
+from storage.accounts import used_once
+from storage.accounts.identities import Details, Identity
+from streams.wire.errors import InvalidParameter
+from streams.wire.ids import sha256_hex
+from streams.wire.model import Model
+from vendors.errors import VendorError
+from vendors.signin.protocols import (
+    Profile,
+    Proof,
+    ProofRefused,
+    ProviderUnavailable,
+    RequiresFields,
+    VerifiedIdentity,
+)
+
+_PROOF_NAMES = {"identity_token": "id_token"}
+"""The fields of `Proof` for fields of requests that have another name."""
+_SECRETS = ("code", "id_token", "access_token", "nonce", "signature")
+_MAX_ID_CHARACTERS = 256
+_RATE = "login_address"
+
+
+def third_party(platform: str) -> Prove:
+    """Return the check of identities at a third party."""
+
+    async def prove(call: Call, info: Model) -> Proven:
+        client = call.services.sign_in.open(call.app_id, platform)
+        verified, keeps_profiles = await verify(call, client, platform, info), client.config.fetch_profile
+        return Proven(
+            Identity(call.app_id, platform, verified.social_id),
+            verified=verified if keeps_profiles else replace(verified, profile=None),
+            trusted=verified.trusted,
+            fetch_profile=keeps_profiles and verified.profile is None,
+        )
+
+    return prove
+
+
+async def verify(call: Call, client: SignInClient, platform: str, info: Model) -> VerifiedIdentity:
+    """Return the identity that `info` proves. Raises `ProofRefused` with one text for all reasons.
+
+    Raises `RateLimited` after too many refused proofs from one client IP address, so that nobody can make this
+    server send an unlimited number of them to a platform.
+    """
+    await _count_refused(call, calls=0)
+    config, proof = client.config, proof_of(client, platform, info)
+    now = datetime.now(UTC)  # Platforms date their proofs by real time, not by an app's clock.
+    required = f"required: {', '.join([' or '.join(client.sign_in.proof_fields), *_required(client)])}"
+    sent = [field.name for field in fields(proof) if getattr(proof, field.name)]
+    trace.step(call, f"fields of the proof for {client.provider}", seen=sent, allowed=required)
+    trace.step(call, "ids in the config", allowed=[*config.audiences, *config.issuers, *config.bundle_ids])
+    try:
+        verified = await client.call(lambda sign_in: sign_in.verify(proof, now=now))
+    except ProofRefused as refused:
+        await _count_refused(call, calls=1)
+        for name in _SECRETS:
+            refused.redact(getattr(proof, name))
+        trace.step(call, refused.what, seen=refused.seen, allowed=refused.allowed)
+        raise ProofRefused from None
+    except VendorError as error:
+        for name in _SECRETS:
+            error.redact(getattr(proof, name))
+        trace.step(call, f"{client.provider} failed", seen=error.what)
+        raise ProviderUnavailable.of(error) from error
+    await _check_single_use(call, verified, now=now)
+    if not 0 < len(verified.social_id) <= _MAX_ID_CHARACTERS or not verified.social_id.isprintable():
+        raise ProviderUnavailable(f"{platform} sent an id that cannot be stored")
+    return verified
+
+
+def proof_of(client: SignInClient, platform: str, info: Model) -> Proof:
+    """Return what a client has sent as a proof. Raises `InvalidParameter` if the provider needs another field."""
+    names = {_PROOF_NAMES.get(field, field): field for field in type(info).model_fields}
+    asked = [names[name] for name in client.sign_in.proof_fields if name in names]
+    if not any(getattr(info, field) for field in asked):
+        raise InvalidParameter(f"{' or '.join(f'{platform}.{field}' for field in asked)} is required")
+    for field in _required(client):
+        if not getattr(info, names[field]):
+            raise InvalidParameter(f"{platform}.{names[field]} is required")
+    return Proof(**{name: value for name, field in names.items() if (value := getattr(info, field))})
+
+
+def _required(client: SignInClient) -> Sequence[str]:
+    return client.sign_in.required_fields if isinstance(client.sign_in, RequiresFields) else ()
+
+
+async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
+    """Count a refused proof, or check with `calls=0` whether another one is allowed."""
+    if call.caller.server_key is not None:  # All users of an app's server share its address.
+        return
+    address = client_network(call.request, call.services.settings.trusted_proxies)
+    rate = call.app_limits.rate(_RATE)
+    count = await call.services.limiter.count(
+        rate, app_id=call.app_id, name=_RATE, who=f"proof:{address}", calls=calls
+    )
+    note(call.request, [count])
+    if calls == 0:
+        if count.wait_s > 0:
+            trace.rate_exceeded(call, count, of="refused proofs")
+        count.check()
+
+
+async def _check_single_use(call: Call, verified: VerifiedIdentity, *, now: datetime) -> None:
+    """Raise `ProofRefused` if a proof that may be used only once was used before.
+
+    Only signatures of Game Center are such proofs. Valkey alone might forget them.
+    """
+    if not verified.single_use or verified.single_use_until is None:
+        return
+    app_id, digest = call.app_id, sha256_hex(verified.single_use.encode())
+    app_now = call.services.clock.now(app_id)
+    until = app_now + (verified.single_use_until - now)
+    async with call.services.database.connection() as conn:
+        fresh = await used_once.use(conn, app_id, what="proof", digest=digest, now=app_now, until=until)
+    if not fresh:
+        trace.step(call, "the proof was used before")
+        raise ProofRefused
+
+
+def details_from(verified: VerifiedIdentity) -> Details:
+    """Return what is stored about an identity."""
+    return Details(
+        openid=verified.openid,
+        xid=verified.xid,
+        access_token=verified.access_token,
+        refresh_token=verified.refresh_token,
+        expiration_date=verified.expiration_date,
+        profile=None if verified.profile is None else profile_value(verified.profile),
+    )
+
+
+def profile_value(profile: Profile) -> dict[str, object] | None:
+    """Return what is stored of a profile; None if it says nothing. PostgreSQL cannot store U+0000."""
+    value = {
+        name: text.replace("\0", "")[:2048] if isinstance(text, str) else text
+        for name, text in asdict(profile).items()
+    }
+    return value if any(value.values()) else None

@@ -1,0 +1,1 @@
+"""Sessions of users, and the lock of an account that is changed."""

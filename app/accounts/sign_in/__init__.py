@@ -1,0 +1,1 @@
+"""How users get in: the sign-in platforms, login and signup."""

@@ -1,0 +1,145 @@
+"""The signup endpoint: creates a user with a password (§4.3)."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pydantic import SecretStr
+
+from app.accounts.email.login import EmailSignUp, prepare_email
+from app.accounts.errors import EmailTaken, NameTaken
+from app.accounts.passwords.name_password import PLATFORM, NamePassword, check_name, folded, shown
+from app.accounts.passwords.passwords import check_new
+from app.accounts.proofs import throttle
+from app.accounts.proofs.infos import Identifiers
+from app.accounts.proofs.proofs import Proven
+from app.accounts.proofs.trace import LoginTrace
+from app.accounts.sign_in.entry import Entry, count_sign_up, is_known, sign_up
+from app.accounts.sign_in.platforms import PLATFORMS
+from app.accounts.sign_in.views import UserReply, user_view
+from app.http.endpoint import Call
+from app.http.inputs import Body
+from app.http.limits import Limit
+from app.http.limits import report as report_counts
+from storage.accounts import passwords
+from storage.accounts.identities import Identity
+from storage.postgres.database import Connection
+from streams.wire.errors import InvalidParameter, ServiceError
+from streams.wire.model import Model
+
+
+class SignUps(Model):
+    """Exactly one of these must be given."""
+
+    name_password: NamePassword | None = None
+    email_password: EmailSignUp | None = None
+
+
+class SignupBody(SignUps, Identifiers):
+    """An identity with a password, and the identifier block."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewAccount:
+    """A user that is to be created, with the first identity."""
+
+    identity: Identity
+    password: SecretStr
+    taken: Callable[[], ServiceError]
+    """Makes the error for an identity that belongs to a user already."""
+    name: str = ""
+    trusted: bool = True
+    """False if it is not proven that the identity is the user's own."""
+    store: Callable[[Connection, str], Awaitable[None]] | None = None
+    """Called with the new user's id in the transaction that creates the user. An error rolls it back."""
+    counted: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Counts the email that the sign-up sends, unless its block fails."""
+
+
+Prepare = Callable[[Call, Any], Awaitable[NewAccount]]
+"""Checks what a client sends to sign up. Raises the client's error."""
+
+
+async def _by_name(call: Call, info: NamePassword) -> NewAccount:
+    name = folded(info.name)
+    check_name(name)
+    return NewAccount(Identity(call.app_id, PLATFORM, name), info.password, taken=NameTaken, name=shown(info.name))
+
+
+async def _by_email(call: Call, info: EmailSignUp) -> NewAccount:
+    new = await prepare_email(call, info)
+    return NewAccount(
+        new.identity,
+        info.password,
+        taken=EmailTaken,
+        trusted=new.verified,
+        store=new.store,
+        counted=new.counted,
+    )
+
+
+SIGN_UPS: dict[str, Prepare] = {PLATFORM: _by_name, "email_password": _by_email}
+
+
+async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
+    """Sign up.
+
+    The body names exactly one identity with a password. Its user is created and logged in.
+    """
+    platform, info = _given(body)
+    claimed = partial(PLATFORMS[platform].claimed, call, info)
+    async with LoginTrace(call, "signup", platform, claimed=claimed) as trace:
+        new = await _checked(call, platform, info)
+        trace.identify(new.identity)
+        await count_sign_up(call)  # Before the hash, which takes much CPU time.
+        # Sign-ups with one identity run one at a time, so that concurrent ones compute one hash only.
+        async with call.services.logins.hold(new.identity):
+            if await is_known(call, new.identity):
+                raise new.taken()
+            async with new.counted():
+                entry = await _sign_up(call, new, body)
+    return UserReply(user=user_view(entry.account, is_new_user=True, session_token=entry.session_token))
+
+
+async def _checked(call: Call, platform: str, info: Any) -> NewAccount:
+    """Return the user to create. If something is refused, the response says how many sign-ups remain."""
+    try:
+        new = await SIGN_UPS[platform](call, info)
+        check_new(call, new.password, field=f"{platform}.password")
+    except ServiceError:
+        if call.caller.server_key is None:  # All users of an app's server share its address.
+            limit = Limit("signup")
+            await report_counts(call.services, call.app_limits, call.request, call.caller, limit=limit)
+        raise
+    return new
+
+
+async def _sign_up(call: Call, new: NewAccount, block: Identifiers) -> Entry:
+    new_hash = await call.services.passwords.hash(new.password.get_secret_value())
+    proven = Proven(new.identity, name=new.name, trusted=new.trusted, on_login=_storing(call, new, new_hash))
+    entry = await sign_up(call, proven, block)
+    if entry is None:
+        raise new.taken()
+    return entry
+
+
+def _given(body: SignUps) -> tuple[str, Any]:
+    names = [name for name in SignUps.model_fields if getattr(body, name) is not None]
+    if len(names) > 1:
+        raise InvalidParameter(f"exactly one of {' and '.join(names)} must be given")
+    if not names:
+        raise InvalidParameter(f"one of {', '.join(SIGN_UPS)} is required")
+    return names[0], getattr(body, names[0])
+
+
+def _storing(call: Call, new: NewAccount, new_hash: str) -> Callable[[Connection, str], Awaitable[None]]:
+    async def store(conn: Connection, uid: str) -> None:
+        now = call.services.clock.now(call.app_id)
+        await passwords.put(conn, call.app_id, uid, new_hash=new_hash, now=now)
+        await throttle.remember_network(call, conn, call.app_id, uid)
+        if new.store is not None:
+            await new.store(conn, uid)
+
+    return store
