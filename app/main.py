@@ -10,15 +10,15 @@ from contextlib import AsyncExitStack
 import structlog
 from aiohttp import web
 
-from app.http.checks import handler_of
-from app.http.connections import Bounds
-from app.http.direct import DirectAnswers
-from app.http.endpoint import Endpoint
-from app.http.held_bodies import HELD_BODIES, HeldBodies
-from app.http.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.paths import routes_of
-from app.http.pipeline import on_prepare
-from app.http.server import DIRECT, Runner, runner_of
+from app.http.request.checks import handler_of
+from app.http.request.held_bodies import HELD_BODIES, HeldBodies
+from app.http.request.large_responses import UNSENT_BYTES, UnsentBytes
+from app.http.request.pipeline import on_prepare
+from app.http.rows.endpoint import Endpoint
+from app.http.serving.connections import Bounds
+from app.http.serving.server import DIRECT, Runner, runner_of
+from app.http.wire.direct import DirectAnswers
 from app.observing import logs
 from app.process.control import Inherited, ShutdownRequests, parent_channel
 from app.process.drain import answer_last_requests, serve_until_drained

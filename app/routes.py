@@ -41,11 +41,11 @@ from app.dev.mail import MAIL_ROUTES
 from app.dev.payments import DEV_PAYMENT_ROUTES
 from app.dev.sms import SMS_ROUTES
 from app.geo.routes import GEO_ROUTES
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.endpoint import Endpoint
-from app.http.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
-from app.http.large_responses import LARGE_RESPONSE_ERRORS
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.request.large_responses import LARGE_RESPONSE_ERRORS
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.health import HEALTH, METRICS, READINESS, healthz, metrics, readyz
 from app.leaderboards.routes import LEADERBOARD_ROUTES
 from app.mail.routes import MAIL_HUB_ROUTES
 from app.pages.console import CONSOLE_PAGE_ROUTES

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.ai.image_tasks import IMAGE_WEBHOOKS
-from app.http.webhooks import WebhookSource, webhook_row, worker_of
+from app.http.rows.webhooks import WebhookSource, webhook_row, worker_of
 from app.payments.cards.webhooks import CARD_EVENTS, CARD_WEBHOOKS
 from app.payments.wallet.webhooks import WALLET_EVENTS, WALLET_WEBHOOKS
 from app.platforms.missed_events import EventList, comparer_of, finder_of

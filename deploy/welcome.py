@@ -7,7 +7,7 @@ from shlex import quote
 from aiohttp import ClientSession
 
 from app.dev.console import console_link
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from app.settings import Settings, own_url
 from deploy.engines import Engines
 from storage.secrets import Keyring

@@ -284,7 +284,7 @@ async def shared_server(_kept_configs: None, guest: Server) -> AsyncIterator[Ser
 @pytest.fixture
 def unused_line_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let anonymous requests of a test be logged, even if earlier tests have used up the lines of this second."""
-    monkeypatch.setattr("app.http.pipeline._anonymous_lines", LineRate(100, "request.lines_dropped"))
+    monkeypatch.setattr("app.http.request.pipeline._anonymous_lines", LineRate(100, "request.lines_dropped"))
 
 
 @pytest.fixture(scope="session")
@@ -324,5 +324,5 @@ def _no_unlisted_error() -> Iterator[None]:
 
 
 def _unlisted_errors() -> list[Sample]:
-    row_errors = sys.modules.get("app.http.row_errors")
+    row_errors = sys.modules.get("app.http.rows.row_errors")
     return [] if row_errors is None else row_errors.UNLISTED.collect()[0].samples

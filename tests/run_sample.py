@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from app.http.row_errors import UNLISTED
+from app.http.rows.row_errors import UNLISTED
 from app.services import open_services
 from deploy.stores import Stores
 from storage.postgres.migrate import migrate

@@ -34,7 +34,7 @@ from tests.connections import check_connections
 from tests.environment import moved_clock
 
 if TYPE_CHECKING:
-    from app.http.endpoint import Endpoint
+    from app.http.rows.endpoint import Endpoint
 
 MASTER_KEY = "6f0c1d27a4e95b83" * 4
 ADMIN_TOKEN = "an operator of the tests"
@@ -210,8 +210,8 @@ async def running_server(
     services: Services, listener: socket.socket, rows: "Sequence[Endpoint] | None" = None
 ) -> AsyncIterator[Server]:
     """Run the application of `services` on `listener`, with `rows` or all rows of the public port."""
-    from app.http.connections import Bounds  # noqa: PLC0415 - most tests need no server
-    from app.http.server import runner_of  # noqa: PLC0415
+    from app.http.serving.connections import Bounds  # noqa: PLC0415 - most tests need no server
+    from app.http.serving.server import runner_of  # noqa: PLC0415
     from app.main import application  # noqa: PLC0415
 
     runner = runner_of(application(services, rows), shutdown_timeout_s=1, bounds=Bounds.of(services.settings))

@@ -13,7 +13,7 @@ AREAS = (
     "app/ai/image_tasks.py",
     "app/assets/*.py",
     "app/work/event_delivery.py",
-    "app/http/webhooks.py",
+    "app/http/rows/webhooks.py",
     "app/leaderboards/*.py",
     "app/mail/*.py",
     "app/http/links.py",

@@ -15,7 +15,7 @@ from tests.source_files import FILES, PACKAGES, name, nodes, tree
 pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
 
 USERS = {
-    "app/http/aiohttp_server.py",  # aiohttp's server
+    "app/http/wire/aiohttp_server.py",  # aiohttp's server
     "streams/sse.py",  # aiohttp's responses and aiohttp-sse
     "storage/valkey/pipeline.py",  # redis-py
 }

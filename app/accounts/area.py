@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from app.accounts.errors import AccountNotFound
-from app.http.area import Area
-from app.http.caller import Access
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
 from streams.wire.errors import ConfigInvalid
 
 ACCOUNT = Area(

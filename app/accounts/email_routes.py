@@ -19,10 +19,10 @@ from app.accounts.errors import (
 from app.accounts.identities.email import bind_email, change_email, send_own_verify_code, unbind_email
 from app.accounts.mails.hosted import error_page
 from app.accounts.proofs.code_sending import CODES_SENT
-from app.http.caller import Access
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Endpoint
-from app.http.limits import Limit
+from app.http.callers.caller import Access
+from app.http.callers.limits import Limit
+from app.http.rows.docs import Docs, OtherResponse
+from app.http.rows.endpoint import Endpoint
 from app.password_hashing import PasswordsBusy
 from storage.accounts.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
 from streams.wire.errors import (

@@ -43,10 +43,10 @@ from app.accounts.sessions.sessions import end_session, list_sessions
 from app.accounts.sign_in.login import login
 from app.accounts.sign_in.signup import signup
 from app.accounts.users import get_user, record_activity
-from app.http.caller import Access
-from app.http.docs import Docs
-from app.http.endpoint import Endpoint
+from app.http.callers.caller import Access
 from app.http.errors import DeactivationPending
+from app.http.rows.docs import Docs
+from app.http.rows.endpoint import Endpoint
 from app.password_hashing import PasswordsBusy
 from storage.accounts.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
 from storage.accounts.session_list import SessionNotFound

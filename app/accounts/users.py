@@ -2,8 +2,8 @@
 
 from app.accounts.errors import AccountNotFound
 from app.accounts.sign_in.views import UserReply, user_view
-from app.http.endpoint import Call
-from app.http.replies import Empty
+from app.http.rows.endpoint import Call
+from app.http.rows.replies import Empty
 from storage.accounts import identities, users
 
 

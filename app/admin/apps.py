@@ -1,6 +1,6 @@
 """The app that a request of the admin API names."""
 
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from storage.configs.kinds.apps import APPS
 from storage.errors import UnknownApp
 

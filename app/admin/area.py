@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from app.http.area import Area
-from app.http.caller import Access
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
 from storage.operators.operators import Role
 
 FOR_VIEWERS = Area(

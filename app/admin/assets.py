@@ -12,10 +12,10 @@ from app.admin.reasons import origin_with_reason
 from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.assets.assets import AssetList, assets_of
 from app.assets.grants import grant_of
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body, Path, Query
 from app.http.paging import Page, PageQuery, page_of
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.transactions import Transaction
 from storage.accounts import users
 from storage.assets import assets, ledger
 from storage.assets import entries as asset_entries

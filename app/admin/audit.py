@@ -7,9 +7,9 @@ import structlog
 from pydantic import Field
 
 from app.admin.area import FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Query
 from app.http.paging import Page, PageQuery, page_of
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Query
 from app.services import Services
 from storage.configs.kinds import KINDS
 from storage.jobs.jobs import RemoveExpiredAudit

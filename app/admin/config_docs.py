@@ -1,6 +1,6 @@
 """Documentation of the config endpoints for the reference page."""
 
-from app.http.docs import Docs, OtherResponse
+from app.http.rows.docs import Docs, OtherResponse
 
 EDIT = Docs(
     headers={

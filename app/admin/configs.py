@@ -9,11 +9,11 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.config_docs import DIFF, EDIT
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body, Path, Query
-from app.http.large_responses import LARGE_RESPONSE_ERRORS
 from app.http.paging import Page, PageQuery, page_of
-from app.http.replies import json_response
+from app.http.request.large_responses import LARGE_RESPONSE_ERRORS
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.replies import json_response
 from storage.configs.differences import ABSENT
 from storage.configs.kinds import KINDS
 from storage.configs.rows import ConfigKey, Revision

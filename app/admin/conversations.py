@@ -4,9 +4,9 @@ from typing import Any
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_ADMINS, FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path, Query
 from storage.conversations import attempts, conversations
 from storage.errors import ConversationNotFound, UnknownApp
 from streams.wire.codec import loads, rfc3339

@@ -1,7 +1,7 @@
 """The admin endpoint that shows the last report of `python -m app doctor`."""
 
 from app.admin.area import FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
+from app.http.rows.endpoint import Call, Endpoint
 from storage.operators import doctor_reports
 from storage.operators.doctor_reports import Report
 from streams.wire.errors import ValkeyError, ValkeyUnavailable

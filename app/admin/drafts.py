@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.admin.apps import require_app
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from storage.configs.rows import ConfigKey
 from storage.configs.rules import Accepted
 from streams.wire.errors import InvalidParameter

@@ -6,11 +6,11 @@ from pydantic import Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.drafts import check_draft
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body, Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
-from app.http.replies import Empty
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.replies import Empty
+from app.http.rows.transactions import Transaction
 from app.mail_templates import Rendered, content_of, names_in, rendered
 from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.mail import MAIL, MailStrategy

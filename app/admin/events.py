@@ -1,10 +1,10 @@
 """Admin API of events that sinks do not have yet: lists them, and makes them due again."""
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body, Path, Query
 from app.http.paging import Page, PageQuery, page_of
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.transactions import Transaction
 from storage.events import queue as event_queue
 from storage.events.queue import Filter, Sink, Status, StoredEvent
 from streams.wire.codec import rfc3339

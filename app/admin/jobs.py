@@ -5,11 +5,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
-from app.http.replies import Empty
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path, Query
+from app.http.rows.replies import Empty
+from app.http.rows.transactions import Transaction
 from storage.jobs import jobs
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound, listed

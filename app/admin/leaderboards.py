@@ -6,11 +6,11 @@ from pydantic import Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, page_of
-from app.http.replies import Empty, Json
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path, Query
+from app.http.rows.replies import Empty, Json
+from app.http.rows.transactions import Transaction
 from storage.configs.kinds.leaderboards import LEADERBOARDS, MAX_SIZE
 from storage.errors import UnknownApp
 from storage.jobs.jobs import enqueue

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import aclosing
 
 from app.admin.area import FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
+from app.http.rows.endpoint import Call, Endpoint
 from storage.assets.ledger import find_differences
 from streams.wire.model import Model
 

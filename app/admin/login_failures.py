@@ -4,9 +4,9 @@ from typing import Any
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Query
 from storage.accounts import login_failures
 from storage.accounts.login_failures import Filter, LoginFailure
 from storage.errors import UnknownApp

@@ -1,9 +1,9 @@
 """Admin API: the report of mismatches between this server and payment platforms."""
 
 from app.admin.area import FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Query
 from app.http.paging import Page, PageQuery, page_of
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Query
 from storage.payments import mismatches
 from storage.payments.mismatches import Mismatch, MismatchKind
 from streams.wire.codec import rfc3339

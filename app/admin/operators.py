@@ -3,11 +3,11 @@
 from typing import Literal
 
 from app.admin.area import FOR_ADMINS, FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body, Path, Query
-from app.http.operator_sessions import csrf_token, session_token
+from app.http.callers.operator_sessions import csrf_token, session_token
 from app.http.paging import Page, PageQuery, page_of
-from app.http.replies import Empty
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.replies import Empty
 from storage.operators import operators
 from storage.operators.audit import ROOT
 from storage.operators.operators import Operator, OperatorExists, OperatorNotFound, Role

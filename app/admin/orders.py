@@ -5,9 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from app.admin.area import FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Query
 from storage.payments import order_list
 from storage.payments.order_list import ListedOrder, What
 from streams.wire.codec import rfc3339

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from app.admin.area import FOR_VIEWERS
 from app.admin.audit import AuditRow, audit_row
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Call, Endpoint
+from app.http.rows.docs import Docs, OtherResponse
+from app.http.rows.endpoint import Call, Endpoint
 from app.services import Services
 from storage.jobs import jobs
 from storage.operators import audit, figures

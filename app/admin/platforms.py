@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from app.admin.area import FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
+from app.http.rows.endpoint import Call, Endpoint
 from streams.wire.model import Model
 from vendors.catalog import CAPABILITIES, CATALOG
 

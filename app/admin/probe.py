@@ -10,11 +10,11 @@ from aiohttp import web
 from pydantic import Field
 
 from app.admin.area import FOR_EDITORS
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Chunked
-from app.http.limits import networks_of, parse_address, peer_ip
-from app.http.pipeline import add_headers
+from app.http.callers.limits import networks_of, parse_address, peer_ip
+from app.http.request.pipeline import add_headers
+from app.http.rows.docs import Docs, OtherResponse
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Chunked
 from streams.body import ChunkReader
 from streams.log import EventLog
 from streams.sse import EventStream

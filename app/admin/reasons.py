@@ -1,6 +1,6 @@
 """The reason that an operator gives for a change."""
 
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from storage.operators.audit import Origin
 from streams.wire.errors import InvalidParameter
 

@@ -3,8 +3,8 @@
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
 from app.admin.users import UserPath
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path
 from app.receipts import ReceiptReply, find_receipt
 from storage.errors import UnknownApp
 from streams.wire.errors import ItemNotFound, listed

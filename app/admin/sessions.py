@@ -6,12 +6,18 @@ from typing import Literal
 from pydantic import Field
 
 from app.admin.area import FOR_VIEWERS
-from app.http.caller import Access
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body
-from app.http.operator_sessions import CrossSiteRequest, check_own_site, cookie_headers, csrf_token, session_token
-from app.http.operators import TokenExpired, TooManyFailures, operator_with, origin_of
-from app.http.replies import Empty, Json
+from app.http.callers.caller import Access
+from app.http.callers.operator_sessions import (
+    CrossSiteRequest,
+    check_own_site,
+    cookie_headers,
+    csrf_token,
+    session_token,
+)
+from app.http.callers.operators import TokenExpired, TooManyFailures, operator_with, origin_of
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body
+from app.http.rows.replies import Empty, Json
 from storage.configs.kinds.limits import Rate
 from storage.operators import sessions as operator_sessions
 from storage.operators import totp

@@ -8,8 +8,8 @@ from pydantic import Field
 from actors.runtime.actor import Actor
 from app.admin.apps import require_app
 from app.admin.area import FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Query
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Query
 from storage.errors import UnknownApp
 from streams.wire.model import Model, QueryInt
 

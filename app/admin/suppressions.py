@@ -6,11 +6,11 @@ from pydantic import AfterValidator, Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body, Path, Query
 from app.http.paging import Page, PageQuery, page_of
-from app.http.replies import Empty
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.replies import Empty
+from app.http.rows.transactions import Transaction
 from storage.errors import UnknownApp
 from storage.mail import suppressions
 from storage.mail.addresses import MAX_CHARACTERS, normalized

@@ -10,8 +10,8 @@ from pydantic import Field
 from actors.clients.trials import Trial, try_chat, try_voice
 from app.admin.area import FOR_EDITORS
 from app.admin.drafts import check_draft
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body, Path
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body, Path
 from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.conversation import Conversation
 from storage.configs.kinds.speech import Speech

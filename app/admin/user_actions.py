@@ -7,10 +7,10 @@ from app.admin.apps import require_app
 from app.admin.area import FOR_ADMINS, FOR_EDITORS
 from app.admin.reasons import origin_with_reason
 from app.admin.users import USER_ERRORS, UserPath, user_of
-from app.http.endpoint import Call, Endpoint
 from app.http.errors import UserNotFound
-from app.http.inputs import Path
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path
+from app.http.rows.transactions import Transaction
 from storage.accounts import identities, sessions, users
 from storage.operators import audit
 from storage.operators.audit import Action, Subject

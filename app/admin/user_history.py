@@ -7,9 +7,9 @@ from pydantic import AfterValidator
 
 from app.admin.area import FOR_EDITORS
 from app.admin.users import USER_ERRORS, UserPath, user_of
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, cursor, page_of
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path, Query
 from storage.accounts import user_history, users
 from storage.accounts.session_list import listed_sessions
 from storage.accounts.user_history import KINDS, Happened

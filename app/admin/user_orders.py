@@ -11,8 +11,8 @@ from app.admin.order_verdicts import Verdict, verdict_of
 from app.admin.orders import OrderRow, order_row
 from app.admin.users import USER_ERRORS, UserPath, user_of
 from app.admin.webhooks import WebhookRow, webhook_row
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path
 from storage.accounts import users
 from storage.assets import assets
 from storage.payments import order_list

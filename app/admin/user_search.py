@@ -6,9 +6,9 @@ from pydantic import Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Query
 from storage.accounts import user_search
 from storage.accounts.user_search import FoundBy, FoundUser
 from storage.accounts.users import Status

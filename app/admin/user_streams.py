@@ -9,9 +9,9 @@ from actors.runtime.relay import cancel
 from app.admin.area import FOR_EDITORS
 from app.admin.reasons import origin_with_reason
 from app.admin.users import USER_ERRORS, UserPath, user_of
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path
-from app.http.replies import Empty
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path
+from app.http.rows.replies import Empty
 from storage.accounts import users
 from storage.operators import audit
 from storage.operators.audit import Subject

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from app.admin.apps import require_app
-from app.http.endpoint import Call
 from app.http.errors import UserNotFound
+from app.http.rows.endpoint import Call
 from storage.accounts import users
 from storage.accounts.users import User
 from storage.errors import UnknownApp

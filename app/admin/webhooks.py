@@ -7,11 +7,11 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
-from app.http.replies import Empty
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path, Query
+from app.http.rows.replies import Empty
+from app.http.rows.transactions import Transaction
 from storage.errors import WebhookNotFound
 from storage.jobs import inbox
 from storage.jobs.inbox import WEBHOOK, Filter, Status, WebhookState

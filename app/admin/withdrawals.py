@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.reasons import origin_with_reason
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body, Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.transactions import Transaction
 from storage.operators import audit
 from storage.operators.audit import Subject
 from storage.postgres.database import Connection

@@ -13,9 +13,9 @@ from actors.plays.conversation import converse as play_turn
 from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
 from app.ai.upload import pump_audio, pump_text
-from app.http.endpoint import Call
-from app.http.inputs import Chunked
-from app.http.replies import DeferredResponse
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Chunked
+from app.http.rows.replies import DeferredResponse
 from storage.conversations import conversations
 from storage.conversations.admission import StreamLocation
 from storage.conversations.conversations import CONVERSATION

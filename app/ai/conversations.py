@@ -10,11 +10,11 @@ from pydantic import AfterValidator
 from actors.runtime.context import Owner
 from app.ai.history import ConversationView, conversation_view
 from app.ai.opening import max_stream_s_of
-from app.http.endpoint import Call
-from app.http.inputs import Path, Query
 from app.http.paging import Page, PageQuery, cursor, page_of
-from app.http.replies import Empty
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Path, Query
+from app.http.rows.replies import Empty
+from app.http.rows.transactions import Transaction
 from storage.conversations import conversations
 from storage.conversations.admission import Slot
 from storage.conversations.conversations import CONVERSATION, Conversation

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from app.http.endpoint import Call
-from app.http.inputs import Query
-from app.http.large_responses import reserve
-from app.http.replies import Json
+from app.http.request.large_responses import reserve
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Query
+from app.http.rows.replies import Json
 from storage.conversations import conversations, turn_rows
 from storage.conversations.conversations import CONVERSATION, Conversation, Record
 from streams.wire.codec import dumps, encoded, rfc3339

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from actors.clients.vendor_clients import VendorAccess
 from app.ai.image_files import copy_image
-from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
+from app.http.rows.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
 from app.services import Services
 from storage.assets import quotas
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS

@@ -12,10 +12,10 @@ from app.ai.image_files import UserFiles
 from app.ai.image_tasks import SUBMIT_S, UNSUBMITTED_S, open_host, poll_later, quota_key, webhook_of
 from app.ai.image_tasks import fail as fail_task
 from app.ai.image_views import ImageReply, view
-from app.http.endpoint import Call
-from app.http.inputs import Body, Path
-from app.http.limits import note
-from app.http.transactions import Transaction
+from app.http.callers.limits import note
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path
+from app.http.rows.transactions import Transaction
 from storage.accounts import users
 from storage.assets import quotas
 from storage.configs.kinds.images import IMAGES

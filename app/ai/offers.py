@@ -1,7 +1,7 @@
 """The strategies of an app and their capabilities, for a page on which people try the app."""
 
 from actors.clients.strategies import Broken, Strategy
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from app.playground import playground_shown
 from app.services import Services
 from storage.configs.kinds.apps import APPS

@@ -12,9 +12,9 @@ from actors.runtime.context import Owner, Stop, StreamContext
 from actors.runtime.log_replication import LogReplicator
 from actors.runtime.receipt import Receipt
 from actors.runtime.relay import has_whole_input
-from app.http.endpoint import REQUEST_CONTEXT, Call, Endpoint
-from app.http.idempotency import key_in
-from app.http.row_errors import check_event
+from app.http.rows.endpoint import REQUEST_CONTEXT, Call, Endpoint
+from app.http.rows.idempotency import key_in
+from app.http.rows.row_errors import check_event
 from app.services import Services
 from storage.accounts.ended_sessions import SessionKey
 from storage.accounts.sessions import not_ended

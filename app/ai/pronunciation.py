@@ -13,11 +13,11 @@ from actors.runtime.actor import Actor
 from actors.runtime.mailbox import Cancel
 from app.ai.opening import StreamSpec, open_actor
 from app.ai.upload import pump_audio
-from app.http.endpoint import Call
-from app.http.inputs import Chunked
 from app.http.openapi.events import UnitPrice
-from app.http.replies import Json
-from app.http.row_errors import response_to
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Chunked
+from app.http.rows.replies import Json
+from app.http.rows.row_errors import response_to
 from streams.pcm import PcmDecoder
 from streams.tasks import background
 from streams.wire.errors import ServiceError

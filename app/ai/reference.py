@@ -6,8 +6,8 @@ from typing import Any, Literal
 from actors.plays.records import ConversationDeleted, TurnLost
 from actors.runtime.context import StreamStopped
 from actors.runtime.receipt import Receipt, Stage
-from app.http.docs import Docs, OtherResponse, Stream
 from app.http.openapi.events import Digest, FailedAttempt, UnitPrice
+from app.http.rows.docs import Docs, OtherResponse, Stream
 from storage.errors import ConversationNotFound, TurnRunning
 from storage.objects.contract import ObjectsError
 from streams.events import (

@@ -14,9 +14,9 @@ from app.ai.pronunciation import pronunciation
 from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, IMAGINE, PRONOUNCE, RESUME, SPEAK
 from app.ai.speech import tts
 from app.ai.streams import StreamNotFound, cancel_stream, resume
-from app.http.area import Area
-from app.http.endpoint import Endpoint
-from app.http.limits import Limit
+from app.http.callers.area import Area
+from app.http.callers.limits import Limit
+from app.http.rows.endpoint import Endpoint
 from storage.assets.quotas import QuotaUsed
 from storage.errors import ConversationNotFound, KeyReused, StreamsMissing, TurnRunning
 from storage.objects.contract import ObjectsError, ObjectsUnavailable

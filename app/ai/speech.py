@@ -10,9 +10,9 @@ from actors.clients.strategies import SpeechOverrides
 from actors.plays.speech import SpeechPlan, speak
 from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
 from app.ai.streams import serve, serve_existing
-from app.http.endpoint import Call
-from app.http.inputs import Body
-from app.http.replies import DeferredResponse
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
+from app.http.rows.replies import DeferredResponse
 from storage.conversations.admission import StreamLocation
 from streams.wire.errors import TooLarge
 from streams.wire.model import Model, not_blank

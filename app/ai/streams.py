@@ -16,10 +16,10 @@ from actors.runtime.remote_log import MAX_READERS, LogRange, too_many_readers
 from actors.runtime.supervisor import Supervisor
 from app.ai.opening import check_readers, max_stream_s_of
 from app.ai.upload import discard
-from app.http.endpoint import Call
-from app.http.inputs import Path, Query
-from app.http.pipeline import add_headers
-from app.http.replies import Empty
+from app.http.request.pipeline import add_headers
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Path, Query
+from app.http.rows.replies import Empty
 from storage.conversations.admission import Slot, StreamLocation
 from storage.errors import StreamsMissing
 from streams.body import ChunkReader

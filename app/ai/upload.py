@@ -9,8 +9,8 @@ from prometheus_client import Counter
 
 from actors.runtime.actor import Actor
 from actors.runtime.mailbox import Cancel
-from app.http.endpoint import Call
-from app.http.held_bodies import HELD_BODIES
+from app.http.request.held_bodies import HELD_BODIES
+from app.http.rows.endpoint import Call
 from streams.body import ChunkReader
 from streams.decoders import Base64Decoder, Utf8Decoder
 from streams.pcm import PcmDecoder

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from app.assets.view import AssetView, asset_views
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from storage.assets import assets, share_groups
 from storage.postgres.database import Connection
 from streams.wire.model import Model

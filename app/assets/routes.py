@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from app.assets.assets import list_assets
 from app.assets.share_groups import NothingToShare, SharingUnsupported, get_code, join
-from app.http.area import Area
-from app.http.endpoint import Endpoint
+from app.http.callers.area import Area
+from app.http.rows.endpoint import Endpoint
 from storage.assets.share_groups import ShareCodeNotFound, ShareGroupFull
 from streams.wire.errors import ConfigInvalid, RateLimited
 

@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from app.assets.assets import AssetList, assets_of
-from app.http.endpoint import Call
-from app.http.inputs import Body
-from app.http.limits import client_network, count_together
-from app.http.transactions import Transaction
+from app.http.callers.limits import client_network, count_together
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
+from app.http.rows.transactions import Transaction
 from app.services import Services
 from storage.accounts import users
 from storage.assets import assets, share_groups

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from jwt import PyJWTError
 
-from app.http.tokens import make_server_token, sign_header
+from app.http.callers.tokens import make_server_token, sign_header
 
 SECRETS = ("PARLEY_MASTER_KEY", "PARLEY_ADMIN_TOKEN", "APP_SIGN_KEY")
 """The secrets of a new deployment: those that each one needs, and a key of an app for signatures."""

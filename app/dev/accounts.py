@@ -6,9 +6,9 @@ from pydantic import Field
 
 from app.dev.area import DEVELOPMENT, require_app
 from app.dev.sandbox import ask_sandbox
-from app.http.docs import Docs
-from app.http.endpoint import DEFAULT_APP, Call, Endpoint
-from app.http.inputs import Body, Path, Query
+from app.http.rows.docs import Docs
+from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
+from app.http.rows.inputs import Body, Path, Query
 from app.services import Services
 from storage.configs.kinds.sign_in import PLATFORMS, SANDBOX
 from streams.wire.errors import (

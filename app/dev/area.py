@@ -1,7 +1,7 @@
 """What the endpoints of development servers share."""
 
-from app.http.area import Area
-from app.http.caller import Access
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
 from app.services import Services
 from storage.configs.kinds.apps import APPS
 from streams.wire.errors import AppNotFound, listed

@@ -5,9 +5,9 @@ from functools import partial
 
 from app.dev.area import DEVELOPMENT, require_app
 from app.dev.sandbox import ask_sandbox
-from app.http.docs import Docs
-from app.http.endpoint import DEFAULT_APP, Call, Endpoint
-from app.http.inputs import Body, Query
+from app.http.rows.docs import Docs
+from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
+from app.http.rows.inputs import Body, Query
 from app.platform_clients.sandbox import sandbox_accounts
 from app.schedules import SCHEDULES
 from app.services import Services

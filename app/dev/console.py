@@ -6,10 +6,10 @@ import time
 from datetime import UTC, datetime
 
 from app.dev.area import DEVELOPMENT
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body
-from app.http.operator_sessions import CrossSiteRequest, check_own_site, cookie_headers, csrf_token
-from app.http.replies import Json
+from app.http.callers.operator_sessions import CrossSiteRequest, check_own_site, cookie_headers, csrf_token
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body
+from app.http.rows.replies import Json
 from storage.accounts import used_once
 from storage.operators import operators
 from storage.operators import sessions as operator_sessions

@@ -8,11 +8,11 @@ from aiohttp import web
 
 from app.dev.area import DEVELOPMENT, require_app
 from app.dev.sandbox import ask_sandbox
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.html import Html, wants_html
-from app.http.inputs import Query
-from app.http.replies import json_response
+from app.http.rows.docs import Docs, OtherResponse
+from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
+from app.http.rows.inputs import Query
+from app.http.rows.replies import json_response
 from storage.mail import mails
 from storage.mail.mails import SentMail
 from streams.wire.errors import AppNotFound, BackendUnavailable

@@ -3,10 +3,10 @@
 from contextlib import suppress
 
 from app.dev.area import DEVELOPMENT, require_app
-from app.http.docs import Docs
-from app.http.endpoint import DEFAULT_APP, Call, Endpoint
-from app.http.inputs import Body, Query
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
+from app.http.rows.docs import Docs
+from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
+from app.http.rows.inputs import Body, Query
 from storage.configs.kinds.auth import AUTH
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.kinds.products import PRODUCTS, Product

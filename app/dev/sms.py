@@ -2,8 +2,8 @@
 
 from app.dev.area import DEVELOPMENT
 from app.dev.sandbox import ask_sandbox
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Query
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Query
 from streams.wire.errors import BackendUnavailable
 from streams.wire.model import Model
 from vendors.catalog import Capability

@@ -3,8 +3,8 @@
 from dataclasses import asdict
 
 from app.geo.addresses import HEADER, address_of
-from app.http.endpoint import Call
-from app.http.limits import check_address
+from app.http.callers.limits import check_address
+from app.http.rows.endpoint import Call
 from storage.configs.kinds.iplocation import IPLOCATION, IpLocation
 from streams.wire.errors import BackendUnavailable, ConfigInvalid, InvalidParameter
 from streams.wire.model import Model

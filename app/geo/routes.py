@@ -1,9 +1,9 @@
 """Routes of IP locations."""
 
 from app.geo.locations import locate
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.endpoint import Endpoint
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.rows.endpoint import Endpoint
 from streams.wire.errors import BackendUnavailable, ConfigInvalid, InvalidParameter, RateLimited
 
 AREA = Area(

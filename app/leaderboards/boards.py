@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from app.leaderboards.periods import start_of, starts_near
 from storage.configs.kinds.leaderboards import LEADERBOARDS, Leaderboard
 from storage.leaderboards.leaderboards import BoardPeriod

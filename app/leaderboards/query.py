@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from app.http.endpoint import Call
-from app.http.inputs import Body
-from app.http.replies import Json
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
+from app.http.rows.replies import Json
 from app.leaderboards.boards import Board, board_of, elapsed_s
 from storage.configs.kinds.leaderboards import MAX_SIZE
 from storage.leaderboards import leaderboards

@@ -1,8 +1,8 @@
 """Routes of leaderboards."""
 
-from app.http.area import Area
-from app.http.endpoint import Endpoint
-from app.http.limits import Limit
+from app.http.callers.area import Area
+from app.http.callers.limits import Limit
+from app.http.rows.endpoint import Endpoint
 from app.leaderboards.errors import InReward
 from app.leaderboards.query import query
 from app.leaderboards.upload import upload

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from app.http.endpoint import Call
-from app.http.inputs import Body
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
 from app.leaderboards.boards import board_of, elapsed_s
 from app.leaderboards.errors import InReward
 from storage.leaderboards import leaderboards

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Endpoint
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.rows.docs import Docs, OtherResponse
+from app.http.rows.endpoint import Endpoint
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import PIXEL_PATH, UNSUBSCRIBE_PATH
 from app.mail.send import LIMIT, send

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from app.http.endpoint import Call
-from app.http.inputs import Body
-from app.http.limits import Limit, count_together, report_together
-from app.http.replies import Empty
-from app.http.transactions import Transaction
+from app.http.callers.limits import Limit, count_together, report_together
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
+from app.http.rows.replies import Empty
+from app.http.rows.transactions import Transaction
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import Subscription, pixel_url, unsubscribe_url
 from app.mail.variables import CustomVariables, allowed

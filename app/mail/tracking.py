@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from app.http.direct import DirectAnswer, DirectRequest
-from app.http.endpoint import Call
-from app.http.inputs import Query
-from app.http.limits import client_ip, peer_ip
+from app.http.callers.limits import client_ip, peer_ip
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Query
+from app.http.wire.direct import DirectAnswer, DirectRequest
 from app.mail.links import PIXEL_PATH
 from app.mail.machine_opens import is_machine
 from app.services import Services

@@ -6,10 +6,10 @@ from urllib.parse import quote
 from aiohttp import web
 from pydantic import Field
 
-from app.http.endpoint import Call
 from app.http.html import Html, wants_html
-from app.http.inputs import Query
-from app.http.replies import json_response
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Query
+from app.http.rows.replies import json_response
 from app.mail.links import UNSUBSCRIBE_PATH, Subscription, read_token
 from app.services import Services
 from storage.configs.kinds.apps import APPS

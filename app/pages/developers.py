@@ -2,9 +2,9 @@
 
 from aiohttp import web
 
-from app.http.endpoint import Call
 from app.http.errors import PathNotFound
-from app.http.inputs import Path
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Path
 from app.pages.assets import DOCS_LINK, is_part, static_page
 from app.pages.rows import page_row
 from streams.wire.model import Model

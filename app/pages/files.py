@@ -10,11 +10,11 @@ from email.utils import formatdate
 import structlog
 from aiohttp import web
 
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.rows.docs import Docs, OtherResponse
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path
 from storage.objects import ObjectStore, Stored, content_type_of
 from storage.objects.contract import ObjectsError, ObjectsUnavailable
 from streams.wire.errors import ItemNotFound, ServiceError, listed

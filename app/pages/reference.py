@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from aiohttp import web
 
-from app.http.endpoint import Call, Endpoint
 from app.http.openapi.document import openapi
+from app.http.rows.endpoint import Call, Endpoint
 from app.pages.assets import Page, static_page
 from app.pages.rows import page_row
 from streams.wire.codec import dumps

@@ -1,10 +1,10 @@
 """Rows of the pages and of the files that they consist of."""
 
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Endpoint, Handler
-from app.http.large_responses import LARGE_RESPONSE_ERRORS
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.request.large_responses import LARGE_RESPONSE_ERRORS
+from app.http.rows.docs import Docs, OtherResponse
+from app.http.rows.endpoint import Endpoint, Handler
 from streams.wire.errors import ServiceError
 
 PAGES = Area(

@@ -4,10 +4,10 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from app.http.endpoint import DEFAULT_APP, Call
 from app.http.errors import PathNotFound
 from app.http.html import Html
-from app.http.inputs import Path, Query
+from app.http.rows.endpoint import DEFAULT_APP, Call
+from app.http.rows.inputs import Path, Query
 from app.pages.assets import DOCS_LINK, is_part, static_page
 from app.pages.rows import page_row
 from app.playground import playground_shown

@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookUnverified, platform_config
+from app.http.rows.webhooks import Delivery, InvalidSignature, Verified, WebhookUnverified, platform_config
 from app.platform_clients.paypal import PayPalClient, open_paypal, open_verifier, verify_webhook
 from app.platforms.missed_events import ListedEvent
 from app.services import Services

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from app.assets.view import AssetView, asset_views
-from app.http.endpoint import Call
-from app.http.inputs import Body, Path
-from app.http.replies import Json
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path
+from app.http.rows.replies import Json
+from app.http.rows.transactions import Transaction
 from app.predictions.strategies import check_size, host_of, strategy_of
 from storage.assets import assets, quotas
 from storage.configs.kinds.predictions import Predictions

@@ -10,9 +10,9 @@ from pydantic import AfterValidator, Field
 
 from actors.runtime.context import Owner
 from actors.runtime.long_requests import LongRequest
-from app.http.endpoint import Call
-from app.http.inputs import Body
-from app.http.replies import Json
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
+from app.http.rows.replies import Json
 from app.predictions.endings import fail, finish, leave
 from app.predictions.following import begin, was_not_created
 from app.predictions.strategies import WITHIN_S, Host, check_size, host_of, strategy_of

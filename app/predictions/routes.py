@@ -1,9 +1,9 @@
 """Routes of model predictions (§4.16)."""
 
 from actors.clients.strategies import StrategyNotFound
-from app.http.area import Area
-from app.http.endpoint import Endpoint
-from app.http.limits import Limit
+from app.http.callers.area import Area
+from app.http.callers.limits import Limit
+from app.http.rows.endpoint import Endpoint
 from app.predictions.asynchronous import predict_later, read_prediction
 from app.predictions.awaited import predict
 from app.predictions.strategies import BODY_BYTES

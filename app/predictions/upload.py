@@ -1,7 +1,7 @@
 """Upload of a file that a prediction or an image refers to (§4.16)."""
 
-from app.http.endpoint import Call
-from app.http.inputs import RawBody
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import RawBody
 from storage.configs.kinds.base import MIB
 from storage.objects.keys import extension_of
 from storage.tasks import task_files

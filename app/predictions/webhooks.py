@@ -2,7 +2,7 @@
 
 import time
 
-from app.http.webhooks import (
+from app.http.rows.webhooks import (
     Delivery,
     InvalidSignature,
     PlatformNotFound,

@@ -6,7 +6,7 @@ import structlog
 
 from actors.runtime.relay import Relay
 from actors.runtime.supervisor import Supervisor
-from app.http.server import Runner
+from app.http.serving.server import Runner
 from app.process.control import ShutdownRequests, max_retiring_s
 from streams.tasks import background, pause, stopping
 

@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from actors.runtime.report import ENDED
-from app.http.connections import OPEN as CONNECTIONS
 from app.http.errors import ERRORS
-from app.http.pipeline import REQUESTS
+from app.http.request.pipeline import REQUESTS
+from app.http.serving.connections import OPEN as CONNECTIONS
 from app.services import Services
 from storage.operators import figures
 from streams.tasks import background

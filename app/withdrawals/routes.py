@@ -1,7 +1,7 @@
 """Routes of withdrawals."""
 
-from app.http.area import Area
-from app.http.endpoint import Endpoint
+from app.http.callers.area import Area
+from app.http.rows.endpoint import Endpoint
 from app.withdrawals.errors import (
     AccountInvalid,
     LimitExceeded,

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from app.http.webhooks import WebhookSource
+from app.http.rows.webhooks import WebhookSource
 from app.platforms import paypal
 from app.platforms.missed_events import EventList
 from app.services import Services

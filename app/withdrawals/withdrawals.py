@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from app.http.endpoint import Call
-from app.http.inputs import Body, Query
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Query
+from app.http.rows.transactions import Transaction
 from app.withdrawals.errors import (
     AccountInvalid,
     LimitExceeded,

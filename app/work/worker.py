@@ -29,7 +29,7 @@ from app.admin.audit import remove_expired_audit
 from app.ai.image_tasks import poll_image_task
 from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.assets.verification import verify_ledger
-from app.http.server import runner_of
+from app.http.serving.server import runner_of
 from app.leaderboards.index_check import check_board_indexes
 from app.leaderboards.rewards import end_period, end_periods
 from app.mail.sending import send_mail

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from bench.kills.client import Client, GivenUp, Refused
 from bench.kills.testbed import APP
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from app.services import Services
 from streams.tasks import background
 from tests.servers import SERVER_KEY, Server

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.http.endpoint import Endpoint
 from app.http.errors import InvalidApiVersion, UserNotFound, status_of
-from app.http.idempotency import ERRORS as OF_IDEMPOTENCY_KEYS
 from app.http.paths import is_server_path
-from app.http.row_errors import errors_of
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.idempotency import ERRORS as OF_IDEMPOTENCY_KEYS
+from app.http.rows.row_errors import errors_of
 from storage.operators.audit import COMMAND
 from streams.wire.errors import (
     AppNotFound,

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import ClientSession
 
-from app.http.webhooks import Delivery, InvalidSignature, PlatformNotFound, Verified, WebhookSource
+from app.http.rows.webhooks import Delivery, InvalidSignature, PlatformNotFound, Verified, WebhookSource
 from app.services import Services
 from storage.jobs.inbox import Webhook
 from streams.wire.codec import dumps, loads

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from app.accounts.routes import ACCOUNT_ROUTES
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.endpoint import Call, Endpoint, alias
-from app.http.inputs import Body, Path, Query
-from app.http.limits import Limit
-from app.http.replies import Json
-from app.http.transactions import Transaction
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.callers.limits import Limit
+from app.http.rows.endpoint import Call, Endpoint, alias
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.replies import Json
+from app.http.rows.transactions import Transaction
 from streams.wire.errors import ItemNotFound
 from streams.wire.ids import new_id
 from streams.wire.model import Model, QueryInt

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from app.commands.config_files import import_folder
-from app.http.caller import Access
+from app.http.callers.caller import Access
 from app.routes import ROUTES
 from storage.jobs import inbox
 from storage.jobs.inbox import NewWebhook

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from streams.wire.ids import new_id

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from app.http.signatures import parse
-from app.http.tokens import sign_header
+from app.http.callers.signatures import parse
+from app.http.callers.tokens import sign_header
 from storage.operators.audit import COMMAND
 from tests.clock import epoch_s
 from tests.config_stores import store_unchecked

@@ -1,7 +1,7 @@
 """What works and what is refused while Valkey is unavailable."""
 
-from app.http.auth import REPLAYS_UNCHECKED
-from app.http.tokens import make_server_token, sign_header
+from app.http.callers.auth import REPLAYS_UNCHECKED
+from app.http.callers.tokens import make_server_token, sign_header
 from storage.operators.audit import COMMAND
 from tests.app.valkey_proxy import settings, valkey_proxy
 from tests.servers import SERVER_KEY

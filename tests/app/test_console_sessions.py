@@ -11,7 +11,7 @@ from yarl import URL
 
 from app.admin.sessions import CODES
 from app.dev.console import console_link
-from app.http.caller import Access
+from app.http.callers.caller import Access
 from app.routes import ROUTES
 from storage.operators import totp
 from storage.operators.operators import Role

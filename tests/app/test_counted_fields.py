@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from app.accounts.routes import ACCOUNT_ROUTES
-from app.http.area import Area
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Body, Query
-from app.http.limits import Limit
-from app.http.replies import Empty
+from app.http.callers.area import Area
+from app.http.callers.limits import Limit
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Body, Query
+from app.http.rows.replies import Empty
 from app.services import Services
 from storage.operators.audit import COMMAND
 from streams.wire.model import Model

@@ -19,8 +19,8 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.http.caller import Caller
-from app.http.endpoint import Call, Endpoint
+from app.http.callers.caller import Caller
+from app.http.rows.endpoint import Call, Endpoint
 from app.pages.files import FILE_ROUTES, FileLinkNotFound, FilePath, requested_range
 from storage.configs.kinds.limits import Limits
 from storage.objects import ObjectStore, open_objects

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.http.held_bodies import HeldBodies
+from app.http.request.held_bodies import HeldBodies
 from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps, loads
 from tests.servers import Server

@@ -10,8 +10,8 @@ from typing import Any, Self
 import pytest
 from aiohttp import ClientResponse
 
+from app.http.callers.tokens import make_server_token
 from app.http.openapi.document import openapi
-from app.http.tokens import make_server_token
 from app.services import Services
 from app.work.worker import run_jobs
 from storage.jobs.jobs import RemoveExpiredKeys, enqueue

@@ -16,8 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from app.http.ingress import DENSE_SHARE, SLICE_BYTES, SLICE_LINES, ParsingTurns, SlicedConnection
-from app.http.server import runner_of
+from app.http.serving.server import runner_of
+from app.http.wire.ingress import DENSE_SHARE, SLICE_BYTES, SLICE_LINES, ParsingTurns, SlicedConnection
 from streams.tasks import background
 from tests.servers import Server
 from tests.streams.pieces import split

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from app.http.pipeline import log_anonymous
+from app.http.request.pipeline import log_anonymous
 from streams.wire.codec import loads
 from tests.clock import utc_now
 from tests.servers import ADMIN_TOKEN, Server

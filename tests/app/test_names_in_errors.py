@@ -1,6 +1,6 @@
 """Errors about something that does not exist repeat the name that the request gives it."""
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from tests.servers import ADMIN_TOKEN, SERVER_KEY, Server
 
 NOBODY = "0" * 32

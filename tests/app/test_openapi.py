@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from app.http.endpoint import Endpoint
 from app.http.errors import (
     HeadTimeout,
     HttpVersionUnsupported,
@@ -17,9 +16,10 @@ from app.http.errors import (
     TransferCodingUnsupported,
     status_of,
 )
-from app.http.inputs import Source
 from app.http.openapi.document import openapi
-from app.http.row_errors import errors_of
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.inputs import Source
+from app.http.rows.row_errors import errors_of
 from app.routes import ROUTES
 from storage.accounts.codes import CodeRefused
 from streams.events import Event

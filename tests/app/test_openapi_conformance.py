@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from storage.operators.audit import COMMAND
 from tests.app.reference import Document, Operation, check, check_events
 from tests.servers import ADMIN_TOKEN, SERVER_KEY, Server

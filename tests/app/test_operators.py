@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.http.caller import Access
-from app.http.operators import FAILURES
+from app.http.callers.caller import Access
+from app.http.callers.operators import FAILURES
 from app.routes import ROUTES
 from storage.operators.operators import PREFIX, Role
 from storage.session_tokens import new_token

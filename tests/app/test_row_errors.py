@@ -11,11 +11,11 @@ from aiohttp import ClientSession, web
 from structlog.testing import capture_logs
 
 from app.accounts.errors import NameTaken
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.endpoint import Call, Endpoint
-from app.http.row_errors import UNLISTED
-from app.http.server import runner_of
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.row_errors import UNLISTED
+from app.http.serving.server import runner_of
 from app.main import application
 from app.routes import ROUTES
 from app.services import Services

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.endpoint import Call, Endpoint, alias
-from app.http.inputs import Body, Chunked, InvalidRow, Path, Query, RawBody
-from app.http.limits import Limit
-from app.http.replies import Empty, Json
-from app.http.transactions import Transaction
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.callers.limits import Limit
+from app.http.rows.endpoint import Call, Endpoint, alias
+from app.http.rows.inputs import Body, Chunked, InvalidRow, Path, Query, RawBody
+from app.http.rows.replies import Empty, Json
+from app.http.rows.transactions import Transaction
 from storage.operators.operators import Role
 from streams.wire.model import Model
 

@@ -9,13 +9,13 @@ import pytest
 from pydantic import AfterValidator, Field
 
 from app.accounts.routes import ACCOUNT_ROUTES
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.endpoint import Call, Endpoint, alias
-from app.http.inputs import Body, Path, Query, RawBody
-from app.http.limits import Limit
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.callers.limits import Limit
 from app.http.openapi.document import openapi
-from app.http.replies import Empty, Json
+from app.http.rows.endpoint import Call, Endpoint, alias
+from app.http.rows.inputs import Body, Path, Query, RawBody
+from app.http.rows.replies import Empty, Json
 from app.services import Services
 from storage.operators.audit import COMMAND
 from streams.wire.errors import ConfigInvalid, ItemNotFound

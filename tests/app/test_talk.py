@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from app.pages.assets import STATIC
 from app.settings import Settings
 from storage.operators.audit import COMMAND

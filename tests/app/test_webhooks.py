@@ -13,7 +13,7 @@ import pytest
 
 from app.admin.webhooks import admin_webhook_routes
 from app.http.openapi.document import openapi
-from app.http.webhooks import Verified, webhook_row, worker_of
+from app.http.rows.webhooks import Verified, webhook_row, worker_of
 from app.services import Services
 from app.work.worker import JOBS, JobRow, run_jobs
 from storage.jobs.inbox import Webhook
@@ -190,7 +190,7 @@ async def test_verification_that_takes_too_long_is_refused_as_retryable(
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr("app.http.webhooks._VERIFY_S", 0.3)
+    monkeypatch.setattr("app.http.rows.webhooks._VERIFY_S", 0.3)
     async with running_server(
         services, listener, [webhook_row(replace(source(recorder.work), verify=hang))]
     ) as small:
@@ -203,7 +203,7 @@ async def test_verification_that_takes_too_long_is_refused_as_retryable(
 async def test_work_that_takes_too_long_is_stored_as_a_failure(
     small: Server, services: Services, recorder: WebhookRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.http.webhooks._WORK_S", 0.3)
+    monkeypatch.setattr("app.http.rows.webhooks._WORK_S", 0.3)
     recorder.hangs = True
     await deliver(small.http, small.url, {"id": "1"})
     async with working(services, recorder):

@@ -5,7 +5,7 @@ import socket
 import sys
 from typing import Any
 
-from app.http.webhooks import worker_of
+from app.http.rows.webhooks import worker_of
 from app.services import Services, open_services
 from app.settings import Settings
 from app.work.worker import JobRow, work

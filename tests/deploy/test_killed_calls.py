@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import ClientError, ClientSession
 
-from app.http.webhooks import webhook_row, worker_of
+from app.http.rows.webhooks import webhook_row, worker_of
 from app.services import Services
 from app.settings import Settings
 from app.work.worker import JobRow, run_jobs

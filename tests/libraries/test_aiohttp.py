@@ -1,4 +1,4 @@
-"""The undocumented parts of aiohttp's server that `app/http/aiohttp_server.py` depends on.
+"""The undocumented parts of aiohttp's server that `app/http/wire/aiohttp_server.py` depends on.
 
 If a slot is missing, the import of that module fails with a message that names it.
 """
@@ -12,7 +12,7 @@ from types import FunctionType
 from aiohttp import StreamReader, web
 from aiohttp.http_parser import HttpRequestParser
 
-from app.http.aiohttp_server import (
+from app.http.wire.aiohttp_server import (
     ServerConnection,
 )
 from tests.libraries.installed import lacking, other_parameters, version_fault
@@ -112,9 +112,11 @@ def test_overridden_and_called_methods_have_the_expected_parameters() -> None:
 
 
 def test_other_classes_have_the_members_that_are_used() -> None:
-    assert lacking(web.AppRunner, {"_make_server": "app/http/aiohttp_server.py overrides it"}) == []
-    assert lacking(StreamReader, {"is_eof": "app/http/framing.py", "exception": "app/http/framing.py"}) == []
-    assert lacking(web.Request, {"_match_info": "app/http/aiohttp_server.py sets it"}) == []
+    assert lacking(web.AppRunner, {"_make_server": "app/http/wire/aiohttp_server.py overrides it"}) == []
+    assert (
+        lacking(StreamReader, {"is_eof": "app/http/wire/framing.py", "exception": "app/http/wire/framing.py"}) == []
+    )
+    assert lacking(web.Request, {"_match_info": "app/http/wire/aiohttp_server.py sets it"}) == []
 
 
 async def test_a_parsed_request_is_counted_and_waits_until_its_handler_runs() -> None:

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import HttpVersion10, HttpVersion11, web
 from aiohttp.test_utils import make_mocked_request
 
-from app.http.aiohttp_server import (
+from app.http.wire.aiohttp_server import (
     ApplicationRunner,
     ServerConnection,
     drop_handler,

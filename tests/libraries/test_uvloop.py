@@ -1,4 +1,4 @@
-"""The undocumented behaviour of uvloop that `app/http/connections.py` and `streams/sse.py` depend on."""
+"""The undocumented behaviour of uvloop that `app/http/serving/connections.py` and `streams/sse.py` depend on."""
 
 import asyncio
 import socket
@@ -66,7 +66,7 @@ async def test_sockets_are_read_before_timers_run() -> None:
         await timer.wait()
 
         assert protocol.calls == ["read", "timer"], (
-            "uvloop runs timers before it reads sockets: _sweep() in app/http/connections.py would close "
+            "uvloop runs timers before it reads sockets: _sweep() in app/http/serving/connections.py would close "
             "connections whose head arrived while the loop was busy"
         )
 

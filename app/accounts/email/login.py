@@ -26,8 +26,8 @@ from app.accounts.proofs.addresses import (
 )
 from app.accounts.proofs.code_sending import counted, store_code
 from app.accounts.proofs.proofs import Proven, use_code
-from app.http.endpoint import Call
-from app.http.inputs import Body
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
 from storage.accounts import codes, identities
 from storage.accounts.codes import LOGIN_EMAIL, SIGN_UP_EMAIL, VERIFY_LINK, RightCode
 from storage.accounts.emails import identity_of

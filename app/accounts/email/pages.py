@@ -15,11 +15,11 @@ from app.accounts.mails.not_me import NotMe, changes_of, read_token, refuse_chan
 from app.accounts.mails.texts import language_of
 from app.accounts.passwords.rules import MAX_CHARACTERS
 from app.accounts.proofs.addresses import email_config
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Query, RawBody
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.rows.docs import Docs, OtherResponse
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Query, RawBody
 from app.password_hashing import PasswordsBusy
 from storage.accounts.codes import CodeEmpty, CodeInvalid, CodeOutOfDate, RightCode
 from storage.configs.kinds.auth import AUTH

@@ -15,8 +15,8 @@ from app.accounts.proofs import throttle
 from app.accounts.proofs.addresses import ClientPlatform, address_in, email_config, sending_config
 from app.accounts.proofs.code_sending import store_code
 from app.accounts.sessions.revocation import revoke_access
-from app.http.endpoint import Call
-from app.http.inputs import Body
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
 from app.services import Services
 from storage.accounts import codes, emails, identities, login_networks, passwords, users
 from storage.accounts.codes import RESET, CodeInvalid, RightCode

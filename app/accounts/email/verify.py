@@ -9,11 +9,11 @@ from app.accounts.mails.mails import send_notice, sends_mails, with_query
 from app.accounts.mails.texts import language_of
 from app.accounts.proofs.addresses import email_config
 from app.accounts.reports import report_address
-from app.http.endpoint import Call
+from app.http.callers.limits import check_address
 from app.http.html import wants_html
-from app.http.inputs import Query
-from app.http.limits import check_address
-from app.http.replies import Empty
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Query
+from app.http.rows.replies import Empty
 from app.services import Services
 from storage.accounts import bp_auth, emails
 from storage.accounts.codes import VERIFY_LINK, CodeInvalid, RightCode

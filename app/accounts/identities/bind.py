@@ -16,8 +16,8 @@ from app.accounts.sessions.caller_lock import lock_caller
 from app.accounts.sign_in.entry import issue_bp_auth, store_verified
 from app.accounts.sign_in.platforms import PLATFORMS, PlatformBody, platform_of
 from app.accounts.sign_in.views import BpAuthView, SocialAccount, bp_auth_view, social_account
-from app.http.endpoint import Call
-from app.http.inputs import Body, Path
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path
 from storage.accounts import bp_auth, identities, sessions
 from storage.accounts.bp_auth import BpAuth
 from storage.accounts.identities import Identity, Link, LinkedIdentity, details_of

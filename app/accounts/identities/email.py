@@ -20,8 +20,8 @@ from app.accounts.proofs.code_sending import store_code
 from app.accounts.reports import report_address
 from app.accounts.sessions.caller_lock import lock_caller
 from app.accounts.sign_in.views import bp_auth_view
-from app.http.endpoint import Call
-from app.http.inputs import Body
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
 from storage.accounts import bp_auth, codes, earlier_emails, emails, identities, sessions
 from storage.accounts.bp_auth import BpAuth
 from storage.accounts.codes import LOGIN_EMAIL, VERIFY_LINK, RightCode

@@ -4,8 +4,8 @@ import structlog
 
 from app.accounts.proofs.third_party import profile_value
 from app.accounts.sign_in.views import PublicSocialProfile
-from app.http.endpoint import Call
-from app.http.inputs import Query
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Query
 from app.services import Services
 from storage.accounts import identities, profiles
 from storage.accounts.identities import Identity, details_of

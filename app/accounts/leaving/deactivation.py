@@ -7,7 +7,7 @@ from app.accounts.errors import AccountNotFound, DeactivationRefused, NotFrozen
 from app.accounts.mails.mails import notify
 from app.accounts.mails.texts import language_of
 from app.accounts.sessions.caller_lock import lock_caller
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from app.receipts import PublicKeys, ReceiptReply, find_receipt, public_keys
 from app.services import Services
 from storage.accounts import identities, sessions

@@ -8,7 +8,7 @@ from app.accounts.passwords.passwords import prove_by_password
 from app.accounts.passwords.rules import Password
 from app.accounts.proofs import trace
 from app.accounts.proofs.proofs import Proven
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from storage.accounts.identities import Identity
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model

@@ -12,9 +12,9 @@ from app.accounts.proofs import throttle, trace
 from app.accounts.proofs.proofs import Proven
 from app.accounts.sessions.caller_lock import lock_caller
 from app.accounts.sessions.revocation import revoke_access
-from app.http.endpoint import Call
-from app.http.inputs import Body
-from app.http.limits import CountedTogether
+from app.http.callers.limits import CountedTogether
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
 from app.password_hashing import Checked
 from storage.accounts import identities, passwords
 from storage.accounts.identities import Identity

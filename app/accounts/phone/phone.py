@@ -10,8 +10,8 @@ from pydantic import Field
 from app.accounts.phone.sms import config_of
 from app.accounts.proofs.code_sending import store_code
 from app.accounts.proofs.proofs import Proven, use_code
-from app.http.endpoint import Call
-from app.http.inputs import Body
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
 from storage.accounts.codes import PHONE
 from storage.accounts.identities import Identity
 from storage.accounts.sms import SendSms, SmsContent

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from app.services import Services
 from storage.configs.kinds.email import EMAIL, Email
 from storage.configs.kinds.mail_accounts import MAIL_ACCOUNTS

@@ -10,7 +10,7 @@ from app.accounts.errors import AccountAuthFailed, AnonymousLoginNotAllowed
 from app.accounts.proofs import trace
 from app.accounts.proofs.addresses import login_config
 from app.accounts.proofs.infos import LocalInfo
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from storage.accounts import bp_auth, codes, emails
 from storage.accounts.bp_auth import StoredBpAuth
 from storage.accounts.codes import RightCode

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from app.accounts.errors import TooManyFailedLogins
 from app.accounts.proofs import trace
-from app.http.endpoint import Call
-from app.http.limits import CountedTogether, client_network, note
+from app.http.callers.limits import CountedTogether, client_network, note
+from app.http.rows.endpoint import Call
 from storage.accounts import login_networks
 from storage.limits import Bucket, Count
 from storage.postgres.database import Connection

@@ -11,8 +11,8 @@ from typing import Any, Self
 import structlog
 from aiohttp import web
 
-from app.http.endpoint import Call
-from app.http.limits import client_network
+from app.http.callers.limits import client_network
+from app.http.rows.endpoint import Call
 from storage.accounts import login_failures
 from storage.accounts.codes import CodeRefused
 from storage.accounts.identities import SECRET_IDS, Identity

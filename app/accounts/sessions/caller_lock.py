@@ -1,7 +1,7 @@
 """The lock with which every change of an account by its user, or by an app's server for the user, begins."""
 
-from app.http.endpoint import Call
 from app.http.errors import DeactivationPending, UserNotFound
+from app.http.rows.endpoint import Call
 from storage.accounts import users
 from storage.accounts.ended_sessions import SessionKey
 from storage.accounts.sessions import not_ended

@@ -1,7 +1,7 @@
 """The logout endpoint (§4.2)."""
 
 from app.accounts.sessions.caller_lock import lock_caller
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from storage.accounts import bp_auth, sessions
 
 

@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from app.accounts.sessions.caller_lock import lock_caller
-from app.http.endpoint import Call
-from app.http.inputs import Path
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Path
 from storage.accounts import bp_auth, sessions
 from storage.accounts.session_list import SESSION, ListedSession, SessionNotFound, listed_sessions
 from storage.configs.kinds.auth import AUTH

@@ -12,9 +12,9 @@ from app.accounts.proofs.infos import Identifiers
 from app.accounts.proofs.proofs import Proven
 from app.accounts.proofs.third_party import details_from
 from app.accounts.reports import report
-from app.http import limits
-from app.http.endpoint import Call
+from app.http.callers import limits
 from app.http.errors import DeactivationPending
+from app.http.rows.endpoint import Call
 from app.services import Services
 from storage.accounts import bp_auth, identities, logins, profiles
 from storage.accounts.bp_auth import BpAuth

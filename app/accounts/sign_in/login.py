@@ -6,8 +6,8 @@ from app.accounts.proofs.trace import LoginTrace
 from app.accounts.sign_in.entry import enter
 from app.accounts.sign_in.platforms import PLATFORMS, PlatformBody, platform_of
 from app.accounts.sign_in.views import LoginReply, bp_auth_view, user_view
-from app.http.endpoint import Call
-from app.http.inputs import Body
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
 from streams.wire.errors import InvalidParameter
 
 

@@ -29,7 +29,7 @@ from app.accounts.proofs.infos import (
 )
 from app.accounts.proofs.proofs import Prove, local, prove_bp_auth
 from app.accounts.proofs.third_party import third_party
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from storage.configs.kinds.sign_in import PLATFORMS as THIRD_PARTIES
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model

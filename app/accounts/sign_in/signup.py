@@ -19,10 +19,10 @@ from app.accounts.proofs.trace import LoginTrace
 from app.accounts.sign_in.entry import Entry, count_sign_up, is_known, sign_up
 from app.accounts.sign_in.platforms import PLATFORMS
 from app.accounts.sign_in.views import UserReply, user_view
-from app.http.endpoint import Call
-from app.http.inputs import Body
-from app.http.limits import Limit
-from app.http.limits import report as report_counts
+from app.http.callers.limits import Limit
+from app.http.callers.limits import report as report_counts
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
 from storage.accounts import passwords
 from storage.accounts.identities import Identity
 from storage.postgres.database import Connection

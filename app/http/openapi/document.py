@@ -4,11 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.http import idempotency
-from app.http.caller import Access
-from app.http.docs import Stream
-from app.http.endpoint import API_VERSION, Endpoint
-from app.http.inputs import Source
+from app.http.callers.caller import Access
 from app.http.openapi.errors import ErrorReply, error_responses
 from app.http.openapi.events import event_errors, event_list, event_table, models_of
 from app.http.openapi.prose import (
@@ -22,6 +18,10 @@ from app.http.openapi.prose import (
 )
 from app.http.openapi.schemas import Schemas, parameter_schemas
 from app.http.paths import USER_ID, is_server_path, names_in, template_of
+from app.http.rows import idempotency
+from app.http.rows.docs import Stream
+from app.http.rows.endpoint import API_VERSION, Endpoint
+from app.http.rows.inputs import Source
 from streams.wire.model import Model
 
 _JSON = "application/json"

@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import Field
 
-from app.http.endpoint import Endpoint
 from app.http.errors import status_of
 from app.http.openapi.schemas import Schema, Schemas
-from app.http.row_errors import ErrorType, errors_of
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.row_errors import ErrorType, errors_of
 from streams.wire.model import Model
 
 _RETRY_AFTER = {"description": "Seconds to wait before a retry.", "schema": {"type": "integer"}}

@@ -7,9 +7,9 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import Field, create_model
 
-from app.http.docs import Stream
 from app.http.openapi.errors import described, narrowed
 from app.http.openapi.schemas import Schema, Schemas
+from app.http.rows.docs import Stream
 from streams.events import End, Event, Failed, error_type_in_events
 from streams.wire.model import Model
 from vendors import attempts

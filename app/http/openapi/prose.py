@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from app.http import auth, operators, server_tokens, signatures
-from app.http.endpoint import API_VERSION, DEFAULT_APP
+from app.http.callers import auth, operators, server_tokens, signatures
 from app.http.paths import APP_ID, USER_ID
+from app.http.rows.endpoint import API_VERSION, DEFAULT_APP
 
 ABOUT = """
 Parley responds in one of three ways: with JSON, with an empty 200 response, or with a stream of Server-Sent Events.

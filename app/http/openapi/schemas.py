@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from app.http.inputs import Input
+from app.http.rows.inputs import Input
 from streams.wire.model import Model
 
 Schema = dict[str, Any]

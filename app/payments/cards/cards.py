@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
 
 from app.assets.assets import assets_of
-from app.http.endpoint import Call
-from app.http.inputs import Body, Path, Query
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.transactions import Transaction
 from app.payments.cards.grants import PAYMENT_ID, apply_intent, find_intent
 from app.payments.cards.platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.cards.views import PaymentIntentReply, PaymentIntentWithAssets, view_of

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, model_validator
 
-from app.http.endpoint import Call
 from app.http.errors import PathNotFound
-from app.http.inputs import Body, Path
-from app.http.replies import Empty
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path
+from app.http.rows.replies import Empty
+from app.http.rows.transactions import Transaction
 from app.payments.cards.cards import ConfigName
 from app.payments.cards.grants import apply_intent
 from app.payments.cards.periods import sync_subscription

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from app.http.area import Area
-from app.http.docs import Docs
-from app.http.endpoint import Endpoint
+from app.http.callers.area import Area
+from app.http.callers.limits import Limit
 from app.http.errors import PathNotFound
-from app.http.limits import Limit
+from app.http.rows.docs import Docs
+from app.http.rows.endpoint import Endpoint
 from app.payments.cards.cards import create_payment_intent, get_payment_intent
 from app.payments.cards.debug import confirm_payment_intent, confirm_setup_intent, has_debug, set_default_method
 from app.payments.cards.setups import create_setup_intent

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.http.endpoint import Call
-from app.http.inputs import Body
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body
+from app.http.rows.transactions import Transaction
 from app.payments.cards.cards import ConfigName
 from app.payments.cards.platform import DEFAULT_CONFIG, card_platform
 from app.payments.cards.views import SetupIntentReply, setup_view

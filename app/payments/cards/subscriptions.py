@@ -4,9 +4,9 @@ from pydantic import Field
 
 from app.assets.assets import assets_of
 from app.assets.view import AssetView
-from app.http.endpoint import Call
-from app.http.inputs import Body, Path
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path
+from app.http.rows.transactions import Transaction
 from app.payments.cards.open_invoices import open_payment, pay_with
 from app.payments.cards.periods import FINAL_STATUSES, sync_subscription
 from app.payments.cards.platform import CardPlatform, card_platform

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
+from app.http.rows.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
 from app.payments.cards.grants import sync_intent
 from app.payments.cards.periods import sync_subscription
 from app.payments.cards.platform import CardPlatform, card_platform

@@ -6,9 +6,9 @@ from pydantic import Field
 
 from app.assets.assets import assets_of
 from app.assets.view import AssetView
-from app.http.endpoint import Call
-from app.http.inputs import Body, Path
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path
+from app.http.rows.transactions import Transaction
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import order_sync as wallet_order_sync
 from app.payments.wallet.order_sync import APPROVED, COMPLETED, apply, create_at_platform, status_of

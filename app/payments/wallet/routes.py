@@ -1,8 +1,8 @@
 """Routes of payments by wallet."""
 
-from app.http.area import Area
-from app.http.endpoint import Endpoint, alias
-from app.http.limits import Limit
+from app.http.callers.area import Area
+from app.http.callers.limits import Limit
+from app.http.rows.endpoint import Endpoint, alias
 from app.payments.wallet import order_endpoints as orders
 from app.payments.wallet import subscription_endpoints as subscriptions
 from app.payments.wallet import upgrade_endpoints as upgrades

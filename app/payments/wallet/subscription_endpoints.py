@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.http.endpoint import Call
-from app.http.inputs import Body, Path
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path
+from app.http.rows.transactions import Transaction
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.payments.wallet.subscription_states import SubscriptionRead, apply, create_at_platform, read

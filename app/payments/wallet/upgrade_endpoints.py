@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from app.http.endpoint import Call
-from app.http.inputs import Body, Path
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path
+from app.http.rows.transactions import Transaction
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.payments.wallet.periods import last_paid
 from app.payments.wallet.subscription_endpoints import (

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from app.assets.assets import assets_of
 from app.assets.view import AssetView
-from app.http.endpoint import Call
+from app.http.rows.endpoint import Call
 from app.payments.wallet.subscription_states import SubscriptionRead, status_of
 from storage.configs.kinds.products import Product
 from storage.payments.wallet_subscriptions import ACTIVE, CANCELLED, PENDING, WalletSubscription

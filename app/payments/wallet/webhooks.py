@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from app.http.webhooks import WebhookSource
+from app.http.rows.webhooks import WebhookSource
 from app.payments.wallet import order_sync as wallet_order_sync
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.payments.wallet.wallet import PLATFORM, client_of

@@ -7,7 +7,7 @@ import pytest
 
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.http.errors import status_of
-from app.http.row_errors import errors_of
+from app.http.rows.row_errors import errors_of
 from tests.app.accounts.endpoint_caller import Caller
 from tests.app.accounts.error_causes import AUTH, CAUSES, EMAIL
 from tests.app.accounts.interface_errors import IMPOSSIBLE, LISTED, Listing

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from storage.operators.audit import COMMAND
 from tests.app.valkey_proxy import valkey_proxy_to
 from tests.password_hashes import usual_hashes

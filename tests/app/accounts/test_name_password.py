@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from app.password_hashing import open_password_hashes
 from storage.operators.audit import COMMAND
 from tests.app.accounts.row_locks import waiting_for_locks

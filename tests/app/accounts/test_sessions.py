@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from app.services import open_services
 from app.settings import Settings
 from storage.session_tokens import new_token

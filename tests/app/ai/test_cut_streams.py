@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from app.http.server import runner_of
+from app.http.serving.server import runner_of
 from streams.log import Following, Gone, Push, Ready
 from streams.sse import EventStream
 from tests.waiting import passes

@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.http.caller import Access
-from app.http.inputs import Source
+from app.http.callers.caller import Access
+from app.http.rows.inputs import Source
 from app.routes import ROUTES
 from tests.app.ai.conftest import Talk
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 from aiohttp import ClientResponse
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from storage.accounts import sessions
 from storage.operators.audit import COMMAND
 from storage.session_tokens import digest

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import ClientResponse, ClientSession, web
 from structlog.testing import capture_logs
 
-from app.http.large_responses import UNSENT_BYTES, UnsentBytes
-from app.http.server import runner_of
+from app.http.request.large_responses import UNSENT_BYTES, UnsentBytes
+from app.http.serving.server import runner_of
 from app.main import application
 from app.services import Services
 from storage.operators.audit import COMMAND

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from app.http.tokens import make_server_token
+from app.http.callers.tokens import make_server_token
 from app.services import Services, open_services
 from app.settings import Settings
 from app.work.worker import JobRow, run_jobs

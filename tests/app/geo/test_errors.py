@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from app.geo.routes import GEO_ROUTES
-from app.http.endpoint import Endpoint
 from app.http.paths import is_server_path
-from app.http.row_errors import errors_of
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.row_errors import errors_of
 from deploy.ip_ranges import Place as Range
 from deploy.ip_ranges import write_bin
 from streams.wire.errors import (

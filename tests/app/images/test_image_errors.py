@@ -7,11 +7,11 @@ import pytest
 
 from app.ai.image_tasks import IMAGE_WEBHOOKS
 from app.ai.routes import AI_ROUTES
-from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
-from app.http.row_errors import errors_of
-from app.http.webhooks import InvalidSignature, PlatformNotFound, WebhookUnverified, webhook_row
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.row_errors import errors_of
+from app.http.rows.webhooks import InvalidSignature, PlatformNotFound, WebhookUnverified, webhook_row
 from storage.assets.quotas import QuotaUsed
 from storage.errors import AnswerNotKept, KeyReused, RequestRunning
 from storage.objects.contract import ObjectsError, ObjectsUnavailable

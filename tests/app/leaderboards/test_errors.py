@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
-from app.http.row_errors import errors_of
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.row_errors import errors_of
 from app.leaderboards.errors import InReward
 from app.leaderboards.routes import LEADERBOARD_ROUTES
 from streams.wire.errors import (

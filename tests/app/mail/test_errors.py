@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from app.http.caller import Access
-from app.http.endpoint import Endpoint
+from app.http.callers.caller import Access
 from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
-from app.http.row_errors import errors_of
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.row_errors import errors_of
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import Subscription, unsubscribe_url
 from app.mail.routes import MAIL_HUB_ROUTES

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from app.assets.share_groups import NothingToShare, SharingUnsupported
 from app.http.errors import PathNotFound
-from app.http.webhooks import InvalidSignature, PlatformNotFound, WebhookUnverified
+from app.http.rows.webhooks import InvalidSignature, PlatformNotFound, WebhookUnverified
 from app.payments.cards.subscription_creation import CardSetupNotFound, SetupUnfinished
 from app.payments.wallet.order_endpoints import OrderNotApproved, OrderNotFound
 from app.payments.wallet.subscription_endpoints import SubscriptionNotFound

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
-from app.http.webhooks import WebhookUnverified
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.webhooks import WebhookUnverified
 from app.routes import ASSET_ROUTES, CARD_ROUTES, WALLET_ROUTES, WEBHOOK_ROUTES, WITHDRAWAL_ROUTES
 from storage.accounts import sessions
 from storage.errors import AnswerNotKept, KeyReused, RequestRunning

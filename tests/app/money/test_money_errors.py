@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.http.row_errors import errors_of
+from app.http.rows.row_errors import errors_of
 from tests.app.listed_errors import wrong_answers
 from tests.app.money.area_error_causes import TABLE
 from tests.app.money.error_causes import Case

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from actors.clients.strategies import StrategyNotFound
-from app.http.endpoint import Endpoint
 from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
-from app.http.row_errors import errors_of
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.row_errors import errors_of
 from app.predictions.routes import PREDICTION_ROUTES
 from storage.assets.quotas import QuotaUsed
 from storage.objects.contract import ObjectsError, ObjectsUnavailable

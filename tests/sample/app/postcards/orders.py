@@ -3,11 +3,10 @@
 import hashlib
 import hmac
 
-from storage.configs.kinds.postcards import POSTCARDS
-
-from app.http.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
+from app.http.rows.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
 from app.services import Services
 from storage import postcards
+from storage.configs.kinds.postcards import POSTCARDS
 from storage.jobs.inbox import Webhook
 from storage.postcards import OrderPostcard
 from streams.wire.model import Model

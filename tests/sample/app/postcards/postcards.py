@@ -3,14 +3,14 @@
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
-from storage.configs.kinds.postcards import POSTCARDS
 
-from app.http.endpoint import Call
-from app.http.inputs import Body, Path, Query
 from app.http.paging import IdCursor, Page, PageQuery, page_of
-from app.http.replies import Empty
-from app.http.transactions import Transaction
+from app.http.rows.endpoint import Call
+from app.http.rows.inputs import Body, Path, Query
+from app.http.rows.replies import Empty
+from app.http.rows.transactions import Transaction
 from storage import postcards
+from storage.configs.kinds.postcards import POSTCARDS
 from storage.postcards import POSTCARD, Postcard
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model

@@ -1,8 +1,8 @@
 """Routes of postcards."""
 
-from app.http.area import Area
-from app.http.endpoint import Endpoint
-from app.http.limits import Limit
+from app.http.callers.area import Area
+from app.http.callers.limits import Limit
+from app.http.rows.endpoint import Endpoint
 from app.postcards.postcards import delete, list_postcards, send
 from storage.postcards import PostcardNotFound
 

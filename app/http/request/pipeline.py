@@ -10,8 +10,7 @@ from typing import Any
 import structlog
 from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11, web
 
-from app.http.aiohttp_server import drop_handler, respond_with_http_1_1, set_match
-from app.http.endpoint import REQUEST_CONTEXT, RequestContext
+from app.http.callers.limits import COUNTS, headers_of
 from app.http.errors import (
     HttpVersionUnsupported,
     MethodNotAllowed,
@@ -19,11 +18,12 @@ from app.http.errors import (
     TransferCodingUnsupported,
     error_response,
 )
-from app.http.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
-from app.http.held_bodies import release_body
-from app.http.large_responses import is_large, release, send_large
-from app.http.limits import COUNTS, headers_of
-from app.http.row_errors import response_to
+from app.http.request.held_bodies import release_body
+from app.http.request.large_responses import is_large, release, send_large
+from app.http.rows.endpoint import REQUEST_CONTEXT, RequestContext
+from app.http.rows.row_errors import response_to
+from app.http.wire.aiohttp_server import drop_handler, respond_with_http_1_1, set_match
+from app.http.wire.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
 from app.observing.logs import LineRate
 from app.services import SERVICES
 from storage.configs.kinds.apps import APPS

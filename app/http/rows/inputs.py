@@ -12,8 +12,8 @@ from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
 from aiohttp import web
 
-from app.http.replies import Json
-from app.http.transactions import Transaction
+from app.http.rows.replies import Json
+from app.http.rows.transactions import Transaction
 from streams.body import ChunkReader
 from streams.wire.model import Model
 

@@ -6,15 +6,15 @@ from typing import Concatenate, NamedTuple
 
 from aiohttp import web
 
-from app.http import auth, operators
-from app.http.area import Area
-from app.http.caller import Access, Caller
-from app.http.direct import DirectAnswer
-from app.http.docs import NO_DOCS, Docs
-from app.http.inputs import Input, Inputs, InvalidRow, Source, inputs_of
-from app.http.limits import Limit
+from app.http.callers import auth, operators
+from app.http.callers.area import Area
+from app.http.callers.caller import Access, Caller
+from app.http.callers.limits import Limit
 from app.http.paths import APP_ID, USER_ID, is_server_path, names_in, server_path_of
-from app.http.replies import Reply
+from app.http.rows.docs import NO_DOCS, Docs
+from app.http.rows.inputs import Input, Inputs, InvalidRow, Source, inputs_of
+from app.http.rows.replies import Reply
+from app.http.wire.direct import DirectAnswer
 from app.services import Services
 from storage.accounts.users import User
 from storage.configs.kinds.limits import Limits
@@ -71,7 +71,7 @@ class Call(NamedTuple):
 
 
 Handler = Callable[Concatenate[Call, ...], Awaitable[Reply]]
-"""An async function whose parameters after the `Call` have the types of `app.http.inputs`."""
+"""An async function whose parameters after the `Call` have the types of `app.http.rows.inputs`."""
 
 
 @dataclass(frozen=True, slots=True)

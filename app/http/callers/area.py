@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from app.http.caller import Access
+from app.http.callers.caller import Access
 from app.http.errors import Statuses, UserNotFound
 from storage.operators.operators import Role
 from streams.wire.errors import ServiceError

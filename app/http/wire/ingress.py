@@ -6,7 +6,7 @@ import time
 from heapq import heappop, heappush
 from typing import Any
 
-from app.http.aiohttp_server import ServerConnection
+from app.http.wire.aiohttp_server import ServerConnection
 
 READ_BUFFER_BYTES = 16 * 1024
 """aiohttp stops parsing a body once twice this many bytes, or a sixteenth as many chunks, are unread."""

@@ -5,8 +5,8 @@ from typing import TypeGuard
 
 from aiohttp import web
 
-from app.http.endpoint import REQUEST_CONTEXT, RequestContext
-from app.http.held_bytes import HeldBytes, caller_of
+from app.http.request.held_bytes import HeldBytes, caller_of
+from app.http.rows.endpoint import REQUEST_CONTEXT, RequestContext
 from app.services import SERVICES
 from storage.configs.kinds.limits import LIMITS, Limits
 from streams.log import PIECE_BYTES

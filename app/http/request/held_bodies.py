@@ -2,8 +2,8 @@
 
 from aiohttp import web
 
-from app.http.endpoint import REQUEST_CONTEXT, RequestContext
-from app.http.held_bytes import HeldBytes, caller_of
+from app.http.request.held_bytes import HeldBytes, caller_of
+from app.http.rows.endpoint import REQUEST_CONTEXT, RequestContext
 
 _COUNTED_BYTES = 32 * 1024
 """Bodies up to this size are not counted: the number of connections limits them."""

@@ -7,9 +7,9 @@ from functools import partial
 from aiohttp import web
 from prometheus_client import Counter
 
-from app.http import server_tokens, signatures
-from app.http.area import Area
-from app.http.caller import Access, Caller
+from app.http.callers import server_tokens, signatures
+from app.http.callers.area import Area
+from app.http.callers.caller import Access, Caller
 from app.http.errors import DeactivationPending
 from app.http.paths import USER_ID
 from app.services import Services

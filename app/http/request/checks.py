@@ -6,14 +6,15 @@ from typing import Any
 
 from aiohttp import web
 
-from app.http import auth, idempotency, limits, operators
-from app.http.bodies import read_json, read_parameters, read_whole
-from app.http.caller import Access, Caller
-from app.http.endpoint import API_VERSION, DEFAULT_APP, REQUEST_CONTEXT, Call, Endpoint, RequestContext
+from app.http.callers import auth, limits, operators
+from app.http.callers.caller import Access, Caller
 from app.http.errors import InvalidApiVersion, PathNotFound
-from app.http.inputs import Chunked, Input, Source
 from app.http.paths import APP_ID, is_server_path
-from app.http.replies import DeferredResponse, response_to
+from app.http.request.bodies import read_json, read_parameters, read_whole
+from app.http.rows import idempotency
+from app.http.rows.endpoint import API_VERSION, DEFAULT_APP, REQUEST_CONTEXT, Call, Endpoint, RequestContext
+from app.http.rows.inputs import Chunked, Input, Source
+from app.http.rows.replies import DeferredResponse, response_to
 from app.services import SERVICES, Services
 from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.limits import LIMITS, Limits

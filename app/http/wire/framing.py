@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import EMPTY_PAYLOAD, StreamReader, web
 
-from app.http.ingress import SlicedConnection
+from app.http.wire.ingress import SlicedConnection
 from streams.wire.errors import InvalidParameter, ServiceError
 
 LINE_BYTES = 16 * 1024

@@ -7,8 +7,8 @@ from typing import Any
 
 from aiohttp import EMPTY_PAYLOAD, web
 
-from app.http.endpoint import REQUEST_CONTEXT, Call
-from app.http.held_bodies import HELD_BODIES
+from app.http.request.held_bodies import HELD_BODIES
+from app.http.rows.endpoint import REQUEST_CONTEXT, Call
 from streams.body import ChunkReader, InputLimits
 from streams.large_json import loads_large_request
 from streams.turns import take_turn

@@ -9,7 +9,7 @@ from typing import Literal
 
 from aiohttp import web
 
-from app.http.caller import Caller
+from app.http.callers.caller import Caller
 from app.services import Services
 from storage.configs.kinds.limits import LIMITS, RATES, Limits
 from storage.limits import Bucket, Count

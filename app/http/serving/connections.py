@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import structlog
 
+from app.http.callers.limits import is_trusted, network_of
 from app.http.errors import HeadTimeout, error_response
-from app.http.limits import is_trusted, network_of
 from app.settings import Settings
 from streams.metrics import CounterMetric, GaugeMetric
 from streams.wire.errors import RateLimited, ServiceError, Unavailable

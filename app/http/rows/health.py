@@ -8,9 +8,9 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Metric, disable_created_metrics, generate_latest
 
 from actors.runtime.report import measure
-from app.http.docs import Docs, OtherResponse
-from app.http.endpoint import Call
-from app.http.replies import json_response
+from app.http.rows.docs import Docs, OtherResponse
+from app.http.rows.endpoint import Call
+from app.http.rows.replies import json_response
 from streams.wire.errors import ServiceError
 
 HEALTH = Docs(answers={200: OtherResponse("The process is alive.", "application/json")})

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator
 import structlog
 from aiohttp import web
 
-from app.http import idempotency
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.endpoint import REQUEST_CONTEXT, Endpoint
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.callers.operator_sessions import CrossSiteRequest, SessionEnded
+from app.http.callers.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.errors import DeactivationPending, InvalidApiVersion, error_response, status_of
 from app.http.html import wants_html
-from app.http.operator_sessions import CrossSiteRequest, SessionEnded
-from app.http.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.paths import USER_ID, is_server_path, names_in
+from app.http.rows import idempotency
+from app.http.rows.endpoint import REQUEST_CONTEXT, Endpoint
 from storage.operators.operators import Role
 from streams.metrics import CounterMetric
 from streams.wire.errors import (

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from app.http.area import Area
-from app.http.caller import Access
-from app.http.endpoint import Call, Endpoint
-from app.http.inputs import Path, RawBody
+from app.http.callers.area import Area
+from app.http.callers.caller import Access
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Path, RawBody
 from app.services import Services
 from storage.configs.kinds.base import ConfigKind, ConfigModel
 from storage.errors import ConfigNotFound

@@ -7,20 +7,20 @@ from typing import Any, cast
 import structlog
 from aiohttp import web
 
-from app.http.aiohttp_server import ApplicationRunner, RequestFactory, respond_with_http_1_1
-from app.http.connections import (
+from app.http.errors import error_response
+from app.http.request.pipeline import count, log_anonymous, request_pipeline
+from app.http.rows.endpoint import REQUEST_CONTEXT
+from app.http.serving.connections import (
     LATE_HEAD,
     Bounds,
     Connections,
     limit_unacknowledged,
     raw_response,
 )
-from app.http.direct import DirectAnswers
-from app.http.endpoint import REQUEST_CONTEXT
-from app.http.errors import error_response
-from app.http.framing import NOT_HTTP, BoundedConnection
-from app.http.ingress import DENSE_SHARE, ParsingTurns
-from app.http.pipeline import count, log_anonymous, request_pipeline
+from app.http.wire.aiohttp_server import ApplicationRunner, RequestFactory, respond_with_http_1_1
+from app.http.wire.direct import DirectAnswers
+from app.http.wire.framing import NOT_HTTP, BoundedConnection
+from app.http.wire.ingress import DENSE_SHARE, ParsingTurns
 from streams.sse import StreamConnection
 from streams.wire.errors import InternalError, ServiceError
 from streams.wire.ids import new_id

@@ -4,7 +4,7 @@ import time
 
 import jwt
 
-from app.http.signatures import mac, signed_text
+from app.http.callers.signatures import mac, signed_text
 
 
 def sign_header(

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from app.http.replies import Json, response_to
+from app.http.rows.replies import Json, response_to
 from storage.jobs import idempotency
 from storage.jobs.idempotency import Claim, StoredAnswer
 from storage.postgres.database import Connection, Database

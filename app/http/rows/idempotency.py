@@ -8,11 +8,11 @@ from typing import Any
 
 from aiohttp import web
 
-from app.http.caller import Access
-from app.http.endpoint import Call
-from app.http.limits import client_network
-from app.http.replies import DeferredResponse, response_to
-from app.http.transactions import Transaction
+from app.http.callers.caller import Access
+from app.http.callers.limits import client_network
+from app.http.rows.endpoint import Call
+from app.http.rows.replies import DeferredResponse, response_to
+from app.http.rows.transactions import Transaction
 from app.services import Services
 from storage.errors import AnswerNotKept, KeyReused, RequestRunning
 from storage.jobs import idempotency

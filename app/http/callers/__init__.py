@@ -1,0 +1,1 @@
+"""Who calls: sessions, signatures, server tokens and operators, and the rate limits of each."""

@@ -1,0 +1,1 @@
+"""The way of one request: pipeline, checks, bodies and large responses."""

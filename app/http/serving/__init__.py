@@ -1,0 +1,1 @@
+"""aiohttp's server with our limits on connections."""
