@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from app.admin.platforms import platforms
+from app.admin.money.platforms import platforms
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.base import Ref
 from storage.configs.references import references

@@ -2,7 +2,7 @@
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
-from app.admin.users import UserPath
+from app.admin.users.users import UserPath
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path
 from app.receipts import ReceiptReply, find_receipt

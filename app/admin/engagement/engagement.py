@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.admin.drafts import check_draft
+from app.admin.configs.drafts import check_draft
 from app.http.paging import IdCursor, Page, PageQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query

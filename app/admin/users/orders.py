@@ -5,11 +5,11 @@ from typing import Annotated
 from pydantic import Field
 
 from app.admin.area import FOR_EDITORS
-from app.admin.assets import EntryView, entry_view
-from app.admin.mismatches import MismatchView, mismatch_view
-from app.admin.order_verdicts import Verdict, verdict_of
-from app.admin.orders import OrderRow, order_row
-from app.admin.users import USER_ERRORS, UserPath, user_of
+from app.admin.money.mismatches import MismatchView, mismatch_view
+from app.admin.money.order_verdicts import Verdict, verdict_of
+from app.admin.money.orders import OrderRow, order_row
+from app.admin.users.assets import EntryView, entry_view
+from app.admin.users.users import USER_ERRORS, UserPath, user_of
 from app.admin.webhooks import WebhookRow, webhook_row
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path

@@ -5,7 +5,7 @@ from typing import Literal
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
-from app.admin.users import USER_ERRORS, UserPath, user_of
+from app.admin.users.users import USER_ERRORS, UserPath, user_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path
 from storage.accounts import users

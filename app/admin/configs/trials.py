@@ -9,7 +9,7 @@ from pydantic import Field
 
 from actors.clients.trials import Trial, try_chat, try_voice
 from app.admin.area import FOR_EDITORS
-from app.admin.drafts import check_draft
+from app.admin.configs.drafts import check_draft
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path
 from storage.configs.kinds.apps import APPS

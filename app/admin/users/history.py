@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from app.admin.area import FOR_EDITORS
-from app.admin.users import USER_ERRORS, UserPath, user_of
+from app.admin.users.users import USER_ERRORS, UserPath, user_of
 from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path, Query

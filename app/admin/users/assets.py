@@ -9,7 +9,7 @@ from pydantic import Field
 
 from app.admin.area import FOR_EDITORS
 from app.admin.reasons import origin_with_reason
-from app.admin.users import USER_ERRORS, UserPath, user_of
+from app.admin.users.users import USER_ERRORS, UserPath, user_of
 from app.assets.assets import AssetList, assets_of
 from app.assets.grants import grant_of
 from app.http.paging import Page, PageQuery, page_of

@@ -8,7 +8,7 @@ from actors.runtime.context import Owner
 from actors.runtime.relay import cancel
 from app.admin.area import FOR_EDITORS
 from app.admin.reasons import origin_with_reason
-from app.admin.users import USER_ERRORS, UserPath, user_of
+from app.admin.users.users import USER_ERRORS, UserPath, user_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path
 from app.http.rows.replies import Empty

@@ -6,7 +6,7 @@ from app.account_states import close, freeze, lift_freeze
 from app.admin.apps import require_app
 from app.admin.area import FOR_ADMINS, FOR_EDITORS
 from app.admin.reasons import origin_with_reason
-from app.admin.users import USER_ERRORS, UserPath, user_of
+from app.admin.users.users import USER_ERRORS, UserPath, user_of
 from app.http.errors import UserNotFound
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path

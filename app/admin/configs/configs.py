@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.admin.config_docs import DIFF, EDIT
+from app.admin.configs.docs import DIFF, EDIT
 from app.http.paging import Page, PageQuery, page_of
 from app.http.request.large_responses import LARGE_RESPONSE_ERRORS
 from app.http.rows.endpoint import Call, Endpoint

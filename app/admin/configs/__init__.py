@@ -1,0 +1,1 @@
+"""Configs: their revisions and edits, and trials of drafts."""

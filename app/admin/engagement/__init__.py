@@ -1,0 +1,1 @@
+"""Leaderboards, emails of strategies, and suppressed addresses."""

@@ -1,0 +1,1 @@
+"""Orders, the ledger, withdrawals, and what differs between them and the platforms."""
