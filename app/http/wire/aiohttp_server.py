@@ -27,8 +27,8 @@ def _slot(name: str) -> Any:
     descriptor = getattr(web.RequestHandler, name, None)
     if not ismemberdescriptor(descriptor):
         raise ImportError(
-            f"aiohttp {aiohttp.__version__} has no slot RequestHandler.{name}: app/http/wire/aiohttp_server.py gives it "
-            "a public name, and the code that uses this has to change"
+            f"aiohttp {aiohttp.__version__} has no slot RequestHandler.{name}: app/http/wire/aiohttp_server.py "
+            "gives it a public name, and the code that uses this has to change"
         )
     return descriptor
 
