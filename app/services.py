@@ -39,7 +39,7 @@ from storage.processes.heartbeats import Heartbeat, open_heartbeat
 from streams.keyed_lock import KeyedLock
 from streams.wire.ids import new_id
 from vendors.geo.files import GeoFiles, open_geo_files
-from vendors.http_client import open_vendor_http
+from vendors.http.client import open_vendor_http
 from vendors.local_engines import open_local_engines
 
 log = structlog.get_logger()

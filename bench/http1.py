@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from vendors.account import Account, ChatSpec
 from vendors.chat.openai import OpenAIChat
-from vendors.http_client import open_vendor_http
+from vendors.http.client import open_vendor_http
 from vendors.protocols import ChatMessage, Finish
 
 _ROOT = Path(__file__).parents[1]

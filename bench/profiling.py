@@ -22,8 +22,8 @@ _MAX_FUNCTIONS = 25
 _WRITTEN_S = 30
 _LOOK_S = 0.05
 _PURPOSES = (
-    ("read the vendor: http1 and HTTP parser", ("vendors/http1/", "vendors/transport.py")),
-    ("read the vendor: events and their JSON", ("vendors/sse.py", "vendors/chat/")),
+    ("read the vendor: http1 and HTTP parser", ("vendors/http/http1/", "vendors/http/transport.py")),
+    ("read the vendor: events and their JSON", ("vendors/http/sse.py", "vendors/chat/")),
     ("attempts, timeouts, breakers", ("vendors/", "actors/clients/strategies.py")),
     ("the play: answer, receipt, turn", ("actors/",)),
     ("encode the event", ("streams/events.py", "streams/wire/")),

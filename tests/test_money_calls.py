@@ -13,14 +13,14 @@ AREAS = ("app/payments", "app/withdrawals")
 """Folders whose files use these clients, and make no calls themselves."""
 
 NAMES = {
-    "vendors.outgoing": {"MoneyCall", "ReadCall", "RepeatWithKey"},
-    "vendors.transport": {"VendorHttp"},
+    "vendors.http.outgoing": {"MoneyCall", "ReadCall", "RepeatWithKey"},
+    "vendors.http.transport": {"VendorHttp"},
     "aiohttp": {"web"},
 }
 """Modules of which only these names may be imported."""
 OF_CLIENTS = (
-    *("vendors.payments", "vendors.account", "vendors.errors", "vendors.fetched"),
-    *("vendors.outgoing", "vendors.transport"),
+    *("vendors.payments", "vendors.account", "vendors.errors", "vendors.http.fetched"),
+    *("vendors.http.outgoing", "vendors.http.transport"),
 )
 OF_AREAS = ("vendors.payments", "vendors.account", "vendors.errors", "vendors.catalog")
 """What may be imported of `vendors`: neither `Outgoing` nor a function that makes one."""
@@ -72,16 +72,16 @@ def test_money_is_moved_by_money_calls_only():
 @pytest.mark.parametrize(
     "statement",
     [
-        "from vendors.outgoing import Outgoing",
-        "from vendors.outgoing import MoneyCall, Outgoing as MoneyCalls",
-        "from vendors.outgoing import Repeat",
-        "from vendors.outgoing import *",
+        "from vendors.http.outgoing import Outgoing",
+        "from vendors.http.outgoing import MoneyCall, Outgoing as MoneyCalls",
+        "from vendors.http.outgoing import Repeat",
+        "from vendors.http.outgoing import *",
         "from vendors import outgoing",
-        "import vendors.outgoing",
-        "from vendors.transport import Incoming",
-        "from vendors.http_client import open_vendor_http",
+        "import vendors.http.outgoing",
+        "from vendors.http.transport import Incoming",
+        "from vendors.http.client import open_vendor_http",
         "from vendors.google import GoogleTokens",
-        "from vendors.http1.client import Http1Client",
+        "from vendors.http.http1.client import Http1Client",
         "from aiohttp import ClientSession",
         "import aiohttp",
         "import http.client",
@@ -97,8 +97,8 @@ def test_other_ways_to_call_a_vendor_are_found(statement: str):
 @pytest.mark.parametrize(
     ("statement", "of_client", "of_area"),
     [
-        ("from vendors.outgoing import MoneyCall, ReadCall, RepeatWithKey", True, False),
-        ("from vendors.transport import VendorHttp", True, False),
+        ("from vendors.http.outgoing import MoneyCall, ReadCall, RepeatWithKey", True, False),
+        ("from vendors.http.transport import VendorHttp", True, False),
         ("from vendors.payments.orders import Order", True, True),
         ("from vendors.catalog import CARDS", False, True),
         ("from vendors.errors import VendorError", True, True),

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, SecretStr
 
 from streams.wire.model import Model
-from vendors.http1.errors import BadAddress
-from vendors.http1.request import parse_url
+from vendors.http.http1.errors import BadAddress
+from vendors.http.http1.request import parse_url
 
 _NOT_IN_HEADERS = frozenset("\r\n\0")
 

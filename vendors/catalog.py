@@ -25,6 +25,7 @@ from vendors.chat.openai_audio import OpenAIAudio
 from vendors.google import GoogleAccount
 from vendors.hosts.midjourney import MidjourneyHost
 from vendors.hosts.replicate import ReplicateHost
+from vendors.http.transport import VendorHttp
 from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
 from vendors.speech.azure_assess import AzureAssessment
 from vendors.speech.azure_stt import AzureRecognition
@@ -36,7 +37,6 @@ from vendors.speech.local import LocalSpeech
 from vendors.speech.local_assess import LocalAssessment
 from vendors.speech.openai import OpenAITranscription
 from vendors.speech.openai_speech import OpenAISpeech
-from vendors.transport import VendorHttp
 
 Spec = TypeVar("Spec")
 Client = TypeVar("Client")

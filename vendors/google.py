@@ -21,9 +21,9 @@ from streams.wire.ids import sha256_hex
 from streams.wire.model import HttpUrl, Model, faults
 from vendors.account import Account, KeyAccount, fits_header
 from vendors.errors import Garbled, Refused, VendorError
-from vendors.outgoing import Outgoing, Repeat
-from vendors.refusals import RETRYABLE_STATUS
-from vendors.transport import Incoming, VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.refusals import RETRYABLE_STATUS
+from vendors.http.transport import Incoming, VendorHttp
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address

@@ -8,8 +8,8 @@ import structlog
 
 from streams.tasks import background
 from vendors.errors import VendorError
-from vendors.outgoing import Outgoing
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing
+from vendors.http.transport import VendorHttp
 
 log = structlog.get_logger()
 

@@ -2,8 +2,8 @@
 
 from streams.wire.codec import dumps
 from vendors.account import Account
-from vendors.outgoing import Outgoing, Repeat
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 
 CARD_ACCOUNT = "acct_sandbox"
 """The only account of the sandbox's card platform."""

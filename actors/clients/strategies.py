@@ -15,9 +15,9 @@ from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, listed
 from streams.wire.ids import sha256_hex
 from vendors.account import AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
+from vendors.calls.gate import Gate, Hedge
+from vendors.calls.meter import UnitPrice
 from vendors.catalog import ASSESSORS, CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS, Client, Spec
-from vendors.gate import Gate, Hedge
-from vendors.meter import UnitPrice
 from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
 
 

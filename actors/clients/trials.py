@@ -9,8 +9,8 @@ from typing import Any
 
 from actors.clients.strategies import Strategy, Voice, price_of
 from streams.wire.template import render
-from vendors.gate import Gate
-from vendors.meter import Meter, UnitPrice, estimated_tokens
+from vendors.calls.gate import Gate
+from vendors.calls.meter import Meter, UnitPrice, estimated_tokens
 from vendors.protocols import AudioBytes, ChatMessage, Finish, SpeechFormat, TextDelta, Usage, Visemes
 
 _WITHIN_S = 60

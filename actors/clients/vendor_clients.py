@@ -9,11 +9,11 @@ from storage.configs.rows import ConfigKey
 from storage.configs.store import ConfigStore
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
-from vendors.breaker import BreakerPolicy
+from vendors.calls.breaker import BreakerPolicy
+from vendors.calls.gate import Gate, GatePolicy
 from vendors.catalog import CATALOG, Capability, Client, Spec, Vendor
-from vendors.gate import Gate, GatePolicy
+from vendors.http.transport import VendorHttp
 from vendors.local_engines import LocalEngines
-from vendors.transport import VendorHttp
 
 Result = TypeVar("Result")
 

@@ -17,14 +17,14 @@ from storage.conversations import conversations, turn_rows
 from storage.conversations.conversations import Record, RecordStatus
 from storage.conversations.turn_rows import TurnOutcome
 from storage.objects import extension_of
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from streams.events import UserInput
 from streams.tasks import background, unless_failed
 from streams.wire.errors import ServiceError
-from vendors.attempts import Attempt, failed_attempt
+from vendors.calls.attempts import Attempt, failed_attempt
+from vendors.calls.fallback import AllStrategiesFailed, first_success
+from vendors.calls.meter import Meter, estimated_tokens
 from vendors.errors import VendorError
-from vendors.fallback import AllStrategiesFailed, first_success
-from vendors.meter import Meter, estimated_tokens
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
 _HISTORY_RECORDS = 200

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from actors.clients.strategies import Broken, RecognitionStrategy, Strategy, hedge_of, price_of
 from actors.runtime.context import StreamContext
-from streams.audio import SNIFF_BYTES, pcm_seconds, sniff
-from streams.durations import duration_s
+from streams.audio.audio import SNIFF_BYTES, pcm_seconds, sniff
+from streams.audio.durations import duration_s
 from streams.input_buffer import InputBuffer
 from streams.tasks import background, unless_failed
 from streams.wire.errors import InvalidParameter, ServiceError
-from vendors.attempts import Attempt, failed_attempt
-from vendors.fallback import first_success
-from vendors.meter import Meter
+from vendors.calls.attempts import Attempt, failed_attempt
+from vendors.calls.fallback import first_success
+from vendors.calls.meter import Meter
 from vendors.protocols import AudioFormat, Transcript
 
 PCM_RATE = 16_000

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from storage.conversations.conversations import Record
 from streams.wire.codec import loads
 from streams.wire.template import render
-from vendors.meter import estimated_tokens
+from vendors.calls.meter import estimated_tokens
 from vendors.protocols import ChatMessage
 
 _ROLES: tuple[Literal["user", "assistant"], ...] = ("user", "assistant")

@@ -11,14 +11,14 @@ from typing import Any
 from actors.clients.strategies import AssessmentAccount, Broken, hedge_of, price_of
 from actors.plays.records import store_attempts, unit_price
 from actors.runtime.context import StreamContext
-from streams.audio import pcm_seconds
+from streams.audio.audio import pcm_seconds
+from streams.audio.pcm import PcmDecoder
 from streams.input_buffer import InputBuffer
-from streams.pcm import PcmDecoder
 from streams.tasks import background, unless_failed
 from streams.wire.errors import BackendUnavailable, InvalidParameter, ServiceError
-from vendors.attempts import Attempt, failed_attempt
-from vendors.fallback import AllStrategiesFailed, first_success
-from vendors.meter import Meter
+from vendors.calls.attempts import Attempt, failed_attempt
+from vendors.calls.fallback import AllStrategiesFailed, first_success
+from vendors.calls.meter import Meter
 from vendors.protocols import Assessment, AssessmentItem, AssessmentRequest
 
 PCM_RATE = 16_000

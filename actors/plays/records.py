@@ -24,7 +24,7 @@ from streams.wire.errors import (
     StoreError,
     StoreUnavailable,
 )
-from vendors.attempts import AttemptRecord
+from vendors.calls.attempts import AttemptRecord
 from vendors.protocols import Usage
 
 log = structlog.get_logger()

@@ -21,8 +21,8 @@ from storage.conversations.speech_cache import CachedSpeech, SpeechKey
 from storage.objects import ObjectStore
 from streams.wire.errors import ItemNotFound, ServiceError, StoreError
 from streams.wire.ids import sha256_hex
-from vendors.attempts import Attempt, failed_attempt
-from vendors.fallback import first_success
+from vendors.calls.attempts import Attempt, failed_attempt
+from vendors.calls.fallback import first_success
 from vendors.protocols import SpeechItem
 
 log = structlog.get_logger()

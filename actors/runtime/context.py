@@ -21,7 +21,7 @@ from streams.input_buffer import InputBuffer
 from streams.log import EventLog
 from streams.wire.codec import now_ms
 from streams.wire.errors import Conflict
-from vendors.attempts import AttemptRecord
+from vendors.calls.attempts import AttemptRecord
 
 
 class Owner(NamedTuple):

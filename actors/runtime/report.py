@@ -10,7 +10,7 @@ from prometheus_client import Gauge
 from actors.runtime.context import StreamContext
 from streams.log import EventLog
 from streams.metrics import CounterMetric, HistogramMetric
-from vendors.metrics import BUCKETS_S
+from vendors.calls.metrics import BUCKETS_S
 
 log = structlog.get_logger()
 

@@ -7,9 +7,9 @@ from actors.synthesis.voice import SpokenFile
 from storage.conversations.speech_cache import CachedSpeech
 from storage.objects import ObjectStore
 from storage.objects.contract import ObjectsError
-from streams.audio import wav_header
-from vendors.attempts import Attempt
-from vendors.meter import Meter
+from streams.audio.audio import wav_header
+from vendors.calls.attempts import Attempt
+from vendors.calls.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 
 CACHE_VENDOR = "cache"

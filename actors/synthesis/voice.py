@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from actors.clients.strategies import Voice, hedge_of, price_of
-from streams.audio import wav_header
-from streams.mp3 import Mp3Joiner
+from streams.audio.audio import wav_header
+from streams.audio.mp3 import Mp3Joiner
 from streams.wire.errors import BackendUnavailable, ServiceError
-from vendors.attempts import Attempt, failed_attempt
-from vendors.meter import Meter
+from vendors.calls.attempts import Attempt, failed_attempt
+from vendors.calls.meter import Meter
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme
 from vendors.speech.guard import Guard, RemainingAttempts, guarded
 from vendors.speech.visemes import estimated

@@ -21,7 +21,7 @@ from storage.operators.audit import Filters
 from storage.payments import money_today
 from streams.wire.codec import dumps, rfc3339
 from streams.wire.model import Model
-from vendors.metrics import BUCKETS_S
+from vendors.calls.metrics import BUCKETS_S
 
 EVERY_S = 2.0
 WATCHED_S = 60.0

@@ -10,13 +10,13 @@ from storage.objects import extension_of
 from storage.objects.keys import content_type_of
 from storage.tasks import task_files
 from storage.tasks.image_tasks import ImageTask
-from streams.media import HEAD_BYTES, media_type
+from streams.audio.media import HEAD_BYTES, media_type
 from streams.turns import take_turn
 from streams.wire.errors import InvalidParameter
 from vendors.account import Account
 from vendors.errors import Garbled
 from vendors.hosts.downloads import download
-from vendors.transport import VendorHttp
+from vendors.http.transport import VendorHttp
 
 MAX_IMAGE_BYTES = 32 * 1024 * 1024
 _MASK_BYTES = 6 * 1024 * 1024

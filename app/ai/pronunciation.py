@@ -18,7 +18,7 @@ from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Chunked
 from app.http.rows.replies import Json
 from app.http.rows.row_errors import response_to
-from streams.pcm import PcmDecoder
+from streams.audio.pcm import PcmDecoder
 from streams.tasks import background
 from streams.wire.errors import ServiceError
 from streams.wire.model import Model, not_blank

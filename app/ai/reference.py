@@ -42,7 +42,7 @@ from streams.wire.errors import (
     Unavailable,
 )
 from streams.wire.model import Model
-from vendors.fallback import AllStrategiesFailed
+from vendors.calls.fallback import AllStrategiesFailed
 
 
 class SpeechFailure(Model):

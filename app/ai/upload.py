@@ -11,9 +11,9 @@ from actors.runtime.actor import Actor
 from actors.runtime.mailbox import Cancel
 from app.http.request.held_bodies import HELD_BODIES
 from app.http.rows.endpoint import Call
+from streams.audio.pcm import PcmDecoder
 from streams.body import ChunkReader
 from streams.decoders import Base64Decoder, Utf8Decoder
-from streams.pcm import PcmDecoder
 from streams.wire.errors import ServiceError, TooLarge
 
 UNALIGNED = Counter(

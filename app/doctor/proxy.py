@@ -13,7 +13,7 @@ from app.doctor.outside import FAILURES, open_http
 from app.doctor.surroundings import Surroundings
 from storage.operators.doctor_reports import Finding
 from streams.wire.codec import dumps, loads
-from vendors.sse import SseParser
+from vendors.http.sse import SseParser
 
 AREA = Area("proxy")
 PROBE = "/bp/ai/probe"

@@ -15,7 +15,7 @@ from app.doctor.secrets import is_local
 from app.doctor.surroundings import Surroundings
 from app.doctor.targets import Target, targets_of
 from storage.operators.doctor_reports import Finding
-from vendors.dns import DnsResolver
+from vendors.http.dns import DnsResolver
 
 AREA = Area("vendors")
 _WITHIN_S = 5

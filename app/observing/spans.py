@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from actors.runtime.context import StreamContext
-from vendors.attempts import AttemptRecord
+from vendors.calls.attempts import AttemptRecord
 
 _AFTER: Mapping[str, Sequence[str]] = {
     "admission": (),

@@ -16,7 +16,7 @@ from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability
 from vendors.errors import VendorError
-from vendors.fetched import FETCH_S
+from vendors.http.fetched import FETCH_S
 from vendors.payments.paypal import BASE_URL, PayPal, PayPalApp
 from vendors.payments.paypal_certificates import CERTIFICATE_HOSTS, check_url
 from vendors.payments.paypal_webhooks import SignedWebhook, verify_offline, verify_online

@@ -14,9 +14,9 @@ from storage.configs.store import ConfigStore
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
 from vendors.catalog import Capability, NoOptions, Vendor
+from vendors.http.transport import VendorHttp
 from vendors.signin.catalog import CHECK_NONCE, CLIENT_FIELDS, DEFAULT_PROVIDERS, PROVIDERS
 from vendors.signin.protocols import SignIn, SignInApp
-from vendors.transport import VendorHttp
 
 Result = TypeVar("Result")
 

@@ -11,7 +11,7 @@ from storage.objects import ObjectStore
 from storage.objects.keys import CONTENT_TYPES, extension_of
 from storage.postgres.database import Database
 from storage.tasks import task_files
-from streams.media import HEAD_BYTES, media_type
+from streams.audio.media import HEAD_BYTES, media_type
 from vendors.hosts.files import is_file, read_file
 
 MAX_BYTES = 128 * 1024 * 1024

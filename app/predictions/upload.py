@@ -5,7 +5,7 @@ from app.http.rows.inputs import RawBody
 from storage.configs.kinds.base import MIB
 from storage.objects.keys import extension_of
 from storage.tasks import task_files
-from streams.media import HEAD_BYTES, media_type
+from streams.audio.media import HEAD_BYTES, media_type
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 

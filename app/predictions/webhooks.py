@@ -19,9 +19,9 @@ from storage.tasks import predictions
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import sha256_hex
 from vendors.errors import Garbled
-from vendors.fetched import Fetched, FetchedByUrl
 from vendors.hosts.replicate import HostPrediction
 from vendors.hosts.replicate_signature import is_signed, key_bytes
+from vendors.http.fetched import Fetched, FetchedByUrl
 from vendors.sinks.webhook import ID, SIGNATURE, TIMESTAMP
 
 _KEPT_S = 300

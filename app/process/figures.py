@@ -17,8 +17,8 @@ from app.services import Services
 from storage.operators import figures
 from streams.tasks import background
 from streams.wire.errors import StoreError
-from vendors.gate import OPEN as BREAKERS
-from vendors.metrics import FIRST_OUTPUT, OUTCOMES
+from vendors.calls.gate import OPEN as BREAKERS
+from vendors.calls.metrics import FIRST_OUTPUT, OUTCOMES
 
 EVERY_S = 5.0
 WINDOW_S = 300

@@ -11,7 +11,7 @@ from actors.plays.prompt import build
 from actors.plays.records import audio_item, source, text_item
 from storage.conversations.conversations import Record, RecordStatus
 from streams.wire.codec import dumps
-from vendors.meter import estimated_tokens
+from vendors.calls.meter import estimated_tokens
 from vendors.protocols import ChatMessage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

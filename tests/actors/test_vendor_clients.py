@@ -22,11 +22,11 @@ from tests.waiting import until
 from vendors.account import Account, ChatSpec
 from vendors.catalog import CHAT_MODELS, Capability
 from vendors.errors import Refused, TimedOut
-from vendors.outgoing import MoneyCall, RepeatWithKey
+from vendors.http.outgoing import MoneyCall, RepeatWithKey
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatMessage, TextDelta
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running, listening
-from vendors.transport import VendorHttp
 
 KEY = ConfigKey("default", "cards", "main")
 SECRET = "sk-live-0123456789"

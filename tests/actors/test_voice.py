@@ -11,13 +11,13 @@ from actors.clients.strategies import Voice
 from actors.synthesis.voice import SpokenFile, voice_attempt
 from storage.configs.kinds.speech import Speech
 from storage.configs.kinds.strategies import Timeouts
-from streams.audio import parse_wav
-from streams.mp3 import mp3_duration_ms
+from streams.audio.audio import parse_wav
+from streams.audio.mp3 import mp3_duration_ms
 from streams.wire.errors import ConfigInvalid
 from tests.streams.mp3_files import plain_mp3, played_ms, tagged_mp3, tone
 from tests.streams.pieces import split
-from vendors.fallback import AllStrategiesFailed, first_success
-from vendors.gate import Gate, GatePolicy
+from vendors.calls.fallback import AllStrategiesFailed, first_success
+from vendors.calls.gate import Gate, GatePolicy
 from vendors.protocols import AudioBytes, SpeechFormat, Usage, Viseme, Visemes
 
 MP3 = SpeechFormat("audio/mpeg", 24_000)

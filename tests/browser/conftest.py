@@ -21,7 +21,7 @@ from app.settings import Settings
 from deploy.seeds import seed
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from tests.another_server import another_server
 from tests.browser.accounts_page import AccountsPage, accounts_page, accounts_server
 from tests.browser.chromium import running_chromium

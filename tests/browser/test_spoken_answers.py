@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import expect
 from yarl import URL
 
-from streams.durations import duration_s
+from streams.audio.durations import duration_s
 from tests.browser.conftest import SPOKEN, Visit
 from tests.browser.talk_page import TalkPage
 from tests.sse_client import named

@@ -16,7 +16,7 @@ from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
 from tests.sampling import sampled
 from tests.vendors.payments.paypal_calls import Merchant, merchant
-from vendors.http_client import open_vendor_http
+from vendors.http.client import open_vendor_http
 from vendors.payments.paypal_orders import capture_order, create_order
 from vendors.payments.paypal_subscriptions import create_subscription, get_subscription
 from vendors.sandbox.payments.paypal_plans import TRIAL

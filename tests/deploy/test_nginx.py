@@ -16,7 +16,7 @@ from aiohttp import ClientSession, web
 from yarl import URL
 
 from storage.operators.audit import COMMAND
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from streams.wire.codec import dumps
 from tests.deploy.nginx import NGINX, Nginx, running_nginx
 from tests.servers import Server, listening_socket

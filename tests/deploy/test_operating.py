@@ -14,7 +14,7 @@ from tests.deploy.documented_commands import (
     shell_in_clone,
     steps_of,
 )
-from vendors.local import scripted
+from vendors.local.engines import scripted
 from vendors.protocols import ChatMessage
 from vendors.sandbox.server import listening
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams import alignment
-from streams.alignment import matches
+from streams.audio import alignment
+from streams.audio.alignment import matches
 
 ROW = ["row", "row", "row", "your", "boat", "gently", "down", "the", "stream"] * 3
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.audio import SNIFF_BYTES, WavFormat, parse_wav, pcm_seconds, sniff, wav_header
+from streams.audio.audio import SNIFF_BYTES, WavFormat, parse_wav, pcm_seconds, sniff, wav_header
 from tests.streams.mp3_files import plain_mp3, tagged_mp3, tone
 from tests.streams.wav_files import fmt, wav
 

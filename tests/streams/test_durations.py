@@ -8,8 +8,8 @@ from fractions import Fraction
 import av
 import pytest
 
-from streams.audio import wav_header
-from streams.durations import duration_s
+from streams.audio.audio import wav_header
+from streams.audio.durations import duration_s
 from tests.streams.mp3_files import plain_mp3, tagged_mp3, tone
 
 

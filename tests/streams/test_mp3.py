@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streams.mp3 import MAX_FRAME_BYTES, Mp3Joiner, mp3_duration_ms, mp3_header
+from streams.audio.mp3 import MAX_FRAME_BYTES, Mp3Joiner, mp3_duration_ms, mp3_header
 from tests.streams.mp3_files import plain_mp3, played_ms, tagged_mp3
 
 RATES = [8_000, 16_000, 22_050, 24_000, 44_100, 48_000]

@@ -6,8 +6,8 @@ from array import array
 import lameenc
 import pytest
 
-from streams.mp3 import Mp3Joiner
-from streams.mp3_sound import has_sound
+from streams.audio.mp3 import Mp3Joiner
+from streams.audio.mp3_sound import has_sound
 from tests.streams.mp3_files import tagged_mp3, tone
 
 RATES = [8_000, 16_000, 22_050, 24_000, 44_100, 48_000]

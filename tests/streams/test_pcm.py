@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.audio import WAV_HEAD_BYTES, wav_header
-from streams.pcm import PcmDecoder
+from streams.audio.audio import WAV_HEAD_BYTES, wav_header
+from streams.audio.pcm import PcmDecoder
 from streams.wire.errors import InvalidParameter
 from tests.streams.mp3_files import plain_mp3, tagged_mp3
 from tests.streams.pcm_samples import RATE, samples, silence, tone

@@ -8,8 +8,8 @@ from streams.wire.codec import dumps
 from tests.vendors.upstream import Upstream
 from vendors.account import Account, ChatSpec
 from vendors.chat.anthropic import AnthropicChat, AnthropicReply
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
-from vendors.transport import VendorHttp
 
 USER = [ChatMessage("user", "Grüße")]
 

@@ -7,6 +7,7 @@ from pydantic import SecretStr
 
 from tests.vendors.azure_inputs import REFERENCE, SAID
 from vendors.account import Account, AssessmentSpec, RecognitionSpec, SpeechSpec
+from vendors.http.transport import VendorHttp
 from vendors.protocols import (
     Assessment,
     AssessmentItem,
@@ -24,7 +25,6 @@ from vendors.sandbox.server import Running
 from vendors.speech.azure_assess import AzureAssessment
 from vendors.speech.azure_stt import AzureRecognition
 from vendors.speech.azure_tts import AzureSpeech
-from vendors.transport import VendorHttp
 
 PCM = AudioFormat("audio/pcm", 16_000)
 JENNY = "en-US-JennyNeural"

@@ -7,11 +7,11 @@ import pytest
 
 from tests.vendors.azure_sandbox_calls import ID
 from tests.vendors.upstream import Upstream, running_upstream
-from vendors.http1.client import Http1Client, open_http1
-from vendors.http_client import open_vendor_http
+from vendors.http.client import open_vendor_http
+from vendors.http.http1.client import Http1Client, open_http1
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running, listening
-from vendors.transport import VendorHttp
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 import lameenc
 from pydantic import SecretStr
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from streams.wire.codec import dumps
 from tests.vendors.upstream import Respond, plain
 from vendors.account import Account

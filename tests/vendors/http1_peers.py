@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from vendors.http1.client import Http1Client
-from vendors.http1.response import Response
+from vendors.http.http1.client import Http1Client
+from vendors.http.http1.response import Response
 
 Play = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

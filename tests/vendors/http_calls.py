@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from vendors.errors import VendorError
-from vendors.outgoing import Outgoing, Repeat
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 
 SHORT = {"retry_after_ms": "10"}
 """Response headers that request an early retry."""

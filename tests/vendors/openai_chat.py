@@ -8,8 +8,8 @@ from streams.wire.codec import dumps
 from tests.vendors.upstream import Upstream
 from vendors.account import Account, ChatSpec
 from vendors.chat.openai import OpenAIChat
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
-from vendors.transport import VendorHttp
 
 MESSAGES = [ChatMessage("system", "Be brief."), ChatMessage("user", "Grüße")]
 

@@ -10,6 +10,7 @@ from streams.input_buffer import InputBuffer
 from vendors.account import Account, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.chat.openai import OpenAIChat
 from vendors.chat.openai_audio import OpenAIAudio
+from vendors.http.transport import VendorHttp
 from vendors.protocols import (
     AudioBytes,
     AudioFormat,
@@ -22,7 +23,6 @@ from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 from vendors.speech.openai import OpenAITranscription
 from vendors.speech.openai_speech import OpenAISpeech
-from vendors.transport import VendorHttp
 
 Opened = AbstractAsyncContextManager[AsyncIterator[Any]]
 Ask = Callable[[VendorHttp, Account], Opened]

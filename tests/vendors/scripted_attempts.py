@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from vendors.attempts import Attempt
-from vendors.fallback import first_success
+from vendors.calls.attempts import Attempt
+from vendors.calls.fallback import first_success
 
 HELD = "held"
 """An item that precedes the output and does not count as output."""

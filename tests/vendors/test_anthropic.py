@@ -13,8 +13,8 @@ from tests.vendors.anthropic_events import START, STOP, USER, event, model, read
 from tests.vendors.upstream import Upstream, streaming
 from vendors.account import Account, ChatSpec
 from vendors.chat.anthropic import AnthropicChat
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatMessage, Finish, Usage
-from vendors.transport import VendorHttp
 
 UNFINISHED = [*USER, ChatMessage("assistant", "Hello, \n")]
 BLOCK = event("content_block_start", index=0, content_block={"type": "text", "text": ""})

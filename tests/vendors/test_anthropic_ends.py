@@ -18,8 +18,8 @@ from tests.vendors.anthropic_events import (
 )
 from tests.vendors.upstream import Upstream, cut, plain, streaming
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatItem, Finish, TextDelta, Usage
-from vendors.transport import VendorHttp
 
 
 @pytest.mark.parametrize(("kind", "retryable"), [("overloaded_error", True), ("invalid_request_error", False)])

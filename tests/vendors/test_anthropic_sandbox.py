@@ -10,10 +10,10 @@ from tests.vendors.sandbox_calls import AT, BROKEN, Open, Outcome, calls, check_
 from vendors.account import Account, ChatSpec
 from vendors.chat.anthropic import AnthropicChat
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatMessage, Finish, Usage
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 if TYPE_CHECKING:
     import anthropic

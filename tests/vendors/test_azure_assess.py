@@ -13,8 +13,8 @@ from tests.vendors.azure_service import REFUSED, SECOND, Service, buffered, play
 from tests.vendors.sandbox_calls import leave_waiting
 from tests.vendors.upstream import Upstream
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 
 async def test_all_options_are_sent(http: VendorHttp, upstream: Upstream):

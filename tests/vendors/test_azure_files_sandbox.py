@@ -5,7 +5,7 @@ from base64 import b64encode
 import aiohttp
 import pytest
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from streams.wire.codec import dumps
 from tests.vendors.azure_inputs import PAUSE, TONE
 from tests.vendors.azure_sandbox_calls import SHORT, SSML

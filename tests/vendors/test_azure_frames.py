@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streams.audio import parse_wav, wav_header
+from streams.audio.audio import parse_wav, wav_header
 from streams.input_buffer import InputBuffer
 from vendors.account import Account
 from vendors.errors import Refused

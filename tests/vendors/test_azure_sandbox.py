@@ -6,7 +6,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from streams.wire.codec import dumps, loads
 from tests.vendors.azure_inputs import PAUSE, TONE
 from tests.vendors.azure_sandbox_calls import ID, OTHER, SHORT, SSML

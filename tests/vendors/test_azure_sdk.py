@@ -21,9 +21,9 @@ from tests.vendors.azure_clients import (
 )
 from tests.vendors.azure_inputs import PAUSE, REFERENCE, SAID, TONE
 from tests.vendors.azure_service import buffered
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AssessmentRequest
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 pytestmark = pytest.mark.skipif(find_spec("azure") is None, reason="the vendor's SDK is not installed")
 

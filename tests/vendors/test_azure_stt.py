@@ -10,9 +10,9 @@ from tests.vendors.azure_inputs import TONE
 from tests.vendors.azure_service import Service, buffered, playing
 from tests.vendors.upstream import Upstream
 from vendors.errors import Garbled, Refused
+from vendors.http.transport import VendorHttp
 from vendors.protocols import Transcript
 from vendors.speech.azure_frames import Frame, text_frame
-from vendors.transport import VendorHttp
 
 
 async def test_the_turn_request_contains_the_settings_of_the_strategy(http: VendorHttp, upstream: Upstream):

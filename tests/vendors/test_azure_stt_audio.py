@@ -10,8 +10,8 @@ from tests.vendors.azure_inputs import TONE
 from tests.vendors.azure_service import Service, buffered, ogg, playing
 from tests.vendors.upstream import Upstream, plain
 from vendors.errors import Garbled, Refused
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, Transcript
-from vendors.transport import VendorHttp
 
 
 async def test_empty_audio_is_not_sent(http: VendorHttp, upstream: Upstream):

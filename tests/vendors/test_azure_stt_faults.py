@@ -5,16 +5,16 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from tests.sampling import sampled
 from tests.vendors.azure_clients import PCM, recognizer, sandbox_recognizer, transcribe
 from tests.vendors.azure_inputs import PAUSE, TONE
 from tests.vendors.azure_service import REFUSED, buffered, ogg
 from tests.vendors.sandbox_calls import leave_waiting
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, Transcript
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 
 async def test_sandbox_recognizes_segments_between_pauses(http: VendorHttp, sandbox: Running):

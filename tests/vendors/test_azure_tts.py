@@ -12,10 +12,10 @@ from streams.wire.errors import ConfigInvalid, InvalidParameter
 from tests.vendors.azure_clients import audio_of, shapes_of, synthesize, voice
 from tests.vendors.upstream import Respond, Upstream, plain, streaming
 from vendors.errors import Empty, Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
 from vendors.speech.azure_tts import AudioAligner
-from vendors.transport import VendorHttp
 
 
 class Service:

@@ -4,18 +4,18 @@ import asyncio
 
 import pytest
 
-from streams.mp3 import Mp3Joiner
+from streams.audio.mp3 import Mp3Joiner
 from tests.sampling import paired
 from tests.vendors.azure_clients import audio_of, sandbox_voice, shapes_of, synthesize
 from tests.vendors.azure_inputs import SAID
 from tests.vendors.azure_service import REFUSED
 from tests.vendors.sandbox_calls import leave_waiting
 from vendors.errors import Empty, Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import SpeechItem, Visemes
 from vendors.sandbox.content import speech, speech_ms
 from vendors.sandbox.server import Running
 from vendors.speech.visemes import estimate
-from vendors.transport import VendorHttp
 
 
 @pytest.mark.parametrize("need_viseme", [False, True])

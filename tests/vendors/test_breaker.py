@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from streams.tasks import background
-from vendors.breaker import Breaker, BreakerPolicy, Bulkhead, BulkheadFull
+from vendors.calls.breaker import Breaker, BreakerPolicy, Bulkhead, BulkheadFull
+from vendors.calls.gate import Gate, GatePolicy
 from vendors.errors import Refused
-from vendors.gate import Gate, GatePolicy
 
 POLICY = BreakerPolicy(failure_ratio=0.5, min_calls=4, window_s=30, open_s=10)
 FAILURE = Refused("acme", "answered 500", vendor_status=500)

@@ -13,13 +13,13 @@ from structlog.testing import capture_logs
 from tests.certificates import Authority
 from tests.vendors.http1_peers import WHOLE, gone, played, request
 from tests.vendors.http_calls import failing, failing_handshake
-from vendors.attempts import Attempt
+from vendors.calls.attempts import Attempt
+from vendors.calls.fallback import AllStrategiesFailed, first_success
 from vendors.errors import Garbled, TimedOut, Unreachable, VendorError
-from vendors.fallback import AllStrategiesFailed, first_success
-from vendors.http_client import open_vendor_http
-from vendors.outgoing import Outgoing
+from vendors.http.client import open_vendor_http
+from vendors.http.outgoing import Outgoing
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.dns import Names, dns_server
-from vendors.transport import VendorHttp
 
 HOST = "api.vendor.test"
 NAMES = Names({HOST: ["127.0.0.1"]}, silent=frozenset({"slow.vendor.test"}))

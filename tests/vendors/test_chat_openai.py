@@ -15,9 +15,9 @@ from tests.vendors.upstream import Upstream, cut, hold, refusing, running_upstre
 from vendors.account import Account, ChatSpec
 from vendors.chat.openai import OpenAIChat
 from vendors.errors import Refused
-from vendors.http_client import open_vendor_http
+from vendors.http.client import open_vendor_http
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatItem, Finish, TextDelta, Usage
-from vendors.transport import VendorHttp
 
 
 async def replied(http: VendorHttp, upstream: Upstream) -> list[ChatItem]:

@@ -7,8 +7,8 @@ import pytest
 from tests.vendors.openai_chat import DONE, ROLE, collect, event, finish, model, said, text
 from tests.vendors.upstream import Upstream, cut, plain, streaming
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatItem, TextDelta
-from vendors.transport import VendorHttp
 
 
 async def broken(http: VendorHttp, upstream: Upstream) -> tuple[str, VendorError]:

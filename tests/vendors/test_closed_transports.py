@@ -20,11 +20,11 @@ from tests.vendors.azure_service import Service, buffered, playing
 from tests.vendors.upstream import Upstream, streaming
 from vendors.account import Account
 from vendors.errors import Unreachable, VendorError
-from vendors.http_client import open_vendor_http
+from vendors.http.client import open_vendor_http
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 from vendors.mail.smtp import MaybeAccepted, SmtpClient, SmtpOptions
-from vendors.outgoing import Outgoing, Repeat
 from vendors.protocols import Transcript
-from vendors.transport import VendorHttp
 
 LARGE = bytes(300_000)
 

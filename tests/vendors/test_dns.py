@@ -6,10 +6,10 @@ from time import monotonic
 import pytest
 
 from tests.vendors.upstream import Upstream, plain
-from vendors.dns import DnsResolver, NameNotFound
 from vendors.errors import Unreachable
-from vendors.http_client import open_vendor_http
-from vendors.outgoing import Outgoing
+from vendors.http.client import open_vendor_http
+from vendors.http.dns import DnsResolver, NameNotFound
+from vendors.http.outgoing import Outgoing
 from vendors.sandbox.dns import Names, dns_server
 
 

@@ -14,9 +14,9 @@ from tests.streams.pieces import by_byte, split
 from tests.vendors.upstream import Upstream, cut, plain, streaming
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 from vendors.speech.elevenlabs import ElevenLabsSpeech, TimedLines
-from vendors.transport import VendorHttp
 
 
 def voice(http: VendorHttp | None, url: str, **spec: Any) -> ElevenLabsSpeech:

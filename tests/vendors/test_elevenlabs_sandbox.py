@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from streams.mp3 import mp3_duration_ms
+from streams.audio.mp3 import mp3_duration_ms
 from tests.sampling import paired
 from tests.vendors.sandbox_calls import AT, BROKEN, Open, Outcome, calls, left_while_waiting, outcome
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import SpeechFormat, Usage, Viseme, Visemes
 from vendors.sandbox.content import speech, speech_ms
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
 from vendors.speech.elevenlabs import ElevenLabsSpeech
-from vendors.transport import VendorHttp
 
 if TYPE_CHECKING:
     from elevenlabs import AsyncElevenLabs

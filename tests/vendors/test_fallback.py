@@ -10,9 +10,9 @@ from prometheus_client import REGISTRY
 from streams.tasks import background
 from streams.wire.errors import ConfigInvalid, ItemNotFound
 from tests.vendors.scripted_attempts import HELD, ScriptedAttempts, Step, block_forever, run_attempts
-from vendors.attempts import Attempt, failed_attempt
+from vendors.calls.attempts import Attempt, failed_attempt
+from vendors.calls.fallback import AllStrategiesFailed, first_success
 from vendors.errors import Empty, Garbled, Refused
-from vendors.fallback import AllStrategiesFailed, first_success
 
 
 @pytest.fixture

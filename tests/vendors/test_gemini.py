@@ -13,9 +13,9 @@ from tests.vendors.upstream import Upstream, cut, hold, plain, streaming
 from vendors.account import Account, ChatSpec
 from vendors.chat.gemini import GeminiChat, GeminiReply
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.sse import LIMIT_BYTES
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatItem, ChatMessage, Finish, TextDelta, Usage
-from vendors.sse import LIMIT_BYTES
-from vendors.transport import VendorHttp
 
 USER = [ChatMessage("user", "Grüße")]
 USAGE = {"promptTokenCount": 5, "candidatesTokenCount": 2, "thoughtsTokenCount": 30, "totalTokenCount": 37}

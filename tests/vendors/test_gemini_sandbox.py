@@ -10,11 +10,11 @@ from tests.vendors.sandbox_calls import AT, BROKEN, Open, calls, check_refusal, 
 from vendors.account import Account, ChatSpec
 from vendors.chat.gemini import GeminiChat
 from vendors.errors import Garbled, Refused, VendorError
-from vendors.outgoing import Outgoing
+from vendors.http.outgoing import Outgoing
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatMessage, Finish, Usage
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "repeat 5 words")]
 FIVE = "word1 word2 word3 word4 word5"

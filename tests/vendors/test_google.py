@@ -18,8 +18,8 @@ from tests.vendors.upstream import Respond, Upstream, plain, running_upstream
 from vendors.account import Account
 from vendors.errors import Garbled, Refused
 from vendors.google import GoogleHttp
-from vendors.outgoing import Outgoing, Repeat
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 
 KEY = rsa_key()
 PEM = KEY.private_bytes(

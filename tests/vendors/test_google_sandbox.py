@@ -6,23 +6,23 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from pydantic import SecretStr
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
+from streams.audio.mp3 import mp3_duration_ms
 from streams.input_buffer import InputBuffer
-from streams.mp3 import mp3_duration_ms
 from streams.wire.codec import dumps
 from tests.rsa_keys import rsa_key
 from tests.sampling import paired
 from tests.vendors.sandbox_calls import Open, calls, left_while_waiting, outcome
 from vendors.account import Account, RecognitionSpec, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
-from vendors.outgoing import Outgoing
+from vendors.http.outgoing import Outgoing
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, SpeechFormat, Transcript, Visemes
 from vendors.sandbox.content import mp3, speech, speech_ms
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
 from vendors.speech.google_stt import GoogleRecognition
 from vendors.speech.google_tts import GoogleSpeech
-from vendors.transport import VendorHttp
 
 TEXT = "Show me the harbour, please"
 PCM = AudioFormat("audio/pcm", 16_000)

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.mp3 import mp3_duration_ms
+from streams.audio.mp3 import mp3_duration_ms
 from streams.wire.codec import dumps, loads
 from tests.vendors.google_speech import SECOND, account, mp3, said, spoken, wav
 from tests.vendors.upstream import Upstream, plain
 from vendors.account import SpeechSpec
 from vendors.errors import Garbled, Refused
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.google_tts import GoogleSpeech, split_text
-from vendors.transport import VendorHttp
 
 
 def voice(http: VendorHttp, upstream: Upstream, **spec: Any) -> GoogleSpeech:

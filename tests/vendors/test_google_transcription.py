@@ -11,10 +11,10 @@ from tests.vendors.google_speech import PCM, account, mp3, said, spoken, wav
 from tests.vendors.upstream import Respond, Upstream, plain
 from vendors.account import Account, RecognitionSpec, SpeechSpec
 from vendors.errors import Garbled, Refused
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, Transcript
 from vendors.speech.google_stt import GoogleRecognition
 from vendors.speech.google_tts import GoogleSpeech
-from vendors.transport import VendorHttp
 
 
 async def transcribed(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from streams.tasks import background
 from tests.streams.pieces import split
 from tests.vendors.paced_audio import WAV, guard_of, slow_audio, speech
-from vendors.attempts import Attempt, AttemptRecord
+from vendors.calls.attempts import Attempt, AttemptRecord
+from vendors.calls.fallback import first_success
+from vendors.calls.meter import Meter
 from vendors.errors import Refused, VendorError
-from vendors.fallback import first_success
-from vendors.meter import Meter
 from vendors.protocols import AudioBytes, SpeechItem, Usage
 from vendors.speech.guard import Guard, RemainingAttempts, guarded
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from streams.tasks import background
-from vendors.attempts import Attempt, AttemptRecord
+from vendors.calls.attempts import Attempt, AttemptRecord
+from vendors.calls.fallback import AllStrategiesFailed, first_success
+from vendors.calls.gate import Gate, GatePolicy
+from vendors.calls.meter import Meter
 from vendors.errors import Garbled, Refused
-from vendors.fallback import AllStrategiesFailed, first_success
-from vendors.gate import Gate, GatePolicy
-from vendors.meter import Meter
 from vendors.protocols import ChatItem, TextDelta, Usage
 
 

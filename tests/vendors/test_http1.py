@@ -8,10 +8,10 @@ import aiohttp
 import pytest
 
 from tests.vendors.http1_peers import CHUNKED, WHOLE, Vendor, ask, body, gone, played, request, requested
-from vendors.http1.client import Http1Client, open_http1
-from vendors.http1.errors import BrokenResponse
-from vendors.http1.request import parse_url
-from vendors.http1.response import MAX_UNREAD_BYTES
+from vendors.http.http1.client import Http1Client, open_http1
+from vendors.http.http1.errors import BrokenResponse
+from vendors.http.http1.request import parse_url
+from vendors.http.http1.response import MAX_UNREAD_BYTES
 
 ONE_READ_BYTES = 256 * 1024
 

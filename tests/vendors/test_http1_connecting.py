@@ -19,9 +19,9 @@ from tests.clock import utc_now
 from tests.garbage import collected_by_hand, garbage
 from tests.vendors.http1_peers import WHOLE, ask, gone, played, request, requested
 from tests.waiting import passes
-from vendors.http1.client import open_http1
-from vendors.http1.connection import Connection
-from vendors.http1.dns_cache import DnsCache
+from vendors.http.http1.client import open_http1
+from vendors.http.http1.connection import Connection
+from vendors.http.http1.dns_cache import DnsCache
 
 
 class Names(AbstractResolver):

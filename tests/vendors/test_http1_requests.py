@@ -10,7 +10,7 @@ import pytest
 from streams.tasks import background
 from tests.vendors.http1_peers import CHUNKED, WHOLE, ask, body, gone, played, request, requested
 from tests.waiting import passes
-from vendors.http1.client import Http1Client
+from vendors.http.http1.client import Http1Client
 
 
 async def test_body_is_sent_while_its_answer_is_read(http1: Http1Client):

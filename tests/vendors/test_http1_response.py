@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vendors.http1.errors import BrokenResponse
-from vendors.http1.response import MAX_HEAD_BYTES, Response
+from vendors.http.http1.errors import BrokenResponse
+from vendors.http.http1.response import MAX_HEAD_BYTES, Response
 
 T = TypeVar("T")
 

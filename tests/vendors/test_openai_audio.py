@@ -16,10 +16,10 @@ from vendors.account import Account, SpeechSpec
 from vendors.chat.openai_audio import OpenAIAudio
 from vendors.chat.speech_response import SpeechResponseParser
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
 from vendors.sandbox.content import mp3, speech
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 SAMPLES = speech(TEXT, 24_000)
 FORMATS = ["mp3", "wav"]

@@ -22,10 +22,10 @@ from tests.vendors.openai_clients import (
 from tests.waiting import passes
 from vendors.account import Account
 from vendors.errors import Garbled, Refused, Unreachable, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import SpeechFormat, Transcript, Usage
 from vendors.sandbox.faults import Fault
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 LEAVES_WITHIN_MS = 1_000
 REFUSALS = {

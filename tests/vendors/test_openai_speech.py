@@ -14,13 +14,13 @@ from tests.vendors.openai_clients import TEXT, account, collect, output, voice
 from tests.vendors.upstream import Upstream, plain, streaming
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.sse import LIMIT_BYTES
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
 from vendors.sandbox.content import mp3, speech
 from vendors.sandbox.server import Running
 from vendors.speech.openai_speech import OpenAISpeech, SpeechEvents
 from vendors.speech.samples import Samples
-from vendors.sse import LIMIT_BYTES
-from vendors.transport import VendorHttp
 
 SAMPLES = speech(TEXT, 24_000)
 

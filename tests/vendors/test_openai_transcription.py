@@ -13,11 +13,11 @@ from tests.vendors.openai_clients import PCM, account, collect, recognition
 from tests.vendors.upstream import Upstream, plain, streaming
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, Transcript
 from vendors.sandbox.content import mp3, speech
 from vendors.sandbox.server import Running
 from vendors.speech.openai import OpenAITranscription, TranscriptEvents
-from vendors.transport import VendorHttp
 
 TEXT = "Guten Morgen, wie geht es Ihnen?"
 

@@ -9,11 +9,11 @@ import pytest
 from streams.push import drain_into
 from tests.vendors.openai_chat import DONE, MESSAGES, USAGE, event, finish, model, text
 from tests.vendors.upstream import Upstream, cut, hold, streaming
-from vendors.attempts import Attempt, AttemptRecord
+from vendors.calls.attempts import Attempt, AttemptRecord
+from vendors.calls.fallback import first_success
 from vendors.errors import Garbled, TimedOut, VendorError
-from vendors.fallback import first_success
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatItem, Finish, TextDelta, Usage
-from vendors.transport import VendorHttp
 
 WORDS = [f"{number} " for number in range(60)]
 REPLY = [*map(text, WORDS), finish("length"), USAGE, DONE]

@@ -13,9 +13,9 @@ from tests.clock import utc_now
 from tests.vendors.http_calls import SHORT, ask, failing
 from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
 from vendors.errors import Refused
-from vendors.outgoing import Repeat
-from vendors.refusals import refusal
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Repeat
+from vendors.http.refusals import refusal
+from vendors.http.transport import VendorHttp
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 501])

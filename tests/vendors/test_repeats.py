@@ -11,11 +11,11 @@ from tests.vendors.sandbox_calls import calls, outcome
 from vendors.account import Account, AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
 from vendors.catalog import ASSESSORS, CATALOG, CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS
 from vendors.errors import Unreachable
-from vendors.outgoing import MoneyCall, Outgoing, ReadCall, Repeat, RepeatWithKey
+from vendors.http.outgoing import MoneyCall, Outgoing, ReadCall, Repeat, RepeatWithKey
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AssessmentRequest, AudioFormat, ChatMessage
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 RESETS = key_of(fault="refuse")
 ROOTS = {

@@ -9,8 +9,8 @@ import pytest
 from tests.vendors.http1_peers import WHOLE, request
 from tests.vendors.http_calls import ask, failing
 from vendors.errors import Unreachable
-from vendors.outgoing import Outgoing, Repeat, RepeatWithKey
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat, RepeatWithKey
+from vendors.http.transport import VendorHttp
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ import pytest
 from streams.wire.errors import InvalidParameter
 from tests.vendors.http_calls import SHORT, ask, failing
 from tests.vendors.upstream import Upstream, plain, refusing
-from vendors.transport import VendorHttp
+from vendors.http.transport import VendorHttp
 
 
 async def streamed(*pieces: bytes, fault: Exception | None = None) -> AsyncIterator[bytes]:

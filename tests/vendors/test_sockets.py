@@ -11,9 +11,9 @@ from aiohttp import WSMsgType, web
 from streams.wire.errors import ConfigInvalid
 from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing
 from vendors.errors import Garbled, Refused, TimedOut, Unreachable
-from vendors.outgoing import Outgoing, Repeat
-from vendors.sockets import Socket
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.sockets import Socket
+from vendors.http.transport import VendorHttp
 
 
 def speaking(talk: Callable[[web.WebSocketResponse], Awaitable[Any]]) -> Respond:

@@ -17,11 +17,11 @@ from streams.wire.errors import InvalidParameter
 from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
 from vendors.account import Account, RecognitionSpec, SpeechSpec
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.sse import LIMIT_BYTES
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioBytes, AudioFormat, SpeechFormat, SpeechItem, Transcript, Usage, Visemes
 from vendors.speech.local import LocalSpeech
 from vendors.speech.openai import OpenAITranscription
-from vendors.sse import LIMIT_BYTES
-from vendors.transport import VendorHttp
 
 PCM = AudioFormat("audio/pcm", 16_000)
 

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.streams.pieces import by_byte, split
-from vendors.sse import LIMIT_BYTES, ServerEvent, SseParser
+from vendors.http.sse import LIMIT_BYTES, ServerEvent, SseParser
 
 CUTS = st.lists(st.integers(0, 200), max_size=8)
 

@@ -11,9 +11,9 @@ import pytest
 
 from streams.tasks import background
 from tests.vendors.scripted_attempts import HELD, ScriptedAttempts, block_forever, pause, run_attempts
-from vendors.attempts import Attempt
+from vendors.calls.attempts import Attempt
+from vendors.calls.fallback import AllStrategiesFailed, first_success
 from vendors.errors import TimedOut
-from vendors.fallback import AllStrategiesFailed, first_success
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from tests.vendors.http_calls import ask, failing, failing_handshake
 from tests.vendors.upstream import Respond, Upstream, hold, plain, refusing, streaming
 from tests.waiting import until
 from vendors.errors import Garbled, TimedOut, Unreachable
-from vendors.outgoing import Outgoing, ReadCall
+from vendors.http.outgoing import Outgoing, ReadCall
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.sandbox.server import Running
-from vendors.transport import Incoming, VendorHttp
 
 
 async def collect(answer: Incoming, into: list[bytes]) -> None:

@@ -13,10 +13,10 @@ from vendors.account import Account, ChatSpec
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.sse import SseParser
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
-from vendors.sse import SseParser
-from vendors.transport import VendorHttp
 
 _WITHOUT_SAMPLING = "2026-10-21"
 _MAX_TOKENS = 4096

@@ -13,10 +13,10 @@ from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.google import GoogleHttp, error_in_response
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.sse import LIMIT_BYTES
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
-from vendors.sse import LIMIT_BYTES
-from vendors.transport import VendorHttp
 
 _FILTERED: FinishReason = "content_filter"
 _REASONS: dict[str, FinishReason] = {

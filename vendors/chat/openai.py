@@ -8,13 +8,13 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
+from vendors.calls.meter import is_count
 from vendors.chat.reply import open_reply
 from vendors.errors import Garbled, VendorError, error_in_stream
-from vendors.meter import is_count
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.sse import SseParser
+from vendors.http.transport import VendorHttp
 from vendors.protocols import ChatMessage, Finish, Usage
-from vendors.sse import SseParser
-from vendors.transport import VendorHttp
 
 _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
     "length": "length",

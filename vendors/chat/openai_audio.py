@@ -11,9 +11,9 @@ from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.chat.speech_response import SAMPLE_RATE, SpeechResponseParser, parse_complete
 from vendors.errors import Garbled, VendorError
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem
-from vendors.transport import Incoming, VendorHttp
 
 _VOICE = "alloy"
 _MAX_RESPONSE_BYTES = 64 * 1024 * 1024

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from streams.push import PushSource, Sink
 from vendors.errors import Garbled, VendorError
+from vendors.http.transport import Incoming
 from vendors.protocols import ChatItem, Finish, TextDelta, Usage
-from vendors.transport import Incoming
 
 
 class Reply(Protocol):

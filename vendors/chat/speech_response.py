@@ -5,11 +5,11 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from streams.wire.codec import loads
+from vendors.calls.meter import is_count
 from vendors.errors import Garbled, Refused, VendorError, error_in_stream
-from vendors.meter import is_count
+from vendors.http.sse import SseParser
 from vendors.protocols import Usage
 from vendors.speech.samples import Samples
-from vendors.sse import SseParser
 
 SAMPLE_RATE = 24_000
 _MAX_HELD_BYTES = 2 * SAMPLE_RATE

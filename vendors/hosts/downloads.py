@@ -5,8 +5,8 @@ from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlsplit
 
 from vendors.errors import Garbled
-from vendors.outgoing import ReadCall
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import ReadCall
+from vendors.http.transport import VendorHttp
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from vendors.account import Account
 from vendors.errors import Garbled
-from vendors.outgoing import ReadCall
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import ReadCall
+from vendors.http.transport import VendorHttp
 
 _URL_CHARACTERS = 4096
 _FILE_PATH = re.compile(r"/files/[\w-]+/[\w-][\w.-]*", re.ASCII)

@@ -12,8 +12,8 @@ from streams.wire.model import Model
 from vendors.account import Account
 from vendors.errors import Garbled, Refused
 from vendors.hosts.refusals import meaning_of
-from vendors.outgoing import Outgoing, Repeat
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 
 ImageType = Literal[
     "imagine", "reroll", "upscale", "variation", "inpaint", "outpaint", "pan", "describe", "blend", "seed"

@@ -14,8 +14,8 @@ from streams.wire.model import Model
 from vendors.account import Account
 from vendors.errors import Garbled, Refused
 from vendors.hosts.refusals import meaning_of
-from vendors.outgoing import Outgoing, ReadCall, Repeat
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, ReadCall, Repeat
+from vendors.http.transport import VendorHttp
 
 Status = Literal["starting", "processing", "succeeded", "failed", "canceled"]
 _STATUSES: Mapping[str, Status] = {

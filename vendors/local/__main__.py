@@ -14,8 +14,8 @@ import structlog
 import uvloop
 
 from streams.wire.codec import dumps
-from vendors.local.engines import open_engines
-from vendors.local.server import listening
+from vendors.local.endpoints.server import listening
+from vendors.local.engines.engines import open_engines
 
 
 def main() -> None:

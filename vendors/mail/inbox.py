@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 from streams.wire.model import Model
 from vendors.account import Account
-from vendors.outgoing import Outgoing, Repeat
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 
 
 class KeptMail(Model):

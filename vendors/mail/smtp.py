@@ -24,7 +24,7 @@ from aiosmtplib import (
 from streams.wire.errors import BackendUnavailable
 from vendors.account import Account
 from vendors.errors import Refused, TimedOut, Unreachable, VendorError
-from vendors.transport import VendorHttp
+from vendors.http.transport import VendorHttp
 
 _STEP_S = 10
 _ACCEPT_S = 30

@@ -17,10 +17,10 @@ from streams.wire.ids import sha256_hex
 from streams.wire.model import Model
 from vendors.account import Account
 from vendors.errors import Refused
-from vendors.outgoing import MoneyCall, ReadCall, RepeatWithKey
+from vendors.http.outgoing import MoneyCall, ReadCall, RepeatWithKey
+from vendors.http.transport import VendorHttp
 from vendors.payments.paypal_errors import refused
 from vendors.payments.paypal_fields import PayPalObject
-from vendors.transport import VendorHttp
 
 BASE_URL = "https://api-m.paypal.com"
 KEY_HEADER = "PayPal-Request-Id"

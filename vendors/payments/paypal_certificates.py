@@ -29,8 +29,8 @@ from cryptography.x509.verification import (
 from streams.wire.errors import listed
 from streams.wire.ids import sha256_hex
 from vendors.errors import Garbled
-from vendors.fetched import Fetched, FetchedByUrl, copy_of, download
-from vendors.transport import VendorHttp
+from vendors.http.fetched import Fetched, FetchedByUrl, copy_of, download
+from vendors.http.transport import VendorHttp
 
 _URL = re.compile(r"https://([a-z0-9.-]{1,253})(:[0-9]{1,5})?(?:/[A-Za-z0-9_.~-]{1,200}){1,10}", re.ASCII)
 _ADDRESS = re.compile(r"[0-9.]+", re.ASCII)

@@ -20,11 +20,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from pydantic import ValidationError
 
 from streams.wire.codec import encoded, from_rfc3339, loads
+from vendors.http.transport import VendorHttp
 from vendors.payments.paypal import PayPal
 from vendors.payments.paypal_certificates import WEBHOOK_CERTIFICATES, Limited, NotGenuine, unlimited
 from vendors.payments.paypal_events import WebhookEvent
 from vendors.payments.paypal_fields import PayPalObject
-from vendors.transport import VendorHttp
 
 _VERIFY = "/v1/notifications/verify-webhook-signature"
 _ALGORITHM = "SHA256withRSA"

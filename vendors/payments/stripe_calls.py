@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from streams.wire.model import Model
 from vendors.account import Account
 from vendors.errors import Refused
-from vendors.outgoing import MoneyCall, ReadCall, RepeatWithKey
+from vendors.http.outgoing import MoneyCall, ReadCall, RepeatWithKey
+from vendors.http.transport import VendorHttp
 from vendors.payments.forms import Value, form_encoded
 from vendors.payments.stripe_errors import error_in, meaning_of
-from vendors.transport import VendorHttp
 
 VERSION = "2025-03-31.basil"
 

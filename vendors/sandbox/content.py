@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from streams.audio import MP3, WAV, parse_wav, pcm_seconds, sniff
-from streams.mp3 import Mp3Joiner
-from vendors.local import scripted
-from vendors.local.encoding import Mp3
+from streams.audio.audio import MP3, WAV, parse_wav, pcm_seconds, sniff
+from streams.audio.mp3 import Mp3Joiner
+from vendors.local.endpoints.encoding import Mp3
+from vendors.local.engines import scripted
 from vendors.protocols import ChatMessage
 
 CHARACTERS_A_SECOND = 15
@@ -28,7 +28,7 @@ _WORD = re.compile(r"\s*\S+\s*")
 
 
 def reply(messages: Sequence[ChatMessage]) -> str:
-    """Return the answer of a chat model, which is that of `vendors.local.scripted`."""
+    """Return the answer of a chat model, which is that of `vendors.local.engines.scripted`."""
     return scripted.answer(messages)
 
 

@@ -12,24 +12,15 @@ from streams.tasks import background
 from streams.wire.codec import dumps, loads_request
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
-from vendors.sandbox import (
-    anthropic,
-    azure,
-    elevenlabs,
-    events,
-    gemini,
-    google,
-    mail,
-    midjourney,
-    openai,
-    openai_speech,
-    openai_transcription,
-    replicate,
-    sms,
-)
+from vendors.sandbox import anthropic, elevenlabs, events, mail, midjourney, replicate, sms
 from vendors.sandbox.authority import tls_context
+from vendors.sandbox.azure import azure
 from vendors.sandbox.bill import Bill
 from vendors.sandbox.faults import KeyOptions
+from vendors.sandbox.google import gemini, google
+from vendors.sandbox.openai import openai
+from vendors.sandbox.openai import speech as openai_speech
+from vendors.sandbox.openai import transcription as openai_transcription
 from vendors.sandbox.payments import paypal, stripe
 from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox.signin import (

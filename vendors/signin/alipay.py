@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from streams.wire.codec import loads
 from vendors.errors import Garbled
+from vendors.http.transport import VendorHttp
 from vendors.signin.alipay_keys import private_key, public_key, signature, signed_object
 from vendors.signin.apps import check_code_app
 from vendors.signin.calls import ErrorCodes, PlatformResponse, post, sendable
 from vendors.signin.fields import expiration, gender, identifier, nested, optional_token, text, token, web_url
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _HOST = "https://openapi.alipay.com"
 _BEIJING = timezone(timedelta(hours=8))

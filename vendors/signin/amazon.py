@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import ClassVar
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_code_app, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, post, sendable
 from vendors.signin.fields import expiration, identifier, optional_token, text, token
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _HOST = "https://api.amazon.com"
 _CODES = ErrorCodes(

@@ -12,14 +12,14 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from vendors.outgoing import Repeat
+from vendors.http.outgoing import Repeat
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import invalid
 from vendors.signin.calls import ErrorCodes, PlatformResponse, post, sendable
 from vendors.signin.fields import expiration, optional_token, token
 from vendors.signin.google import verified_email
 from vendors.signin.id_token import Claims, IdTokens, audience_of, subject
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _HOST = ISSUER = "https://appleid.apple.com"
 _SECRET_S = 300

@@ -16,9 +16,9 @@ from urllib.parse import urlencode
 from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import Garbled, Refused, TimedOut
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.signin.protocols import ProofRefused, SignInApp
-from vendors.transport import Incoming, VendorHttp
 
 CALL_S = 5
 MAX_BODY_BYTES = 64 * 1024

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_code_app, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, sendable
 from vendors.signin.fields import nested, text, web_url
 from vendors.signin.id_token import IdTokens, is_jwt, refused, subject
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _GRAPH, _LIMITED = "https://graph.facebook.com", "https://limited.facebook.com"
 _VERSION = "v22.0"

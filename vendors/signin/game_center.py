@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import invalid
 from vendors.signin.game_center_keys import GAME_CENTER_KEYS, parse_key_url, roots_of
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _UNSIGNED = "android_games_service"
 _PAST, _FUTURE = timedelta(minutes=10), timedelta(minutes=2)

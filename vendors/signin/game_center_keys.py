@@ -20,10 +20,10 @@ from cryptography.x509.verification import Criticality, ExtensionPolicy, PolicyB
 
 from streams.wire.errors import listed
 from vendors.errors import Garbled, Refused
-from vendors.fetched import Fetched, FetchedByUrl, copy_of, download
+from vendors.http.fetched import Fetched, FetchedByUrl, copy_of, download
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import invalid
 from vendors.signin.protocols import ProofRefused, SignInApp
-from vendors.transport import VendorHttp
 
 KEY_HOSTS = ("static.gc.apple.com",)
 _URL = re.compile(r"https://([a-z0-9.-]{1,253})(/public-key/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\.cer)", re.ASCII)

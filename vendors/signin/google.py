@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import ClassVar
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.fields import text, web_url
 from vendors.signin.id_token import Claims, IdTokens
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _HOST = "https://www.googleapis.com"
 _ISSUERS = ("https://accounts.google.com", "accounts.google.com")

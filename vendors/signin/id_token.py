@@ -16,10 +16,10 @@ from jwt.api_jws import PyJWS
 from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter, listed
 from streams.wire.nesting import check_nesting
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_audiences
 from vendors.signin.jwks import ALGORITHMS, JWKS
 from vendors.signin.protocols import Proof, ProofRefused, SignInApp
-from vendors.transport import VendorHttp
 
 MAX_TOKEN_BYTES = 16 * 1024
 _MAX_SUBJECT = 256

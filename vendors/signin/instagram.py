@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Any, ClassVar
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_code_app
 from vendors.signin.calls import ErrorCodes, PlatformResponse, get, post, sendable
 from vendors.signin.fields import expiration, identifier, nested, text, token, web_url
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _TOKEN_HOST = "https://api.instagram.com"  # noqa: S105 - an address
 _PROFILE_HOST = "https://graph.instagram.com"

@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 from streams.wire.codec import dumps
 from vendors.errors import Garbled
-from vendors.outgoing import Repeat
+from vendors.http.outgoing import Repeat
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_code_app
 from vendors.signin.calls import ErrorCodes, post, sendable
 from vendors.signin.fields import expiration, gender, identifier, nested, optional_token, text, token, web_url
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _TOKEN_HOST = "https://open-oauth.jd.com"  # noqa: S105 - an address
 _API_HOST = "https://api.jd.com"

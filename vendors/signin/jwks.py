@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from streams.wire.codec import loads
 from streams.wire.model import Model
 from vendors.errors import Garbled
-from vendors.fetched import Fetched, FetchedByUrl, copy_of, download
-from vendors.transport import VendorHttp
+from vendors.http.fetched import Fetched, FetchedByUrl, copy_of, download
+from vendors.http.transport import VendorHttp
 
 _MAX_BYTES = 64 * 1024
 _MAX_KEYS = 100

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_audiences, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, sendable
 from vendors.signin.fields import expiration, gender, identifier, nested, text, web_url
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _HOST = "https://kapi.kakao.com"
 _CODES = ErrorCodes(("code",), busy=frozenset({"-1", "-7", "-10", "-9798"}))

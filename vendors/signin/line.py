@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Any, ClassVar
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_audiences, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, sendable
 from vendors.signin.fields import expiration, identifier, text, web_url
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _HOST = "https://api.line.me"
 _TOKEN_CODES = ErrorCodes(("error",), busy=frozenset({"server_error", "temporarily_unavailable"}))

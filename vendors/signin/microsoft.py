@@ -4,11 +4,11 @@ import re
 from datetime import datetime
 from typing import ClassVar
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.calls import ErrorCodes, PlatformResponse, get, sendable
 from vendors.signin.fields import identifier, text
 from vendors.signin.id_token import TENANT, Claims, IdTokens, is_jwt, refused, subject, unverified_claims
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _GRAPH, _LOGIN = "https://graph.microsoft.com", "https://login.microsoftonline.com"
 _ISSUERS = ("https://login.microsoftonline.com/{tid}/v2.0",)

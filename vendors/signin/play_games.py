@@ -4,8 +4,8 @@ import re
 from datetime import datetime
 from typing import ClassVar
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _PLAYER_ID = re.compile(r"[!-~]{1,256}", re.ASCII)
 

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from streams.wire.errors import ServiceError
 from vendors.errors import VendorError
-from vendors.transport import VendorHttp
+from vendors.http.transport import VendorHttp
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_audiences, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, PlatformResponse, get, sendable
 from vendors.signin.fields import gender, identifier, text, web_url
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _HOST = "https://graph.qq.com"
 _CODES = ErrorCodes(

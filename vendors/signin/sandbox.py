@@ -8,8 +8,8 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 from vendors.account import Account
 from vendors.errors import Refused
-from vendors.outgoing import Outgoing, Repeat
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 
 
 class SandboxPerson(Model):

@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import ClassVar
 from urllib.parse import unquote
 
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_code_app
 from vendors.signin.calls import ErrorCodes, post, sendable
 from vendors.signin.fields import expiration, identifier, optional_token, text, token
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _HOST = "https://oauth.taobao.com"
 _CODES = ErrorCodes(

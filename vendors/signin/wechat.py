@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from vendors.outgoing import Repeat
+from vendors.http.outgoing import Repeat
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_code_app, invalid
 from vendors.signin.calls import ErrorCodes, get, sendable
 from vendors.signin.fields import expiration, gender, identifier, optional_token, text, token, web_url
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 HOST = "https://api.weixin.qq.com"
 CODES = ErrorCodes(

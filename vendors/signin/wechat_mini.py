@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import ClassVar
 
-from vendors.outgoing import Repeat
+from vendors.http.outgoing import Repeat
+from vendors.http.transport import VendorHttp
 from vendors.signin.calls import get, sendable
 from vendors.signin.fields import identifier
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 from vendors.signin.wechat import CODES, HOST, check_wechat_app, social_id
-from vendors.transport import VendorHttp
 
 
 class WeChatMini:

@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import ClassVar
 
-from vendors.outgoing import Repeat
+from vendors.http.outgoing import Repeat
+from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_audiences, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, post, sendable
 from vendors.signin.fields import expiration, gender, identifier, text, web_url
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 _HOST = "https://api.weibo.com"
 _BUSY = frozenset({"10001", "10002", "10003", "10009", "10010", "10011", "10022", "10023", "10024"})

@@ -8,8 +8,8 @@ import time
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account
-from vendors.outgoing import Outgoing, Repeat
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 
 from streams.wire.codec import dumps
 from vendors.account import Account
-from vendors.outgoing import Outgoing, RepeatWithKey
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import Outgoing, RepeatWithKey
+from vendors.http.transport import VendorHttp
 
 SIGNATURE = "X-Parley-Signature"
 

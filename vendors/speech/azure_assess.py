@@ -8,6 +8,7 @@ from typing import Any, Literal
 from streams.wire.model import Model
 from vendors.account import Account, AssessmentSpec
 from vendors.errors import Garbled
+from vendors.http.transport import VendorHttp
 from vendors.protocols import (
     Assessment,
     AssessmentItem,
@@ -20,7 +21,6 @@ from vendors.speech.azure_languages import locale_of, word_gap
 from vendors.speech.azure_merging import merge_phrases
 from vendors.speech.azure_recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
 from vendors.speech.azure_socket import socket_url
-from vendors.transport import VendorHttp
 
 _PCM = AudioFormat("audio/pcm", 16_000)
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from streams.audio import PCM, WAV_HEAD_BYTES, WavFormat, parse_wav, wav_header
+from streams.audio.audio import PCM, WAV_HEAD_BYTES, WavFormat, parse_wav, wav_header
 from vendors.errors import Refused
 from vendors.protocols import AudioFormat, AudioInput
 from vendors.speech.azure_frames import TICKS_PER_MS

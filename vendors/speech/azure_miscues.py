@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streams.alignment import matches
+from streams.audio.alignment import matches
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from uuid import uuid4
 from streams.wire.codec import dumps, loads
 from vendors.account import Account
 from vendors.errors import Garbled, Refused, VendorError
-from vendors.outgoing import Outgoing, Repeat
-from vendors.sockets import Socket
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.sockets import Socket
+from vendors.http.transport import VendorHttp
 from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
-from vendors.transport import VendorHttp
 
 _REGIONAL_HOST = re.compile(
     r"(?P<region>[a-z0-9-]+)\.(?:api\.cognitive|(?:tts|stt)\.speech)\.(?P<cloud>microsoft\.com|azure\.cn|azure\.us)"

@@ -6,16 +6,16 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from streams.durations import ogg_s
+from streams.audio.durations import ogg_s
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, AudioInput, Transcript
 from vendors.speech.azure_languages import locale_of, word_gap
 from vendors.speech.azure_recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
 from vendors.speech.azure_socket import http_url, key_header, socket_url
-from vendors.transport import VendorHttp
 
 _STREAMED_TYPES = frozenset({"audio/pcm", "audio/wav"})
 _MAX_OGG_S = 60

@@ -16,7 +16,8 @@ from streams.wire.errors import ConfigInvalid
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Empty, Garbled
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.azure_frames import TICKS_PER_MS, Frame
 from vendors.speech.azure_socket import (
@@ -28,7 +29,6 @@ from vendors.speech.azure_socket import (
     socket_url,
 )
 from vendors.speech.azure_ssml import SpeakingOptions, ssml
-from vendors.transport import Incoming, VendorHttp
 
 _MP3_KBPS = {16_000: 128, 24_000: 96, 48_000: 192}
 """Constant bit rates in kbit/s by sample rate."""

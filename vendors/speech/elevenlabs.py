@@ -13,10 +13,10 @@ from streams.wire.errors import ConfigInvalid, InvalidParameter, listed
 from streams.wire.model import Matches, Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 from vendors.speech.visemes import visemes_of_letters
-from vendors.transport import Incoming, VendorHttp
 
 _MIN_SPEED, _MAX_SPEED = 0.7, 1.2
 _FORMATS = {"mp3": "mp3_44100_128", "wav": "pcm_24000"}

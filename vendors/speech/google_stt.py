@@ -8,16 +8,16 @@ from typing import Any
 
 from pydantic import Field
 
-from streams.mp3 import Mp3Joiner, id3v2_bytes
+from streams.audio.mp3 import Mp3Joiner, id3v2_bytes
 from streams.turns import take_turn
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused
 from vendors.google import GoogleHttp, response_object
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, AudioInput, Transcript
-from vendors.transport import VendorHttp
 
 _SERVICE = "speech"
 _OPUS_RATE = 48_000

@@ -9,17 +9,17 @@ from xml.sax.saxutils import escape
 
 from pydantic import Field
 
-from streams.audio import PCM, parse_wav, pcm_seconds
-from streams.mp3 import Mp3Joiner
+from streams.audio.audio import PCM, parse_wav, pcm_seconds
+from streams.audio.mp3 import Mp3Joiner
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled
 from vendors.google import GoogleHttp, response_object
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Visemes
 from vendors.speech.visemes import spread
-from vendors.transport import VendorHttp
 
 _SERVICE = "texttospeech"
 _PART_BYTES = 900

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from prometheus_client import Counter
 
-from streams.audio import pcm_seconds
-from streams.mp3 import Mp3Joiner
-from streams.mp3_sound import has_sound
+from streams.audio.audio import pcm_seconds
+from streams.audio.mp3 import Mp3Joiner
+from streams.audio.mp3_sound import has_sound
 from vendors.errors import Empty, Garbled, VendorError
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
 from vendors.speech.samples import Samples

@@ -9,11 +9,11 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.sse import ServerEvent, SseParser
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
 from vendors.speech.visemes import visemes_of
-from vendors.sse import ServerEvent, SseParser
-from vendors.transport import Incoming, VendorHttp
 
 
 class SpeechOptions(Model):

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 from vendors.account import Account, AssessmentSpec
 from vendors.errors import Garbled
-from vendors.outgoing import Outgoing
+from vendors.http.outgoing import Outgoing
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import Assessment, AssessmentItem, AssessmentRequest, AudioInput
-from vendors.transport import Incoming, VendorHttp
 
 _DEFAULT_MODEL = "pocketsphinx"
 

@@ -8,16 +8,16 @@ from typing import Any, Literal
 
 import aiohttp
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from streams.turns import take_turn
 from streams.wire.codec import loads
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, error_in_stream
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.sse import SseParser
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioFormat, AudioInput, Transcript
-from vendors.sse import SseParser
-from vendors.transport import Incoming, VendorHttp
 
 _EXTENSIONS = {
     "audio/wav": "wav",

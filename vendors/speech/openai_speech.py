@@ -10,13 +10,13 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
+from vendors.calls.meter import is_count
 from vendors.errors import Garbled, error_in_stream
-from vendors.meter import is_count
-from vendors.outgoing import Outgoing, Repeat
+from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.sse import SseParser
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
 from vendors.speech.samples import Samples
-from vendors.sse import SseParser
-from vendors.transport import Incoming, VendorHttp
 
 _VOICE = "alloy"
 _BASIC_MODELS = "tts-1"

@@ -12,7 +12,7 @@ from app.http.openapi.schemas import Schema, Schemas
 from app.http.rows.docs import Stream
 from streams.events import End, Event, Failed, error_type_in_events
 from streams.wire.model import Model
-from vendors import attempts
+from vendors.calls import attempts
 
 
 class VisemeAt(Model):

@@ -14,7 +14,7 @@ from streams.wire.codec import loads
 from tests.app.operator_calls import OPERATORS, call
 from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
 from tests.waiting import until
-from vendors.metrics import BUCKETS_S, ended, had_output
+from vendors.calls.metrics import BUCKETS_S, ended, had_output
 
 OVERVIEW = "/admin/api/overview"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from tests.app.ai.assessments import (
     PATH,
     REFERENCE,

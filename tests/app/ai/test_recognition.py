@@ -161,7 +161,7 @@ async def test_a_disconnected_client_closes_the_call(talk: Talk, server: Server,
 async def test_duration_in_the_header_of_a_container_is_billed(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    from streams.audio import wav_header  # noqa: PLC0415
+    from streams.audio.audio import wav_header  # noqa: PLC0415
 
     await ears(server, sandbox, "one", "vendor_d_audio", price={"input": 0.5})
     wav = wav_header(16_000, data_bytes=len(SPOKEN) * 2) + SPOKEN * 2

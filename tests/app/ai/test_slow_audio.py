@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from storage.operators.audit import COMMAND
-from streams.mp3 import mp3_duration_ms
+from streams.audio.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.app.ai.speech import audio_of

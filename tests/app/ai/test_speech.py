@@ -8,7 +8,7 @@ import wave
 from typing import Any
 
 from storage.operators.audit import COMMAND
-from streams.mp3 import mp3_duration_ms
+from streams.audio.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speaking_server import module_server, server
 from tests.app.ai.speech import audio_of, fetch

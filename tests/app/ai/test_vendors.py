@@ -5,7 +5,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from storage.operators.audit import COMMAND
-from streams.mp3 import mp3_duration_ms
+from streams.audio.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import MODELS, VOICES, account, chat
 from tests.app.ai.speech import audio_of

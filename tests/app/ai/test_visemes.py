@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from storage.operators.audit import COMMAND
-from streams.audio import pcm_seconds
-from streams.mp3 import mp3_duration_ms
+from streams.audio.audio import pcm_seconds
+from streams.audio.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.servers import Server

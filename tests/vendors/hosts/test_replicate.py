@@ -16,11 +16,11 @@ from vendors.account import Account
 from vendors.errors import Garbled, Refused, Unreachable, VendorError
 from vendors.hosts.replicate import NewPrediction, ReplicateHost
 from vendors.hosts.replicate_signature import is_signed, key_bytes
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.replicate import OFFICIAL, UNKNOWN_VERSION, WEBHOOK_KEY
 from vendors.sandbox.server import Running
 from vendors.sinks.webhook import signature
-from vendors.transport import VendorHttp
 
 VERSION = "a" * 64
 LONG_MS = 600_000

@@ -10,10 +10,10 @@ import pytest
 from aiohttp import ClientResponse, ClientSession, FormData
 
 from streams.wire.codec import dumps, loads
-from vendors.local.engines import Engines, find_engines
-from vendors.local.pronunciation import Pronunciation
-from vendors.local.protocols import RecognizerEngine, Transcription
-from vendors.local.server import listening
+from vendors.local.endpoints.server import listening
+from vendors.local.engines.engines import Engines, find_engines
+from vendors.local.engines.pronunciation import Pronunciation
+from vendors.local.engines.protocols import RecognizerEngine, Transcription
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from vendors.local.engines import Engines
+from vendors.local.engines.engines import Engines
 
 Reader = Callable[[str], Awaitable[bytes]]
 """Returns the speech of a text as 16-bit mono PCM at 16 kHz."""

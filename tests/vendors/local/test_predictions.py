@@ -9,7 +9,7 @@ from tests.waiting import until
 from vendors.account import Account
 from vendors.errors import Refused
 from vendors.hosts.replicate import NewPrediction, ReplicateHost
-from vendors.http_client import open_vendor_http
+from vendors.http.client import open_vendor_http
 
 
 async def test_prediction_is_made_read_listed_and_canceled(local: Local):

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import FormData
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from tests.vendors.local.assessments import (
     asking,
     assessed,
@@ -24,10 +24,10 @@ from tests.vendors.local.assessments import (
 )
 from tests.vendors.local.conftest import Local, refusal
 from tests.vendors.local.spoken_audio import REFERENCE, Reader, reader
-from vendors.local.engines import Engines
-from vendors.local.faults import Fault
-from vendors.local.pronunciation import Pronunciation
-from vendors.local.protocols import TranscribedSegment, Transcription
+from vendors.local.engines.engines import Engines
+from vendors.local.engines.faults import Fault
+from vendors.local.engines.pronunciation import Pronunciation
+from vendors.local.engines.protocols import TranscribedSegment, Transcription
 from vendors.protocols import AssessmentRequest
 
 __all__ = ["reader"]

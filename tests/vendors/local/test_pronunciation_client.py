@@ -16,9 +16,9 @@ from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streami
 from tests.waiting import passes, until
 from vendors.account import Account, AssessmentSpec
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.protocols import Assessment, AssessmentRequest, AudioInput
 from vendors.speech.local_assess import LocalAssessment
-from vendors.transport import VendorHttp
 
 __all__ = ["reader"]
 

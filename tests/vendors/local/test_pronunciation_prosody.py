@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from vendors.local.aligning import Sound
-from vendors.local.prosody import Prosody, prosody_of
+from vendors.local.assessment.aligning import Sound
+from vendors.local.assessment.prosody import Prosody, prosody_of
 
 pytest.importorskip("numpy")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.vendors.local.worker_processes import answer_requests, refuse
-from vendors.local.worker import Worker, WorkerFailed, WorkerLate, WorkerLost
+from vendors.local.engines.worker import Worker, WorkerFailed, WorkerLate, WorkerLost
 
 
 def wanted() -> bool:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vendors.local.conftest import Local, events, refusal
-from vendors.local.scripted import answer
+from vendors.local.engines.scripted import answer
 from vendors.protocols import ChatMessage
 
 

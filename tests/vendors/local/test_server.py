@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.vendors.local.conftest import Local, events, refusal
-from vendors.local.engine import Engine
-from vendors.local.engines import Engines
-from vendors.local.faults import Fault
-from vendors.local.packages import Package, first_fault
-from vendors.local.protocols import ChatOptions, Spoken
-from vendors.local.scripted import Scripted
+from vendors.local.engines.engine import Engine
+from vendors.local.engines.engines import Engines
+from vendors.local.engines.faults import Fault
+from vendors.local.engines.packages import Package, first_fault
+from vendors.local.engines.protocols import ChatOptions, Spoken
+from vendors.local.engines.scripted import Scripted
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
 ESPEAK_IS_MISSING = "install parley[local]: espeakng_loader is missing"

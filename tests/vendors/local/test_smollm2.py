@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from tests.vendors.local.conftest import Local, events, refusal
-from vendors.local.engines import Engines
-from vendors.local.protocols import ChatOptions
+from vendors.local.engines.engines import Engines
+from vendors.local.engines.protocols import ChatOptions
 from vendors.protocols import ChatMessage, Finish, TextDelta, Usage
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from streams.audio import WAV, parse_wav, sniff
-from streams.mp3 import mp3_duration_ms
+from streams.audio.audio import WAV, parse_wav, sniff
+from streams.audio.mp3 import mp3_duration_ms
 from tests.sampling import paired, sampled
 from tests.vendors.local.conftest import Local, events, refusal
-from vendors.local.engines import Engines
+from vendors.local.engines.engines import Engines
 from vendors.speech.visemes import visemes_of
 
 SAID = "Hello there, how are you today? The quick brown fox jumps over the lazy dog. It is a fine day."

@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from tests.vendors.local.conftest import Local, refusal
-from vendors.local.encoding import Mp3
-from vendors.local.engines import Engines
+from vendors.local.endpoints.encoding import Mp3
+from vendors.local.engines.engines import Engines
 
 SAID = "The quick brown fox jumps over the lazy dog."
 WORDS = {"quick", "brown", "fox", "jumps", "over", "lazy", "dog"}

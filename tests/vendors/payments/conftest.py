@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.vendors.payments.paypal_calls import Merchant, merchant
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from streams.wire.ids import new_id
 from streams.wire.money import Money
 from tests.clock import utc_now
 from vendors.account import Account
+from vendors.http.transport import VendorHttp
 from vendors.payments import paypal_orders, paypal_subscriptions
 from vendors.payments.paypal import PayPal, PayPalApp
 from vendors.payments.paypal_orders import Order
@@ -21,7 +22,6 @@ from vendors.payments.paypal_subscriptions import Subscription, Transaction
 from vendors.sandbox.bill import Entry
 from vendors.sandbox.payments.paypal_plans import MONTHLY
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 RETURN, CANCEL = "https://app.test/paid?from=wallet", "https://app.test/cancelled"
 

@@ -9,6 +9,7 @@ from streams.wire.errors import BackendUnavailable, ConfigInvalid
 from tests.vendors.payments.paypal_calls import Merchant, merchant
 from vendors.account import Account
 from vendors.errors import Garbled, Refused, Unreachable, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.payments.paypal import PayPal, PayPalApp
 from vendors.payments.paypal_errors import PayPalRefused, refused
 from vendors.payments.paypal_orders import capture_order, get_order
@@ -16,7 +17,6 @@ from vendors.payments.paypal_subscriptions import get_plan
 from vendors.sandbox.faults import Fault, KeyOptions, key_of
 from vendors.sandbox.payments.paypal_plans import MONTHLY
 from vendors.sandbox.server import Running
-from vendors.transport import VendorHttp
 
 
 async def test_one_token_serves_concurrent_calls_and_later_clients(http: VendorHttp, shop: Merchant):

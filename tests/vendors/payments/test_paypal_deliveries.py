@@ -12,11 +12,11 @@ from streams.wire.codec import loads
 from streams.wire.ids import new_id
 from tests.clock import utc_now
 from tests.vendors.payments.paypal_calls import Merchant
+from vendors.http.transport import VendorHttp
 from vendors.payments.paypal_events import WebhookEvent, list_webhook_events
 from vendors.payments.paypal_orders import capture_order
 from vendors.payments.paypal_webhooks import SignedWebhook, verify_offline, verify_online
 from vendors.sandbox.authority import ROOT
-from vendors.transport import VendorHttp
 
 WEBHOOK_ID = "8PT597110X687430L"
 WAIT_S = 10

@@ -16,12 +16,12 @@ from streams.wire.codec import dumps
 from tests.clock import utc_now
 from tests.vendors.payments.paypal_calls import Merchant
 from vendors.errors import VendorError
+from vendors.http.transport import VendorHttp
 from vendors.payments.paypal_certificates import NotGenuine, WebhookCertificates, check_chain, check_url
 from vendors.payments.paypal_webhooks import SignedWebhook, verify_offline, verify_online
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.payments.paypal_webhooks import CERTIFICATE, certificate, signed
-from vendors.transport import VendorHttp
 
 WEBHOOK_ID = "8PT597110X687430L"
 HOSTS = ("127.0.0.1",)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.audio import wav_header
-from streams.mp3 import mp3_duration_ms
+from streams.audio.audio import wav_header
+from streams.audio.mp3 import mp3_duration_ms
 from vendors.protocols import ChatMessage
 from vendors.sandbox import content
 

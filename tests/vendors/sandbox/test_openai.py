@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streams.audio import MP3, sniff, wav_header
+from streams.audio.audio import MP3, sniff, wav_header
 from tests.vendors.sandbox.requests import SandboxClient, events, refusal
 from vendors.sandbox.content import mp3, speech
 

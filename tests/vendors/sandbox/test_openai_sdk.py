@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from tests.sampling import sampled
 from tests.vendors.openai_clients import TEXT, account, collect, output, spoken_chat, voice
 from vendors.account import ChatSpec, RecognitionSpec
 from vendors.chat.openai import OpenAIChat
+from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, ChatMessage, Transcript, Usage
 from vendors.sandbox.content import speech
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 from vendors.speech.openai import OpenAITranscription
-from vendors.transport import VendorHttp
 
 if TYPE_CHECKING:
     import openai

@@ -5,7 +5,7 @@ import io
 import pytest
 from aiohttp import FormData
 
-from streams.audio import wav_header
+from streams.audio.audio import wav_header
 from tests.vendors.sandbox.requests import SandboxClient, events, refusal
 from vendors.sandbox.content import speech
 

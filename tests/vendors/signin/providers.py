@@ -8,12 +8,12 @@ import aiohttp
 from pydantic import SecretStr
 
 from streams.wire.codec import dumps, loads
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.server import Running
 from vendors.sandbox.signin.alipay_keys import APP_PRIVATE_KEY, PUBLIC_KEY
 from vendors.sandbox.signin.grants import REDIRECT_URI, SECRET
 from vendors.signin.catalog import PROVIDERS
 from vendors.signin.protocols import Profile, Proof, SignIn, SignInApp
-from vendors.transport import VendorHttp
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 NAME, AVATAR, EMAIL = "Mei Lin", "https://pictures.test/mei.png", "mei@example.test"

@@ -7,13 +7,13 @@ import aiohttp
 from pydantic import SecretStr
 
 from streams.wire.codec import dumps, loads
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.server import Running
 from vendors.sandbox.signin.apple import APP_PRIVATE_KEY, KEY_ID, TEAM_ID
 from vendors.sandbox.signin.game_center_keys import ROOT
 from vendors.sandbox.signin.grants import SECRET
 from vendors.signin.catalog import PROVIDERS
 from vendors.signin.protocols import Proof, SignIn, SignInApp
-from vendors.transport import VendorHttp
 
 APP = "sandbox-app"
 FIELDS = {"identity_token": "id_token"}

@@ -14,10 +14,10 @@ from streams.wire.errors import ConfigInvalid
 from tests.vendors.signin.providers import BY_NAME, NOW
 from tests.vendors.upstream import Upstream, plain
 from vendors.errors import Garbled
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.server import Running
 from vendors.sandbox.signin.alipay_keys import PLATFORM_KEY
 from vendors.signin.protocols import Proof, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 ROW = BY_NAME["alipay"]
 NAME = b"alipay_system_oauth_token_response"

@@ -10,11 +10,11 @@ from streams.wire.errors import ConfigInvalid
 from tests.clock import utc_now
 from tests.vendors.signin.sandbox_people import APP, APPLE
 from vendors.errors import Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
 from vendors.signin.apple import Apple
 from vendors.signin.protocols import Profile, ProofRefused
-from vendors.transport import VendorHttp
 
 
 def apple(http: VendorHttp, sandbox: Running, **config: Any) -> Apple:

@@ -13,10 +13,10 @@ from streams.wire.errors import ConfigInvalid, ServiceError
 from tests.sampling import paired
 from tests.vendors.signin.providers import BY_NAME, NOW, ROWS, SECRET, Row
 from vendors.errors import Garbled, Refused, TimedOut, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.faults import KeyOptions
 from vendors.sandbox.server import Running
 from vendors.signin.protocols import Proof, ProofRefused
-from vendors.transport import VendorHttp
 
 every_provider = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 code_providers = pytest.mark.parametrize("row", [row for row in ROWS if row.by_code], ids=lambda row: row.name)

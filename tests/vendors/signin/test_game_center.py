@@ -16,12 +16,12 @@ from streams.wire.errors import ConfigInvalid
 from tests.clock import utc_now
 from tests.vendors.signin.sandbox_people import APP, GAME_CENTER
 from vendors.errors import Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
 from vendors.signin.game_center_keys import parse_key_url, roots_of
 from vendors.signin.play_games import PlayGames
 from vendors.signin.protocols import Proof, ProofRefused, SignInApp, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 KEY_URL = "https://static.gc.apple.com/public-key/gc-prod-10.cer"
 CONFIG = SignInApp("ios_games_service", bundle_ids=(APP,))

@@ -13,10 +13,10 @@ from tests.clock import utc_now
 from tests.sampling import paired
 from tests.vendors.signin.sandbox_people import APP, APPLE, GOOGLE, ID_TOKENS, LIMITED, Provider
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
 from vendors.signin.protocols import Proof, ProofRefused
-from vendors.transport import VendorHttp
 
 BY_NAME = {provider.name: provider for provider in ID_TOKENS}
 every_provider = pytest.mark.parametrize("provider", ID_TOKENS, ids=lambda provider: provider.name)

@@ -13,8 +13,8 @@ from streams.wire.codec import dumps, loads
 from tests.rsa_keys import rsa_key
 from tests.vendors.upstream import Respond, Upstream, plain
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.signin.jwks import JwksCache
-from vendors.transport import VendorHttp
 
 HOUR = 3600
 RSA = rsa_key().public_key()

@@ -8,10 +8,10 @@ import pytest
 from tests.clock import utc_now
 from tests.vendors.signin.sandbox_people import MICROSOFT
 from vendors.errors import VendorError
+from vendors.http.transport import VendorHttp
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
 from vendors.signin.protocols import Profile, Proof, ProofRefused, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 TENANT = "5f1c2c52-8a6e-4c4b-9d55-0a1a6a1c7e01"
 PERSONAL = {"tenant": "9188040d-6c67-4c5b-b112-36a304b66dad", "subject": "00000000-0000-0000-48d3-1887fad3a0aa"}

@@ -13,9 +13,9 @@ from yarl import URL
 
 from streams.wire.codec import loads
 from tests.clock import utc_now
+from vendors.http.transport import VendorHttp
 from vendors.signin.google import Google
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp
-from vendors.transport import VendorHttp
 
 pytestmark = [
     pytest.mark.xdist_group("oidc"),  # One worker imports the provider.

@@ -12,8 +12,8 @@ from streams.wire.errors import ServiceError
 from tests.vendors.signin.providers import BY_NAME, NOW, SECRET
 from tests.vendors.upstream import Respond, Upstream, plain
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.transport import VendorHttp
 from vendors.signin.protocols import Proof, ProofRefused, SignIn, VerifiedIdentity
-from vendors.transport import VendorHttp
 
 PROOF = Proof(code="code-4f1b7d20c9", access_token="token-9a3e51f06b", open_id="o-1")
 HOSTILE = "Mei\r\n\0 <b>Lin</b>"

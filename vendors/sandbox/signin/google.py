@@ -1,4 +1,4 @@
-"""The sandbox's Google: id tokens. Its speech is in `vendors/sandbox/google.py`."""
+"""The sandbox's Google: id tokens. Its speech is in `vendors/sandbox/google/google.py`."""
 
 from functools import partial
 

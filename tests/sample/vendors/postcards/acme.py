@@ -5,8 +5,8 @@ from typing import Literal
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account
-from vendors.outgoing import MoneyCall, RepeatWithKey
-from vendors.transport import VendorHttp
+from vendors.http.outgoing import MoneyCall, RepeatWithKey
+from vendors.http.transport import VendorHttp
 
 Paper = Literal["matte", "glossy"]
 

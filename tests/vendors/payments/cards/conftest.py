@@ -7,9 +7,9 @@ from pydantic import SecretStr
 
 from tests.vendors.payments.paypal_calls import Merchant, merchant
 from vendors.account import Account
+from vendors.http.transport import VendorHttp
 from vendors.payments.stripe import Stripe
 from vendors.sandbox.server import Running, listening
-from vendors.transport import VendorHttp
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from pydantic import SecretStr
 
 from tests.waiting import until
 from vendors.account import Account
+from vendors.http.transport import VendorHttp
 from vendors.payments.stripe import Stripe
 from vendors.payments.stripe_errors import CardDeclined
-from vendors.transport import VendorHttp
 
 KEY = "sk_test_localstripe"
 # The package listens on all addresses, so its application is served here.

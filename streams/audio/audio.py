@@ -1,0 +1,135 @@
+"""Identify audio containers by their magic bytes, read and write WAV headers, compute the duration of PCM."""
+
+import struct
+from dataclasses import dataclass
+
+from streams.audio.mp3 import HEADER_BYTES, MAX_FRAME_BYTES, id3v2_bytes, mp3_header
+
+WAV = "audio/wav"
+OGG = "audio/ogg"
+FLAC = "audio/flac"
+MP4 = "audio/mp4"
+WEBM = "audio/webm"
+MP3 = "audio/mpeg"
+
+SNIFF_BYTES = MAX_FRAME_BYTES + HEADER_BYTES
+"""`sniff` needs at most this many bytes: more bytes do not change its result."""
+
+WAV_HEAD_BYTES = 64 * 1024
+"""Upper bound for the header of a valid WAV file. If `parse_wav` finds no samples in this many bytes, give up."""
+
+_MAGIC = (
+    (0, b"OggS", OGG),
+    (0, b"fLaC", FLAC),
+    (4, b"ftyp", MP4),
+    (0, b"\x1a\x45\xdf\xa3", WEBM),
+)
+
+PCM = 1
+"""WAV format tag of uncompressed integer samples."""
+_EXTENSIBLE = 0xFFFE
+_STREAMED = 0xFFFF_FFFF
+_MIN_STREAMED = 0x7FFF_F000  # Some writers use 0x7FFF_FFFF instead, or subtract the size of the header.
+_RIFF_BYTES = 12
+_CHUNK_BYTES = 8
+_FMT_BYTES = 16
+_EXTENSIBLE_BYTES = 26  # Up to and including the format tag, which is the first field of the GUID.
+
+
+def sniff(head: bytes) -> str | None:
+    """Return the MIME type of the audio that begins with `head`, or `None` for raw PCM.
+
+    `head` must hold the first `SNIFF_BYTES` bytes, or the whole audio if it is shorter.
+    """
+    if head.startswith(b"RIFF") and head.startswith(b"WAVE", 8):
+        return WAV
+    for at, magic, mime_type in _MAGIC:
+        if head.startswith(magic, at):
+            return mime_type
+    return MP3 if id3v2_bytes(head) or _two_frames(head) else None
+
+
+def _two_frames(head: bytes) -> bool:
+    """Require two matching headers, because quiet PCM can begin with bytes that look like one header."""
+    first = mp3_header(head)
+    second = mp3_header(head, first.frame_bytes) if first else None
+    return first is not None and second is not None and second.continues(first)
+
+
+@dataclass(frozen=True, slots=True)
+class WavFormat:
+    """The header of a WAV file. `data_bytes` is `None` if the file was streamed and its size is unknown."""
+
+    format_tag: int
+    """Format of the samples. For an extensible header, the tag in its GUID."""
+    channels: int
+    sample_rate: int
+    bits: int
+    data_offset: int
+    data_bytes: int | None
+
+
+def parse_wav(head: bytes) -> WavFormat | None:
+    """Return the format of the WAV file that begins with `head`, or `None` if `head` ends before the samples.
+
+    Other chunks are skipped. Raises `ValueError` if `head` is not a WAV header, or if the samples come before
+    the format.
+    """
+    if len(head) < _RIFF_BYTES:
+        return None
+    if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
+        raise ValueError("not a WAV file")
+    fmt: bytes | None = None
+    at = _RIFF_BYTES
+    while len(head) >= at + _CHUNK_BYTES:
+        name, size = struct.unpack_from("<4sI", head, at)
+        at += _CHUNK_BYTES
+        if name == b"data":
+            return _wav_format(fmt, data_offset=at, data_bytes=size)
+        if name == b"fmt ":
+            fmt = head[at : at + size]
+        at += size + size % 2
+    return None
+
+
+def _wav_format(fmt: bytes | None, *, data_offset: int, data_bytes: int) -> WavFormat:
+    if fmt is None or len(fmt) < _FMT_BYTES:
+        raise ValueError("the samples come before the format")
+    format_tag, channels, sample_rate, _, _, bits = struct.unpack_from("<HHIIHH", fmt)
+    if format_tag == _EXTENSIBLE and len(fmt) >= _EXTENSIBLE_BYTES:
+        (format_tag,) = struct.unpack_from("<H", fmt, _EXTENSIBLE_BYTES - 2)
+    return WavFormat(
+        format_tag=format_tag,
+        channels=channels,
+        sample_rate=sample_rate,
+        bits=bits,
+        data_offset=data_offset,
+        data_bytes=None if data_bytes == 0 or data_bytes >= _MIN_STREAMED else data_bytes,
+    )
+
+
+def wav_header(sample_rate: int, *, channels: int = 1, bits: int = 16, data_bytes: int | None = None) -> bytes:
+    """Return the 44-byte WAV header for PCM samples. Without `data_bytes`, the length is marked as unknown."""
+    frame_bytes = channels * bits // 8
+    riff_bytes = _STREAMED if data_bytes is None else 36 + data_bytes + data_bytes % 2
+    return struct.pack(
+        "<4sI4s4sIHHIIHH4sI",
+        b"RIFF",
+        riff_bytes,
+        b"WAVE",
+        b"fmt ",
+        _FMT_BYTES,
+        PCM,
+        channels,
+        sample_rate,
+        sample_rate * frame_bytes,
+        frame_bytes,
+        bits,
+        b"data",
+        _STREAMED if data_bytes is None else data_bytes,
+    )
+
+
+def pcm_seconds(size_bytes: int, sample_rate: int, *, channels: int = 1, bits: int = 16) -> float:
+    """Return the duration of `size_bytes` bytes of PCM in seconds."""
+    return size_bytes * 8 / (sample_rate * channels * bits)

@@ -1,0 +1,131 @@
+"""Validate PCM as it arrives: other formats are rejected at their first bytes, silence and clipping at the end."""
+
+from streams.audio.audio import PCM, SNIFF_BYTES, WAV, WAV_HEAD_BYTES, parse_wav, pcm_seconds, sniff
+from streams.wire.errors import InvalidParameter
+
+MIN_AUDIO_S = 0.3
+"""Shorter audio is rejected. Also the length of the windows that are searched for sound."""
+
+_BITS = 16
+_MAGIC_BYTES = 12
+"""Enough for the magic bytes of every container except MP3. More bytes do not change a type found in these."""
+_WAV_BYTES = 44
+_QUIET = b"\x00\xff"
+"""The high bytes of samples that count as silence: below 1/128 of full scale."""
+_AT_FULL_SCALE = (0x7F, 0x80)
+"""The high bytes of samples that count as clipped: within 1/128 of full scale."""
+
+
+class PcmDecoder:
+    """Extract 16-bit mono samples of one rate from raw PCM, or from a WAV file of that format.
+
+    Returns whole samples only. The samples, and the error if there is one, do not depend on how the bytes are
+    split. `sample_rate` is in Hz.
+    """
+
+    def __init__(self, sample_rate: int) -> None:
+        self._sample_rate = sample_rate
+        self._head: bytearray | None = bytearray()
+        """The bytes received until the start of the samples is known; then `None`."""
+        self._parse_from = _WAV_BYTES
+        self._left: int | None = None
+        """Remaining bytes of samples according to the WAV header. Bytes after them are ignored."""
+        self._half = b""
+        self._count = 0
+        self._first_sound: int | None = None
+        self._at_full_scale = 0
+
+    @property
+    def audible(self) -> bool:
+        """Whether a complete window of `MIN_AUDIO_S` that contains sound has arrived."""
+        if self._first_sound is None:
+            return False
+        window = round(MIN_AUDIO_S * self._sample_rate)
+        return self._count >= (self._first_sound // window + 1) * window
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return the samples in `piece`. Raises `InvalidParameter` as soon as the format turns out to be wrong."""
+        if self._head is not None:
+            self._head += piece
+            piece = self._skip_header(self._head, at_end=False)
+        return self._samples(piece)
+
+    def finish(self) -> bytes:
+        """Return the samples held back. Raises `InvalidParameter` if the audio is too short, silent or clipped."""
+        rest = b""
+        if self._head is not None:
+            if not self._head:
+                raise InvalidParameter("audio is required")
+            rest = self._samples(self._skip_header(self._head, at_end=True))
+        if pcm_seconds(2 * self._count, self._sample_rate) < MIN_AUDIO_S:
+            raise InvalidParameter("audio is too short")
+        if self._half:
+            raise InvalidParameter("audio ends in the middle of a sample")
+        if self._first_sound is None:
+            raise InvalidParameter("audio is silent throughout")
+        if 2 * self._at_full_scale > self._count:
+            raise InvalidParameter("audio is clipped: over half of its samples are at full scale")
+        return rest
+
+    def _skip_header(self, head: bytearray, *, at_end: bool) -> bytes:
+        """Return the part of `head` that is samples, or `b""` while the start of the samples is unknown."""
+        if len(head) < _MAGIC_BYTES and not at_end:
+            return b""
+        mime_type = sniff(bytes(head[:SNIFF_BYTES]))
+        if mime_type == WAV:
+            begin = self._after_header(head, at_end=at_end)
+        elif mime_type is not None:
+            raise self._refused(mime_type)
+        else:
+            begin = 0 if at_end or len(head) >= SNIFF_BYTES else None
+        if begin is None:
+            return b""
+        self._head = None
+        return bytes(head[begin:])
+
+    def _after_header(self, head: bytearray, *, at_end: bool) -> int | None:
+        size = len(head)
+        if size < self._parse_from and not at_end:
+            return None
+        # Parse again only when the size has doubled, so that a long header is not parsed once per byte.
+        self._parse_from = min(2 * size, WAV_HEAD_BYTES)
+        try:
+            wav = parse_wav(bytes(head[:WAV_HEAD_BYTES]))
+        except ValueError as error:
+            raise self._refused(f"an invalid WAV file ({error})") from None
+        if wav is None:
+            if at_end or size >= WAV_HEAD_BYTES:
+                raise self._refused("a WAV without samples")
+            return None
+        actual = (wav.format_tag, wav.channels, wav.sample_rate, wav.bits)
+        if actual != (PCM, 1, self._sample_rate, _BITS):
+            kind = "PCM" if wav.format_tag == PCM else f"format {wav.format_tag}"
+            channels = "channel" if wav.channels == 1 else "channels"
+            raise self._refused(
+                f"a WAV of {kind}, {wav.channels} {channels}, {wav.sample_rate} Hz, {wav.bits} bits"
+            )
+        self._left = wav.data_bytes
+        return wav.data_offset
+
+    def _samples(self, piece: bytes) -> bytes:
+        if self._left is not None:
+            piece = piece[: self._left]
+            self._left -= len(piece)
+        piece = self._half + piece
+        end = len(piece) // 2 * 2
+        self._half = piece[end:]
+        self._analyze(piece[1:end:2])
+        return piece[:end]
+
+    def _analyze(self, high: bytes) -> None:
+        """Update the sound and clipping statistics from the high bytes of samples.
+
+        The high bytes suffice, and `lstrip` and `count` search them in C.
+        """
+        if self._first_sound is None and (sound := high.lstrip(_QUIET)):
+            self._first_sound = self._count + len(high) - len(sound)
+        self._count += len(high)
+        self._at_full_scale += sum(map(high.count, _AT_FULL_SCALE))
+
+    def _refused(self, actual: str) -> InvalidParameter:
+        return InvalidParameter(f"audio is {actual}: send PCM, {self._sample_rate} Hz, mono, {_BITS} bits")

@@ -1,0 +1,1 @@
+"""Calls of strategies: attempts, fallback, hedging, time limits, and the gate of each vendor account."""

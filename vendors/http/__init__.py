@@ -1,0 +1,1 @@
+"""HTTP and WebSocket calls to vendors: connections, errors and retries."""

@@ -1,0 +1,107 @@
+"""Public documents of vendors, such as keys, each fetched once for all that need it at the same time."""
+
+import asyncio
+import ssl
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from streams.wire.errors import ServiceError
+from vendors.errors import Garbled, TimedOut
+from vendors.http.client import open_vendor_http
+from vendors.http.outgoing import ReadCall
+from vendors.http.transport import VendorHttp
+
+FETCH_S = 5
+T = TypeVar("T")
+
+
+class Fetched(Generic[T]):
+    """A document as it was last fetched."""
+
+    def __init__(self) -> None:
+        self.value: T | None = None
+        self.error: ServiceError | None = None
+        """Why the last fetch failed. It has no traceback. Raise a copy (`copy_of`)."""
+        self._attempts = 0
+        self._fetching = asyncio.Lock()
+
+    @property
+    def under_way(self) -> bool:
+        return self._fetching.locked()
+
+    async def fetch(self, fetch: Callable[[], Awaitable[T]]) -> None:
+        """Fetch the document, or wait for the fetch that is under way. A failure sets `error` and keeps `value`."""
+        attempts = self._attempts
+        async with self._fetching:
+            if self._attempts != attempts:
+                return
+            try:
+                self.value, self.error = await fetch(), None
+            except ServiceError as error:
+                self.error = copy_of(error)
+            self._attempts += 1
+
+
+def copy_of(error: ServiceError) -> ServiceError:
+    """Return the same error without its traceback, which would keep the frames of the fetch in memory."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    return copy
+
+
+class FetchedByUrl(Generic[T]):
+    """The documents of one `VendorHttp`, of which the `most` recently used ones are kept."""
+
+    def __init__(self, make: Callable[[], T], *, most: int) -> None:
+        self._make = make
+        self._most = most
+        self._by_client: WeakKeyDictionary[VendorHttp, OrderedDict[tuple[str, ...], T]] = WeakKeyDictionary()
+
+    def of(self, http: VendorHttp, *key: str) -> T:
+        """Return the entry of `key`, which is created if necessary."""
+        entries = self._by_client.setdefault(http, OrderedDict())
+        entry = entries.get(key)
+        if entry is None:
+            entry = entries[key] = self._make()
+            if len(entries) > self._most:
+                entries.popitem(last=False)
+        entries.move_to_end(key)
+        return entry
+
+    def known(self, http: VendorHttp, *key: str) -> T | None:
+        """Return the entry of `key`, if there is one."""
+        entries = self._by_client.get(http, OrderedDict())
+        if key in entries:
+            entries.move_to_end(key)
+        return entries.get(key)
+
+    def forget(self, http: VendorHttp, *key: str) -> None:
+        self._by_client.get(http, OrderedDict()).pop(key, None)
+
+
+async def download(
+    http: VendorHttp, vendor: str, url: str, *, limit_bytes: int, authorities: str = ""
+) -> tuple[bytes, Mapping[str, str]]:
+    """Return the body and the headers of a document. Redirects are not followed. Raise `VendorError`.
+
+    `authorities`, in PEM format, replace the system's in the check of the server's certificate.
+    """
+    if authorities:
+        tls = ssl.create_default_context(cadata=authorities)
+        async with open_vendor_http(tls=tls, idle_s=0) as own_http:
+            return await download(own_http, vendor, url, limit_bytes=limit_bytes)
+    raw = bytearray()
+    try:
+        async with asyncio.timeout(FETCH_S), http.stream(ReadCall(vendor, url)) as response:
+            headers = response.headers
+            async with aclosing(response.pieces()) as pieces:
+                async for piece in pieces:
+                    raw += piece
+                    if len(raw) > limit_bytes:
+                        raise Garbled(vendor, f"sent a document of more than {limit_bytes} bytes")
+    except TimeoutError:
+        raise TimedOut(vendor, f"did not answer within {FETCH_S} s", retryable=True) from None
+    return bytes(raw), headers

@@ -1,0 +1,1 @@
+"""How the local engine grades pronunciation: words, syllables and prosody."""

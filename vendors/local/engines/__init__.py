@@ -1,0 +1,1 @@
+"""The local engines: language model, recognition, voices and pronunciation."""

@@ -1,0 +1,1 @@
+"""The emulation of Azure's speech services."""

@@ -1,0 +1,1 @@
+"""The emulation of Google's language model and speech services."""
