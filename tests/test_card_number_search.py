@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.source_files import ROOT
+
 LEAKS = """
 import structlog
 from tests.deploy.commands import command

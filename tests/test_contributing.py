@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.servers import Databases
+from tests.source_files import ROOT
 
-ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "tests" / "sample"
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text().partition("## A new area\n")[2].partition("\n## ")[0]
 BLOCKS = re.findall(r"^```\w+ (\S+)\n(.*?)^```$", RECIPE, re.DOTALL | re.MULTILINE)

@@ -3,11 +3,11 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.source_files import ROOT
+
 AREAS = (
     "app/platform_clients/paypal.py",
     "app/ai/image_tasks.py",

@@ -2,11 +2,11 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.source_files import ROOT
+
 CLIENTS = ("vendors/payments",)
 """Folders whose files make calls that move money."""
 AREAS = ("app/payments", "app/withdrawals")

@@ -8,8 +8,9 @@ import pytest
 from tests.app.callers import working
 from tests.curl import NEEDS_CURL, printed_by
 from tests.servers import ADMIN_TOKEN, Server
+from tests.source_files import ROOT
 
-PAGE = (Path(__file__).parents[2] / "AI_TASKS.md").read_text()
+PAGE = (ROOT / "AI_TASKS.md").read_text()
 PART = PAGE[PAGE.index("## Predictions") : PAGE.index("## Quotas")]
 BLOCKS = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL).findall(PART)
 

@@ -1,10 +1,9 @@
 """The table of rates in OPERATING.md lists all rates of the config kind `limits`, with their defaults."""
 
-from pathlib import Path
-
 from storage.configs.kinds.limits import RATES, Rate
+from tests.source_files import ROOT
 
-PAGE = (Path(__file__).parents[2] / "OPERATING.md").read_text()
+PAGE = (ROOT / "OPERATING.md").read_text()
 PERIODS = {2: "in 2 seconds", 60: "a minute", 900: "in 15 minutes", 3600: "an hour", 86_400: "a day"}
 
 

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.strategies import VendorCall
 from streams.wire.model import Model
+from tests.source_files import ROOT
 from vendors.catalog import CAPABILITIES, CATALOG
 
-PAGE = (Path(__file__).parents[2] / "STRATEGIES.md").read_text()
+PAGE = (ROOT / "STRATEGIES.md").read_text()
 STRATEGIES = ("conversation", "speech", "recognition", "pronunciation")
 KIND_OF = {"chat": "conversation", "assessment": "pronunciation"}
 """The kinds of strategies whose names differ from those of their capabilities."""

@@ -15,6 +15,7 @@ from bench.profiling import Line, Profile
 from bench.report import write_report
 from bench.targets import QUICK, Row
 from bench.versus import Comparison, Memory, SuiteResult, judge_memory, judge_row
+from tests.source_files import ROOT
 
 pytestmark = pytest.mark.xdist_group("plots")  # One worker imports matplotlib.
 
@@ -171,7 +172,7 @@ def test_a_report_without_marks_is_not_changed(tmp_path: Path):
 
 
 def test_every_generated_section_of_the_report_has_an_end() -> None:
-    report = (Path(__file__).parents[2] / "bench/report.md").read_text()
+    report = (ROOT / "bench/report.md").read_text()
 
     begun = re.findall(r"^<!-- (\w+): written by ", report, re.MULTILINE)
     assert re.findall(r"^<!-- /(\w+) -->$", report, re.MULTILINE) == begun != []

@@ -1,10 +1,10 @@
 """Pictures of pages, which are stored for a person to look at. No test depends on them."""
 
-from pathlib import Path
-
 from playwright.async_api import Error, Page
 
-FOLDER = Path(__file__).parents[2] / "build" / "screenshots"
+from tests.source_files import ROOT
+
+FOLDER = ROOT / "build" / "screenshots"
 _WITHIN_MS = 5_000
 """A busy machine may draw a page late. The test continues without its picture then."""
 

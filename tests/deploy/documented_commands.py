@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.source_files import ROOT
+
 CLONED = ("actors", "app", "deploy", "storage", "streams", "vendors")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACEHOLDER = re.compile(r"<[a-z]+(?:-[a-z]+)*>")

@@ -10,9 +10,10 @@ from pathlib import Path
 from app.process.children import ending_with_parent
 from tests.deploy.edits import edited
 from tests.servers import listening_socket
+from tests.source_files import ROOT
 
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
-CONFIG = Path(__file__).parents[2] / "deploy" / "haproxy.cfg"
+CONFIG = ROOT / "deploy" / "haproxy.cfg"
 _END_S = 10
 
 

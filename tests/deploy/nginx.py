@@ -19,9 +19,10 @@ from app.process.children import ending_with_parent
 from tests.clock import utc_now
 from tests.deploy.edits import edited
 from tests.servers import listening_socket
+from tests.source_files import ROOT
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-SITE = Path(__file__).parents[2] / "deploy" / "nginx.conf"
+SITE = ROOT / "deploy" / "nginx.conf"
 _CERTIFICATES = "/etc/letsencrypt/live/parley.example.com"
 _END_S = 10
 

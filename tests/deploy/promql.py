@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from streams.wire.codec import loads
+from tests.source_files import ROOT
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+DEPLOY = ROOT / "deploy"
 _STRING = re.compile(r'"[^"]*"')
 _GROUPING = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")
 _MATCHERS = re.compile(r"\{([^}]*)\}")

@@ -13,8 +13,8 @@ import yaml
 
 from app.__main__ import _MODULES
 from tests.deploy.haproxy import CONFIG, HAPROXY
+from tests.source_files import ROOT
 
-ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "parley"
 SYSTEMD = shutil.which("systemd-analyze")

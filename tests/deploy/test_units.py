@@ -1,11 +1,12 @@
 """systemd does not restart a process that ended because of its settings."""
 
 from configparser import ConfigParser
-from pathlib import Path
 
 import pytest
 
-_FOLDER = Path(__file__).parents[2] / "deploy"
+from tests.source_files import ROOT
+
+_FOLDER = ROOT / "deploy"
 
 
 @pytest.mark.parametrize("name", ["parley.service", "parley-worker.service"])

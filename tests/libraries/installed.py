@@ -5,12 +5,12 @@ import re
 import tomllib
 from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.source_files import ROOT
+
 LOCKS = ("requirements.lock", "requirements.core.lock")
 
 

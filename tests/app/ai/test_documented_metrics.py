@@ -1,14 +1,14 @@
 """The table of metrics in OPERATING.md has exactly the names and labels of `/metrics`."""
 
 import re
-from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
 import app.work.worker  # noqa: F401 - the table lists its metrics, too
 from tests.app.ai.conftest import Talk
+from tests.source_files import ROOT
 
-PAGE = Path(__file__).parents[3] / "OPERATING.md"
+PAGE = ROOT / "OPERATING.md"
 
 
 def documented() -> list[tuple[str, set[str]]]:

@@ -7,14 +7,14 @@ What differs from run to run (ids, times, links, how pieces were cut) is made eq
 import os
 import re
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
+from tests.source_files import ROOT
 from tests.sse_client import SeenEvent, all_events
 
-FOLDER = Path(__file__).parents[2] / "transcripts"
+FOLDER = ROOT / "tests" / "transcripts"
 _VARYING = {"conversation_id", "audio_url", "viseme_url", "sha256", "latency_ms", "elapsed_ms", "audio", "visemes"}
 
 

@@ -10,9 +10,10 @@ from storage.configs.kinds.images import Images
 from tests.app.callers import working
 from tests.curl import NEEDS_CURL, printed_by
 from tests.servers import Server
+from tests.source_files import ROOT
 from vendors.hosts.midjourney import IMAGE_TYPES
 
-PAGE = (Path(__file__).parents[3] / "AI_TASKS.md").read_text().partition("\n## Images\n")[2].partition("\n## ")[0]
+PAGE = (ROOT / "AI_TASKS.md").read_text().partition("\n## Images\n")[2].partition("\n## ")[0]
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 PNG = b"\x89PNG\r\n\x1a\n"
 

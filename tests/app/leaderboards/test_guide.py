@@ -9,8 +9,9 @@ import yaml
 from tests.app.leaderboards.boards import Boards
 from tests.curl import NEEDS_CURL, printed_by
 from tests.servers import ADMIN_TOKEN, Server
+from tests.source_files import ROOT
 
-PAGE = (Path(__file__).parents[3] / "LEADERBOARDS.md").read_text()
+PAGE = (ROOT / "LEADERBOARDS.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = BLOCK.findall(PAGE)
 

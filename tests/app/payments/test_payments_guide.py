@@ -15,11 +15,11 @@ from streams.wire.codec import loads
 from tests.app.callers import work_off
 from tests.curl import NEEDS_CURL, printed_by
 from tests.servers import ADMIN_TOKEN, SERVER_KEY, Databases, Server, new_server
+from tests.source_files import ROOT
 from vendors.sandbox.server import Running
 
 pytestmark = NEEDS_CURL
 
-ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "PAYMENTS.md").read_text()
 BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL).findall(PAGE)
 PUT = re.findall(r"^put\(\) \{.*?\}\n", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
