@@ -68,9 +68,9 @@ _SLOW = (
     "tests/bench/",
     "tests/test_contributing.py",
     "tests/test_card_number_search.py",
-    "tests/app/test_connections.py",
+    "tests/app/http/serving/test_connections.py",
     "tests/app/accounts/test_generated_requests.py",
-    "tests/app/ai/test_remote_readers.py",
+    "tests/app/ai/readers/test_remote_readers.py",
 )
 """Tests that start processes or wait for many seconds."""
 

@@ -21,8 +21,8 @@ OWN = (CLOCK, "tests/calendar_tests.py", "tests/dates.py")
 OTHER_READS = {"tests/streams/wire/test_codec.py": "it tests the clock of events"}
 KNOWN = {
     "tests/app/money/good_requests.py withdraw": "in tables of the errors of endpoints",
-    "tests/app/payments/wallet_schedule.py payments": "tests of it are found by `Schedule`",
-    "tests/app/payments/wallets.py PRODUCTS": "tests buy these by `subscribe`",
+    "tests/app/payments/wallet/schedule.py payments": "tests of it are found by `Schedule`",
+    "tests/app/payments/wallet/wallets.py PRODUCTS": "tests buy these by `subscribe`",
     "tests/app/predictions/hosts.py set_up": "tests of its free units are in ALWAYS",
     "tests/app/withdrawals/payer.py FIRST": "its date is only returned",
     "tests/hard_instants.py HARD_INSTANTS": "tests that walk them have a table of results",
@@ -68,17 +68,21 @@ def test_a_file_that_reads_the_time_otherwise_is_refused(code: str) -> None:
     ("path", "test", "depends"),
     [
         (
-            "app/payments/test_wallet_upgrades.py",
+            "app/payments/wallet/test_wallet_upgrades.py",
             "test_an_upgrade_replaces_the_subscription_and_refunds_what_is_unused",
             True,
         ),
-        ("app/payments/test_wallet_orders.py", "test_an_order_that_has_expired_is_voided", True),
-        ("app/payments/test_wallet_orders.py", "test_sync_does_not_capture", False),
+        ("app/payments/wallet/test_wallet_orders.py", "test_an_order_that_has_expired_is_voided", True),
+        ("app/payments/wallet/test_wallet_orders.py", "test_sync_does_not_capture", False),
         ("app/leaderboards/test_guide.py", "test_commands_of_the_page_print_what_it_shows", True),
         ("app/assets/test_assets.py", "test_a_subscription_lasts_for_its_period", True),
-        ("app/ai/test_retention.py", "test_conversations_expire_by_the_clock_of_their_app", True),
-        ("app/test_auth_signatures.py", "test_a_nonce_is_accepted_once", False),
-        ("deploy/test_killed_rewards.py", "test_each_winner_is_rewarded_once_although_workers_are_killed", False),
+        ("app/ai/conversations/test_retention.py", "test_conversations_expire_by_the_clock_of_their_app", True),
+        ("app/http/callers/test_signatures.py", "test_a_nonce_is_accepted_once", False),
+        (
+            "deploy/killed/test_killed_rewards.py",
+            "test_each_winner_is_rewarded_once_although_workers_are_killed",
+            False,
+        ),
     ],
 )
 def test_tests_are_found_by_the_words_of_dates(path: str, test: str, *, depends: bool) -> None:

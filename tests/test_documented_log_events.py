@@ -18,7 +18,7 @@ AREAS = (
     "app/mail/*.py",
     "app/http/links.py",
     "app/platforms/missed_events.py",
-    "app/payments/*.py",
+    "app/payments/**/*.py",
     "storage/withdrawals/results.py",
     "app/platforms/jobs.py",
     "app/webhooks.py",

@@ -17,7 +17,14 @@ from tests import card_numbers
 from tests.forks import AVAILABLE, ForkedProcess
 
 _TIMEOUT_S = 90
-_FORKED = {"app", "bench.attack", "bench.load", "bench.upstream", "deploy.local", "tests.deploy.small_process"}
+_FORKED = {
+    "app",
+    "bench.attack",
+    "bench.load",
+    "bench.upstream",
+    "deploy.local",
+    "tests.deploy.processes.small_process",
+}
 """Modules whose imports the processes of tests share."""
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from app.__main__ import _MODULES
-from tests.deploy.haproxy import CONFIG, HAPROXY
+from tests.deploy.proxies.haproxy import CONFIG, HAPROXY
 from tests.source_files import ROOT
 
 DEPLOY = ROOT / "deploy"

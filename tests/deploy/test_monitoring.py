@@ -9,9 +9,9 @@ from aiohttp import ClientSession
 
 from app.settings import Settings
 from tests.deploy.commands import command
+from tests.deploy.processes.stalled_readers import http
 from tests.deploy.promql import DEPLOY, Expression, boards, expressions, rules_of
 from tests.deploy.serving import server_env, two_free_ports
-from tests.deploy.stalled_readers import http
 from tests.servers import Server
 
 __all__ = ["http"]

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
 from tests.rsa_keys import rsa_key
-from tests.vendors.upstream import Respond, Upstream, plain, running_upstream
+from tests.vendors.http.upstream import Respond, Upstream, plain, running_upstream
 from vendors.account import Account
 from vendors.errors import Garbled, Refused
 from vendors.google import GoogleHttp

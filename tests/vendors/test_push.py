@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 
 from streams.push import drain_into
-from tests.vendors.openai_chat import DONE, MESSAGES, USAGE, event, finish, model, text
-from tests.vendors.upstream import Upstream, cut, hold, streaming
+from tests.vendors.chat.openai_chat import DONE, MESSAGES, USAGE, event, finish, model, text
+from tests.vendors.http.upstream import Upstream, cut, hold, streaming
 from vendors.calls.attempts import Attempt, AttemptRecord
 from vendors.calls.fallback import first_success
 from vendors.errors import Garbled, TimedOut, VendorError

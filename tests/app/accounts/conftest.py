@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.app.accounts.mailbox import Mailbox, open_mailbox
+from tests.app.accounts.email.mailbox import Mailbox, open_mailbox
 from tests.servers import Databases
 
 

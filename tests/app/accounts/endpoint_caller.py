@@ -5,8 +5,8 @@ from typing import Any
 
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
+from tests.app.accounts.email.mailbox import Mailbox, new_address, session_of
 from tests.app.accounts.interface_errors import Listing
-from tests.app.accounts.mailbox import Mailbox, new_address, session_of
 from tests.app.accounts.people import ask, new_user, player, token
 
 Answer = tuple[int, Any]

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
+from tests.app.accounts.email.mailbox import NEW_PASSWORD, PASSWORD, link_in, new_address
 from tests.app.accounts.endpoint_caller import Answer, Caller
 from tests.app.accounts.interface_errors import IMPOSSIBLE, LISTED
-from tests.app.accounts.mailbox import NEW_PASSWORD, PASSWORD, link_in, new_address
 from tests.app.accounts.people import ask
 from tests.app.accounts.platforms import proof
 from tests.servers import SERVER_KEY

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from app.accounts.email.pages import ACCOUNT_PAGE_ROUTES
 from app.accounts.routes import ACCOUNT_ROUTES
-from tests.app.accounts.mailbox import Mailbox, open_mailbox
+from tests.app.accounts.email.mailbox import Mailbox, open_mailbox
 from tests.app.callers import ask, token
 from tests.app.reference import template
 

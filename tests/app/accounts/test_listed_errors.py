@@ -8,11 +8,11 @@ import pytest
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.http.errors import status_of
 from app.http.rows.row_errors import errors_of
+from tests.app.accounts.email.mailbox import Mailbox, open_mailbox
 from tests.app.accounts.endpoint_caller import Caller
 from tests.app.accounts.error_causes import AUTH, CAUSES, EMAIL
 from tests.app.accounts.interface_errors import IMPOSSIBLE, LISTED, Listing
-from tests.app.accounts.mailbox import Mailbox, open_mailbox
-from tests.app.listed_errors import Listed, wrong_answers
+from tests.app.http.rows.listed_errors import Listed, wrong_answers
 
 PATHS = [
     pytest.param(listing, server, id=f"{listing.name}-{'server' if server else 'client'}")

@@ -6,7 +6,7 @@ import pytest
 
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
-from tests.app.accounts.mailbox import (
+from tests.app.accounts.email.mailbox import (
     NEW_PASSWORD,
     Mailbox,
     change_address,

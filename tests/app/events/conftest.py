@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.events.sinks import OK, Sinks
 from tests.servers import Server
-from tests.vendors.upstream import running_upstream
+from tests.vendors.http.upstream import running_upstream
 
 
 @pytest.fixture

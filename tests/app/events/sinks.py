@@ -13,7 +13,7 @@ from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.servers import Server
-from tests.vendors.upstream import Respond, Upstream, plain
+from tests.vendors.http.upstream import Respond, Upstream, plain
 from tests.waiting import until
 
 SECRET = f"whsec_{base64.b64encode(bytes(range(32))).decode()}"

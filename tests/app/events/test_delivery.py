@@ -20,7 +20,7 @@ from storage.jobs.jobs import RemoveExpiredEvents
 from streams.wire.codec import loads
 from tests.app.events.sinks import OK, SECRET, Sinks
 from tests.app.operators import Operator
-from tests.vendors.upstream import hold, plain
+from tests.vendors.http.upstream import hold, plain
 from tests.waiting import until
 from vendors.sinks.webhook import signature
 

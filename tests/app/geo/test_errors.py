@@ -21,7 +21,15 @@ from streams.wire.errors import (
     RateLimited,
 )
 from tests.app.callers import token
-from tests.app.listed_errors import WITHOUT_VALKEY, Answer, ErrorTable, Place, changed, too_often, wrong_answers
+from tests.app.http.rows.listed_errors import (
+    WITHOUT_VALKEY,
+    Answer,
+    ErrorTable,
+    Place,
+    changed,
+    too_often,
+    wrong_answers,
+)
 from tests.app.operators import Operator
 from tests.servers import Server
 

@@ -26,8 +26,7 @@ from streams.wire.errors import (
     TooLarge,
 )
 from tests.app.callers import ask, token
-from tests.app.images.studio import IMAGINE, Studio
-from tests.app.listed_errors import (
+from tests.app.http.rows.listed_errors import (
     WITHOUT_VALKEY,
     Answer,
     ErrorTable,
@@ -38,6 +37,7 @@ from tests.app.listed_errors import (
     without_tables,
     wrong_answers,
 )
+from tests.app.images.studio import IMAGINE, Studio
 from tests.servers import Server
 
 HOOK = webhook_row(IMAGE_WEBHOOKS)

@@ -22,8 +22,8 @@ from streams.wire.errors import (
     ValkeyUnavailable,
 )
 from tests.app.callers import ask, token
+from tests.app.http.rows.listed_errors import Answer, ErrorTable, Place, frozen_user, without_tables, wrong_answers
 from tests.app.leaderboards.boards import Boards
-from tests.app.listed_errors import Answer, ErrorTable, Place, frozen_user, without_tables, wrong_answers
 from tests.app.stoppable_stores import Stoppable, open_stoppable, stopped
 from tests.servers import Databases, Server
 

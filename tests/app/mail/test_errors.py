@@ -22,7 +22,7 @@ from streams.wire.errors import (
     InvalidParameter,
 )
 from tests.app.callers import ask, token
-from tests.app.listed_errors import (
+from tests.app.http.rows.listed_errors import (
     OF_KEYS,
     WITHOUT_VALKEY,
     Answer,

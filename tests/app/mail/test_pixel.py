@@ -14,7 +14,7 @@ from streams.tasks import background
 from streams.wire.ids import new_id
 from tests.app.events.sinks import SECRET
 from tests.app.mail.hub import Hub, Person, new_address, pixel_of
-from tests.vendors.upstream import plain, running_upstream
+from tests.vendors.http.upstream import plain, running_upstream
 from tests.waiting import until
 
 PIXEL = "/bp/res/i.gif"

@@ -3,7 +3,7 @@
 import pytest
 
 from app.http.rows.row_errors import errors_of
-from tests.app.listed_errors import wrong_answers
+from tests.app.http.rows.listed_errors import wrong_answers
 from tests.app.money.area_error_causes import TABLE
 from tests.app.money.error_causes import Case
 from tests.app.money.good_requests import CODE, GOOD, JOIN, METHOD, SUB, WITHDRAW

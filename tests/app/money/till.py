@@ -11,7 +11,7 @@ from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
 from tests.app.callers import token
 from tests.app.payments.cards.shop import CONFIG, Buyer, Shop
-from tests.app.payments.wallets import PRODUCTS, WEBHOOK, Wallet
+from tests.app.payments.wallet.wallets import PRODUCTS, WEBHOOK, Wallet
 from tests.app.stoppable_stores import open_stoppable
 from tests.app.valkey_proxy import ValkeyProxy
 from tests.config_stores import store_unchecked

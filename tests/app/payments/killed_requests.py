@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import ClientError
 
-from tests.app.payments.wallets import Wallet
+from tests.app.payments.wallet.wallets import Wallet
 from tests.waiting import until
 
 _LOGIC = "app.payments."

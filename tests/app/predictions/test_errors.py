@@ -26,7 +26,7 @@ from streams.wire.errors import (
     TooLarge,
 )
 from tests.app.callers import ask
-from tests.app.listed_errors import (
+from tests.app.http.rows.listed_errors import (
     OF_KEYS,
     WITHOUT_VALKEY,
     Answer,

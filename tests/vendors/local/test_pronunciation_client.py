@@ -10,9 +10,9 @@ from streams.input_buffer import InputBuffer
 from streams.tasks import background
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter
+from tests.vendors.http.upstream import Upstream, cut, hold, plain, refusing, streaming
 from tests.vendors.local.conftest import Local
 from tests.vendors.local.spoken_audio import REFERENCE, Reader, reader
-from tests.vendors.upstream import Upstream, cut, hold, plain, refusing, streaming
 from tests.waiting import passes, until
 from vendors.account import Account, AssessmentSpec
 from vendors.errors import Garbled, Refused, VendorError

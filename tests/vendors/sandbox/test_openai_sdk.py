@@ -9,7 +9,7 @@ import pytest
 
 from streams.audio.audio import wav_header
 from tests.sampling import sampled
-from tests.vendors.openai_clients import TEXT, account, collect, output, spoken_chat, voice
+from tests.vendors.chat.openai_clients import TEXT, account, collect, output, spoken_chat, voice
 from vendors.account import ChatSpec, RecognitionSpec
 from vendors.chat.openai import OpenAIChat
 from vendors.http.transport import VendorHttp

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from pydantic import SecretStr
 
 from streams.wire.errors import ConfigInvalid
+from tests.vendors.http.upstream import Upstream, plain
 from tests.vendors.signin.providers import BY_NAME, NOW
-from tests.vendors.upstream import Upstream, plain
 from vendors.errors import Garbled
 from vendors.http.transport import VendorHttp
 from vendors.sandbox.server import Running

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from streams.wire.codec import dumps, loads
 from tests.rsa_keys import rsa_key
-from tests.vendors.upstream import Respond, Upstream, plain
+from tests.vendors.http.upstream import Respond, Upstream, plain
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.http.transport import VendorHttp
 from vendors.signin.jwks import JwksCache

@@ -9,8 +9,8 @@ from aiohttp import web
 
 from streams.wire.codec import dumps
 from streams.wire.errors import ServiceError
+from tests.vendors.http.upstream import Respond, Upstream, plain
 from tests.vendors.signin.providers import BY_NAME, NOW, SECRET
-from tests.vendors.upstream import Respond, Upstream, plain
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.http.transport import VendorHttp
 from vendors.signin.protocols import Proof, ProofRefused, SignIn, VerifiedIdentity

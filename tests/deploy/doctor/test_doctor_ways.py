@@ -1,0 +1,251 @@
+"""`python -m app doctor` reports each fault on the way to vendors and mail servers, and from the outside."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from storage.operators.audit import COMMAND
+from storage.operators.doctor_reports import Finding
+from streams.wire.codec import dumps
+from tests.app.mail.smtp_servers import SmtpServer
+from tests.certificates import Authority
+from tests.deploy.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
+from tests.servers import Databases, Server, new_server
+from vendors.sandbox.dns import Names, dns_server
+from vendors.signin import catalog
+
+HOST = "api.vendor.test"
+
+
+@pytest.fixture(scope="module")
+async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    async with new_server(databases, tmp_path_factory.mktemp("data"), seeded=False) as running:
+        yield running
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+def trusting(authority: Authority) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(authority.path))
+
+
+@asynccontextmanager
+async def listening(tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Accept connections at a port of this machine."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=tls)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port that is bound, so that nobody else listens there, and refuses connections."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+async def put(server: Server, kind: str, name: str, value: dict[str, Any]) -> None:
+    configs = server.services.configs
+    await configs.put("default", "apps", "default", {"title": "App"}, author="test", origin=COMMAND)
+    await configs.put("default", kind, name, value, author="test", origin=COMMAND)
+
+
+async def way_to(server: Server, url: str, *, tls: ssl.SSLContext | None = None) -> Finding:
+    """Return what is found about a vendor at `url`, whose name a DNS server of the test knows."""
+    await put(server, "vendor_accounts", "vendor", {"platform": "openai", "base_url": url, "api_key": "sk-a"})
+    async with dns_server(Names({HOST: ["127.0.0.1"]})) as dns:
+        here = {} if tls is None else {"tls": tls}
+        (found,) = await Doctor(server).examine("vendors", here=here, dns_servers=(dns,))
+    assert "default/vendor_accounts/vendor" in found.seen
+    return found
+
+
+async def test_a_vendor_that_is_reached_by_tls_is_good(
+    module_server: Server, authority: Authority, trusting: ssl.SSLContext
+) -> None:
+    async with listening(authority.server(HOST, days=(-1, 60))) as port:
+        found = await way_to(module_server, f"https://{HOST}:{port}/v1", tls=trusting)
+    assert (found.state, found.point) == (GOOD, f"https://{HOST}:{port}")
+
+
+async def test_a_name_that_does_not_exist_is_broken(module_server: Server) -> None:
+    found = await way_to(module_server, "https://missing.vendor.test/v1")
+    assert found.state is BROKEN
+    assert "cannot be resolved" in found.seen
+    assert "PARLEY_DNS" in found.fix
+
+
+async def test_a_port_that_refuses_connections_is_broken(module_server: Server, closed_port: int) -> None:
+    found = await way_to(module_server, f"https://{HOST}:{closed_port}/v1")
+    assert found.state is BROKEN
+    assert "firewall" in found.fix
+
+
+@pytest.mark.parametrize(("host", "days"), [("other.vendor.test", (-1, 60)), (HOST, (-9, -1))])
+async def test_a_certificate_that_is_refused_is_broken(
+    host: str, days: tuple[int, int], module_server: Server, authority: Authority, trusting: ssl.SSLContext
+) -> None:
+    async with listening(authority.server(host, days=days)) as port:
+        found = await way_to(module_server, f"https://{HOST}:{port}/v1", tls=trusting)
+    assert found.state is BROKEN
+    assert "its certificate is refused" in found.seen
+
+
+async def test_an_authority_that_is_not_trusted_is_named(module_server: Server, authority: Authority) -> None:
+    async with listening(authority.server(HOST)) as port:
+        found = await way_to(module_server, f"https://{HOST}:{port}/v1")
+    assert found.state is BROKEN
+    assert "SSL_CERT_FILE" in found.fix
+
+
+async def test_a_certificate_that_expires_soon_is_doubtful(
+    module_server: Server, authority: Authority, trusting: ssl.SSLContext
+) -> None:
+    async with listening(authority.server(HOST, days=(-1, 3))) as port:
+        found = await way_to(module_server, f"https://{HOST}:{port}/v1", tls=trusting)
+    assert found.state is DOUBTFUL
+    assert "expires in 2 days" in found.seen
+
+
+async def test_a_vendor_without_tls_is_doubtful(module_server: Server) -> None:
+    async with listening() as port:
+        found = await way_to(module_server, f"http://{HOST}:{port}/v1")
+        local = await way_to(module_server, f"http://127.0.0.1:{port}/v1")
+    assert (found.state, local.state) == (DOUBTFUL, GOOD)
+    assert "without TLS" in found.seen
+
+
+def test_the_hosts_of_sign_in_providers_are_those_of_their_clients() -> None:
+    folder = Path(catalog.__file__).parent
+    for provider, hosts in catalog.HOSTS.items():
+        module = {"wechat_mini": "wechat", "play_games": "google"}.get(provider, provider)
+        text = (folder / f"{module}.py").read_text()
+        assert [host for host in hosts if f'"{host}"' not in text] == [], provider
+    assert catalog.HOSTS.keys() == catalog.PROVIDERS.keys() - {"game_center"}
+
+
+async def test_mail_servers_are_tried(module_server: Server, closed_port: int) -> None:
+    server = SmtpServer()
+    account = {"host": "127.0.0.1", "tls": "none", "from": "Parley <parley@example.com>"}
+    async with server.listening():
+        await put(module_server, "mail_accounts", "good", {**account, "port": server.port})
+        await put(module_server, "mail_accounts", "closed", {**account, "port": closed_port})
+        await put(module_server, "mail_accounts", "plain", {**account, "port": server.port, "tls": "starttls"})
+        login = {"username": "parley", "password": "wrong"}
+        await put(module_server, "mail_accounts", "login", {**account, "port": server.port, **login})
+        findings = await Doctor(module_server).examine("mail")
+    assert server.accepted == []
+    assert point(findings, "default/good").state is GOOD
+    assert bad_points(findings) == {"default/closed", "default/plain", "default/login"}
+    assert "STARTTLS" in point(findings, "default/plain").seen
+
+
+async def test_a_mail_server_with_an_ipv6_address_is_named_by_its_url(
+    module_server: Server, closed_port: int
+) -> None:
+    account = {"host": "::1", "tls": "none", "port": closed_port, "from": "parley@example.com"}
+    await put(module_server, "mail_accounts", "closed", account)
+    found = point(await Doctor(module_server).examine("mail"), "default/closed")
+    assert found.state is BROKEN
+    assert found.seen.startswith(f"smtp://[::1]:{closed_port}: ")
+
+
+async def test_mails_without_a_public_url_are_broken(module_server: Server) -> None:
+    account = {"host": "127.0.0.1", "tls": "none", "port": 1, "from": "parley@example.com"}
+    await put(module_server, "mail_accounts", "closed", account)
+    findings = await Doctor(module_server).examine("mail", "outside", has_public_url=False)
+    assert point(findings, "links").fix == "set it to the URL at which users reach this server"
+    assert point(findings, "PARLEY_PUBLIC_URL").state is DOUBTFUL
+
+
+async def test_the_ports_of_processes_are_read(module_server: Server, closed_port: int) -> None:
+    doctor, port = Doctor(module_server), module_server.services.settings.port
+    running = await doctor.examine("outside", metrics_port=port, worker_port=closed_port)
+    assert point(running, "server 0").state is GOOD
+    assert "open files are allowed" in point(running, "server 0").seen
+    assert point(running, "worker").state is BROKEN
+    assert point(await doctor.examine("outside", metrics_port=closed_port), "server 0").state is BROKEN
+
+
+async def test_a_process_that_drains_is_broken(module_server: Server) -> None:
+    supervisor = module_server.services.supervisor
+    supervisor.draining = True
+    try:
+        port = module_server.services.settings.port
+        found = point(await Doctor(module_server).examine("outside", metrics_port=port), "server 0")
+    finally:
+        supervisor.draining = False
+    assert found.state is BROKEN
+    assert "draining" in found.seen
+
+
+async def test_a_server_that_nobody_reaches_is_broken(module_server: Server, closed_port: int) -> None:
+    findings = await Doctor(module_server).examine("outside", "proxy", public_url=f"http://127.0.0.1:{closed_port}")
+    assert point(findings, "answer").state is BROKEN
+    assert point(findings, "stream").state is BROKEN
+
+
+@asynccontextmanager
+async def holding_uploads(*, passing: int) -> AsyncIterator[str]:
+    """Yield the URL of a server that holds all uploads, and events too after the first `passing` streams."""
+    streams = count()
+
+    async def probe(request: web.Request) -> web.StreamResponse:
+        claimed_ms = 0 if next(streams) < passing else 200  # All ticks are written at once.
+        await request.read()
+        response = web.StreamResponse(headers={"Server": "parley"})
+        await response.prepare(request)
+
+        async def write(name: str, at_ms: int = 0) -> None:
+            await response.write(f"event: {name}\ndata: ".encode() + dumps({"content": {"at_ms": at_ms}}) + b"\n\n")
+
+        for name in ("start", "received", "received"):
+            await write(name)
+        for tick in range(5):
+            await write("tick", claimed_ms * tick)
+        await write("end")
+        return response
+
+    app = web.Application()
+    app.router.add_post("/bp/ai/probe", probe)
+    async with TestServer(app) as server:
+        yield str(server.make_url("/")).rstrip("/")
+
+
+async def test_events_that_passed_once_are_not_held_back(module_server: Server) -> None:
+    async with holding_uploads(passing=2) as url:
+        findings = await Doctor(module_server).examine("proxy", public_url=url)
+    assert bad_points(findings) == {"uploads"}
+
+
+async def test_events_that_never_pass_are_held_back(module_server: Server) -> None:
+    async with holding_uploads(passing=0) as url:
+        findings = await Doctor(module_server).examine("proxy", public_url=url)
+    assert bad_points(findings) == {"uploads", "events"}
+    assert point(findings, "events").state is BROKEN
+
+
+async def test_another_server_at_the_public_url_is_broken(module_server: Server) -> None:
+    async with listening() as port:
+        findings = await Doctor(module_server).examine("outside", public_url=f"http://127.0.0.1:{port}")
+    assert point(findings, "answer").state is BROKEN
+
+
+async def test_metrics_that_anybody_can_read_are_doubtful(module_server: Server) -> None:
+    findings = await Doctor(module_server).examine("outside", env="production")
+    assert point(findings, "/metrics").state is DOUBTFUL
+    assert point(findings, "/docs").state is DOUBTFUL
