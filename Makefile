@@ -11,7 +11,7 @@ LOCKS := requirements.lock requirements.core.lock $(RUN_LOCKS) requirements.otel
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-dates test-browser test-busy picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
+.PHONY: help rooms run test test-dates test-browser test-busy picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -23,7 +23,7 @@ test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
 	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --durations=20 $(ARGS)
 
 test-dates: $(INSTALLED) ## run the tests that the date can influence at twelve dates (ARGS="--at 2028-02-29")
-	@$(VENV)/bin/python -m tests.dates $(ARGS)
+	@$(VENV)/bin/python -m tests.calendar.dates $(ARGS)
 
 test-browser: $(INSTALLED) ## run the tests of the pages in Chromium (screenshots: build/screenshots)
 	@$(VENV)/bin/python -m pytest -n 4 --ignore tests/browser/test_picture.py tests/browser $(ARGS)
@@ -48,6 +48,10 @@ types: $(INSTALLED)
 
 layers: $(INSTALLED)
 	@$(VENV)/bin/lint-imports
+	@$(VENV)/bin/python -m bench.rooms --check
+
+rooms: $(INSTALLED) ## count the modules of each folder, and the imports between its parts
+	@$(VENV)/bin/python -m bench.rooms
 
 locks:
 	@! grep -n '://' $(LOCKS)

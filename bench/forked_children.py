@@ -1,8 +1,8 @@
 """Forks the Python processes that a process starts, because it has imported their modules already.
 
 A server with several processes starts each of them with a new interpreter, which takes seconds of CPU time. In a
-command of the tests that is forked (`tests/forks.py`), and in a run of `bench.kills`, they are forked instead, with
-the same arguments, environment, file descriptors and preparation.
+command of the tests that is forked (`tests/running/forks.py`), and in a run of `bench.kills`, they are forked
+instead, with the same arguments, environment, file descriptors and preparation.
 """
 
 import asyncio

@@ -22,14 +22,15 @@ from app.observing.logs import LineRate
 from app.services import Services, open_services
 from app.settings import Settings
 from deploy.stores import Stores
-from tests import card_numbers, forks
-from tests.calendar_tests import depends_on_date
+from tests import card_numbers
+from tests.calendar.calendar_tests import depends_on_date
 from tests.chance.scheduling import Scheduling
 from tests.connections import check_connections
 from tests.environment import forget_settings, log_plain_tracebacks, raise_descriptor_limit, trust_nobody
 from tests.password_hashes import hash_cheaply
-from tests.restoring import keep_configs, restored
-from tests.servers import (
+from tests.running import forks
+from tests.running.restoring import keep_configs, restored
+from tests.running.servers import (
     Databases,
     Server,
     listening_socket,
@@ -66,7 +67,7 @@ _ONE_A_MODULE = {"module_server", _OUTLIVES_TESTS}
 _SLOW = (
     "tests/deploy/",
     "tests/bench/",
-    "tests/test_contributing.py",
+    "tests/code/test_contributing.py",
     "tests/test_card_number_search.py",
     "tests/app/http/serving/test_connections.py",
     "tests/app/accounts/test_generated_requests.py",

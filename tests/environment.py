@@ -37,7 +37,7 @@ def raise_descriptor_limit() -> None:
 
 
 def moved_clock() -> dict[str, str]:
-    """Return the variables by which `tests/dates.py` moves the clock of this process, for its children."""
+    """Return the variables by which `tests/calendar/dates.py` moves the clock of this process, for its children."""
     environment = os.environ  # noqa: TID251 - it is handed on
     return {name: value for name, value in environment.items() if name.startswith(("LD_PRELOAD", "FAKETIME"))}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 LEAKS = """
 import structlog

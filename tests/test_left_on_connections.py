@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import Databases, new_server
+from tests.running.servers import Databases, new_server
 
 
 async def test_a_setting_or_a_lock_that_a_connection_keeps_fails_the_tests_of_its_server(

@@ -7,7 +7,7 @@ from typing import Any
 from app.http.callers.tokens import make_server_token
 from app.services import Services
 from streams.tasks import background
-from tests.servers import SERVER_KEY, Server
+from tests.running.servers import SERVER_KEY, Server
 from tests.waiting import until
 
 

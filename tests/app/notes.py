@@ -11,8 +11,8 @@ from app.services import Services
 from app.work.worker import JobRow, run_jobs
 from storage.jobs.jobs import Job, enqueue
 from streams.tasks import background
-from tests.clock import utc_now
-from tests.servers import ADMIN_TOKEN, Server
+from tests.calendar.clock import utc_now
+from tests.running.servers import ADMIN_TOKEN, Server
 
 WITHIN_S = 20
 ALIVE, DEAD = "infinity", "-infinity"

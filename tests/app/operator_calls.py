@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.servers import ADMIN_TOKEN, Server
+from tests.running.servers import ADMIN_TOKEN, Server
 
 OPERATORS = "/admin/api/operators"
 

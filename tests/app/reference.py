@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.sse_client import SeenEvent
+from tests.peers.sse_client import SeenEvent
 
 Document = dict[str, Any]
 Operation = dict[str, Any]

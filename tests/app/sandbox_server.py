@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.app.accounts.platforms import with_sandbox
-from tests.servers import Databases, Server
+from tests.running.servers import Databases, Server
 
 __all__ = ["module_server", "server", "testbed"]
 

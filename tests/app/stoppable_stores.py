@@ -9,7 +9,7 @@ from typing import Any
 
 from app.services import open_services
 from tests.app.valkey_proxy import ValkeyProxy, postgresql_proxy_to, valkey_proxy_to
-from tests.servers import Databases, Server, listening_socket, running_server, settings_of
+from tests.running.servers import Databases, Server, listening_socket, running_server, settings_of
 from tests.waiting import until
 
 

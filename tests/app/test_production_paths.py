@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.settings import Settings
-from tests.servers import Server
+from tests.running.servers import Server
 
 METRICS = ("/metrics", "/metrics/")
 DOCS = ("/docs", "/docs/", "/docs/scalar.js", "/docs/reference.js", "/openapi.json")

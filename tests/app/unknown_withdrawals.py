@@ -3,7 +3,7 @@
 from storage.withdrawals import withdrawals
 from storage.withdrawals.withdrawals import Withdrawal
 from streams.wire.ids import new_id
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 async def unknown_withdrawal(server: Server, uid: str) -> str:

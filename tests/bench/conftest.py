@@ -10,7 +10,7 @@ from bench.deployment import APP, DeploymentSpec, make_app, strategies
 from storage.operators.audit import COMMAND
 from streams.wire.codec import loads
 from tests.deploy.commands import command
-from tests.servers import ADMIN_TOKEN, Server
+from tests.running.servers import ADMIN_TOKEN, Server
 from vendors.sandbox.server import listening
 
 MODELS = frozenset({"6x0", "6x2", "held"})

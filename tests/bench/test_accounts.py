@@ -9,7 +9,7 @@ import pytest
 from bench.client import Target
 from bench.keep_alive import KeepAlive, request
 from bench.request_rows import Row, paced, repeat
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 async def test_connections_are_kept_alive_and_statuses_are_counted(guest: Server):

@@ -9,7 +9,7 @@ from bench.attack.__main__ import main
 from bench.attack.attacker import is_loopback
 from bench.attack.attacks import ATTACKS
 from tests.deploy.commands import Command, command
-from tests.servers import Server
+from tests.running.servers import Server
 
 QUICK = ("--streams", "2", "--calm", "500ms", "--for", "500ms")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import failover
-from bench.failover import write
+from bench.failover.run import write
+from tests.code.source_files import ROOT
 
-STORED = Path(failover.__file__).with_suffix(".md")
+STORED = ROOT / "bench" / "failover" / "report.md"
 
 
 def test_report_has_the_prose_of_the_repository_and_does_not_change_that_file(

@@ -10,7 +10,7 @@ from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.operators.audit import COMMAND
 from tests.bench.conftest import Load
 from tests.deploy.commands import command
-from tests.servers import Server
+from tests.running.servers import Server
 
 pytestmark = pytest.mark.xdist_group("load")  # One worker starts the server and its vendor.
 

@@ -15,7 +15,7 @@ from bench.profiling import Line, Profile
 from bench.report import write_report
 from bench.targets import QUICK, Row
 from bench.versus import Comparison, Memory, SuiteResult, judge_memory, judge_row
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 pytestmark = pytest.mark.xdist_group("plots")  # One worker imports matplotlib.
 

@@ -15,7 +15,7 @@ from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads
 from tests.browser.page_faults import PageFaults
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 from vendors.sandbox.server import listening
 
 _RATES = ("signup", "email_minute", "email_day", "email_address", "login_address", "login_network", "detect")

@@ -22,15 +22,15 @@ from deploy.seeds import seed
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
 from streams.audio.audio import wav_header
-from tests.another_server import another_server
 from tests.browser.accounts_page import AccountsPage, accounts_page, accounts_server
 from tests.browser.chromium import running_chromium
 from tests.browser.controlled_vendor import ControlledVendor, running_controlled_vendor
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
-from tests.servers import ADMIN_TOKEN, MASTER_KEY, SERVER_KEY, Databases, Server, local_engines
-from tests.vendor import Vendor, running_vendor
+from tests.peers.vendor import Vendor, running_vendor
+from tests.running.another_server import another_server
+from tests.running.servers import ADMIN_TOKEN, MASTER_KEY, SERVER_KEY, Databases, Server, local_engines
 
 SPOKEN = "Good morning. What is the capital of Japan?"
 """The text of the microphone's recording."""

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page
 from tests.browser.accessibility import check_accessibility
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
-from tests.servers import Server
+from tests.running.servers import Server
 
 SCRIPT = "<img src=x onerror=alert(1)>"
 """A text by a user or a vendor, which the console shows as text."""

@@ -2,7 +2,7 @@
 
 from playwright.async_api import Error, Page
 
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 FOLDER = ROOT / "build" / "screenshots"
 _WITHIN_MS = 5_000

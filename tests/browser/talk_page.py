@@ -9,8 +9,8 @@ from typing import Any
 
 from playwright.async_api import Locator, Page, Request, Response, expect
 
-from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events
+from tests.peers.sse_client import SeenEvent, all_events
+from tests.running.servers import Server
 
 _TOKEN = "x-service-session-token"
 _CONVERSATION = "x-service-conversation-id"

@@ -8,7 +8,7 @@ from streams.wire.codec import dumps, loads
 from tests.browser.accessibility import check_accessibility
 from tests.browser.accounts_page import REFUSED, AccountsPage, accounts_page
 from tests.browser.pictures import keep_picture
-from tests.servers import Server
+from tests.running.servers import Server
 
 PASSWORD = "a new password of mine"
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}

@@ -12,8 +12,8 @@ from storage.operators.audit import COMMAND
 from storage.operators.operators import Role
 from tests.browser.console_page import check, open_console
 from tests.browser.page_faults import PageFaults
-from tests.clock import epoch_s
-from tests.servers import Server
+from tests.calendar.clock import epoch_s
+from tests.running.servers import Server
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -15,7 +15,7 @@ from storage.operators.operators import Role
 from storage.operators.sessions import begin
 from tests.browser.console_page import SCRIPT, check, execute, open_console
 from tests.browser.page_faults import PageFaults
-from tests.servers import Server
+from tests.running.servers import Server
 
 NEEDS_EDITOR = "Data of users needs the role editor."
 VIEWED = {

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page, expect
 from app.dev.console import console_link
 from tests.browser.console_page import SCRIPT, check, execute, open_console
 from tests.browser.page_faults import PageFaults
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 @pytest_asyncio.fixture(loop_scope="session")

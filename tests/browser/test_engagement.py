@@ -13,8 +13,8 @@ from tests.app.callers import working
 from tests.browser.accessibility import check_accessibility
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
+from tests.running.servers import Databases, Server, new_server
 from tests.sampling import sampled
-from tests.servers import Databases, Server, new_server
 from vendors.sandbox.server import listening
 
 SCREENS: dict[str, dict[str, Any]] = {

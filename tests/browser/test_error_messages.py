@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from playwright.async_api import expect
 
-from tests.another_server import another_server
 from tests.browser.conftest import Visit
 from tests.browser.page_faults import PageFaults
 from tests.browser.talk_page import TalkPage
 from tests.browser.unreliable_proxy import proxy_to
+from tests.running.another_server import another_server
 
 # Chromium writes this to the console.
 ANSWERED = "the server responded with a status of {}"

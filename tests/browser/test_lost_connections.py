@@ -11,7 +11,7 @@ from tests.browser.conftest import Visit
 from tests.browser.page_faults import PageFaults
 from tests.browser.talk_page import TalkPage
 from tests.browser.unreliable_proxy import proxy_to
-from tests.servers import Server
+from tests.running.servers import Server
 
 STORY = """\
 One morning a thick fog came in from the sea, and nobody could see the way home.

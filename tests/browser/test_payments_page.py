@@ -11,8 +11,8 @@ from streams.wire.codec import loads
 from tests.browser.accessibility import check_accessibility
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
+from tests.running.servers import Server
 from tests.sampling import sampled
-from tests.servers import Server
 
 SCREENS: dict[str, dict[str, Any]] = {
     "desk": {"viewport": {"width": 1280, "height": 800}},

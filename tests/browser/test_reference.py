@@ -3,7 +3,7 @@
 from playwright.async_api import Browser, expect
 
 from tests.browser.page_faults import PageFaults
-from tests.servers import Server
+from tests.running.servers import Server
 
 _DRAWN_WITHIN_MS = 120_000
 """The reference is very long. Alone on a machine, it is drawn within 5 s."""

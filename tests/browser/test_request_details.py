@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from streams.wire.codec import loads
 from tests.browser.conftest import Visit
 from tests.browser.talk_page import TalkPage
-from tests.sse_client import named
+from tests.peers.sse_client import named
 
 
 async def test_all_events_and_the_receipt_are_shown(talk: TalkPage) -> None:

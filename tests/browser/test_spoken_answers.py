@@ -12,7 +12,7 @@ from yarl import URL
 from streams.audio.durations import duration_s
 from tests.browser.conftest import SPOKEN, Visit
 from tests.browser.talk_page import TalkPage
-from tests.sse_client import named
+from tests.peers.sse_client import named
 
 STORY = """\
 The boats went out with the tide.

@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.app.callers import ask
 from tests.browser.accessibility import check_accessibility
 from tests.browser.pictures import keep_picture
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 CLIENT, WEBHOOK = "sandbox-app", "8PT597110X687430L"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 MAKEFILE = """
 test:

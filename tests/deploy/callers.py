@@ -8,7 +8,7 @@ from uuid import uuid4
 from aiohttp import ClientError, ClientResponse, ClientSession
 
 from streams.wire.codec import dumps
-from tests.sse_client import SeenEvent, events, named
+from tests.peers.sse_client import SeenEvent, events, named
 
 
 @dataclass

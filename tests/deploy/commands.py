@@ -14,7 +14,7 @@ import psutil
 from app.process.children import ending_with_parent
 from streams.wire.codec import loads
 from tests import card_numbers
-from tests.forks import AVAILABLE, ForkedProcess
+from tests.running.forks import AVAILABLE, ForkedProcess
 
 _TIMEOUT_S = 90
 _FORKED = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 CLONED = ("actors", "app", "deploy", "storage", "streams", "vendors")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from streams.wire.codec import loads
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 DEPLOY = ROOT / "deploy"
 _STRING = re.compile(r'"[^"]*"')

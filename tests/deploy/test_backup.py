@@ -24,8 +24,8 @@ from tests.deploy.documented_commands import (
     steps_of,
 )
 from tests.deploy.serving import server_env
-from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
-from tests.sse_client import events
+from tests.peers.sse_client import events
+from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 from vendors.sandbox.server import Running, listening
 
 PAGE = (ROOT / "deploy" / "backup.md").read_text()

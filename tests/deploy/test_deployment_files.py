@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from app.__main__ import _MODULES
+from tests.code.source_files import ROOT
 from tests.deploy.proxies.haproxy import CONFIG, HAPROXY
-from tests.source_files import ROOT
 
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "parley"

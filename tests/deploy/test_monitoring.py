@@ -12,7 +12,7 @@ from tests.deploy.commands import command
 from tests.deploy.processes.stalled_readers import http
 from tests.deploy.promql import DEPLOY, Expression, boards, expressions, rules_of
 from tests.deploy.serving import server_env, two_free_ports
-from tests.servers import Server
+from tests.running.servers import Server
 
 __all__ = ["http"]
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from deploy.stores import Stores
-from tests.curl import NEEDS_CURL
 from tests.deploy.documented_commands import (
     ROOT,
     follow,
@@ -14,6 +13,7 @@ from tests.deploy.documented_commands import (
     shell_in_clone,
     steps_of,
 )
+from tests.peers.curl import NEEDS_CURL
 from vendors.local.engines import scripted
 from vendors.protocols import ChatMessage
 from vendors.sandbox.server import listening

@@ -10,7 +10,7 @@ from storage.configs.kinds.conversation import CONVERSATION
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
-from tests.servers import SERVER_KEY
+from tests.running.servers import SERVER_KEY
 
 _ENV = {"PARLEY_SERVER_KEY": SERVER_KEY}
 _OPENAI = {"PARLEY_OPENAI_BASE_URL": "http://127.0.0.1:9/v1/", "PARLEY_OPENAI_API_KEY": "sk-test"}

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.source_files import FILES, ROOT
+from tests.code.source_files import FILES, ROOT
 
 RUN = ("requirements.local.lock", "requirements.embedded.lock")
 ALL = ("requirements.lock",)

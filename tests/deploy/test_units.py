@@ -4,7 +4,7 @@ from configparser import ConfigParser
 
 import pytest
 
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 _FOLDER = ROOT / "deploy"
 

@@ -25,8 +25,8 @@ from streams.wire.codec import dumps
 from tests.deploy.commands import command
 from tests.deploy.documented_commands import ROOT, free_ports
 from tests.deploy.serving import server_env
-from tests.servers import settings_of
-from tests.sse_client import events
+from tests.peers.sse_client import events
+from tests.running.servers import settings_of
 from tests.waiting import until
 from vendors.sandbox.server import Running, listening
 

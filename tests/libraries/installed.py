@@ -9,7 +9,7 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 LOCKS = ("requirements.lock", "requirements.core.lock")
 

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from tests.libraries.installed import version_fault
-from tests.servers import Stores
+from tests.running.servers import Stores
 
 
 async def _no_reset(connection: object) -> None:

@@ -6,7 +6,7 @@ from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import AbstractConnection
 
 from tests.libraries.installed import version_fault
-from tests.servers import Stores
+from tests.running.servers import Stores
 
 WRITER = "redis-py's connection has no StreamWriter in _writer: storage/valkey/pipeline.py takes its transport"
 

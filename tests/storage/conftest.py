@@ -9,7 +9,7 @@ from app.settings import Settings
 from storage.configs.store import ConfigStore
 from storage.conversations.turns import TurnWriter
 from storage.operators.audit import COMMAND
-from tests.config_stores import store_of
+from tests.running.config_stores import store_of
 
 
 @pytest.fixture

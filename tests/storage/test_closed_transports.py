@@ -12,10 +12,10 @@ from storage.postgres.notifications import listen
 from storage.valkey.client import Valkey, map_errors, open_valkey
 from streams.tasks import background
 from streams.wire.errors import StoreUnavailable
-from tests.certificates import Authority
 from tests.closed_transports import ClosingTransports, closing_transports
-from tests.servers import Stores
-from tests.tls_proxy import tls_proxy
+from tests.peers.certificates import Authority
+from tests.peers.tls_proxy import tls_proxy
+from tests.running.servers import Stores
 
 CONNECTIONS = 2
 

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
-from tests.rsa_keys import rsa_key
+from tests.peers.rsa_keys import rsa_key
 from tests.vendors.http.upstream import Respond, Upstream, plain, running_upstream
 from vendors.account import Account
 from vendors.errors import Garbled, Refused

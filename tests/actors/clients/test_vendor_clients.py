@@ -16,7 +16,7 @@ from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
 from streams.wire.model import Model
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.vendors.http.upstream import Upstream, hold, plain, refusing, running_upstream
 from tests.waiting import until
 from vendors.account import Account, ChatSpec

@@ -12,7 +12,7 @@ from storage.conversations.speech_cache import CachedSpeech
 from storage.objects import open_objects
 from storage.secrets import Keyring
 from streams.wire.errors import StoreError
-from tests.servers import MASTER_KEY
+from tests.running.servers import MASTER_KEY
 from tests.streams.audio.mp3_files import tagged_mp3, tone
 from tests.streams.pieces import split
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes

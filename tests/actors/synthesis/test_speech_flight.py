@@ -11,7 +11,7 @@ from actors.synthesis.flight import FAILED, GONE, UNSHARED, Flight, FlightResult
 from storage.conversations.speech_cache import SpeechCache, SpeechKey
 from storage.valkey.client import open_valkey
 from streams.tasks import background
-from tests.servers import Stores
+from tests.running.servers import Stores
 from tests.waiting import until
 
 KEY = SpeechKey("default", "0" * 64, "voice")

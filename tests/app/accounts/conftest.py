@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.app.accounts.email.mailbox import Mailbox, open_mailbox
-from tests.servers import Databases
+from tests.running.servers import Databases
 
 
 @pytest.fixture(scope="module")

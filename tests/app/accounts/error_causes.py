@@ -9,7 +9,7 @@ from tests.app.accounts.endpoint_caller import Answer, Caller
 from tests.app.accounts.interface_errors import IMPOSSIBLE, LISTED
 from tests.app.accounts.people import ask
 from tests.app.accounts.platforms import proof
-from tests.servers import SERVER_KEY
+from tests.running.servers import SERVER_KEY
 
 AUTH = {"server_keys": [{"kid": "development", "alg": "HS256", "secret": SERVER_KEY}], "require_sign": False}
 EMAIL = {"mail_accounts": ["inbox"], "code_login": True, "activation": True}

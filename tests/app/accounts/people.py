@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 from tests.app.callers import ask, token
-from tests.servers import Server
+from tests.running.servers import Server
 
 SOCIAL = "/bp/user/me/socialaccount"
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from streams.wire.codec import dumps
 from tests.app.callers import ask
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 from vendors.sandbox.server import listening
 
 PROVIDERS = {

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 Answer = tuple[int, Any]

@@ -13,7 +13,7 @@ from deploy.stores import Stores, embedded_stores
 from streams.tasks import background
 from tests.app.accounts.people import ask, bind, enter, error_type, me, new_user, player
 from tests.app.valkey_proxy import postgresql_proxy_to
-from tests.servers import (
+from tests.running.servers import (
     Databases,
     Server,
     listening_socket,

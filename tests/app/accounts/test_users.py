@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from tests.app.accounts.people import ask, error_type, me, new_user, token
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from storage.mail.recipients import recipient_of
 from storage.operators.audit import COMMAND
 from streams.wire.errors import ServiceError
 from tests.app.unknown_withdrawals import unknown_withdrawal
-from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
+from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 
 ACCOUNT = "/admin/api/configs/default/vendor_accounts/main"
 VOICE = "/admin/api/configs/default/speech/voice"

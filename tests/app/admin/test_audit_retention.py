@@ -9,7 +9,7 @@ import pytest
 from app.work.worker import run_jobs
 from storage.jobs.jobs import RemoveExpiredAudit, enqueue
 from streams.tasks import background
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 from tests.waiting import until
 
 ADD = """

@@ -7,7 +7,7 @@ import pytest
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.speech import SPEECH
 from tests.app.operators import Operator
-from tests.servers import ADMIN_TOKEN, Server
+from tests.running.servers import ADMIN_TOKEN, Server
 
 MARK = {"secret": True}
 ACCOUNT = "configs/default/vendor_accounts/main"

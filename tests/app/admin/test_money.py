@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 from tests.app.operator_calls import call
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 async def read(server: Server, path: str) -> Any:

@@ -15,7 +15,7 @@ from storage.operators.operators import PREFIX, Role
 from storage.session_tokens import new_token
 from streams.tasks import background
 from tests.app.operator_calls import OPERATORS, call
-from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
+from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 from tests.waiting import until
 
 ROWS = [row for row in ROUTES if row.area.access is Access.ADMIN]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.another_server import another_server
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
-from tests.servers import ADMIN_TOKEN, Server
+from tests.running.another_server import another_server
+from tests.running.servers import ADMIN_TOKEN, Server
 
 __all__ = ["settings", "valkey_proxy"]
 

@@ -12,7 +12,7 @@ from app.process.figures import FiguresOfProcess, publishing_figures
 from storage.operators import figures
 from streams.wire.codec import loads
 from tests.app.operator_calls import OPERATORS, call
-from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
+from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 from tests.waiting import until
 from vendors.calls.metrics import BUCKETS_S, ended, had_output
 

@@ -7,8 +7,8 @@ import pytest
 
 from storage.operators.audit import COMMAND
 from tests.app.operator_calls import call
-from tests.servers import Server
-from tests.vendor import Vendor, running_vendor
+from tests.peers.vendor import Vendor, running_vendor
+from tests.running.servers import Server
 
 MAIL = {
     "subject": "Hello {{.CustomVariables.name}}",

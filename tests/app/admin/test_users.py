@@ -8,7 +8,7 @@ import pytest
 from storage.operators.audit import COMMAND
 from tests.app.callers import work_off
 from tests.app.operator_calls import OPERATORS, call
-from tests.servers import Server
+from tests.running.servers import Server
 
 USERS = "/admin/api/users"
 

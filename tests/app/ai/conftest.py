@@ -9,10 +9,10 @@ from aiohttp import ClientResponse
 
 from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
-from tests.another_server import another_server
-from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events
-from tests.vendor import Vendor, running_vendor
+from tests.peers.sse_client import SeenEvent, all_events
+from tests.peers.vendor import Vendor, running_vendor
+from tests.running.another_server import another_server
+from tests.running.servers import Server
 from vendors.sandbox.server import Running, listening
 
 

@@ -1,7 +1,7 @@
 """Vendor accounts and strategies that use the sandbox."""
 
 from storage.operators.audit import COMMAND
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.sandbox.server import Running
 
 ROOTS = {

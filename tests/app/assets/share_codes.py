@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.app.callers import ask
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 async def share_code(server: Server, session: str) -> str:

@@ -9,8 +9,8 @@ import pytest
 from storage.operators.audit import COMMAND
 from tests.app.callers import ask, token
 from tests.app.operator_calls import call
-from tests.clock import utc_now
-from tests.servers import ADMIN_TOKEN, Server
+from tests.calendar.clock import utc_now
+from tests.running.servers import ADMIN_TOKEN, Server
 
 PRODUCTS: dict[str, dict[str, Any]] = {
     "coins": {"type": "consumable", "asset": "coins", "quantity": 100},

@@ -12,8 +12,8 @@ from storage.assets.entries import Entry
 from storage.assets.ledger import find_differences
 from storage.assets.quotas import Counts, QuotaUsed
 from storage.configs.kinds.quota import Quota
-from tests.hard_instants import walk
-from tests.servers import Server
+from tests.calendar.hard_instants import walk
+from tests.running.servers import Server
 
 KEYS = st.integers(0, 4)
 STEPS = st.lists(

@@ -14,8 +14,8 @@ from storage.assets.share_groups import parse_code
 from storage.operators.audit import COMMAND
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
-from tests.clock import utc_now
-from tests.servers import Server
+from tests.calendar.clock import utc_now
+from tests.running.servers import Server
 from tests.waiting import until
 
 CODES = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -13,8 +13,8 @@ from storage.assets.entries import Entry
 from storage.assets.ledger import TooFewUnits, Use, find_differences, give_back, spend
 from storage.operators.audit import COMMAND
 from tests.app.operator_calls import call
-from tests.clock import utc_now
-from tests.servers import Server
+from tests.calendar.clock import utc_now
+from tests.running.servers import Server
 
 KEYS = st.integers(0, 5)
 STEPS = st.lists(

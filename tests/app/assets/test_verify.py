@@ -15,10 +15,10 @@ from storage.operators.audit import COMMAND
 from tests.app.assets.share_codes import join_code, share_code
 from tests.app.callers import ask, token
 from tests.app.operator_calls import call
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.environment import core_packages
-from tests.forks import run
-from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
+from tests.running.forks import run
+from tests.running.servers import ADMIN_TOKEN, MASTER_KEY, Server
 
 
 async def verified(server: Server) -> tuple[int, list[str]]:

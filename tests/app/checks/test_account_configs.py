@@ -10,9 +10,9 @@ from app.accounts.sign_in.platforms import Platforms
 from storage.configs.kinds.limits import RATES
 from storage.configs.kinds.sign_in import PLATFORMS
 from tests.app.operators import Operator
-from tests.config_stores import store_unchecked
-from tests.rsa_keys import rsa_key
-from tests.servers import Server
+from tests.peers.rsa_keys import rsa_key
+from tests.running.config_stores import store_unchecked
+from tests.running.servers import Server
 from vendors.signin.catalog import CLIENT_FIELDS, DEFAULT_PROVIDERS
 
 Key = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey

@@ -14,7 +14,7 @@ from storage.configs.references import references
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from tests.app.operators import Operator
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.catalog import CAPABILITIES, CATALOG
 
 CHAT = {"chat": {"account": "llm", "model": "m"}}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.app.operators import Operator
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.sandbox.authority import ROOT
 
 APP = {"client_id": "app", "client_secret": "s", "webhook_id": "WH"}

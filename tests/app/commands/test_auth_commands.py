@@ -10,7 +10,7 @@ import yaml
 
 from app.commands.keys import add_parser
 from storage.operators.audit import COMMAND
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 @pytest.fixture

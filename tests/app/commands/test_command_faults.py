@@ -5,8 +5,8 @@ from pathlib import Path
 
 from app.settings import Settings
 from tests.environment import core_packages
-from tests.forks import run
-from tests.servers import ADMIN_TOKEN, MASTER_KEY
+from tests.running.forks import run
+from tests.running.servers import ADMIN_TOKEN, MASTER_KEY
 
 
 async def ended(settings: Settings, variables: dict[str, str], command: str) -> tuple[int, str]:

@@ -13,9 +13,9 @@ from storage.configs.rows import ConfigKey
 from storage.configs.store import ConfigStore
 from storage.operators.audit import COMMAND
 from streams.wire.errors import InvalidParameter, ServiceError
-from tests.config_stores import api_key, store_of
 from tests.environment import core_packages
-from tests.forks import run
+from tests.running.config_stores import api_key, store_of
+from tests.running.forks import run
 
 ENV = {"VENDOR_KEY": "sk-from-env"}
 ACCOUNT = "default/vendor_accounts/main.yaml"

@@ -4,8 +4,8 @@ import re
 
 from tests.app.operator_calls import OPERATORS, call
 from tests.environment import core_packages
-from tests.forks import run
-from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
+from tests.running.forks import run
+from tests.running.servers import ADMIN_TOKEN, MASTER_KEY, Server
 
 
 async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:

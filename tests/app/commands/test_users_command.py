@@ -6,8 +6,8 @@ import pytest
 
 from app.__main__ import main
 from tests.environment import core_packages
-from tests.forks import run
-from tests.servers import ADMIN_TOKEN, MASTER_KEY, Server
+from tests.running.forks import run
+from tests.running.servers import ADMIN_TOKEN, MASTER_KEY, Server
 
 
 async def users(server: Server, *arguments: str) -> tuple[int, str, str]:

@@ -9,7 +9,7 @@ from storage.configs.kinds.sign_in import PLATFORMS
 from storage.operators.audit import COMMAND
 from tests.app.callers import ask
 from tests.app.sandbox_server import module_server, server, testbed
-from tests.servers import Server, new_server
+from tests.running.servers import Server, new_server
 from vendors.sandbox.server import SIGN_IN
 from vendors.sandbox.signin.choices import PROVIDERS
 

@@ -16,8 +16,8 @@ from storage.clock import open_clock
 from storage.jobs.jobs import Job, enqueue
 from storage.operators.audit import COMMAND
 from streams.tasks import background
-from tests.clock import utc_now
-from tests.servers import SERVER_KEY, Server, running_server
+from tests.calendar.clock import utc_now
+from tests.running.servers import SERVER_KEY, Server, running_server
 from tests.waiting import until
 
 DAY = timedelta(days=1)

@@ -8,7 +8,7 @@ import pytest
 
 from storage.operators.audit import COMMAND
 from tests.app.callers import ask
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 
 SANDBOX = "http://127.0.0.1:9"
 

@@ -10,8 +10,8 @@ from aiohttp import encode_basic_auth
 
 from deploy.webhooks import register_webhooks
 from storage.operators.audit import COMMAND
-from tests.clock import utc_now
-from tests.servers import Databases, Server, new_server
+from tests.calendar.clock import utc_now
+from tests.running.servers import Databases, Server, new_server
 from tests.waiting import until
 from vendors.sandbox.server import Running, listening
 

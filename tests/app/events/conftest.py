@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.app.events.sinks import OK, Sinks
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.vendors.http.upstream import running_upstream
 
 

@@ -12,7 +12,7 @@ from app.work.event_delivery import deliver_events
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
 from streams.tasks import background
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.vendors.http.upstream import Respond, Upstream, plain
 from tests.waiting import until
 

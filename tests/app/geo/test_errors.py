@@ -31,7 +31,7 @@ from tests.app.http.rows.listed_errors import (
     wrong_answers,
 )
 from tests.app.operators import Operator
-from tests.servers import Server
+from tests.running.servers import Server
 
 [ROW] = GEO_ROUTES
 TABLE = ErrorTable(

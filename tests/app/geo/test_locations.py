@@ -12,7 +12,7 @@ from deploy.ip_ranges import Place, write_bin
 from storage.operators.audit import COMMAND
 from tests.app.callers import ask, token
 from tests.app.operators import Operator
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 PATH, SERVER_PATH = "/bp/iplocation/ipv4", "/bp/server/user/anybody/iplocation/ipv4"

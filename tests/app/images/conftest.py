@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.callers import working
 from tests.app.images.studio import Studio
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.sandbox.server import listening
 
 

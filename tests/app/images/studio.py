@@ -7,7 +7,7 @@ from storage.assets.entries import Entry
 from storage.assets.ledger import post
 from storage.operators.audit import COMMAND
 from tests.app.callers import ask
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running

@@ -8,9 +8,9 @@ import yaml
 
 from storage.configs.kinds.images import Images
 from tests.app.callers import working
-from tests.curl import NEEDS_CURL, printed_by
-from tests.servers import Server
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
+from tests.peers.curl import NEEDS_CURL, printed_by
+from tests.running.servers import Server
 from vendors.hosts.midjourney import IMAGE_TYPES
 
 PAGE = (ROOT / "AI_TASKS.md").read_text().partition("\n## Images\n")[2].partition("\n## ")[0]

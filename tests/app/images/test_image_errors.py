@@ -38,7 +38,7 @@ from tests.app.http.rows.listed_errors import (
     wrong_answers,
 )
 from tests.app.images.studio import IMAGINE, Studio
-from tests.servers import Server
+from tests.running.servers import Server
 
 HOOK = webhook_row(IMAGE_WEBHOOKS)
 TABLE = ErrorTable(

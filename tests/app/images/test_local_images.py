@@ -11,7 +11,7 @@ from PIL import Image
 
 from tests.app.callers import ask, working
 from tests.app.images.studio import IMAGINE
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 _DUE = "update procrastinate_jobs set scheduled_at = null where status = 'todo'"

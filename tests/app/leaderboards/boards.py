@@ -7,7 +7,7 @@ from uuid import uuid4
 from storage.operators.audit import COMMAND
 from streams.wire.codec import from_rfc3339
 from tests.app.callers import ask, token
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 UPLOAD, QUERY = "/bp/leaderboard/data", "/bp/leaderboard"

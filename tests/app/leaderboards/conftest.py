@@ -3,7 +3,7 @@
 import pytest
 
 from tests.app.leaderboards.boards import Boards
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from storage.operators.audit import COMMAND
 from streams.wire.codec import from_rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.leaderboards.boards import QUERY, UPLOAD, Boards
-from tests.servers import ADMIN_TOKEN
+from tests.running.servers import ADMIN_TOKEN
 
 DAILY = {"reset": {"every": "day", "at": "04:00", "time_zone": "Europe/Berlin"}}
 

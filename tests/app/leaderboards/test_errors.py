@@ -25,7 +25,7 @@ from tests.app.callers import ask, token
 from tests.app.http.rows.listed_errors import Answer, ErrorTable, Place, frozen_user, without_tables, wrong_answers
 from tests.app.leaderboards.boards import Boards
 from tests.app.stoppable_stores import Stoppable, open_stoppable, stopped
-from tests.servers import Databases, Server
+from tests.running.servers import Databases, Server
 
 TABLE = ErrorTable(LEADERBOARD_ROUTES, elsewhere={})
 INTERFACE = "invalid_parameter, config_invalid, database, redis_service"

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from tests.app.leaderboards.boards import Boards
-from tests.curl import NEEDS_CURL, printed_by
-from tests.servers import ADMIN_TOKEN, Server
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
+from tests.peers.curl import NEEDS_CURL, printed_by
+from tests.running.servers import ADMIN_TOKEN, Server
 
 PAGE = (ROOT / "LEADERBOARDS.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

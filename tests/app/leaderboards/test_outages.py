@@ -4,7 +4,7 @@ import pytest
 
 from tests.app.leaderboards.boards import Boards
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 __all__ = ["settings", "valkey_proxy"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.leaderboards.periods import instant_of, start_of, starts_near
 from storage.configs.kinds.leaderboards import Reset
 from streams.wire.codec import from_rfc3339, rfc3339
-from tests.hard_instants import walk
+from tests.calendar.hard_instants import walk
 
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 BERLIN, APIA = "Europe/Berlin", "Pacific/Apia"

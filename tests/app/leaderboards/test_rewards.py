@@ -16,7 +16,7 @@ from streams.tasks import background, pause, stopping
 from streams.wire.codec import from_rfc3339, loads, rfc3339
 from tests.app.callers import ask, token, work_off, working
 from tests.app.leaderboards.boards import Boards
-from tests.servers import ADMIN_TOKEN
+from tests.running.servers import ADMIN_TOKEN
 from tests.waiting import until
 
 REWARDS = [{"from": 1, "to": 2, "product": "coins_100"}, {"from": 3, "to": 3, "product": "coins_100"}]

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from storage.operators.audit import COMMAND
 from tests.app.callers import ask, token, work_off
-from tests.servers import Server, new_server
+from tests.running.servers import Server, new_server
 from tests.waiting import until
 from vendors.sandbox.server import listening
 

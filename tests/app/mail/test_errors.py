@@ -36,7 +36,7 @@ from tests.app.http.rows.listed_errors import (
 from tests.app.mail.hub import Hub, Person, new_address
 from tests.app.stoppable_stores import open_stoppable, stopped
 from tests.app.valkey_proxy import ValkeyProxy
-from tests.servers import Databases, Server
+from tests.running.servers import Databases, Server
 
 TABLE = ErrorTable(
     MAIL_HUB_ROUTES,

@@ -10,7 +10,7 @@ from storage.mail.mail import SendMail
 from tests.app.callers import working
 from tests.app.mail.hub import Hub, new_address
 from tests.app.mail.smtp_servers import BUSY, FULL, SmtpServer
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 
 DAY_S = 86_400

@@ -10,7 +10,7 @@ from storage.jobs.jobs import enqueue
 from storage.mail.mail import MailContent, SendMail
 from storage.operators.audit import COMMAND
 from streams.tasks import background
-from tests.servers import Server, new_server
+from tests.running.servers import Server, new_server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import listening

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.app.money.till import Till, open_till
-from tests.servers import Databases
+from tests.running.servers import Databases
 
 
 @pytest.fixture(scope="module")

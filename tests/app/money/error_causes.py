@@ -26,7 +26,7 @@ from streams.wire.errors import (
 from tests.app.http.rows.listed_errors import ErrorTable, stored_as, without_a_key_of_auth, without_tables
 from tests.app.money import good_requests as to
 from tests.app.money.till import Answer, Place, Request, Till
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.errors import VendorError
 from vendors.sandbox.faults import key_of
 

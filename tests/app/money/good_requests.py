@@ -13,7 +13,7 @@ from tests.app.money.till import Place, Request, Till
 from tests.app.payments.cards.shop import CARD
 from tests.app.payments.cards.subscribers import setup, subscribed
 from tests.app.payments.wallet.wallets import WEBHOOK, Wallet
-from tests.clock import epoch_s, utc_now
+from tests.calendar.clock import epoch_s, utc_now
 from vendors.sandbox.payments.paypal_webhooks import signed
 
 Prepare = Callable[[Till], Awaitable[Request]]

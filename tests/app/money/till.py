@@ -14,8 +14,8 @@ from tests.app.payments.cards.shop import CONFIG, Buyer, Shop
 from tests.app.payments.wallet.wallets import PRODUCTS, WEBHOOK, Wallet
 from tests.app.stoppable_stores import open_stoppable
 from tests.app.valkey_proxy import ValkeyProxy
-from tests.config_stores import store_unchecked
-from tests.servers import SERVER_KEY, Databases, Server
+from tests.running.config_stores import store_unchecked
+from tests.running.servers import SERVER_KEY, Databases, Server
 from vendors.sandbox.server import Running, listening
 
 PLATFORMS = ("cardpay", "walletpay", "payouts")

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from app.http.request.pipeline import log_anonymous
 from streams.wire.codec import loads
-from tests.clock import utc_now
-from tests.servers import ADMIN_TOKEN, Server
+from tests.calendar.clock import utc_now
+from tests.running.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
 
 PROGRAM = """

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.app.callers import working
-from tests.curl import NEEDS_CURL, printed_by
-from tests.servers import ADMIN_TOKEN, Server
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
+from tests.peers.curl import NEEDS_CURL, printed_by
+from tests.running.servers import ADMIN_TOKEN, Server
 
 PAGE = (ROOT / "AI_TASKS.md").read_text()
 PART = PAGE[PAGE.index("## Predictions") : PAGE.index("## Quotas")]

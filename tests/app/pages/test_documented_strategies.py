@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.strategies import VendorCall
 from streams.wire.model import Model
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 from vendors.catalog import CAPABILITIES, CATALOG
 
 PAGE = (ROOT / "STRATEGIES.md").read_text()

@@ -24,8 +24,8 @@ from app.http.rows.endpoint import Call, Endpoint
 from app.pages.files import FILE_ROUTES, FileLinkNotFound, FilePath, requested_range
 from storage.configs.kinds.limits import Limits
 from storage.objects import ObjectStore, open_objects
-from tests.object_stores import KEYRING, open_store, s3_credentials, s3_server
-from tests.servers import Server
+from tests.running.object_stores import KEYRING, open_store, s3_credentials, s3_server
+from tests.running.servers import Server
 
 KEY = "conversation/0198c0de/1/0.mp3"
 BODY = bytes(range(256)) * 4

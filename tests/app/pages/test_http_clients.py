@@ -12,9 +12,9 @@ from aiohttp import ClientSession
 
 from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
-from tests.servers import Server
-from tests.sse_client import events
-from tests.vendor import running_vendor
+from tests.peers.sse_client import events
+from tests.peers.vendor import running_vendor
+from tests.running.servers import Server
 
 PATH = "/bp/ai/conversation"
 PARAMS = dumps({"strategies": ["hello"], "type": "text", "language_code": "en-US", "target_language_code": "en-US"})

@@ -13,7 +13,7 @@ from app.pages.assets import STATIC
 from app.settings import Settings
 from storage.operators.audit import COMMAND
 from tests.app.reference import check
-from tests.servers import SERVER_KEY, Server
+from tests.running.servers import SERVER_KEY, Server
 
 OFFERS = "/bp/ai/offers"
 VENDORED = sorted((STATIC / "vendor").glob("*.json"), key=lambda path: path.name)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from storage.operators.audit import COMMAND
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 async def add_sink(server: Server, *, events: Sequence[str] = ("purchase",)) -> None:

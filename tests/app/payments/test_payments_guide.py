@@ -13,9 +13,9 @@ import pytest
 from storage.accounts import emails
 from streams.wire.codec import loads
 from tests.app.callers import work_off
-from tests.curl import NEEDS_CURL, printed_by
-from tests.servers import ADMIN_TOKEN, SERVER_KEY, Databases, Server, new_server
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
+from tests.peers.curl import NEEDS_CURL, printed_by
+from tests.running.servers import ADMIN_TOKEN, SERVER_KEY, Databases, Server, new_server
 from vendors.sandbox.server import Running
 
 pytestmark = NEEDS_CURL

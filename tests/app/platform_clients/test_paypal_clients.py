@@ -13,7 +13,7 @@ from storage.configs.kinds.walletpay import WalletPay
 from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.errors import VendorError
 from vendors.payments.paypal import BASE_URL
 from vendors.payments.paypal_certificates import NotGenuine

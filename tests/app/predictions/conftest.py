@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.app.predictions.hosts import Studio
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.sandbox.server import listening
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.app.callers import ask, token, work_off
 from tests.app.operators import Operator
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 from vendors.sandbox.bill import Entry
 from vendors.sandbox.server import Running

@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.callers import ask, working
 from tests.app.predictions.hosts import LONG_MS, VERSION, Studio
-from tests.clock import epoch_s
+from tests.calendar.clock import epoch_s
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.replicate import WEBHOOK_KEY
 from vendors.sinks.webhook import ID, SIGNATURE, TIMESTAMP, signature

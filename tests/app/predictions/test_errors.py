@@ -40,8 +40,8 @@ from tests.app.http.rows.listed_errors import (
 from tests.app.predictions.hosts import VERSION, Studio
 from tests.app.stoppable_stores import open_stoppable, stopped
 from tests.app.valkey_proxy import ValkeyProxy
-from tests.config_stores import store_unchecked
-from tests.servers import Databases, Server
+from tests.running.config_stores import store_unchecked
+from tests.running.servers import Databases, Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import listening
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.app.withdrawals.payer import Payer
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 from vendors.sandbox.server import listening
 
 

@@ -11,7 +11,7 @@ from storage.withdrawals.withdrawal_differences import find_differences
 from storage.withdrawals.withdrawals import CheckPayouts, find_of_user, pay_out_soon
 from streams.wire.codec import dumps
 from tests.app.callers import ask, token, working
-from tests.servers import Server
+from tests.running.servers import Server
 
 FIRST = {"cash_num": 12.3, "withdraw_id": "w-1", "start_time": "2026-11-23T10:00:00Z"}
 

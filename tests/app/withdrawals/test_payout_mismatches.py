@@ -9,7 +9,7 @@ from tests.app.callers import ask, work_off
 from tests.app.operators import Operator
 from tests.app.withdrawals.payer import Payer
 from tests.app.withdrawals.unknown_payouts import settle
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from vendors.sandbox.faults import key_of
 
 

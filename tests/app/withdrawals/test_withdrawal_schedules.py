@@ -16,7 +16,7 @@ from storage.withdrawals.withdrawals import PayOut
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.withdrawals.payer import Payer
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 

@@ -13,8 +13,8 @@ from streams.wire.codec import from_rfc3339, rfc3339
 from tests.app.callers import ask, token, work_off
 from tests.app.operators import Operator
 from tests.app.withdrawals.payer import Payer
-from tests.clock import utc_now
-from tests.hard_instants import walk
+from tests.calendar.clock import utc_now
+from tests.calendar.hard_instants import walk
 from tests.waiting import until
 
 ZERO = "0001-01-01T00:00:00Z"

@@ -8,7 +8,7 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off
 from tests.app.operators import AdminResponse, Operator
 from tests.app.withdrawals.payer import Payer
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from vendors.sandbox.faults import key_of
 
 

@@ -27,7 +27,7 @@ from tests.app.notes import (
     jobs_are,
     worker,
 )
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 

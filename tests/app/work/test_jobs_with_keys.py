@@ -5,7 +5,7 @@ import pytest
 from app.services import Services
 from storage.jobs.jobs import enqueue
 from tests.app.notes import Note, Notes, add, admin, held_are, in_an_hour, jobs_are, worker
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 

@@ -18,7 +18,7 @@ from bench.soak.testbed import soak_configs
 from bench.soak.vendor_faults import VendorFaults
 from storage.operators.audit import COMMAND
 from tests.deploy.commands import command
-from tests.servers import Server
+from tests.running.servers import Server
 
 USERS = 12
 LOAD_S = 4

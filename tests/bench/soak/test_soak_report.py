@@ -9,7 +9,7 @@ from bench.soak.observations import Answer, Observations, Stream
 from bench.soak.report import write_report
 from bench.soak.run import Plan, Run
 from bench.soak.samples import Sample
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 
 pytestmark = pytest.mark.xdist_group("plots")  # One worker imports matplotlib.
 

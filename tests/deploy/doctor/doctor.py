@@ -6,7 +6,7 @@ from typing import Any
 from app.doctor.checks import examine
 from app.doctor.surroundings import Surroundings
 from storage.operators.doctor_reports import Finding, State
-from tests.servers import Server
+from tests.running.servers import Server
 
 GOOD, DOUBTFUL, BROKEN = State.GOOD, State.DOUBTFUL, State.BROKEN
 

@@ -21,13 +21,13 @@ from storage.operators.operators import Role
 from storage.postgres.database import open_database
 from streams.wire.codec import loads
 from tests.app.valkey_proxy import postgresql_proxy_to, valkey_proxy_to
-from tests.clock import epoch_s
+from tests.calendar.clock import epoch_s
 from tests.deploy.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.deploy.serving import server_env
-from tests.forks import run
-from tests.object_stores import new_bucket, s3_server
-from tests.servers import ADMIN_TOKEN, Databases, Server, new_server
-from tests.small_disk import small_disk
+from tests.running.forks import run
+from tests.running.object_stores import new_bucket, s3_server
+from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
+from tests.running.small_disk import small_disk
 
 _OF_TESTS = {"durability", "persistence"}
 """What the stores of the tests are not meant to be good at."""

@@ -9,7 +9,7 @@ import pytest
 from storage.operators.doctor_reports import Finding, State
 from tests.deploy.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.deploy.proxies.nginx import NGINX, running_nginx
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 

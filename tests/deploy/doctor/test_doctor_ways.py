@@ -17,9 +17,9 @@ from storage.operators.audit import COMMAND
 from storage.operators.doctor_reports import Finding
 from streams.wire.codec import dumps
 from tests.app.mail.smtp_servers import SmtpServer
-from tests.certificates import Authority
 from tests.deploy.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
-from tests.servers import Databases, Server, new_server
+from tests.peers.certificates import Authority
+from tests.running.servers import Databases, Server, new_server
 from vendors.sandbox.dns import Names, dns_server
 from vendors.signin import catalog
 

@@ -18,7 +18,7 @@ from tests.app.platform import deliver, source
 from tests.app.shop import TABLE, Shop
 from tests.deploy.commands import command
 from tests.deploy.serving import server_env
-from tests.servers import running_server
+from tests.running.servers import running_server
 from tests.waiting import until
 
 

@@ -19,10 +19,10 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import setup, subscribe
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.deploy.killed.kills import RELIABLE, STALLED_S, At, free_key, kill_server, kill_worker, verify_ledger
+from tests.running.servers import running_server
 from tests.sampling import paired
-from tests.servers import running_server
 from tests.waiting import until
 from vendors.sandbox.server import Running, listening
 

@@ -13,7 +13,7 @@ from streams.tasks import background
 from tests.app.callers import ask
 from tests.app.images.studio import IMAGINE, Studio
 from tests.deploy.killed.kills import STALLED_S, At, free_key, kill_server, kill_worker, verify_ledger
-from tests.servers import running_server
+from tests.running.servers import running_server
 from vendors.sandbox.server import listening
 
 QUOTA = {"asset": "coins", "amount": 2, "free_per_day": 3}

@@ -19,8 +19,8 @@ from tests.app.ai.conftest import strategy, vendor
 from tests.deploy.callers import callers
 from tests.deploy.commands import Command
 from tests.deploy.serving import serving, settings, two_free_ports
-from tests.sse_client import all_events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events
+from tests.peers.vendor import Vendor
 from tests.waiting import until
 
 __all__ = ["settings", "strategy", "vendor"]

@@ -16,7 +16,7 @@ from tests.app.leaderboards.boards import Boards
 from tests.deploy.commands import command
 from tests.deploy.killed.kills import STALLED_S, verify_ledger
 from tests.deploy.serving import server_env
-from tests.servers import running_server
+from tests.running.servers import running_server
 from tests.waiting import until
 
 MEMBERS, WINNERS, KILLS = 500, 400, 3

@@ -13,8 +13,8 @@ from app.settings import Settings
 from tests.app.callers import working
 from tests.app.payments.wallet.wallets import Wallet, wallet_at
 from tests.deploy.killed.kills import RELIABLE, At, free_key, kill_server, kill_worker, verify_ledger
+from tests.running.servers import running_server
 from tests.sampling import paired
-from tests.servers import running_server
 from tests.waiting import until
 from vendors.sandbox.server import Running, listening
 

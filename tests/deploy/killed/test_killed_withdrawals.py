@@ -13,7 +13,7 @@ from app.work.worker import run_jobs
 from streams.tasks import background
 from tests.app.withdrawals.payer import Payer
 from tests.deploy.killed.kills import RELIABLE, STALLED_S, At, kill_server, kill_worker, verify_ledger
-from tests.servers import running_server
+from tests.running.servers import running_server
 from tests.waiting import until
 from vendors.sandbox.server import Running, listening
 

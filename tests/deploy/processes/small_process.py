@@ -13,7 +13,7 @@ from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import WorkWebhook
 from tests.app.platform import source
 from tests.app.shop import Shop
-from tests.servers import running_server
+from tests.running.servers import running_server
 
 
 async def never(*_: Any) -> None:

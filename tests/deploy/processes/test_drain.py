@@ -21,7 +21,7 @@ from bench.machine import raise_descriptor_limit
 from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import loads
-from tests.clock import epoch_s
+from tests.calendar.clock import epoch_s
 from tests.deploy.callers import Caller
 from tests.deploy.commands import Command, command
 from tests.deploy.serving import serving, settings

@@ -16,7 +16,7 @@ from streams.tasks import background
 from tests.app.predictions.hosts import LONG_MS, Studio
 from tests.deploy.commands import Command, command
 from tests.deploy.serving import server_env
-from tests.servers import running_server
+from tests.running.servers import running_server
 from tests.waiting import until
 from vendors.sandbox.server import listening
 

@@ -17,9 +17,9 @@ from app.settings import Settings
 from storage.processes.heartbeats import EVERY_S, VOID_AFTER_S
 from tests.app.ai.conftest import Talk, strategy, talk, vendor
 from tests.deploy.serving import serving
-from tests.servers import Server, listening_socket
-from tests.sse_client import SeenEvent, events, named
-from tests.vendor import Vendor
+from tests.peers.sse_client import SeenEvent, events, named
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server, listening_socket
 from tests.waiting import until
 
 __all__ = ["strategy", "talk", "vendor"]

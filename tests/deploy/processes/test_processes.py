@@ -19,7 +19,7 @@ from app.settings import Settings, SettingsError
 from streams.tasks import background
 from tests.deploy.commands import Command, command, left_of
 from tests.deploy.serving import serving, settings, two_free_ports
-from tests.servers import Databases, listening_socket, settings_of
+from tests.running.servers import Databases, listening_socket, settings_of
 from tests.waiting import until
 
 __all__ = ["settings"]

@@ -17,7 +17,7 @@ from streams.wire.codec import dumps
 from tests.app.ai.conftest import vendor
 from tests.deploy.callers import Caller, callers
 from tests.deploy.processes.stalled_readers import ServerProcess, http, server_process, settings, stalled
-from tests.vendor import Vendor
+from tests.peers.vendor import Vendor
 from tests.waiting import until
 from vendors.sandbox.server import listening
 

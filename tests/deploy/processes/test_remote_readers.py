@@ -16,9 +16,9 @@ from tests.app.ai.conftest import Talk, strategy, talk, vendor
 from tests.deploy.callers import Caller
 from tests.deploy.commands import Command
 from tests.deploy.serving import serving
-from tests.servers import Server, listening_socket
-from tests.sse_client import all_events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server, listening_socket
 from tests.waiting import until
 
 __all__ = ["strategy", "talk", "vendor"]

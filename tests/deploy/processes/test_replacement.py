@@ -25,7 +25,7 @@ from tests.deploy.callers import Caller
 from tests.deploy.commands import Command, command, left_of
 from tests.deploy.proxies.nginx import NGINX, Nginx, running_nginx
 from tests.deploy.serving import serving
-from tests.servers import Databases, listening_socket, settings_of
+from tests.running.servers import Databases, listening_socket, settings_of
 from tests.waiting import until
 
 MODEL, LONG_MODEL = "20x50", "80x100"

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.process.children import ending_with_parent
+from tests.code.source_files import ROOT
 from tests.deploy.edits import edited
-from tests.servers import listening_socket
-from tests.source_files import ROOT
+from tests.running.servers import listening_socket
 
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
 CONFIG = ROOT / "deploy" / "haproxy.cfg"

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from app.process.children import ending_with_parent
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
+from tests.code.source_files import ROOT
 from tests.deploy.edits import edited
-from tests.servers import listening_socket
-from tests.source_files import ROOT
+from tests.running.servers import listening_socket
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 SITE = ROOT / "deploy" / "nginx.conf"

@@ -9,7 +9,7 @@ import pytest
 from storage.operators.doctor_reports import Finding
 from tests.deploy.doctor.doctor import BROKEN, Doctor, bad_points, point
 from tests.deploy.proxies.haproxy import HAPROXY, running_haproxy
-from tests.servers import Databases, Server, listening_socket, new_server
+from tests.running.servers import Databases, Server, listening_socket, new_server
 
 pytestmark = pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed")
 

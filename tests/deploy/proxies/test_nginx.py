@@ -19,8 +19,8 @@ from storage.operators.audit import COMMAND
 from streams.audio.audio import wav_header
 from streams.wire.codec import dumps
 from tests.deploy.proxies.nginx import NGINX, Nginx, running_nginx
-from tests.servers import Server, listening_socket
-from tests.sse_client import SeenEvent, events
+from tests.peers.sse_client import SeenEvent, events
+from tests.running.servers import Server, listening_socket
 
 CONVERSATION = "/bp/ai/conversation"
 TOKEN = "X-Service-Session-Token"

@@ -21,7 +21,7 @@ from storage.accounts.codes import (
 )
 from storage.postgres.database import open_database
 from storage.secrets import Keyring
-from tests.servers import MASTER_KEY
+from tests.running.servers import MASTER_KEY
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -13,7 +13,7 @@ from storage.configs.rules import Checked, Fault, Named, Unknown
 from storage.operators.audit import COMMAND
 from streams.wire.errors import InvalidParameter, ItemNotFound, ServiceError
 from streams.wire.model import Model
-from tests.config_stores import LOCAL, NOWHERE, api_key, store_of
+from tests.running.config_stores import LOCAL, NOWHERE, api_key, store_of
 from tests.waiting import until
 
 

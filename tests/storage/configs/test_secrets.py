@@ -18,8 +18,8 @@ from storage.configs.secrets import MARK, decrypt_secrets, encrypt_secrets, mask
 from storage.operators.audit import COMMAND
 from storage.secrets import Keyring
 from streams.wire.errors import ConfigInvalid, InvalidParameter
-from tests.clock import utc_now
-from tests.config_stores import api_key, store_of
+from tests.calendar.clock import utc_now
+from tests.running.config_stores import api_key, store_of
 
 MAIN = ConfigKey("default", "vendor_accounts", "main")
 KEYS = ConfigKey("default", "auth", "default")

@@ -16,7 +16,7 @@ from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
 from streams.wire.errors import ConfigInvalid, StoreError
 from streams.wire.model import Model
-from tests.config_stores import LOCAL, NOWHERE, store_of
+from tests.running.config_stores import LOCAL, NOWHERE, store_of
 from tests.waiting import until
 
 

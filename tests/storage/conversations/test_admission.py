@@ -13,7 +13,7 @@ from storage.valkey.client import Valkey, open_valkey
 from streams.wire.errors import InvalidOperation, RateLimited, StoreError
 from streams.wire.ids import new_id
 from tests.app.valkey_proxy import valkey_proxy_to
-from tests.servers import Stores
+from tests.running.servers import Stores
 from tests.waiting import until
 
 VOID_AFTER_S = 2.0

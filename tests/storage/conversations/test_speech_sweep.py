@@ -14,8 +14,8 @@ from storage.valkey.client import Valkey, open_valkey
 from streams.wire.errors import StoreError
 from streams.wire.ids import new_id
 from tests.app.valkey_proxy import valkey_proxy_to
-from tests.object_stores import open_store
-from tests.servers import Stores
+from tests.running.object_stores import open_store
+from tests.running.servers import Stores
 from tests.storage.conversations.speech_sweeps import DAY_S, HOUR_S, pass_s
 
 

@@ -13,8 +13,8 @@ from storage.postgres.database import open_database
 from storage.processes.heartbeats import Heartbeat
 from streams.wire.errors import DatabaseUnavailable, StoreUnavailable
 from streams.wire.ids import new_id
+from tests.running.suspended import suspended
 from tests.storage.conversations.written_turns import MANY, closed, end_of, new_turn, opened, reported, value
-from tests.suspended import suspended
 from tests.waiting import until
 
 

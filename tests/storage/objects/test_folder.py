@@ -10,8 +10,8 @@ import pytest
 
 from storage.objects import ObjectStore
 from streams.wire.errors import ItemNotFound, StoreError
-from tests.clock import epoch_s
-from tests.object_stores import open_store
+from tests.calendar.clock import epoch_s
+from tests.running.object_stores import open_store
 
 KEY = "conversation/0198c0de/1/0.mp3"
 

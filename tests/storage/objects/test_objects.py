@@ -9,7 +9,7 @@ import pytest
 from storage.objects import ObjectStore
 from streams.tasks import background
 from streams.wire.errors import ItemNotFound
-from tests.object_stores import open_store, s3_server
+from tests.running.object_stores import open_store, s3_server
 
 KEY = "conversation/0198c0de/1/0.mp3"
 MIB = 1024 * 1024

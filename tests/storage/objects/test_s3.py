@@ -10,8 +10,8 @@ from aiohttp.test_utils import TestServer
 
 from storage.objects import ObjectStore, open_objects
 from streams.wire.errors import StoreError
-from tests.certificates import Authority
-from tests.object_stores import KEYRING, new_bucket, s3_client, s3_credentials, s3_server
+from tests.peers.certificates import Authority
+from tests.running.object_stores import KEYRING, new_bucket, s3_client, s3_credentials, s3_server
 
 KEY = "conversation/0198c0de/1/0.mp3"
 MIB = 1024 * 1024

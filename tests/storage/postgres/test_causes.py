@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from storage.postgres.database import map_errors, open_database
 from streams.wire.errors import DatabaseError, DatabaseUnavailable
-from tests.servers import Stores
+from tests.running.servers import Stores
 from tests.storage.wrong_servers import UNKNOWN_HOST, wrong_servers
 
 NOT_REACHABLE = "the database is not reachable"

@@ -13,7 +13,7 @@ from deploy.stores import embedded_stores
 from storage.postgres.database import open_database
 from storage.postgres.migrate import migrate
 from streams.wire.errors import StoreError
-from tests.small_disk import small_disk
+from tests.running.small_disk import small_disk
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import pytest
 from storage.postgres.database import Database, open_database
 from streams.wire.errors import StoreError, StoreUnavailable
 from tests.connections import left_on
-from tests.servers import Stores
-from tests.suspended import suspended
+from tests.running.servers import Stores
+from tests.running.suspended import suspended
 from tests.waiting import passes, until
 
 MAX_CONNECTIONS = 3

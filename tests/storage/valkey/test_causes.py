@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from storage.valkey.client import map_errors, open_valkey
 from streams.wire.errors import StoreError, StoreUnavailable, ValkeyError
-from tests.servers import Stores
+from tests.running.servers import Stores
 from tests.storage.wrong_servers import UNKNOWN_HOST, wrong_servers
 from tests.waiting import passes
 

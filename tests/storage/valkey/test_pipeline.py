@@ -12,7 +12,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from storage.valkey.client import Valkey, map_errors, open_valkey
 from streams.wire.errors import StoreUnavailable
 from streams.wire.ids import new_id
-from tests.servers import Stores
+from tests.running.servers import Stores
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streams.wire.codec import ZERO_TIME, dumps, loads, loads_request, now_ms, rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.nesting import MAX_CONTAINERS, MAX_DEPTH, levels, outside_strings
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8) | st.text('"\\[]{}', max_size=8)
 VALUES = st.recursive(

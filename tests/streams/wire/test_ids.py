@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streams.wire.ids import is_id, new_id, request_id, sha256_hex
-from tests.clock import epoch_ns
+from tests.calendar.clock import epoch_ns
 
 ALLOWED = string.ascii_letters + string.digits + "._-"
 

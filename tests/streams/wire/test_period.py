@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streams.wire.codec import rfc3339
 from streams.wire.period import Period
-from tests.hard_instants import walk
+from tests.calendar.hard_instants import walk
 
 
 @pytest.mark.parametrize(

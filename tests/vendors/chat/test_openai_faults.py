@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from streams.tasks import background
-from tests.clock import epoch_ms
+from tests.calendar.clock import epoch_ms
 from tests.sampling import paired, sampled
 from tests.vendors.chat.openai_clients import (
     BODIES,

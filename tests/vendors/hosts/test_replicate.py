@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.account import Account
 from vendors.errors import Garbled, Refused, Unreachable, VendorError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from tests.certificates import Authority
+from tests.peers.certificates import Authority
 from tests.vendors.http.http1_peers import WHOLE, gone, played, request
 from tests.vendors.http.http_calls import failing, failing_handshake
 from vendors.calls.attempts import Attempt

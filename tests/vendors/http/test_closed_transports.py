@@ -12,9 +12,9 @@ import pytest
 from aiohttp import web
 
 from tests.app.mail.smtp_servers import SmtpServer
-from tests.certificates import Authority
 from tests.closed_transports import ClosingTransports, closing_transports
-from tests.tls_proxy import tls_proxy
+from tests.peers.certificates import Authority
+from tests.peers.tls_proxy import tls_proxy
 from tests.vendors.http.upstream import Upstream, streaming
 from tests.vendors.speech.azure_clients import recognizer, transcribe
 from tests.vendors.speech.azure_service import Service, buffered, playing

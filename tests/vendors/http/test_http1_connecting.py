@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from streams.tasks import background
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.garbage import collected_by_hand, garbage
 from tests.vendors.http.http1_peers import WHOLE, ask, gone, played, request, requested
 from tests.waiting import passes

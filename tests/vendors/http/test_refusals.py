@@ -9,7 +9,7 @@ import pytest
 
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.vendors.http.http_calls import SHORT, ask, failing
 from tests.vendors.http.upstream import Upstream, cut, hold, plain, refusing, streaming
 from vendors.errors import Refused

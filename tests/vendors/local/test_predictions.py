@@ -3,7 +3,7 @@
 import pytest
 
 from streams.wire.errors import InvalidParameter
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.vendors.local.conftest import Local
 from tests.waiting import until
 from vendors.account import Account

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from streams.wire.ids import new_id
 from streams.wire.money import Money
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from vendors.account import Account
 from vendors.http.transport import VendorHttp
 from vendors.payments import paypal_orders, paypal_subscriptions

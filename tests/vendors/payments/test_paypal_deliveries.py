@@ -10,7 +10,7 @@ from aiohttp import web
 
 from streams.wire.codec import loads
 from streams.wire.ids import new_id
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.vendors.payments.paypal_calls import Merchant
 from vendors.http.transport import VendorHttp
 from vendors.payments.paypal_events import WebhookEvent, list_webhook_events

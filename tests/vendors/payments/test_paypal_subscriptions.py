@@ -7,7 +7,7 @@ import pytest
 from streams.wire.ids import new_id
 from streams.wire.model import Model
 from streams.wire.money import Money
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.vendors.payments.paypal_calls import CANCEL, Merchant
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_fields import Link

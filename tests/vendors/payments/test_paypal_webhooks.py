@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.wire.codec import dumps
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.vendors.payments.paypal_calls import Merchant
 from vendors.errors import VendorError
 from vendors.http.transport import VendorHttp

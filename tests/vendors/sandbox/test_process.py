@@ -11,7 +11,7 @@ import aiohttp
 
 from app.process.children import ending_with_parent
 from streams.wire.codec import dumps, loads
-from tests.forks import run
+from tests.running.forks import run
 
 SANDBOX = [sys.executable, "-m", "vendors.sandbox"]
 

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from streams.wire.codec import loads
-from tests.clock import epoch_ms
+from tests.calendar.clock import epoch_ms
 from tests.vendors.sandbox.requests import CHAT, SandboxClient, chat
 from vendors.sandbox.server import Running
 

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from streams.wire.codec import dumps, loads
-from tests.clock import epoch_s, utc_now
+from tests.calendar.clock import epoch_s, utc_now
 from vendors.sandbox.server import SIGN_IN, Running
 from vendors.sandbox.signin.alipay_keys import APP_PRIVATE_KEY
 from vendors.sandbox.signin.apple import APP_PRIVATE_KEY as APPLE_KEY

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
 
-from tests.clock import epoch_ms
+from tests.calendar.clock import epoch_ms
 from tests.vendors.sandbox.requests import CHAT, SandboxClient, chat
 from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
 from vendors.sandbox.faults import Fault, KeyOptions

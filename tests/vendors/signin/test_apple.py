@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from streams.wire.errors import ConfigInvalid
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.vendors.signin.sandbox_people import APP, APPLE
 from vendors.errors import Refused, VendorError
 from vendors.http.transport import VendorHttp

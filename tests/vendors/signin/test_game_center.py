@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.wire.errors import ConfigInvalid
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.vendors.signin.sandbox_people import APP, GAME_CENTER
 from vendors.errors import Refused, VendorError
 from vendors.http.transport import VendorHttp

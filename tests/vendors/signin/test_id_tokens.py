@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streams.wire.errors import ConfigInvalid
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.sampling import paired
 from tests.vendors.signin.sandbox_people import APP, APPLE, GOOGLE, ID_TOKENS, LIMITED, Provider
 from vendors.errors import Garbled, Refused, VendorError

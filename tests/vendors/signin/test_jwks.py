@@ -10,7 +10,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from streams.wire.codec import dumps, loads
-from tests.rsa_keys import rsa_key
+from tests.peers.rsa_keys import rsa_key
 from tests.vendors.http.upstream import Respond, Upstream, plain
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.http.transport import VendorHttp

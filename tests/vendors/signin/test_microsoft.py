@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.vendors.signin.sandbox_people import MICROSOFT
 from vendors.errors import VendorError
 from vendors.http.transport import VendorHttp

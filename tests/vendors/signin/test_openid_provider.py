@@ -12,7 +12,7 @@ import pytest
 from yarl import URL
 
 from streams.wire.codec import loads
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from vendors.http.transport import VendorHttp
 from vendors.signin.google import Google
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp

@@ -10,7 +10,7 @@ from streams.audio.audio import wav_header
 from streams.audio.mp3 import mp3_duration_ms
 from streams.input_buffer import InputBuffer
 from streams.wire.codec import dumps
-from tests.rsa_keys import rsa_key
+from tests.peers.rsa_keys import rsa_key
 from tests.sampling import paired
 from tests.vendors.sandbox_calls import Open, calls, left_while_waiting, outcome
 from vendors.account import Account, RecognitionSpec, SpeechSpec

@@ -19,7 +19,7 @@ from storage.secrets import Keyring
 from streams.tasks import background
 from streams.wire.codec import rfc3339
 from tests.app.accounts.people import ask
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 from tests.waiting import until
 from vendors.sandbox.server import listening
 

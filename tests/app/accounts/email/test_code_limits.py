@@ -6,7 +6,7 @@ import pytest
 
 from storage.operators.audit import COMMAND
 from tests.app.accounts.people import new_user
-from tests.servers import Server
+from tests.running.servers import Server
 
 POLICY, UNUSED, ONCE = '"email_address";q=4;w=3600', '"email_address";r=4;t=0', '"email_address";r=3;t=900'
 CODE = {"email": "ada@example.com", "platform": "ios", "type": "login_email"}

@@ -18,7 +18,7 @@ from tests.app.accounts.email.mailbox import (
     path_of,
     session_of,
 )
-from tests.servers import Databases
+from tests.running.servers import Databases
 from tests.timing import check_alike
 
 MANY = {"count": 1_000, "per_s": 1}

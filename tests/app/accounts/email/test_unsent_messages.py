@@ -13,7 +13,7 @@ from storage.userdata.erasures import EraseUser
 from tests.app.accounts.email.mailbox import Mailbox, new_address, session_of
 from tests.app.accounts.people import me
 from tests.app.callers import working
-from tests.servers import Databases, new_server
+from tests.running.servers import Databases, new_server
 from tests.waiting import until
 from vendors.sandbox.server import listening
 

@@ -11,7 +11,7 @@ from storage.accounts.identities import Identity
 from storage.operators.audit import COMMAND
 from storage.postgres.database import Database
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, login, me, new_user, player, token
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from storage.session_tokens import digest
 from storage.userdata.erasures import EraseUser, RevokeToken
-from tests.another_server import another_server
 from tests.app.accounts.email.mailbox import (
     PASSWORD,
     Mailbox,
@@ -20,7 +19,8 @@ from tests.app.accounts.email.mailbox import (
     session_of,
 )
 from tests.app.accounts.people import ask, bind, enter, login, me, new_user, player, token
-from tests.clock import epoch_s
+from tests.calendar.clock import epoch_s
+from tests.running.another_server import another_server
 from tests.waiting import until
 
 PENDING = (400, "account.deactivate_pending_user")

@@ -14,7 +14,7 @@ from streams.tasks import background
 from streams.wire.codec import dumps, loads
 from tests.app.accounts.people import ask, enter, new_user, player, token
 from tests.app.accounts.platforms import proof, with_sandbox
-from tests.servers import Databases, Server
+from tests.running.servers import Databases, Server
 from tests.waiting import until
 
 WITHDRAWAL = """

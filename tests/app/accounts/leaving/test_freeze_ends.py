@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from streams.wire.codec import from_rfc3339
 from tests.app.accounts.people import ask, new_user
-from tests.hard_instants import walk
-from tests.servers import Server
+from tests.calendar.hard_instants import walk
+from tests.running.servers import Server
 
 ENDPOINT = "/bp/user/me/deactivate"
 FREEZE_ENDS = {

@@ -8,8 +8,8 @@ import pytest
 from storage.operators.audit import COMMAND
 from storage.session_tokens import encode
 from tests.app.accounts.people import ask, enter, error_type, login, player
-from tests.clock import epoch_s
-from tests.servers import Server
+from tests.calendar.clock import epoch_s
+from tests.running.servers import Server
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from storage.session_tokens import digest
-from tests.another_server import another_server
 from tests.app.accounts.email.mailbox import (
     NEW_PASSWORD,
     PASSWORD,
@@ -22,8 +21,9 @@ from tests.app.accounts.email.mailbox import (
 )
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, new_user, player
 from tests.app.valkey_proxy import ValkeyProxy, postgresql_proxy_to, valkey_proxy_to
-from tests.servers import Databases, Server, new_server
-from tests.suspended import suspended
+from tests.running.another_server import another_server
+from tests.running.servers import Databases, Server, new_server
+from tests.running.suspended import suspended
 from tests.waiting import until
 
 WITHIN_S = 1

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.app.accounts.people import ask, enter, error_type, me, new_user, token
-from tests.servers import Server
+from tests.running.servers import Server
 
 PATH = "/bp/user/me/sessions"
 

@@ -8,8 +8,8 @@ import pytest
 from app.accounts.sign_in.platforms import PLATFORMS
 from storage.operators.audit import COMMAND
 from streams.wire.ids import is_id
-from tests.clock import epoch_s
-from tests.servers import Server
+from tests.calendar.clock import epoch_s
+from tests.running.servers import Server
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from storage.operators.audit import COMMAND
 from storage.session_tokens import new_token
 from tests.app.accounts.people import ask, enter, error_type, login, me, player
 from tests.app.accounts.platforms import failures
-from tests.clock import utc_now
-from tests.servers import Server
+from tests.calendar.clock import utc_now
+from tests.running.servers import Server
 
 REFUSED = {"bp_auth_token": "ba_unknown"}
 PASSWORD, WRONG = "correct horse battery", "staple gun at dawn"

@@ -12,7 +12,7 @@ from app.http.callers.tokens import make_server_token
 from storage.operators.audit import COMMAND
 from tests.app.valkey_proxy import valkey_proxy_to
 from tests.password_hashes import usual_hashes
-from tests.servers import SERVER_KEY, Server, new_server
+from tests.running.servers import SERVER_KEY, Server, new_server
 
 PASSWORD, WRONG = "correct horse battery", "staple gun at dawn"
 HOME, ELSEWHERE = "198.51.100.7", "203.0.113.9"

@@ -9,7 +9,7 @@ from app.password_hashing import open_password_hashes
 from storage.operators.audit import COMMAND
 from tests.app.accounts.row_locks import waiting_for_locks
 from tests.password_hashes import usual_hashes
-from tests.servers import SERVER_KEY, Server, new_server
+from tests.running.servers import SERVER_KEY, Server, new_server
 from tests.waiting import until
 
 PASSWORD, NEW_PASSWORD = "correct horse battery", "staple gun at dawn"

@@ -15,7 +15,7 @@ from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import dumps, rfc3339
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running, listening

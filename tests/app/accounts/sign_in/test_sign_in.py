@@ -12,9 +12,9 @@ from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, logi
 from tests.app.accounts.platforms import PROVIDERS, failures, proof
 from tests.app.callers import token, working
 from tests.app.sandbox_server import module_server, server, testbed
-from tests.clock import epoch_s
-from tests.config_stores import store_unchecked
-from tests.servers import Server
+from tests.calendar.clock import epoch_s
+from tests.running.config_stores import store_unchecked
+from tests.running.servers import Server
 from tests.waiting import until
 
 __all__ = ["module_server", "server", "testbed"]

@@ -6,8 +6,8 @@ import pytest
 
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
-from tests.sse_client import all_events
+from tests.peers.sse_client import all_events
+from tests.running.servers import Server
 
 COLUMNS = "stage, strategy, vendor, outcome, input_unit, output_unit, price, usage_source"
 

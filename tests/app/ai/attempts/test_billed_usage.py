@@ -11,8 +11,8 @@ from aiohttp import ClientResponse
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import ROOTS
-from tests.servers import Server
-from tests.sse_client import events
+from tests.peers.sse_client import events
+from tests.running.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 

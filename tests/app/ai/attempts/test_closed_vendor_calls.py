@@ -9,10 +9,10 @@ import pytest
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
-from tests.clock import epoch_s
-from tests.servers import Server
-from tests.sse_client import events
-from tests.vendor import Vendor
+from tests.calendar.clock import epoch_s
+from tests.peers.sse_client import events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 from vendors.sandbox.bill import Entry
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running

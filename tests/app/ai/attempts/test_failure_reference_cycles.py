@@ -11,9 +11,9 @@ from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.garbage import collected_by_hand, garbage
-from tests.servers import Server
-from tests.sse_client import events
-from tests.vendor import Vendor
+from tests.peers.sse_client import events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 
 __all__ = ["settings", "valkey_proxy"]
 

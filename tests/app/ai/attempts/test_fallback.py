@@ -8,9 +8,9 @@ import pytest
 
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.servers import Databases, Server, new_server
-from tests.sse_client import named
-from tests.vendor import Vendor
+from tests.peers.sse_client import named
+from tests.peers.vendor import Vendor
+from tests.running.servers import Databases, Server, new_server
 
 WAITS = {"first_output_s": 0.3, "between_s": 0.3}
 

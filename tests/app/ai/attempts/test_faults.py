@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bench.failover_callers import judge_caller
-from bench.failover_cells import (
+from bench.failover.callers import judge_caller
+from bench.failover.cells import (
     CLOSED_BY_SERVER,
     VENDOR_STAGES,
     CallerCell,
@@ -22,9 +22,9 @@ from bench.failover_cells import (
     caller_cells,
     cells,
 )
-from bench.failover_judge import judge
-from bench.failover_testbed import FaultTestbed, open_testbed
-from tests.servers import ADMIN_TOKEN, Databases, new_server
+from bench.failover.judge import judge
+from bench.failover.testbed import FaultTestbed, open_testbed
+from tests.running.servers import ADMIN_TOKEN, Databases, new_server
 from vendors.sandbox.dns import Names, dns_server
 from vendors.sandbox.server import listening
 

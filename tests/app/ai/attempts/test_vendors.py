@@ -9,8 +9,8 @@ from streams.audio.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import MODELS, VOICES, account, chat
 from tests.app.ai.speech.speech import audio_of
-from tests.servers import Server
-from tests.sse_client import all_events, named
+from tests.peers.sse_client import all_events, named
+from tests.running.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 

@@ -2,9 +2,9 @@
 
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.speaking_server import module_server, server
-from tests.servers import Server
-from tests.sse_client import all_events, events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events, events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 
 __all__ = ["module_server", "server"]
 

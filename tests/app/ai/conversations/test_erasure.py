@@ -13,9 +13,9 @@ from storage.jobs.jobs import ExportUser
 from storage.userdata.erasures import EraseUser
 from tests.app.ai.conftest import Talk
 from tests.app.callers import ask, token, working
-from tests.servers import ADMIN_TOKEN, Server
-from tests.sse_client import SeenEvent, events, named
-from tests.vendor import Vendor
+from tests.peers.sse_client import SeenEvent, events, named
+from tests.peers.vendor import Vendor
+from tests.running.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
 
 STORY = "Once upon a time"

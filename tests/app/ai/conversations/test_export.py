@@ -13,8 +13,8 @@ from storage.accounts import emails, login_failures, login_networks
 from storage.jobs.jobs import ExportUser
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
-from tests.clock import utc_now
-from tests.servers import ADMIN_TOKEN, Server
+from tests.calendar.clock import utc_now
+from tests.running.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
 
 MANY = 130

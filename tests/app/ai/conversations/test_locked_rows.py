@@ -8,8 +8,8 @@ from storage.operators.audit import COMMAND
 from storage.postgres.database import Database
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
-from tests.servers import Server
-from tests.sse_client import SeenEvent, events
+from tests.peers.sse_client import SeenEvent, events
+from tests.running.servers import Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running

@@ -28,11 +28,11 @@ from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.model import Model
 from tests.app.ai.conftest import Talk
-from tests.clock import utc_now
-from tests.config_stores import store_of
-from tests.hard_instants import walk
-from tests.servers import Server
-from tests.sse_client import all_events, named
+from tests.calendar.clock import utc_now
+from tests.calendar.hard_instants import walk
+from tests.peers.sse_client import all_events, named
+from tests.running.config_stores import store_of
+from tests.running.servers import Server
 from tests.waiting import until
 
 OLD_DAY = "20200101"

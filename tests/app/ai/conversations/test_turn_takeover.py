@@ -13,9 +13,9 @@ from storage.conversations.turn_rows import ClosedTurn, NewTurn, TurnOutcome
 from storage.processes.heartbeats import Heartbeat
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
-from tests.sse_client import all_events, events, named
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events, events, named
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 
 STORY = "Once upon a time"
 ENDS = [status for status in get_args(RecordStatus) if status != "running"]

@@ -6,9 +6,9 @@ import hashlib
 import pytest
 
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
-from tests.sse_client import all_events, events, named
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events, events, named
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from app.commands.users import make_users
 from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
-from tests.sse_client import all_events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 
 GOOD: dict[str, Any] = {
     "strategies": ["one"],

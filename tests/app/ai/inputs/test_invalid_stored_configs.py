@@ -2,8 +2,8 @@
 
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
-from tests.vendor import Vendor
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 
 ACCOUNT = "vendor_accounts"
 

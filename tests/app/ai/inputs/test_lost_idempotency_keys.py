@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.another_server import another_server
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.two_servers import at, knows
-from tests.servers import Server
-from tests.sse_client import all_events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events
+from tests.peers.vendor import Vendor
+from tests.running.another_server import another_server
+from tests.running.servers import Server
 from tests.waiting import until
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 @pytest.mark.parametrize(

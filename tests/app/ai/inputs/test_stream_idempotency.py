@@ -14,9 +14,9 @@ from app.settings import Settings
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.two_servers import at, knows
-from tests.servers import Databases, Server, new_server
-from tests.sse_client import all_events, events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events, events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Databases, Server, new_server
 
 KEY = {"Idempotency-Key": "5b1f"}
 FINGERPRINT = sha256(b"/bp/ai/conversation 5b1f").hexdigest()

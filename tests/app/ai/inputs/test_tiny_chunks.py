@@ -18,9 +18,9 @@ from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.deploy.commands import command
+from tests.peers.sse_client import events, named
+from tests.running.servers import Server
 from tests.sampling import sampled
-from tests.servers import Server
-from tests.sse_client import events, named
 
 CONNECTIONS = 16
 EVERY_MS = 20
@@ -112,7 +112,7 @@ async def flooded(server: Server, talk: Talk, folder: Path, attack: str) -> Dela
     (folder / "opening").write_bytes(opening)
     port = urlsplit(server.url).port
     files = (str(folder / "opening"), str(folder / "unit"))
-    async with command("tests.flood", str(port), str(CONNECTIONS), *files) as flood:
+    async with command("tests.peers.flood", str(port), str(CONNECTIONS), *files) as flood:
         await flood.until("sending")
         delays = await measure_delays(server, talk)
         assert flood.process.returncode is None, flood.lines
@@ -221,7 +221,7 @@ async def test_uploads_in_tiny_chunks_do_not_delay_ordinary_uploads(server: Serv
     files = (str(tmp_path / "opening"), str(tmp_path / "unit"))
     await upload_ms(server)
     calm_ms = await upload_ms(server)
-    async with command("tests.flood", str(urlsplit(server.url).port), "60", *files) as flood:
+    async with command("tests.peers.flood", str(urlsplit(server.url).port), "60", *files) as flood:
         await flood.until("sending")
         took_ms = min([await upload_ms(server) for _ in range(3)])
     assert took_ms < 2 * calm_ms + 1_000, f"calm: {calm_ms:.0f} ms"
@@ -251,7 +251,7 @@ async def test_endless_uploads_hardly_delay_a_large_upload(server: Server, tmp_p
     (tmp_path / "opening").write_bytes(head("/nothing", "none"))
     files = (str(tmp_path / "opening"), str(tmp_path / "unit"))
     delays = Delays()
-    async with command("tests.flood", str(urlsplit(server.url).port), "40", *files) as flood:
+    async with command("tests.peers.flood", str(urlsplit(server.url).port), "40", *files) as flood:
         await flood.until("sending")
         await large_upload_s(server)  # Until it ends, the others have not parsed more than it has.
         async with background(watch_health(server, delays)):

@@ -8,7 +8,7 @@ from typing import Any
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.sandbox.bill import Entry
 from vendors.sandbox.server import Running
 

@@ -22,7 +22,7 @@ from tests.app.ai.pronunciation.assessments import (
     refused,
 )
 from tests.app.ai.sandbox_accounts import account
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.streams.audio.pcm_samples import silence, tone
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running

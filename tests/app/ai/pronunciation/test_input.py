@@ -24,7 +24,7 @@ from tests.app.ai.pronunciation.assessments import (
     params,
     refused,
 )
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.streams.audio.pcm_samples import silence, tone
 from tests.streams.pieces import split
 from vendors.sandbox.faults import key_of

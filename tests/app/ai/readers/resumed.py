@@ -4,7 +4,7 @@ from typing import Any
 
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 def resume(talk: Talk, stream_id: str, after: int | str | None = None) -> Any:

@@ -8,9 +8,9 @@ from app.settings import Settings
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.resumed import limits, resume
 from tests.app.ai.readers.two_servers import at
-from tests.servers import Server
-from tests.sse_client import all_events, events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events, events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 from tests.waiting import until
 
 

@@ -17,7 +17,7 @@ from app.services import Services
 from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 MIB = 1024 * 1024

@@ -15,9 +15,9 @@ from storage.operators.audit import COMMAND
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.resumed import resume
-from tests.servers import Server
-from tests.sse_client import all_events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 from tests.waiting import until
 
 REFUSALS = {

@@ -13,9 +13,9 @@ from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.two_servers import at
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
-from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events, events
-from tests.vendor import Vendor
+from tests.peers.sse_client import SeenEvent, all_events, events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 
 __all__ = ["settings", "valkey_proxy"]
 

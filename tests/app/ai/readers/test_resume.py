@@ -10,13 +10,13 @@ from app.settings import Settings
 from storage.conversations.admission import Admissions, Slot
 from storage.processes.heartbeats import Heartbeat
 from streams.wire.ids import new_id
-from tests.another_server import another_server
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.resumed import limits, resume
 from tests.app.ai.readers.two_servers import at
-from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events, events, named
-from tests.vendor import Vendor
+from tests.peers.sse_client import SeenEvent, all_events, events, named
+from tests.peers.vendor import Vendor
+from tests.running.another_server import another_server
+from tests.running.servers import Server
 from tests.waiting import until
 
 

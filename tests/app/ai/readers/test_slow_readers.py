@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from actors.runtime.actor import Actor
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
-from tests.sse_client import all_events
+from tests.peers.sse_client import all_events
+from tests.running.servers import Server
 from tests.waiting import until
 
 LAG_BYTES = 64 * 1024

@@ -2,7 +2,7 @@
 
 from storage.configs.kinds.conversation import CONVERSATION
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 

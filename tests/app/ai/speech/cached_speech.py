@@ -7,8 +7,8 @@ from app.settings import Settings
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
-from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events
+from tests.peers.sse_client import SeenEvent, all_events
+from tests.running.servers import Server
 from vendors.sandbox.server import Running
 
 TEXT = "Good morning to you all. How may I help you today?"

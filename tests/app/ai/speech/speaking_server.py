@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 
 __all__ = ["module_server", "server"]
 

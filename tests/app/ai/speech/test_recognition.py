@@ -12,8 +12,8 @@ import pytest
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account, chat
-from tests.servers import Server
-from tests.sse_client import all_events, named
+from tests.peers.sse_client import all_events, named
+from tests.running.servers import Server
 from vendors.sandbox.bill import Entry
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running

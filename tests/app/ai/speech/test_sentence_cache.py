@@ -5,8 +5,8 @@ from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.cached_speech import cached_files, calls, spoken, voice
 from tests.app.ai.speech.speech import audio_of, fetch
-from tests.servers import Server
-from tests.sse_client import named
+from tests.peers.sse_client import named
+from tests.running.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 

@@ -12,8 +12,8 @@ from streams.audio.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.app.ai.speech.speech import audio_of
-from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events, events, named
+from tests.peers.sse_client import SeenEvent, all_events, events, named
+from tests.running.servers import Server
 from tests.vendors.http.upstream import Upstream, plain, running_upstream
 from vendors.sandbox.content import mp3
 from vendors.sandbox.faults import key_of

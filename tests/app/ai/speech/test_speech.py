@@ -12,8 +12,8 @@ from streams.audio.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.speaking_server import module_server, server
 from tests.app.ai.speech.speech import audio_of, fetch
-from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events, named
+from tests.peers.sse_client import SeenEvent, all_events, named
+from tests.running.servers import Server
 
 __all__ = ["module_server", "server"]
 

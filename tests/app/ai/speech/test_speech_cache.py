@@ -11,13 +11,13 @@ from prometheus_client import REGISTRY
 from app.settings import Settings
 from storage.operators.audit import COMMAND
 from streams.wire.ids import new_id
-from tests.another_server import another_server
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.app.ai.speech.cached_speech import TEXT, cached_files, calls, only_key, said, speak, spoken, tts, voice
 from tests.app.ai.speech.speech import audio_of, fetch
-from tests.servers import Server
-from tests.sse_client import all_events, events, named
+from tests.peers.sse_client import all_events, events, named
+from tests.running.another_server import another_server
+from tests.running.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 

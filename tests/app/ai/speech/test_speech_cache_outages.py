@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.settings import Settings
-from tests.another_server import another_server
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.cached_speech import calls, said, spoken, tts, voice
 from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
-from tests.servers import Server
-from tests.sse_client import all_events
+from tests.peers.sse_client import all_events
+from tests.running.another_server import another_server
+from tests.running.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 

@@ -5,8 +5,8 @@ from storage.conversations.speech_sweep import sweep
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.cached_speech import cached_files, calls, only_key, spoken, voice
 from tests.app.ai.speech.speech import fetch
-from tests.servers import Server
-from tests.sse_client import named
+from tests.peers.sse_client import named
+from tests.running.servers import Server
 from tests.storage.conversations.speech_sweeps import DAY_S, HOUR_S, pass_s
 from vendors.sandbox.server import Running
 

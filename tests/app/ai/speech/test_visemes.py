@@ -12,8 +12,8 @@ from streams.audio.audio import pcm_seconds
 from streams.audio.mp3 import mp3_duration_ms
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
-from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events, named
+from tests.peers.sse_client import SeenEvent, all_events, named
+from tests.running.servers import Server
 from vendors.sandbox.content import speech_ms
 from vendors.sandbox.server import Running
 from vendors.speech.visemes import estimate

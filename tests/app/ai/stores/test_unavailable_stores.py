@@ -13,9 +13,9 @@ from storage.operators.audit import COMMAND
 from streams.wire.errors import StoreError
 from tests.app.ai.conftest import Talk
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
-from tests.servers import Server
-from tests.sse_client import all_events, events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events, events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 from tests.waiting import until
 
 __all__ = ["settings", "valkey_proxy"]

@@ -10,7 +10,7 @@ import pytest
 from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
+from tests.running.servers import Server
 
 AT_ONCE = 50
 

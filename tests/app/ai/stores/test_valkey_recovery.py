@@ -12,9 +12,9 @@ from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.two_servers import at
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
-from tests.servers import Server, Stores
-from tests.sse_client import all_events, events
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events, events
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server, Stores
 from tests.waiting import until
 
 __all__ = ["settings", "valkey_proxy"]

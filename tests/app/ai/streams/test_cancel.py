@@ -13,9 +13,9 @@ from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.two_servers import at
 from tests.app.ai.sandbox_accounts import account
 from tests.app.ai.speech.speaking_server import module_server, server
-from tests.servers import Server
-from tests.sse_client import SeenEvent, all_events, events, named
-from tests.vendor import Vendor
+from tests.peers.sse_client import SeenEvent, all_events, events, named
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 

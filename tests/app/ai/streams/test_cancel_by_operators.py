@@ -4,7 +4,7 @@ import asyncio
 
 from tests.app.ai.conftest import Talk
 from tests.app.operator_calls import call
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 async def test_an_operator_cancels_a_stream_and_its_answer_so_far_is_kept(

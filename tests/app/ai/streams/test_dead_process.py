@@ -8,7 +8,7 @@ from storage.conversations.turn_rows import NewTurn
 from storage.processes.heartbeats import Heartbeat
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 async def left_running(talk: Talk, server: Server) -> str:

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import app.work.worker  # noqa: F401 - the table lists its metrics, too
 from tests.app.ai.conftest import Talk
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 PAGE = ROOT / "OPERATING.md"
 

@@ -14,9 +14,9 @@ from storage.session_tokens import digest
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.two_servers import at, knows
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
-from tests.servers import SERVER_KEY, Server
-from tests.sse_client import SeenEvent, events, named
-from tests.vendor import Vendor
+from tests.peers.sse_client import SeenEvent, events, named
+from tests.peers.vendor import Vendor
+from tests.running.servers import SERVER_KEY, Server
 
 __all__ = ["settings", "valkey_proxy"]
 

@@ -9,8 +9,8 @@ import pytest
 
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.servers import ADMIN_TOKEN, Server
-from tests.sse_client import all_events, events
+from tests.peers.sse_client import all_events, events
+from tests.running.servers import ADMIN_TOKEN, Server
 
 
 @pytest.fixture

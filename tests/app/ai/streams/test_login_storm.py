@@ -13,8 +13,8 @@ from storage.operators.audit import COMMAND
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.password_hashes import usual_hashes
-from tests.servers import Databases, Server, new_server
-from tests.sse_client import events
+from tests.peers.sse_client import events
+from tests.running.servers import Databases, Server, new_server
 from tests.waiting import until
 
 WORDS = 1_000

@@ -22,8 +22,8 @@ from streams.wire.codec import loads
 from streams.wire.errors import StoreError
 from tests.app.ai.conftest import Talk
 from tests.deploy.commands import command
-from tests.servers import ADMIN_TOKEN, Server
-from tests.sse_client import all_events, named
+from tests.peers.sse_client import all_events, named
+from tests.running.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import listening

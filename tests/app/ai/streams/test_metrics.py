@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
-from tests.sse_client import all_events, events
+from tests.peers.sse_client import all_events, events
+from tests.running.servers import Server
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

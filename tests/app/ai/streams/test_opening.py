@@ -11,9 +11,9 @@ import pytest
 
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
-from tests.servers import Server
-from tests.sse_client import all_events, named
-from tests.vendor import Vendor
+from tests.peers.sse_client import all_events, named
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
 
 KEY = {"Idempotency-Key": "7c20"}
 REFUSALS = {

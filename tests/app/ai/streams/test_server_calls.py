@@ -4,8 +4,8 @@ from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.speaking_server import module_server, server
 from tests.app.callers import token
-from tests.servers import Server
-from tests.sse_client import all_events
+from tests.peers.sse_client import all_events
+from tests.running.servers import Server
 
 __all__ = ["module_server", "server"]
 

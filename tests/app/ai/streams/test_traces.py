@@ -18,9 +18,9 @@ from deploy.seeds import seed
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.streams.collector import Collector, attributes, running_collector
-from tests.clock import epoch_ns
-from tests.servers import MASTER_KEY, SERVER_KEY, running_server
-from tests.sse_client import all_events
+from tests.calendar.clock import epoch_ns
+from tests.peers.sse_client import all_events
+from tests.running.servers import MASTER_KEY, SERVER_KEY, running_server
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 ENV = {

@@ -11,8 +11,8 @@ from typing import Any
 
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
-from tests.source_files import ROOT
-from tests.sse_client import SeenEvent, all_events
+from tests.code.source_files import ROOT
+from tests.peers.sse_client import SeenEvent, all_events
 
 FOLDER = ROOT / "tests" / "transcripts"
 _VARYING = {"conversation_id", "audio_url", "viseme_url", "sha256", "latency_ms", "elapsed_ms", "audio", "visemes"}

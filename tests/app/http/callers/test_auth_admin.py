@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.servers import ADMIN_TOKEN, Server
+from tests.running.servers import ADMIN_TOKEN, Server
 
 
 @pytest.fixture

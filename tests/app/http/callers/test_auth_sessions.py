@@ -13,8 +13,8 @@ from storage.accounts.logins import NewSession, trim_sessions
 from storage.accounts.sessions import Session, SessionCache, current
 from streams.wire.codec import from_rfc3339
 from streams.wire.ids import new_id
-from tests.hard_instants import walk
-from tests.servers import Server
+from tests.calendar.hard_instants import walk
+from tests.running.servers import Server
 from tests.waiting import until
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ from app.http.callers.auth import REPLAYS_UNCHECKED
 from app.http.callers.tokens import make_server_token, sign_header
 from storage.operators.audit import COMMAND
 from tests.app.valkey_proxy import settings, valkey_proxy
-from tests.servers import SERVER_KEY
+from tests.running.servers import SERVER_KEY
 
 __all__ = ["settings", "valkey_proxy"]
 

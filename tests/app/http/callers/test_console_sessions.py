@@ -15,8 +15,8 @@ from app.http.callers.caller import Access
 from app.routes import ROUTES
 from storage.operators import totp
 from storage.operators.operators import Role
-from tests.clock import epoch_s
-from tests.servers import Databases, Server, new_server
+from tests.calendar.clock import epoch_s
+from tests.running.servers import Databases, Server, new_server
 
 ROWS = [row for row in ROUTES if row.area.access is Access.ADMIN]
 ORDER = [Role.VIEWER, Role.EDITOR, Role.ADMIN]

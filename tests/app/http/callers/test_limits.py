@@ -15,7 +15,7 @@ from storage.operators.audit import COMMAND
 from storage.valkey.client import open_valkey
 from streams.wire.errors import RateLimited
 from tests.app.valkey_proxy import valkey_proxy_to
-from tests.servers import SERVER_KEY, Server
+from tests.running.servers import SERVER_KEY, Server
 from tests.waiting import until
 
 

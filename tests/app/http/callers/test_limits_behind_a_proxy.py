@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from storage.operators.audit import COMMAND
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 
 
 async def new_user(server: Server, forwarded: str, *, device_id: str) -> int:

@@ -19,10 +19,10 @@ from app.http.callers.tokens import make_server_token
 from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from streams.wire.ids import new_id
-from tests.clock import epoch_s
-from tests.config_stores import store_unchecked
-from tests.rsa_keys import rsa_key
-from tests.servers import Server
+from tests.calendar.clock import epoch_s
+from tests.peers.rsa_keys import rsa_key
+from tests.running.config_stores import store_unchecked
+from tests.running.servers import Server
 
 
 @pytest.fixture

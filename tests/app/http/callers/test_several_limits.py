@@ -8,7 +8,7 @@ from app.services import Services
 from storage.configs.kinds.limits import Rate
 from storage.limits import Bucket, RateLimiter
 from storage.valkey.client import open_valkey
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 @pytest.fixture

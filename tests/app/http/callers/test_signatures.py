@@ -10,9 +10,9 @@ from yarl import URL
 from app.http.callers.signatures import parse
 from app.http.callers.tokens import sign_header
 from storage.operators.audit import COMMAND
-from tests.clock import epoch_s
-from tests.config_stores import store_unchecked
-from tests.servers import Server
+from tests.calendar.clock import epoch_s
+from tests.running.config_stores import store_unchecked
+from tests.running.servers import Server
 
 OLD, NEW = "k-old-" + "o" * 32, "k-new-" + "n" * 32
 PATH = "/bp/user/login"

@@ -11,7 +11,7 @@ from multidict import CIMultiDictProxy
 from app.http.openapi.document import openapi
 from app.pages.assets import STATIC
 from app.routes import ROUTES
-from tests.servers import Server
+from tests.running.servers import Server
 
 PARTS = ["/openapi.json", "/docs", "/docs/scalar.js", "/docs/reference.js"]
 TYPES = {"/openapi.json": "application/json", "/docs": "text/html"}

@@ -25,7 +25,7 @@ from storage.accounts.codes import CodeRefused
 from streams.events import Event
 from streams.wire.errors import Conflict, InvalidOperation, ItemNotFound, NotFound, ServiceError, StoreError
 from tests.app.reference import check_events, operations, template, values_of
-from tests.sse_client import SeenEvent
+from tests.peers.sse_client import SeenEvent
 from vendors.errors import VendorError
 from vendors.mail.smtp import RecipientRefused
 

@@ -9,8 +9,8 @@ from aiohttp import ClientResponse
 from app.http.callers.tokens import make_server_token
 from storage.operators.audit import COMMAND
 from tests.app.reference import Document, Operation, check, check_events
-from tests.servers import ADMIN_TOKEN, SERVER_KEY, Server
-from tests.sse_client import all_events, named
+from tests.peers.sse_client import all_events, named
+from tests.running.servers import ADMIN_TOKEN, SERVER_KEY, Server
 
 CONVERSATION, TTS = "/bp/ai/conversation", "/bp/ai/audio/tts"
 ONE_CONFIG = "/admin/api/configs/{app}/{kind}/{name}"

@@ -8,7 +8,7 @@ import pytest
 from app.routes import ROUTES
 from storage.configs.kinds import KINDS
 from streams.wire.model import Model
-from tests.servers import ADMIN_TOKEN, Server
+from tests.running.servers import ADMIN_TOKEN, Server
 from vendors.catalog import CAPABILITIES
 
 SENT = {

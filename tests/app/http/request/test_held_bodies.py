@@ -12,7 +12,7 @@ import pytest
 from app.http.request.held_bodies import HeldBodies
 from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps, loads
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 
 MIB = 1024 * 1024

@@ -3,7 +3,7 @@
 import pytest
 
 from storage.operators.audit import COMMAND
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 async def test_invalid_request_ids_are_replaced(server: Server) -> None:

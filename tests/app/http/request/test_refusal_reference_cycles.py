@@ -10,7 +10,7 @@ from aiohttp import web
 from prometheus_client import REGISTRY
 
 from tests.garbage import collected_by_hand
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import passes, until
 
 REQUESTS = 200

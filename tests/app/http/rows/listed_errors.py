@@ -31,8 +31,8 @@ from streams.wire.errors import (
 )
 from streams.wire.ids import new_id
 from tests.app.callers import ask, token
-from tests.config_stores import store_unchecked
-from tests.servers import SERVER_KEY, Server
+from tests.running.config_stores import store_unchecked
+from tests.running.servers import SERVER_KEY, Server
 
 Answer = tuple[int, Any]
 """The status and the JSON, if any, of a response."""

@@ -16,7 +16,7 @@ from app.services import Services
 from storage.operators.audit import COMMAND
 from streams.wire.model import Model
 from tests.app.callers import ask
-from tests.servers import Server, running_server
+from tests.running.servers import Server, running_server
 
 NOTES = Area("notes", "Notes", "Notes of users.")
 LIMIT = Limit("detect", by="words")

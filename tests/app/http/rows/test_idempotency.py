@@ -21,7 +21,7 @@ from streams.wire.codec import dumps, loads
 from streams.wire.errors import ItemNotFound
 from streams.wire.ids import is_id
 from tests.app.shop import TABLE, Shop
-from tests.servers import SERVER_KEY, Server, running_server
+from tests.running.servers import SERVER_KEY, Server, running_server
 from tests.waiting import until
 
 KEY = {"Idempotency-Key": "order-1"}

@@ -1,7 +1,7 @@
 """Errors about something that does not exist repeat the name that the request gives it."""
 
 from app.http.callers.tokens import make_server_token
-from tests.servers import ADMIN_TOKEN, SERVER_KEY, Server
+from tests.running.servers import ADMIN_TOKEN, SERVER_KEY, Server
 
 NOBODY = "0" * 32
 LONG = "x" * 100

@@ -17,9 +17,9 @@ from structlog.testing import capture_logs
 from app.settings import Settings
 from streams.wire.errors import StoreError
 from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
-from tests.object_stores import open_store
-from tests.servers import Server
-from tests.small_disk import small_disk
+from tests.running.object_stores import open_store
+from tests.running.servers import Server
+from tests.running.small_disk import small_disk
 from tests.waiting import until
 
 KEY = "conversation/0198c0de/1/0.mp3"

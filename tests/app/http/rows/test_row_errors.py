@@ -32,7 +32,7 @@ from streams.wire.errors import (
     ItemNotFound,
     Unavailable,
 )
-from tests.servers import Server, listening_socket
+from tests.running.servers import Server, listening_socket
 from vendors.errors import Unreachable
 
 AREA = Area("failing", "Failing", "Rows that fail.", access=Access.PUBLIC, statuses={BackendUnavailable: 502})

@@ -24,7 +24,7 @@ from streams.wire.model import Model, QueryInt
 from streams.wire.owned import Owned
 from tests.app.callers import ask
 from tests.app.callers import token as server_token
-from tests.servers import Server, running_server
+from tests.running.servers import Server, running_server
 
 
 class NoteNotFound(ItemNotFound):

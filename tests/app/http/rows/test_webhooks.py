@@ -22,7 +22,7 @@ from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.errors import Unavailable
 from tests.app.platform import deliver, sign, source
-from tests.servers import ADMIN_TOKEN, Server, running_server
+from tests.running.servers import ADMIN_TOKEN, Server, running_server
 from tests.waiting import until
 
 STORED = (200, None)

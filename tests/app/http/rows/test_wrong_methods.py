@@ -3,7 +3,7 @@
 import re
 
 from app.routes import public_routes
-from tests.servers import Server
+from tests.running.servers import Server
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 USER = "/bp/server/user"

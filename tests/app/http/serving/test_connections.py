@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from app.settings import Settings
 from streams.wire.codec import loads
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import passes, until
 
 ASK = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"

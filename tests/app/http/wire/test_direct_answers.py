@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import passes
 
 PIXEL = b"GET /bp/res/i.gif?e=a%40b.de&mid=x HTTP/1.1\r\nHost: localhost\r\n"

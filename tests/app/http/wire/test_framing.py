@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from streams.wire.codec import loads
-from tests.servers import Server
+from tests.running.servers import Server
 
 KIB = 1024
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"

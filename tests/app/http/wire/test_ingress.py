@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from app.http.serving.server import runner_of
 from app.http.wire.ingress import DENSE_SHARE, SLICE_BYTES, SLICE_LINES, ParsingTurns, SlicedConnection
 from streams.tasks import background
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.streams.pieces import split
 from tests.waiting import until
 

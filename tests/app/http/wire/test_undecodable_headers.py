@@ -7,7 +7,7 @@ from yarl import URL
 
 from storage.operators.audit import COMMAND
 from streams.wire.codec import loads
-from tests.servers import Server
+from tests.running.servers import Server
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from tests import card_numbers
 from tests.app.callers import working
 from tests.app.payments.cards.shop import Buyer, Shop, open_shop
-from tests.servers import Databases
+from tests.running.servers import Databases
 
 
 @pytest.fixture(scope="module")

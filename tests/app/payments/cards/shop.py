@@ -13,8 +13,8 @@ from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests import card_numbers
 from tests.app.callers import ask, token
-from tests.clock import epoch_s
-from tests.servers import Databases, Server, new_server
+from tests.calendar.clock import epoch_s
+from tests.running.servers import Databases, Server, new_server
 from vendors.sandbox.server import Running, listening
 
 WEBHOOK = "/bp/webhook/cardpay/default/Default"

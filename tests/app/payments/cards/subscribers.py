@@ -5,7 +5,7 @@ from typing import Any
 
 from streams.wire.codec import rfc3339
 from tests.app.payments.cards.shop import CARD, Buyer, Shop
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 
 REFUSED = {
     "type": "card", "card[number]": "4000000000009995", "card[exp_month]": "12", "card[exp_year]": "2040",

@@ -6,7 +6,7 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask, work_off, working
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import subscribed
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 
 PAYMENTS = 20

@@ -12,7 +12,7 @@ from tests.app.callers import ask, working
 from tests.app.operators import Operator
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import cancelled, setup, subscribe, subscribed
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 

@@ -15,7 +15,7 @@ from streams.wire.codec import rfc3339
 from tests.app.callers import ask, working
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import setup, subscribe
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 

@@ -10,7 +10,7 @@ from streams.wire.codec import dumps
 from tests.app.callers import ask, working
 from tests.app.operator_calls import call
 from tests.app.payments.cards.shop import WEBHOOK, Buyer, Shop
-from tests.clock import epoch_ns, epoch_s
+from tests.calendar.clock import epoch_ns, epoch_s
 from tests.waiting import until
 
 EVENT = {"id": "evt_1", "type": "payment_intent.succeeded", "created": 1, "data": {"object": {"id": "pi_1"}}}

@@ -14,7 +14,7 @@ from streams.tasks import background
 from streams.wire.codec import dumps
 from tests.app.callers import ask
 from tests.app.payments.wallet.wallets import WEBHOOK, Wallet
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import key_of

@@ -8,7 +8,7 @@ import pytest
 from tests.app.callers import work_off
 from tests.app.payments.reports import add_sink, reported
 from tests.app.payments.wallet.wallets import PRODUCTS, Wallet, put
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 
 STATES = """
 select upgrade.state, refund.state, refund_id

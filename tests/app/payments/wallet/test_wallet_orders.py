@@ -11,7 +11,7 @@ from storage.payments.wallet_orders import WalletOrder
 from tests.app.callers import working
 from tests.app.operators import Operator
 from tests.app.payments.wallet.wallets import Wallet, another, error, put
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 

@@ -15,7 +15,7 @@ from streams.tasks import background
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
 from tests.app.payments.wallet.wallets import PRODUCTS, WEBHOOK, Wallet, error, put
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 

@@ -8,7 +8,7 @@ import pytest
 from tests.app.callers import working
 from tests.app.payments.reports import add_sink, brief, reported
 from tests.app.payments.wallet.wallets import Wallet
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 
 

@@ -13,7 +13,7 @@ from storage.assets.ledger import find_differences
 from streams.wire.period import Period
 from tests.app.payments.wallet.schedule import PAID, STEPS, Schedule
 from tests.app.payments.wallet.wallets import PRODUCTS, WEBHOOK, ZERO, put, wallet_at
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.sandbox.server import Running
 
 GRACE = timedelta(days=10)

@@ -10,7 +10,7 @@ from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
 from tests.app.callers import ask
 from tests.app.payments.wallet.wallets import MONTHLY, PRO, PRODUCTS, YEARLY, ZERO, Wallet, another, error, put
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 
 DAY = timedelta(days=1)
 NEW_YEAR = datetime(2029, 1, 1, 12, tzinfo=UTC)

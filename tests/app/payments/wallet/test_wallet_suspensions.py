@@ -7,7 +7,7 @@ import pytest
 
 from tests.app.operator_calls import call
 from tests.app.payments.wallet.wallets import ZERO, Wallet
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 
 DAY = timedelta(days=1)
 

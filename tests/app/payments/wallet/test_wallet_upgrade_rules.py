@@ -7,7 +7,7 @@ import pytest
 from storage.assets import ledger
 from storage.assets.entries import Entry
 from tests.app.payments.wallet.wallets import PRODUCTS, TRIAL, YEARLY, Wallet, add_weekly, error, put
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from streams.wire.period import Period
 from tests.app.assets.share_codes import join_code, share_code
 from tests.app.callers import working
 from tests.app.payments.wallet.wallets import YEARLY, Wallet, add_weekly, another, error, put
-from tests.clock import utc_now
-from tests.hard_instants import walk
+from tests.calendar.clock import utc_now
+from tests.calendar.hard_instants import walk
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 

@@ -9,7 +9,7 @@ from streams.wire.codec import dumps
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
 from tests.app.payments.wallet.wallets import WEBHOOK, Wallet, another
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import key_of

@@ -11,7 +11,7 @@ import pytest
 from storage.assets.ledger import find_differences
 from tests.app.callers import working
 from tests.app.payments.wallet.wallets import PRO, WEBHOOK, Wallet, put, wallet_at
-from tests.servers import Databases, Server, new_server
+from tests.running.servers import Databases, Server, new_server
 from tests.waiting import until
 from vendors.sandbox.server import Running
 

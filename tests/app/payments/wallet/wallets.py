@@ -16,7 +16,7 @@ from storage.payments.missed_events import CompareEvents
 from storage.payments.wallet_reconciliation import ReconcileWallet
 from tests.app.callers import ask
 from tests.app.operators import Operator
-from tests.servers import Server
+from tests.running.servers import Server
 from vendors.sandbox.server import Running
 
 COINS = "PROD-0XB74586CH345074B"

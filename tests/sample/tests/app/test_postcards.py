@@ -9,7 +9,7 @@ from typing import Any
 from streams.wire.codec import dumps
 from tests.app.callers import ask, token, working
 from tests.app.operators import Operator
-from tests.servers import Server
+from tests.running.servers import Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running, listening

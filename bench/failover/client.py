@@ -10,8 +10,8 @@ from typing import Any
 
 from aiohttp import ClientError, ClientResponse
 
-from bench.failover_cells import Stage, VendorStage
-from bench.failover_testbed import SECOND, SPOKEN, FaultTestbed
+from bench.failover.cells import Stage, VendorStage
+from bench.failover.testbed import SECOND, SPOKEN, FaultTestbed
 from streams.wire.codec import dumps, loads
 from vendors.sandbox.content import speech
 

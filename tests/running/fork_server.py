@@ -1,4 +1,4 @@
-"""The process that `tests/forks.py` starts: it imports the modules of commands once, and forks for each command."""
+"""The process that `tests/running/forks.py` starts. It imports the modules of commands once, and forks for each."""
 
 import gc
 import os

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.source_files import ROOT, name, tree
+from tests.code.source_files import ROOT, name, tree
 
 DATES = re.compile(
     r"""
@@ -31,7 +31,7 @@ ALWAYS = (
     "tests/app/leaderboards/test_guide.py",
     "tests/app/payments/test_payments_guide.py",
     "tests/app/predictions/test_asynchronous.py",
-    "tests/test_calendar.py",
+    "tests/calendar/test_calendar.py",
 )
 """Tests whose dates are not in their source: in the pages that they follow, or in the free units of each day."""
 NEVER = ("tests/bench/", "tests/browser/", "tests/deploy/", "tests/sample/")

@@ -1,4 +1,4 @@
-"""Runs the tests that the date can influence at dates that are hard for calendars: `python -m tests.dates`.
+"""Runs the tests that the date can influence at hard dates: `python -m tests.calendar.dates`.
 
 libfaketime moves the clock of all processes of a run, including PostgreSQL and Valkey, by one offset. Time passes
 as usual, and the times of files stay real. Arguments are pytest's, except `--at`, which selects instants:
@@ -17,9 +17,9 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple
 
-from tests.calendar_tests import dated_files
-from tests.clock import utc_now
-from tests.source_files import ROOT, name
+from tests.calendar.calendar_tests import dated_files
+from tests.calendar.clock import utc_now
+from tests.code.source_files import ROOT, name
 
 INSTANTS = {
     "2027-01-28T12:00:00Z": "the last day that all months have",
@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.dates", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.calendar.dates", description=__doc__)
     parser.add_argument("--at", action="append", default=[], metavar="INSTANT", help="the beginning of an instant")
     parser.add_argument("pytest", nargs="*", help="arguments of pytest")
     given = parser.parse_args()

@@ -9,15 +9,15 @@ import pytest
 from cryptography import x509
 
 from app.services import Services
-from tests.calendar_tests import ALWAYS, CALLS, DATES, NEVER, definitions, depends_on_date
-from tests.clock import epoch_s, utc_now
-from tests.clock_reads import reads_clock
-from tests.dates import INSTANTS
-from tests.servers import Databases
-from tests.source_files import PACKAGES, ROOT, name, nodes
+from tests.calendar.calendar_tests import ALWAYS, CALLS, DATES, NEVER, definitions, depends_on_date
+from tests.calendar.clock import epoch_s, utc_now
+from tests.calendar.clock_reads import reads_clock
+from tests.calendar.dates import INSTANTS
+from tests.code.source_files import PACKAGES, ROOT, name, nodes
+from tests.running.servers import Databases
 
-CLOCK = "tests/clock.py"
-OWN = (CLOCK, "tests/calendar_tests.py", "tests/dates.py")
+CLOCK = "tests/calendar/clock.py"
+OWN = (CLOCK, "tests/calendar/calendar_tests.py", "tests/calendar/dates.py")
 OTHER_READS = {"tests/streams/wire/test_codec.py": "it tests the clock of events"}
 KNOWN = {
     "tests/app/money/good_requests.py withdraw": "in tables of the errors of endpoints",
@@ -25,7 +25,7 @@ KNOWN = {
     "tests/app/payments/wallet/wallets.py PRODUCTS": "tests buy these by `subscribe`",
     "tests/app/predictions/hosts.py set_up": "tests of its free units are in ALWAYS",
     "tests/app/withdrawals/payer.py FIRST": "its date is only returned",
-    "tests/hard_instants.py HARD_INSTANTS": "tests that walk them have a table of results",
+    "tests/calendar/hard_instants.py HARD_INSTANTS": "tests that walk them have a table of results",
     "tests/vendors/signin/providers.py NOW": "tests pass it as the time",
 }
 """What tests share that has words of dates, and why it need not put a test into the set."""
@@ -105,7 +105,7 @@ def test_what_tests_share_for_dates_is_known_by_its_name() -> None:
         if DATES.search(source) and not CALLS.fullmatch(f"{defined}(")
     }
 
-    assert unknown == KNOWN.keys(), "add the name to CALLS in tests/calendar_tests.py"
+    assert unknown == KNOWN.keys(), "add the name to CALLS in tests/calendar/calendar_tests.py"
 
 
 def test_there_are_twelve_instants() -> None:

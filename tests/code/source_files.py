@@ -4,7 +4,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "actors", "streams", "vendors", "storage")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 AREAS = (
     "app/platform_clients/paypal.py",

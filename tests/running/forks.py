@@ -135,7 +135,7 @@ def _template() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.running.fork_server", str(theirs.fileno())],
             env={**os.environ, **core_packages()},  # noqa: TID251 - it is handed on
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_files import FILES, PACKAGES, name, nodes, tree
+from tests.code.source_files import FILES, PACKAGES, name, nodes, tree
 
 pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
 

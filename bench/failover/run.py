@@ -1,13 +1,5 @@
-"""The fault scorecard: every fault of a vendor at every stage, judged by what the client and the vendor observe.
+"""Runs every fault of a vendor at every stage, and writes the scorecard."""
 
-    python -m bench.failover                               # or make bench-failover; writes build/failover.md
-    python -m bench.failover --report bench/failover.md    # updates the report of the repository
-
-It starts stores, a server, the vendor sandbox and a DNS server; all traffic stays on this machine. The exit code is
-1 if a cell fails.
-"""
-
-import argparse
 import asyncio
 import os
 import platform
@@ -19,8 +11,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench.failover_callers import judge_caller
-from bench.failover_cells import (
+from bench.failover.callers import judge_caller
+from bench.failover.cells import (
     CALLER_STAGES,
     VENDOR_STAGES,
     CallerCell,
@@ -30,8 +22,8 @@ from bench.failover_cells import (
     caller_cells,
     cells,
 )
-from bench.failover_judge import judge
-from bench.failover_testbed import FaultTestbed, open_testbed
+from bench.failover.judge import judge
+from bench.failover.testbed import FaultTestbed, open_testbed
 from deploy.local import development
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.stores import Stores, embedded_stores
@@ -39,16 +31,15 @@ from storage.postgres.migrate import migrate
 from vendors.sandbox.dns import Names, dns_server
 from vendors.sandbox.server import listening
 
-_ROOT = Path(__file__).parents[1]
-_REPORT = Path(__file__).with_suffix(".md")
-_DEFAULT_REPORT = Path("build/failover.md")
+_ROOT = Path(__file__).parents[2]
+_REPORT = Path(__file__).with_name("report.md")
 _READY_S = 60
 _HEADING = "## Cells\n\n"
 
 Judged = tuple[Expected, list[str]]
 
 
-async def main(report_path: Path) -> int:
+async def run(report_path: Path) -> int:
     began = time.monotonic()
     vendors: dict[str, Judged] = {}
     callers: dict[str, Judged] = {}
@@ -183,15 +174,3 @@ def _cell_text(judged: Judged, reasons: dict[str, int]) -> str:
     if isinstance(expected, NotPossible):
         return f"n/a {reasons.setdefault(expected.reason, len(reasons) + 1)}"
     return "**fail**" if problems else expected
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.failover", description="run every vendor fault at every stage"
-    )
-    parser.add_argument("--report", type=Path, default=_DEFAULT_REPORT, metavar="FILE", help="default: %(default)s")
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    sys.exit(asyncio.run(main(_arguments().report)))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import Databases
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
+from tests.running.servers import Databases
 
 SAMPLE = ROOT / "tests" / "sample"
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text().partition("## A new area\n")[2].partition("\n## ")[0]
@@ -131,7 +131,7 @@ async def test_area_of_the_recipe_works_in_a_copy_of_the_code_and_keeps_its_impo
     async with databases.new(seeded=True) as url:
         arguments = (url, databases.stores.redis_url, tmp_path / "data")
         (tested, output), (linted, report) = await asyncio.gather(
-            finished(sys.executable, "-m", "tests.run_sample", *arguments, cwd=tmp_path),
+            finished(sys.executable, "-m", "tests.code.run_sample", *arguments, cwd=tmp_path),
             finished(Path(sys.executable).with_name("lint-imports"), "--no-cache", cwd=tmp_path),
         )
     assert linted == 0, report

@@ -10,10 +10,10 @@ from secrets import token_hex
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.failover_cells import CallerCell, Outcome, Stage
-from bench.failover_client import PATHS, SPEECH, history, parameters
-from bench.failover_judge import CLOSES_WITHIN_MS
-from bench.failover_testbed import APPS, CALLER_APP, FIRST, SPOKEN, FaultTestbed
+from bench.failover.cells import CallerCell, Outcome, Stage
+from bench.failover.client import PATHS, SPEECH, history, parameters
+from bench.failover.judge import CLOSES_WITHIN_MS
+from bench.failover.testbed import APPS, CALLER_APP, FIRST, SPOKEN, FaultTestbed
 from streams.wire.codec import dumps
 from vendors.sandbox.bill import Entry
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
 
-from bench.failover_cells import DEFAULT_APP, Cell, NotPossible, Outcome
-from bench.failover_client import ClientOutcome, history, request_stream
-from bench.failover_testbed import ANSWER, FIRST, SECOND, FaultTestbed, healthy_strategy
+from bench.failover.cells import DEFAULT_APP, Cell, NotPossible, Outcome
+from bench.failover.client import ClientOutcome, history, request_stream
+from bench.failover.testbed import ANSWER, FIRST, SECOND, FaultTestbed, healthy_strategy
 from vendors.sandbox.bill import Entry
 
 CLOSES_WITHIN_MS = 1_000

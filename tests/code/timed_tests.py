@@ -22,7 +22,7 @@ TIMED_SLEEPS = {
         "tests/streams/test_body.py",
         "tests/streams/test_sse.py",
         "tests/streams/test_sse_readers.py",
-        "tests/vendor.py",
+        "tests/peers/vendor.py",
         "tests/vendors/local/test_pronunciation.py",
         "tests/vendors/calls/scripted_attempts.py",
         "tests/vendors/calls/test_guarded_voices.py",

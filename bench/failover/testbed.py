@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import ClientSession
 
-from bench.failover_cells import (
+from bench.failover.cells import (
     CALLER_STAGES,
     DEFAULT_APP,
     SHORT_APP,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.services import open_services
 from app.settings import Settings
-from tests.servers import Server, listening_socket, running_server
+from tests.running.servers import Server, listening_socket, running_server
 
 
 @asynccontextmanager

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from storage.postgres.migrate import MIGRATIONS
-from tests.clock_reads import SQL_CLOCK, reads_clock, texts
-from tests.source_files import FILES, PACKAGES, ROOT, name, nodes
-from tests.timed_tests import TIMED_SLEEPS, TIMED_WAITS
+from tests.calendar.clock_reads import SQL_CLOCK, reads_clock, texts
+from tests.code.source_files import FILES, PACKAGES, ROOT, name, nodes
+from tests.code.timed_tests import TIMED_SLEEPS, TIMED_WAITS
 
 pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
 

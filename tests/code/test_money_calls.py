@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.source_files import ROOT
+from tests.code.source_files import ROOT
 
 CLIENTS = ("vendors/payments",)
 """Folders whose files make calls that move money."""

@@ -1,4 +1,4 @@
-"""Run the tests of the sample area in a copy of the code that it was added to: `python -m tests.run_sample`.
+"""Run the tests of the sample area in a copy of the code that it was added to: `python -m tests.code.run_sample`.
 
 Arguments: the URL of a database of a development server, the URL of Valkey, and a folder for data.
 """
@@ -14,7 +14,7 @@ from app.services import open_services
 from deploy.stores import Stores
 from storage.postgres.migrate import migrate
 from tests.environment import forget_settings
-from tests.servers import listening_socket, running_server, settings_of
+from tests.running.servers import listening_socket, running_server, settings_of
 
 
 async def main(database_url: str, redis_url: str, data_dir: str) -> None:

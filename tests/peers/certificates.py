@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.clock import utc_now
+from tests.calendar.clock import utc_now
 
 PEM, PLAIN = serialization.Encoding.PEM, serialization.NoEncryption()
 

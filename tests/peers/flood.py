@@ -1,4 +1,4 @@
-"""Clients that send without end: `python -m tests.flood PORT CONNECTIONS OPENING UNIT` until it is killed.
+"""Clients that send without end: `python -m tests.peers.flood PORT CONNECTIONS OPENING UNIT` until it is killed.
 
 Each connection sends the bytes of the file OPENING, then those of the file UNIT over and over, as fast as they are
 taken. The line `sending` is printed once every connection has sent its opening and a first block of units.

@@ -9,7 +9,7 @@ from actors.runtime.supervisor import Supervisor
 from app.services import Services
 from storage.configs.store import ConfigStore
 from storage.postgres.database import Connection
-from tests.servers import Server
+from tests.running.servers import Server
 
 _END_S = 10
 _KEEP_CONFIGS = """

@@ -1,7 +1,7 @@
 """The only source of the real time for tests. Tests of calendar dates move the clock of an app to a fixed time.
 
 `make test-dates` runs the tests that dates influence at dates that are hard for calendars. They are found by
-`tests/calendar_tests.py`.
+`tests/calendar/calendar_tests.py`.
 """
 
 import time

@@ -1,0 +1,1 @@
+"""Every vendor fault at every stage: `python -m bench.failover`."""

@@ -1,0 +1,1 @@
+"""Rules for the code that tests check by reading it."""

@@ -1,0 +1,1 @@
+"""The other end of connections: clients, vendors, proxies, and their certificates."""

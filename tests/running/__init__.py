@@ -1,0 +1,1 @@
+"""Servers and stores that tests run, in this process or in others."""
