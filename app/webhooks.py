@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.ai.image_tasks import IMAGE_WEBHOOKS
-from app.http.rows.webhooks import WebhookSource, webhook_row, worker_of
+from app.http.rows.webhooks import WebhookSource, webhook_row
 from app.payments.cards.webhooks import CARD_EVENTS, CARD_WEBHOOKS
 from app.payments.wallet.webhooks import WALLET_EVENTS, WALLET_WEBHOOKS
 from app.platforms.missed_events import EventList, comparer_of, finder_of
@@ -20,6 +20,5 @@ SOURCES: Sequence[WebhookSource] = (
 EVENT_LISTS: Sequence[EventList] = (CARD_EVENTS, WALLET_EVENTS, PAYOUT_EVENTS)
 
 WEBHOOK_ROUTES = [webhook_row(source) for source in SOURCES]
-work_webhook = worker_of(SOURCES)
 find_missed_events = finder_of(EVENT_LISTS)
 compare_events = comparer_of(EVENT_LISTS)

@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import Field
 
 from app.admin.area import FOR_EDITORS
-from app.http.callers.limits import networks_of, parse_address, peer_ip
+from app.http.callers.addresses import networks_of, parse_address, peer_ip
 from app.http.request.pipeline import add_headers
 from app.http.rows.docs import Docs, OtherResponse
 from app.http.rows.endpoint import Call, Endpoint

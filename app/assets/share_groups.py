@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from app.assets.assets import AssetList, assets_of
-from app.http.callers.limits import client_network, count_together
+from app.http.callers.addresses import client_network
+from app.http.callers.limits import count_together
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body
 from app.http.rows.transactions import Transaction

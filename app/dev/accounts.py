@@ -10,7 +10,8 @@ from app.http.rows.docs import Docs
 from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.services import Services
-from storage.configs.kinds.sign_in import PLATFORMS, SANDBOX
+from storage.configs.kinds.sign_in import PLATFORMS
+from storage.configs.kinds.urls import SANDBOX
 from streams.wire.errors import (
     AppNotFound,
     BackendUnavailable,

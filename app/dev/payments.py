@@ -10,7 +10,7 @@ from app.http.rows.inputs import Body, Query
 from storage.configs.kinds.auth import AUTH
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.kinds.products import PRODUCTS, Product
-from storage.configs.kinds.sign_in import SANDBOX, resolved
+from storage.configs.kinds.urls import SANDBOX, resolved
 from streams.wire.errors import AppNotFound, ConfigInvalid
 from streams.wire.ids import new_id
 from streams.wire.model import Model

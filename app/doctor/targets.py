@@ -10,8 +10,9 @@ from storage.configs.kinds.base import ConfigKind, ConfigModel
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.kinds.events import EVENTS
 from storage.configs.kinds.payouts import PAYOUTS
-from storage.configs.kinds.sign_in import SIGN_IN, SignIn, resolved
+from storage.configs.kinds.sign_in import SIGN_IN, SignIn
 from storage.configs.kinds.sms import SMS
+from storage.configs.kinds.urls import resolved
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
 from storage.configs.kinds.walletpay import WALLETPAY, PayPalApp
 from storage.configs.store import ConfigStore

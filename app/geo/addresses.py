@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from aiohttp import web
 
-from app.http.callers.limits import networks_of, parse_address
+from app.http.callers.addresses import networks_of, parse_address
 from streams.wire.errors import InvalidParameter
 from vendors.geo.database import Address
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from app.http.callers.limits import client_ip, peer_ip
+from app.http.callers.addresses import client_ip, peer_ip
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Query
 from app.http.wire.direct import DirectAnswer, DirectRequest

@@ -9,7 +9,7 @@ import structlog
 
 from actors.clients.vendor_clients import VendorAccess, VendorClients
 from storage.configs.kinds import walletpay as kind
-from storage.configs.kinds.sign_in import resolved
+from storage.configs.kinds.urls import resolved
 from storage.configs.kinds.vendor_accounts import CallLimits
 from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid

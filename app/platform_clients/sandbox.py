@@ -7,7 +7,7 @@ from typing import Any
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.cardpay import CARDPAY, CardPay
 from storage.configs.kinds.payouts import PAYOUTS
-from storage.configs.kinds.sign_in import SANDBOX
+from storage.configs.kinds.urls import SANDBOX
 from storage.configs.kinds.walletpay import WALLETPAY, PayPalApp
 from storage.configs.rows import ConfigKey
 from storage.configs.store import ConfigStore

@@ -8,7 +8,8 @@ from pydantic import SecretStr
 
 from actors.clients.vendor_clients import VendorAccess, VendorClients
 from storage.configs.kinds import sign_in as kind
-from storage.configs.kinds.sign_in import SANDBOX, SIGN_IN, resolved
+from storage.configs.kinds.sign_in import SIGN_IN
+from storage.configs.kinds.urls import SANDBOX, resolved
 from storage.configs.rows import ConfigKey
 from storage.configs.store import ConfigStore
 from streams.wire.errors import ConfigInvalid

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from actors.clients.vendor_clients import VendorAccess, VendorClients
 from storage.configs.kinds.cardpay import CardPay
-from storage.configs.kinds.sign_in import resolved
+from storage.configs.kinds.urls import resolved
 from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account

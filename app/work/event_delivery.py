@@ -12,7 +12,7 @@ from prometheus_client import Gauge
 
 from app.services import Services
 from storage.configs.kinds.events import EVENTS, Events, key_of
-from storage.configs.kinds.sign_in import resolved
+from storage.configs.kinds.urls import resolved
 from storage.configs.rows import ConfigKey
 from storage.events import queue as event_queue
 from storage.events import streams as event_streams

@@ -46,7 +46,7 @@ from app.routes import OPERATIONS_ROUTES
 from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
 from app.settings import Settings
-from app.webhooks import compare_events, find_missed_events, work_webhook
+from app.webhooks import SOURCES, compare_events, find_missed_events
 from app.withdrawals.payouts import check_payouts, pay_out
 from app.work.event_delivery import deliver_events, measure_events
 from app.work.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
@@ -56,6 +56,7 @@ from app.work.retention import (
     remove_expired_mails,
     remove_expired_webhooks,
 )
+from app.work.webhooks import worker_of
 from storage.accounts.password_resets import SendReset
 from storage.accounts.profiles import FetchProfile
 from storage.accounts.sms import SendSms
@@ -135,7 +136,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RemoveExpiredTasks, remove_expired_tasks),
     JobRow(FollowPrediction, follow_prediction),
     JobRow(CancelPrediction, cancel_prediction),
-    JobRow(WorkWebhook, work_webhook),
+    JobRow(WorkWebhook, worker_of(SOURCES)),
     JobRow(SendSms, send_sms),
     JobRow(SendMail, send_mail),
     JobRow(SendReset, send_reset),

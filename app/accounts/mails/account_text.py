@@ -5,7 +5,7 @@ The first proof of an address by a link keeps the password, the identities and t
 
 from app.accounts.mails.texts import account_texts, language_of
 from app.accounts.proofs.addresses import ClientPlatform
-from app.http.callers.limits import client_network
+from app.http.callers.addresses import client_network
 from app.http.rows.endpoint import Call
 from storage.accounts import emails, users
 from storage.postgres.database import Connection

@@ -4,8 +4,8 @@ import structlog
 
 from app.services import Services
 from storage.accounts.sms import SendSms
-from storage.configs.kinds.sign_in import resolved
 from storage.configs.kinds.sms import SMS, Sms
+from storage.configs.kinds.urls import resolved
 from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid
 from streams.wire.template import render

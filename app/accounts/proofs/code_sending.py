@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from app.accounts.errors import CodeNotSent, TooManyCodes
-from app.http.callers.limits import CountedTogether, Limit, client_network, note
+from app.http.callers.addresses import client_network
+from app.http.callers.limits import CountedTogether, Limit, note
 from app.http.rows.endpoint import Call
 from storage.accounts.codes import CodeKind
 from storage.limits import Bucket

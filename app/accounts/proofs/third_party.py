@@ -7,7 +7,8 @@ from typing import Literal
 
 from app.accounts.proofs import trace
 from app.accounts.proofs.proofs import Prove, Proven
-from app.http.callers.limits import client_network, note
+from app.http.callers.addresses import client_network
+from app.http.callers.limits import note
 from app.http.rows.endpoint import Call
 from app.platform_clients.sign_in import SignInClient
 from storage.accounts import used_once

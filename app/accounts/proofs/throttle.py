@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from app.accounts.errors import TooManyFailedLogins
 from app.accounts.proofs import trace
-from app.http.callers.limits import CountedTogether, client_network, note
+from app.http.callers.addresses import client_network
+from app.http.callers.limits import CountedTogether, note
 from app.http.rows.endpoint import Call
 from storage.accounts import login_networks
 from storage.limits import Bucket, Count

@@ -11,7 +11,7 @@ from typing import Any, Self
 import structlog
 from aiohttp import web
 
-from app.http.callers.limits import client_network
+from app.http.callers.addresses import client_network
 from app.http.rows.endpoint import Call
 from storage.accounts import login_failures
 from storage.accounts.codes import CodeRefused

@@ -13,6 +13,7 @@ from app.accounts.proofs.proofs import Proven
 from app.accounts.proofs.third_party import details_from
 from app.accounts.reports import report
 from app.http.callers import limits
+from app.http.callers.addresses import peer_ip
 from app.http.errors import DeactivationPending
 from app.http.rows.endpoint import Call
 from app.services import Services
@@ -207,7 +208,7 @@ def _client_of(call: Call, block: Identifiers) -> Client:
         return Client(os)
     # Bytes that are not UTF-8 are surrogates here, which PostgreSQL does not store.
     agent = call.request.headers.get("User-Agent", "")[:256].encode(errors="replace").decode()
-    return Client(os, agent, limits.peer_ip(call.request, call.services.settings.trusted_proxies))
+    return Client(os, agent, peer_ip(call.request, call.services.settings.trusted_proxies))
 
 
 def _auth(call: Call) -> Auth:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from aiohttp import web
 
-from app.http.callers.limits import client_network, peer_ip
+from app.http.callers.addresses import client_network, peer_ip
 from app.http.callers.operator_sessions import UNUSED_HEADER, SessionEnded, check_csrf, session_token
 from app.services import Services
 from storage.configs.kinds.limits import Rate

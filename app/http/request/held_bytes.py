@@ -4,7 +4,7 @@ from collections import Counter
 
 from aiohttp import web
 
-from app.http.callers.limits import client_network
+from app.http.callers.addresses import client_network
 from app.http.rows.endpoint import RequestContext
 from app.services import SERVICES
 from streams.wire.errors import RateLimited, Unavailable

@@ -8,8 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
+from app.http.callers.addresses import client_network
 from app.http.callers.caller import Access
-from app.http.callers.limits import client_network
 from app.http.rows.endpoint import Call
 from app.http.rows.replies import DeferredResponse, response_to
 from app.http.rows.transactions import Transaction

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from app.http.callers.area import Area
@@ -13,17 +12,14 @@ from app.services import Services
 from storage.configs.kinds.base import ConfigKind, ConfigModel
 from storage.errors import ConfigNotFound
 from storage.jobs import inbox
-from storage.jobs.inbox import NewWebhook, Webhook, WebhookState
-from storage.jobs.jobs import WorkWebhook
+from storage.jobs.inbox import NewWebhook, Webhook
 from streams.metrics import CounterMetric
 from streams.wire.errors import InvalidParameter, ItemNotFound, ServiceError, StoreError, Unavailable, listed
 from streams.wire.model import Model
 
 MAX_BYTES = 256 * 1024
 _VERIFY_S = 10
-_WORK_S = 240
 _ID_CHARACTERS = 255
-_ERROR_CHARACTERS = 1000
 
 WEBHOOKS = Area("webhooks", "Webhooks", "Calls by platforms, such as payment platforms.", access=Access.WEBHOOK)
 RECEIVED = CounterMetric("parley_webhooks", "Received webhooks by source and outcome", ["source", "outcome"])
@@ -162,37 +158,3 @@ def _validate_id(text: str | None) -> str | None:
 def _text(header: str) -> str:
     """Return the value of a header without bytes that are not UTF-8."""
     return header.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def worker_of(sources: Sequence[WebhookSource]) -> Callable[[Services, WorkWebhook], Awaitable[None]]:
-    """Return the handler of `WorkWebhook` for the webhooks of `sources`."""
-    by_name = {source.name: source for source in sources}
-
-    async def work(services: Services, job: WorkWebhook) -> None:
-        async with services.database.connection() as conn:
-            webhook = await inbox.find(conn, job.webhook_id)
-        if webhook is None:  # It has been deleted by age.
-            return
-        try:
-            async with asyncio.timeout(_WORK_S):
-                await by_name[webhook.state.source].work(services, webhook)
-        except Exception as error:
-            with suppress(StoreError):
-                await _finish(services, webhook.state, error=_described(error))
-            raise
-        await _finish(services, webhook.state, error=None)
-
-    return work
-
-
-async def _finish(services: Services, state: WebhookState, *, error: str | None) -> None:
-    now = services.clock.now(state.app_id)
-    async with services.database.connection() as conn:
-        await inbox.finish(conn, state.webhook_id, now=now, error=error)
-
-
-def _described(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return f"unfinished after {_WORK_S} s"
-    text = str(error) if isinstance(error, ServiceError) else repr(error)
-    return text.replace("\0", " ")[:_ERROR_CHARACTERS]

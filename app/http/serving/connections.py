@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from app.http.callers.limits import is_trusted, network_of
+from app.http.callers.addresses import is_trusted, network_of
 from app.http.errors import HeadTimeout, error_response
 from app.settings import Settings
 from streams.metrics import CounterMetric, GaugeMetric

@@ -9,7 +9,7 @@ from app.platform_clients.paypal import PayPalClient
 from app.platforms import paypal
 from app.services import Services
 from storage.configs.kinds.products import PRODUCTS, Product, WalletProduct
-from storage.configs.kinds.sign_in import resolved
+from storage.configs.kinds.urls import resolved
 from storage.configs.kinds.walletpay import WALLETPAY, WalletPay
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from vendors.payments.paypal_errors import PayPalRefused

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.products import Currency
-from storage.configs.kinds.sign_in import BaseUrl
+from storage.configs.kinds.urls import BaseUrl
 from storage.configs.kinds.vendor_accounts import CallLimits
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from storage.configs.kinds.base import ConfigKind
-from storage.configs.kinds.sign_in import SandboxUrl
+from storage.configs.kinds.urls import SandboxUrl
 from storage.configs.kinds.vendor_accounts import CallLimits
 from streams.wire.model import Matches
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 
 from storage.configs.kinds.base import DAY_S, ConfigKind
-from storage.configs.kinds.sign_in import SandboxUrl
+from storage.configs.kinds.urls import SandboxUrl
 from storage.configs.kinds.vendor_accounts import CallLimits
 from streams.wire.template import render
 

@@ -5,7 +5,8 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 
 from storage.configs.kinds.base import DAY_S, ConfigKind
-from storage.configs.kinds.sign_in import BaseUrl, Pem, SandboxUrl
+from storage.configs.kinds.sign_in import Pem
+from storage.configs.kinds.urls import BaseUrl, SandboxUrl
 from storage.configs.kinds.vendor_accounts import CallLimits
 from streams.wire.model import Matches
 

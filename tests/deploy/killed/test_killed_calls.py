@@ -7,9 +7,10 @@ from typing import Any
 
 from aiohttp import ClientError, ClientSession
 
-from app.http.rows.webhooks import webhook_row, worker_of
+from app.http.rows.webhooks import webhook_row
 from app.services import Services
 from app.settings import Settings
+from app.work.webhooks import worker_of
 from app.work.worker import JobRow, run_jobs
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import WorkWebhook

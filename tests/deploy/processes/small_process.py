@@ -5,9 +5,9 @@ import socket
 import sys
 from typing import Any
 
-from app.http.rows.webhooks import worker_of
 from app.services import Services, open_services
 from app.settings import Settings
+from app.work.webhooks import worker_of
 from app.work.worker import JobRow, work
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import WorkWebhook

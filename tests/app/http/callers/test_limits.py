@@ -6,7 +6,8 @@ import random
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from app.http.callers.limits import Limit, network_of, peer_ip
+from app.http.callers.addresses import network_of, peer_ip
+from app.http.callers.limits import Limit
 from app.http.callers.tokens import make_server_token
 from app.services import Services
 from storage.configs.kinds.limits import Rate

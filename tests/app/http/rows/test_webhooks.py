@@ -13,8 +13,9 @@ import pytest
 
 from app.admin.webhooks import admin_webhook_routes
 from app.http.openapi.document import openapi
-from app.http.rows.webhooks import Verified, webhook_row, worker_of
+from app.http.rows.webhooks import Verified, webhook_row
 from app.services import Services
+from app.work.webhooks import worker_of
 from app.work.worker import JOBS, JobRow, run_jobs
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import RemoveExpiredWebhooks, WorkWebhook, enqueue
