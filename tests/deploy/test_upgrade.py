@@ -54,11 +54,8 @@ def older_commit() -> str:
     """Return the newest tag, or else the commit before the newest migration was added."""
     if tags := git("tag", "--list", "v*", "--sort=-creatordate", "--merged").decode().split():
         return tags[0]
-    added = (
-        git("log", "--diff-filter=A", "--format=%H", "-1", "--", "storage/postgres/migrations/*.sql")
-        .decode()
-        .strip()
-    )
+    newest = max(path.name for path in MIGRATIONS.glob("*.sql"))
+    added = git("log", "--diff-filter=A", "--format=%H", "--", f"storage/**/{newest}").decode().split()[-1]
     return f"{added}^"
 
 

@@ -35,7 +35,7 @@ from tests.running.config_stores import store_of
 from tests.running.servers import Server
 from tests.waiting import until
 
-OLD_DAY = "20200101"
+OLD_DAY = f"{utc_now() - timedelta(days=3_000):%Y%m%d}"
 APP = ConfigKey("gone", "apps", "default")
 JOBS = (RemoveExpiredSpeech(), RemoveExpiredExports(), RemoveExpiredWebhooks(), RemoveExpiredConversations())
 """Those that work on one app after another."""
