@@ -26,10 +26,9 @@ class MismatchView(Model):
     reading back. `refund_refused`: the platform does not make a refund; do it by hand. `refund_failed`: it has
     accepted a refund and not made it; do it by hand. `amount_differs`: another amount was paid than was ordered.
     `payout_unknown`: the platform has forgotten a payout before its result was known, or another account is
-    configured than was asked. `payout_returned`: it has
-    taken back what it had paid. `payout_paid_after_failure`: it has paid what was counted as failed.
-    `payout_settled_otherwise`: it reports another result than an operator has settled. PAYMENTS.md says what to
-    do."""
+    configured than was asked. `payout_returned`: it has taken back what it had paid.
+    `payout_paid_after_failure`: it has paid what was counted as failed. `payout_settled_otherwise`: it reports
+    another result than an operator has settled. The guide to payments says what to do."""
     subject: str
     """The event, the key of the entry, the payment, or the withdrawal."""
     detail: str

@@ -1,4 +1,4 @@
-"""The images of AI_TASKS.md: the commands, in one shell, print what the page shows, and its config is valid."""
+"""The images of docs/guides/ai-tasks.md: its commands, in one shell, print what it shows; its config is valid."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.peers.curl import NEEDS_CURL, printed_by
 from tests.running.servers import Server
 from vendors.hosts.midjourney import IMAGE_TYPES
 
-PAGE = (ROOT / "AI_TASKS.md").read_text().partition("\n## Images\n")[2].partition("\n## ")[0]
+PAGE = (ROOT / "docs/guides/ai-tasks.md").read_text().partition("\n## Images\n")[2].partition("\n## ")[0]
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 PNG = b"\x89PNG\r\n\x1a\n"
 

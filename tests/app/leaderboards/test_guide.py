@@ -1,4 +1,4 @@
-"""The first board of LEADERBOARDS.md: its commands, in one shell, print what the page shows."""
+"""The first board of docs/guides/leaderboards.md: its commands, in one shell, print what the page shows."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.code.source_files import ROOT
 from tests.peers.curl import NEEDS_CURL, printed_by
 from tests.running.servers import ADMIN_TOKEN, Server
 
-PAGE = (ROOT / "LEADERBOARDS.md").read_text()
+PAGE = (ROOT / "docs/guides/leaderboards.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = BLOCK.findall(PAGE)
 

@@ -1,4 +1,4 @@
-"""The part of AI_TASKS.md on predictions: its commands, in one shell, print what the page shows."""
+"""The part of docs/guides/ai-tasks.md on predictions: its commands, in one shell, print what the page shows."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.code.source_files import ROOT
 from tests.peers.curl import NEEDS_CURL, printed_by
 from tests.running.servers import ADMIN_TOKEN, Server
 
-PAGE = (ROOT / "AI_TASKS.md").read_text()
+PAGE = (ROOT / "docs/guides/ai-tasks.md").read_text()
 PART = PAGE[PAGE.index("## Predictions") : PAGE.index("## Quotas")]
 BLOCKS = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL).findall(PART)
 

@@ -1,4 +1,4 @@
-"""The tables of platforms and strategies in STRATEGIES.md list what the models have, no more and no less."""
+"""The tables of platforms and strategies in docs/guides/strategies.md list exactly what the models have."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from streams.wire.model import Model
 from tests.code.source_files import ROOT
 from vendors.catalog import CAPABILITIES, CATALOG
 
-PAGE = (ROOT / "STRATEGIES.md").read_text()
+PAGE = (ROOT / "docs/guides/strategies.md").read_text()
 STRATEGIES = ("conversation", "speech", "recognition", "pronunciation")
 KIND_OF = {"chat": "conversation", "assessment": "pronunciation"}
 """The kinds of strategies whose names differ from those of their capabilities."""

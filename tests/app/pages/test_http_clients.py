@@ -1,4 +1,4 @@
-"""The examples of CLIENTS.md: HTTP clients that read the response while they send the body."""
+"""The examples of docs/guides/clients.md: HTTP clients that read the response while they send the body."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""The commands of PAYMENTS.md, in a shell, pay as the guide says."""
+"""The commands of docs/guides/payments.md, in a shell, pay as the guide says."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ from vendors.sandbox.server import Running
 
 pytestmark = NEEDS_CURL
 
-PAGE = (ROOT / "PAYMENTS.md").read_text()
+PAGE = (ROOT / "docs/guides/payments.md").read_text()
 BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL).findall(PAGE)
 PUT = re.findall(r"^put\(\) \{.*?\}\n", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
 
