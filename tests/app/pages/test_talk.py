@@ -239,7 +239,7 @@ async def test_a_browser_gets_a_readable_error_if_an_app_has_no_page(server: Ser
 
 @IN_PRODUCTION
 async def test_a_page_needs_an_app_that_requires_no_signatures(server: Server) -> None:
-    """The README documents this."""
+    """The guide to the talk page documents this."""
     await put(server, "apps", "default", {"playground": True}, app_id="own")
     device = {"device": {"id": "browser-1"}}
     statuses = []
