@@ -10,10 +10,11 @@ import pytest
 def paired(cases: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     """Return all pairs of `cases` and `others` as parameters.
 
-    All runs include each of `cases` with one of `others`, in turn.
+    All runs include each member of the longer list with one of the other list, in turn, and so all of both lists.
     """
+    fewer = min(len(cases), len(others))
     return [
-        pytest.param(case, other, id=f"{case}-{other}", marks=_soak_unless((number - at) % len(others) == 0))
+        pytest.param(case, other, id=f"{case}-{other}", marks=_soak_unless(number % fewer == at % fewer))
         for (number, case), (at, other) in product(enumerate(cases), enumerate(others))
     ]
 
