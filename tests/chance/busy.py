@@ -9,6 +9,7 @@ from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from tests.chance.runs import run_target, say
 
@@ -26,16 +27,40 @@ def busy_core() -> Iterator[None]:
         process.wait()
 
 
-def failures_of(target: str, arguments: str, *, runs: int) -> Counter[str]:
-    """Return in how many runs each test failed. Runs that were not complete count too, by the reason."""
-    failures: Counter[str] = Counter()
+@dataclass
+class Count:
+    """What several runs of a target found."""
+
+    failures: Counter[str] = field(default_factory=Counter)
+    """In how many runs each test failed."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """How many runs were not complete, by the reason."""
+
+
+def count_failures(target: str, arguments: str, *, runs: int) -> Count:
+    count = Count()
     for number in range(1, runs + 1):
         say(f"make {target}: run {number} of {runs}, with one core kept busy")
         run = run_target(target, arguments)
-        failures.update(run.outcomes.failures.keys())
+        count.failures.update(run.outcomes.failures.keys())
         if run.fault:
-            failures[f"make {target}: {run.fault}"] += 1
-    return failures
+            count.faults[run.fault] += 1
+    return count
+
+
+def report(count: Count, target: str, *, runs: int) -> str:
+    lines = [f"failed in {times} of {runs}: {test}" for test, times in count.failures.most_common()]
+    lines += [
+        f"make {target} not complete in {times} of {runs}: {why}" for why, times in count.faults.most_common()
+    ]
+    closing = f"{_number(len(count.failures), 'test')} failed in {_number(runs, 'run')} with one core kept busy"
+    if count.faults:
+        closing += f", {count.faults.total()} not complete"
+    return "\n".join([*lines, closing])
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def main() -> int:
@@ -45,11 +70,9 @@ def main() -> int:
     parser.add_argument("target")
     options = parser.parse_args()
     with busy_core():
-        failures = failures_of(options.target, options.arguments, runs=options.runs)
-    for test, count in failures.most_common():
-        say(f"failed in {count} of {options.runs}: {test}")
-    say(f"{len(failures)} tests failed in {options.runs} runs with one core kept busy")
-    return 1 if failures else 0
+        count = count_failures(options.target, options.arguments, runs=options.runs)
+    say(report(count, options.target, runs=options.runs))
+    return 1 if count.failures or count.faults else 0
 
 
 if __name__ == "__main__":

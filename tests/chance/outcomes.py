@@ -78,8 +78,9 @@ class _Recorder:
         self._found.update(map(_valid, ids))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self._outcomes.uncollected.append(_valid(report.nodeid))
+        name = _valid(report.nodeid)
+        if report.failed and name not in self._outcomes.uncollected:  # Each worker of xdist may report it.
+            self._outcomes.uncollected.append(name)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         test = _valid(report.nodeid)

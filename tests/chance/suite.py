@@ -93,11 +93,11 @@ class Suite:
         summary = ("--summary", str(self.summary))
         return self._run(sys.executable, "-m", "tests.chance.unsteady", *summary, *targets)
 
-    def busy(self, *options: str) -> Ended:
-        return self._run(*self.busy_command(*options))
+    def busy(self, *options: str, target: str = "test") -> Ended:
+        return self._run(*self.busy_command(*options, target=target))
 
-    def busy_command(self, *options: str) -> list[str]:
-        return [sys.executable, "-m", "tests.chance.busy", *options, "test"]
+    def busy_command(self, *options: str, target: str = "test") -> list[str]:
+        return [sys.executable, "-m", "tests.chance.busy", *options, target]
 
     @property
     def place(self) -> dict[str, Any]:
