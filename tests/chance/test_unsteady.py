@@ -4,9 +4,13 @@ Each test has a small suite and a makefile of its own.
 """
 
 import re
+from unittest.mock import Mock, call
 
 import pytest
 
+from tests.chance import unsteady as unsteady_runs
+from tests.chance.outcomes import Outcomes
+from tests.chance.runs import Run
 from tests.chance.suite import Suite
 
 
@@ -24,13 +28,17 @@ FAILS = "def test_fails(): assert False, 'a fault'"
 
 def test_a_test_that_fails_once_is_unsteady(suite: Suite) -> None:
     suite.write("first/test_once.py", FAILS_ONCE)
+    suite.summary.parent.mkdir()
+    suite.summary.write_text("an earlier step\n")
     ended = suite.judge("test", "test-browser")
     assert ended.code == 0, ended.output
     assert unsteady(ended.output) == ["first/test_once.py::test_fails_once"]
     assert "AssertionError: the first failure" in ended.output.partition("\nunsteady: ")[2]
     assert ended.last_line == "2 passed, 1 unsteady, 0 failed"
-    assert suite.summary.read_text() in ended.output
-    assert unsteady(suite.summary.read_text()) == unsteady(ended.output)
+    assert suite.summary.read_text().startswith("an earlier step\n")
+    summary = suite.summary.read_text().removeprefix("an earlier step\n")
+    assert summary in ended.output
+    assert unsteady(summary) == unsteady(ended.output)
 
 
 def test_a_test_that_fails_twice_fails_the_run(suite: Suite) -> None:
@@ -139,6 +147,22 @@ def test_a_run_may_have_three_unsteady_tests(suite: Suite, first: int, second: i
     assert ended.code == code, ended.output
     assert len(unsteady(ended.output)) == first + second
     assert not failed(ended.output)
+
+
+@pytest.mark.parametrize(("number", "repeated"), [(30, True), (31, False)])
+def test_at_most_thirty_failures_are_repeated(
+    monkeypatch: pytest.MonkeyPatch, number: int, *, repeated: bool
+) -> None:
+    tests = [f"test_{each}" for each in range(number)]
+    first = Run(Outcomes(failures=dict.fromkeys(tests, "by chance")), None)
+    again = Mock(return_value=Run(Outcomes(passed=tests), None))
+    monkeypatch.setattr(unsteady_runs, "run_target", Mock(return_value=first))
+    monkeypatch.setattr(unsteady_runs, "run_alone", again)
+    verdict = unsteady_runs.Verdict()
+    unsteady_runs.add_target(verdict, "test")
+    assert [*again.call_args_list] == ([call(tests)] if repeated else [])
+    assert [*verdict.unsteady] == (tests if repeated else [])
+    assert verdict.failed == ([] if repeated else tests)
 
 
 @pytest.mark.soak
