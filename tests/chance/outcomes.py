@@ -20,6 +20,8 @@ class Outcomes:
 
     exit_code: int = pytest.ExitCode.OK
     passed: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Why each test was skipped. A file that was skipped while pytest read it is one of them."""
     failures: dict[str, str] = field(default_factory=dict)
     """The text of all failures of a test: of its setup, its call and its teardown, or of its worker."""
     uncollected: list[str] = field(default_factory=list)
@@ -81,6 +83,8 @@ class _Recorder:
         name = _valid(report.nodeid)
         if report.failed and name not in self._outcomes.uncollected:  # Each worker of xdist may report it.
             self._outcomes.uncollected.append(name)
+        elif report.skipped:
+            self._outcomes.skipped[name] = _reason_of(report)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         test = _valid(report.nodeid)
@@ -88,6 +92,8 @@ class _Recorder:
         if report.failed:
             earlier = self._outcomes.failures.get(test, "")
             self._outcomes.failures[test] = earlier + _valid(_text_of(report))
+        elif report.skipped:
+            self._outcomes.skipped[test] = _reason_of(report)
         elif report.passed and report.when == "call":
             self._outcomes.passed.append(test)
 
@@ -98,6 +104,9 @@ class _Recorder:
             return
         self._outcomes.exit_code = int(self._session.exitstatus)
         self._outcomes.passed = sorted(set(self._outcomes.passed) - self._outcomes.failures.keys())
+        self._outcomes.skipped = {
+            test: reason for test, reason in self._outcomes.skipped.items() if test not in self._outcomes.failures
+        }
         self._outcomes.unrun = sorted(self._found - self._ran)
         self._path.write_bytes(dumps(self._outcomes))
 
@@ -109,6 +118,13 @@ def _ids(item: pytest.Item) -> set[str]:
         for mark in item.iter_markers("xdist_group")
     }
     return {_valid(item.nodeid), _valid(f"{item.nodeid}@{'_'.join(sorted(groups))}")}
+
+
+def _reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
+    """Return why a test was skipped, or that it failed as it is expected to."""
+    if isinstance(report.longrepr, tuple):
+        return _valid(report.longrepr[2].removeprefix("Skipped: "))
+    return "expected to fail"
 
 
 def _text_of(report: pytest.TestReport) -> str:

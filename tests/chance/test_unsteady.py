@@ -34,7 +34,7 @@ def test_a_test_that_fails_once_is_unsteady(suite: Suite) -> None:
     assert ended.code == 0, ended.output
     assert unsteady(ended.output) == ["first/test_once.py::test_fails_once"]
     assert "AssertionError: the first failure" in ended.output.partition("\nunsteady: ")[2]
-    assert ended.last_line == "2 passed, 1 unsteady, 0 failed"
+    assert ended.last_line == "2 passed, 0 skipped, 1 unsteady, 0 failed"
     assert suite.summary.read_text().startswith("an earlier step\n")
     summary = suite.summary.read_text().removeprefix("an earlier step\n")
     assert summary in ended.output
@@ -47,7 +47,7 @@ def test_a_test_that_fails_twice_fails_the_run(suite: Suite) -> None:
     assert ended.code == 1, ended.output
     assert failed(ended.output) == ["second/test_twice.py::test_fails"]
     assert unsteady(ended.output) == ["second/test_twice.py::test_fails_once"]
-    assert ended.last_line == "1 passed, 1 unsteady, 1 failed"
+    assert ended.last_line == "1 passed, 0 skipped, 1 unsteady, 1 failed"
 
 
 def test_a_make_target_repeats_no_test(suite: Suite) -> None:
@@ -70,7 +70,7 @@ def test_nothing_is_repeated_if_nothing_fails(suite: Suite) -> None:
     ended = suite.judge("test", "test-browser")
     assert ended.code == 0, ended.output
     assert len(re.findall(r"^\d+ passed in ", ended.output, re.MULTILINE)) == 2
-    assert ended.last_line == "2 passed, 0 unsteady, 0 failed"
+    assert ended.last_line == "2 passed, 0 skipped, 0 unsteady, 0 failed"
 
 
 def test_failures_of_any_phase_and_crashes_are_repeated(suite: Suite) -> None:
@@ -99,7 +99,7 @@ def test_both(left, once): assert not once("call"), "in the call"
     report = ended.output.partition("\nunsteady: ")[2]
     for text in ("in the setup", "in the call", "in the teardown", "crashed while running 'first/test_crash.py"):
         assert text in report
-    assert ended.last_line == "1 passed, 3 unsteady, 0 failed"
+    assert ended.last_line == "1 passed, 0 skipped, 3 unsteady, 0 failed"
 
 
 def test_all_tests_run_although_workers_crash(suite: Suite) -> None:
@@ -132,7 +132,7 @@ def test_id(name, once):
     ids = {f"first/test_ids.py::test_id[{name.encode('unicode_escape').decode()}]" for name in names}
     assert {*unsteady(ended.output), *failed(ended.output)} == ids
     assert failed(ended.output) == [r"first/test_ids.py::test_id[gr\xf6\xdfe]"]
-    assert ended.last_line == "1 passed, 7 unsteady (more than 3), 1 failed"
+    assert ended.last_line == "1 passed, 0 skipped, 7 unsteady (more than 3), 1 failed"
 
 
 @pytest.mark.parametrize(("first", "second", "code"), [pytest.param(2, 1, 0, marks=pytest.mark.soak), (2, 2, 1)])
@@ -175,7 +175,7 @@ def test_many_failures_are_not_repeated(suite: Suite) -> None:
     ended = suite.judge("test-browser")
     assert ended.code == 1, ended.output
     assert len(re.findall(r"^31 failed, 1 passed in ", ended.output, re.MULTILINE)) == 1
-    assert ended.last_line == "1 passed, 0 unsteady, 31 failed"
+    assert ended.last_line == "1 passed, 0 skipped, 0 unsteady, 31 failed"
 
 
 @pytest.mark.parametrize(
@@ -233,6 +233,29 @@ def test_a_run_that_pytest_does_not_complete_fails(suite: Suite, hook: str, reas
     assert ended.code == 1, ended.output
     assert any(line.startswith(f"make test-browser: {reason}") for line in failed(ended.output)), ended.output
     assert not unsteady(ended.output)
+
+
+@pytest.mark.parametrize("target", ["test", "test-browser"])
+def test_skipped_tests_are_counted_by_their_reasons(suite: Suite, target: str) -> None:
+    folder = {"test": "first", "test-browser": "second"}[target]
+    suite.write(
+        f"{folder}/test_skipped.py",
+        "@pytest.fixture\ndef nginx(): pytest.skip('nginx is not installed')",
+        "def test_one(nginx): pass",
+        "@pytest.mark.skipif(True, reason='curl is not installed')\ndef test_two(): pass",
+        "def test_three(): pytest.skip('nginx is not installed')",
+        "@pytest.mark.xfail(reason='a known fault')\ndef test_four(): assert False",
+    )
+    suite.write(f"{folder}/test_skipped_file.py", "pytest.skip('there is no disk', allow_module_level=True)")
+    ended = suite.judge(target)
+    assert ended.code == 0, ended.output
+    assert ended.output.rstrip().splitlines()[-5:] == [
+        "skipped 1: curl is not installed",
+        "skipped 1: expected to fail",
+        "skipped 2: nginx is not installed",
+        "skipped 1: there is no disk",
+        "1 passed, 5 skipped, 0 unsteady, 0 failed",
+    ]
 
 
 def test_skipped_tests_and_found_cards_are_not_excused(suite: Suite) -> None:

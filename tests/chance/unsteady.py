@@ -1,12 +1,13 @@
 """Run make targets that run pytest, and each failed test once more: `python -m tests.chance.unsteady test …`.
 
 A test that fails again fails the run. A test that passes then is unsteady: it is reported with its first failure. A
-few of these do not fail the run.
+few of these do not fail the run. Skipped tests do not fail it either: they are counted, with their reasons.
 """
 
 import re
 import sys
 from argparse import ArgumentParser
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,8 @@ class Verdict:
     """What the tests of some targets have come to."""
 
     passed: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    """How many tests were skipped, by the reason."""
     unsteady: dict[str, str] = field(default_factory=dict)
     """The first failure of each test that passed when it was repeated."""
     failed: list[str] = field(default_factory=list)
@@ -36,7 +39,8 @@ class Verdict:
 
     def closing_line(self) -> str:
         excess = f" (more than {MOST_UNSTEADY})" if len(self.unsteady) > MOST_UNSTEADY else ""
-        return f"{self.passed} passed, {len(self.unsteady)} unsteady{excess}, {len(self.failed)} failed"
+        passed, skipped = f"{self.passed} passed", f"{self.skipped.total()} skipped"
+        return f"{passed}, {skipped}, {len(self.unsteady)} unsteady{excess}, {len(self.failed)} failed"
 
 
 def add_target(verdict: Verdict, target: str) -> None:
@@ -44,6 +48,7 @@ def add_target(verdict: Verdict, target: str) -> None:
     run = run_target(target)
     failures = run.outcomes.failures
     verdict.passed += len(run.outcomes.passed)
+    verdict.skipped.update(run.outcomes.skipped.values())
     if run.fault:
         verdict.failed += [f"make {target}: {run.fault}", *failures]
     elif len(failures) > _MOST_REPEATED:
@@ -68,9 +73,10 @@ def _repeat(verdict: Verdict, target: str, failures: dict[str, str]) -> None:
 
 def report(verdict: Verdict) -> str:
     """Return the text that ends a run."""
+    skipped = [f"skipped {count}: {reason}" for reason, count in sorted(verdict.skipped.items())]
     unsteady = [f"unsteady: {test}\n{failure}" for test, failure in verdict.unsteady.items()]
     failed = [f"failed: {each}" for each in verdict.failed]
-    return "\n".join([*unsteady, *failed, verdict.closing_line()])
+    return "\n".join([*skipped, *unsteady, *failed, verdict.closing_line()])
 
 
 def main() -> int:
