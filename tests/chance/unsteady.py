@@ -18,12 +18,12 @@ MOST_UNSTEADY = 3
 _MOST_REPEATED = 30
 """If more tests of a target fail, none is repeated: the run fails anyway, and this many do not fail by chance."""
 _CERTAIN = re.compile(r"\bnumbers? of (a card|cards)\b")
-"""Failures that are about earlier tests too, so that the same test alone cannot show whether they are chance."""
+"""Failures that an earlier test may have caused: that the test passes alone does not show that they are chance."""
 
 
 @dataclass
 class Verdict:
-    """What the tests of some targets have come to."""
+    """The results of the tests of some targets."""
 
     passed: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
