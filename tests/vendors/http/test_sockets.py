@@ -5,14 +5,17 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
 
 from streams.wire.errors import ConfigInvalid
 from tests.vendors.http.upstream import Respond, Upstream, hold, plain, refusing
+from tests.waiting import until
 from vendors.errors import Garbled, Refused, TimedOut, Unreachable
+from vendors.http.http1.client import Http1Client
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sockets import Socket
+from vendors.http.sockets import Socket, socket_or_error
 from vendors.http.transport import VendorHttp
 
 
@@ -74,6 +77,32 @@ async def test_lost_connection_is_not_a_normal_close(http: VendorHttp, upstream:
         assert await heard(socket) == ["first"]
 
     assert socket.close_code == 1006
+
+
+async def wait_for_loss(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Return a response, as a middleware, once its connection is lost."""
+    response = await send(request)
+    await until(lambda: response.connection is None or response.connection.transport is None)
+    return response
+
+
+@pytest.mark.parametrize(("repeat", "sent"), [(Repeat.NEVER, 1), (Repeat.SAFE, 2)])
+async def test_handshake_followed_by_a_lost_connection_is_only_sent_again_if_it_may_be(
+    http1: Http1Client, upstream: Upstream, repeat: Repeat, sent: int
+):
+    async def vanish(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        request.transport.close()
+        return socket
+
+    upstream.respond_with(vanish)
+    async with aiohttp.ClientSession(middlewares=(socket_or_error, wait_for_loss)) as session:
+        with pytest.raises(Unreachable):
+            async with VendorHttp(http1, session).websocket(call(upstream, repeat=repeat)):
+                pass
+
+    assert len(upstream.seen) == sent
 
 
 async def test_sending_to_a_closed_socket_is_unreachable(http: VendorHttp, upstream: Upstream):
