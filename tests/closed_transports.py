@@ -27,6 +27,8 @@ class _Cut:
 
     def __init__(self, transports: list[asyncio.Transport], moment: Moment, at: int) -> None:
         self.happened = False
+        self.closed = 0
+        """How many open transports were closed."""
         self._transports = transports
         self._moment = moment
         self._at = at
@@ -46,6 +48,7 @@ class _Cut:
         """Close the transports. Return for how many passes of the loop the command must not continue."""
         self.happened = True
         for transport in self._transports:
+            self.closed += not transport.is_closing()
             transport.abort()
         self._transports.clear()
         return 3 if self._moment is Moment.CLOSED else 0
@@ -79,10 +82,11 @@ class ClosingTransports:
     ) -> int:
         """Run `command` once per await and moment, closing its transports there. Return the number of failed runs.
 
-        Each run must succeed or raise `error`. After it, `healed` must succeed.
+        Each run must succeed or raise `error`. After it, `healed` must succeed. A transport must have been open.
         """
         failed = 0
         for moment in Moment:
+            closed = 0
             for at in count(1):
                 assert at < _MOST_AWAITS, "the command does not end"
                 cut = _Cut(self._transports, moment, at)
@@ -93,6 +97,7 @@ class ClosingTransports:
                 except BaseException as other:
                     other.add_note(f"The transports were closed at await {at}: {moment.value}.")
                     raise
+                closed += cut.closed
                 await passes(3)
                 if healed is not None:
                     try:
@@ -103,6 +108,7 @@ class ClosingTransports:
                 assert not self._unretrieved, (self._unretrieved, at, moment)
                 if not cut.happened:
                     break
+            assert closed, f"no transport was open that could be closed {moment.value}"
         return failed
 
     async def _run(self, cut: _Cut, command: Coroutine[Any, Any, object]) -> None:
