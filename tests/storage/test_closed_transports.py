@@ -3,9 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
+from hashlib import sha1
 from pathlib import Path
+from secrets import token_hex
+from typing import Any
 
 import pytest
+from redis.asyncio.connection import AbstractConnection
 
 from storage.postgres.database import Database, open_database
 from storage.postgres.notifications import listen
@@ -16,6 +20,7 @@ from tests.closed_transports import ClosingTransports, closing_transports
 from tests.peers.certificates import Authority
 from tests.peers.tls_proxy import tls_proxy
 from tests.running.servers import Stores
+from tests.waiting import passes
 
 CONNECTIONS = 2
 
@@ -65,6 +70,52 @@ async def test_valkey_over_tls(closing: ClosingTransports, stores: Stores, tmp_p
                     await valkey.client.get("a")
 
         assert await closing.check(use_new, error=StoreUnavailable)
+
+
+async def test_valkey_connection_that_is_lost_as_soon_as_it_is_open(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = AbstractConnection.connect
+
+    async def connect_and_lose(connection: Any) -> None:
+        await connect(connection)  # type: ignore[no-untyped-call]
+        monkeypatch.undo()
+        connection._writer.transport.abort()
+        await passes(3)
+
+    monkeypatch.setattr(AbstractConnection, "connect", connect_and_lose)
+    async with open_valkey(stores.redis_url) as valkey:
+        with pytest.raises(StoreUnavailable), map_errors():
+            await valkey.call("GET", "a")
+        assert await valkey.call("PING") == b"PONG"
+
+
+def unknown_script(_: str) -> tuple[str, str]:
+    """Return a script that Valkey does not know, and its digest."""
+    source = f"return '{token_hex()}'"
+    return source, sha1(source.encode(), usedforsecurity=False).hexdigest()
+
+
+async def test_script_that_valkey_does_not_know(
+    closing: ClosingTransports, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.valkey.client._lua", unknown_script)
+
+    async def run(valkey: Valkey) -> None:
+        with map_errors():
+            assert await valkey.run("any", keys=(), args=())
+
+    async with open_valkey(stores.redis_url) as valkey:
+        assert await closing.check(partial(run, valkey), error=StoreUnavailable, healed=partial(run, valkey))
+
+
+async def test_blocking_command(closing: ClosingTransports, stores: Stores) -> None:
+    async def read(valkey: Valkey) -> None:
+        with map_errors():
+            assert not await valkey.blocking.xread({"absent": 0}, block=10)
+
+    async with open_valkey(stores.redis_url) as valkey:
+        assert await closing.check(partial(read, valkey), error=StoreUnavailable, healed=partial(read, valkey))
 
 
 async def test_subscription(closing: ClosingTransports, stores: Stores) -> None:
