@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 
-from aiosmtpd.smtp import SMTP, Envelope, Session
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
 ACCEPT = "250 OK"
 BUSY = "451 4.3.0 try again later"
@@ -59,12 +59,19 @@ class SmtpServer:
         return answer
 
     @asynccontextmanager
-    async def listening(self, *, starttls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
-        """Accept connections during the block, at the same port as before."""
+    async def listening(
+        self, *, starttls: ssl.SSLContext | None = None, implicit_tls: ssl.SSLContext | None = None
+    ) -> AsyncIterator[None]:
+        """Accept connections during the block, at the same port as before. Each login is accepted."""
         protocol = lambda: SMTP(  # noqa: E731
-            self, hostname="mail.example.com", enable_SMTPUTF8=True, tls_context=starttls
+            self,
+            hostname="mail.example.com",
+            enable_SMTPUTF8=True,
+            tls_context=starttls,
+            authenticator=lambda *_: AuthResult(success=True),
+            auth_require_tls=False,
         )
-        server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", self.port)
+        server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", self.port, ssl=implicit_tls)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield

@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 from email.message import EmailMessage
 from functools import partial
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
+from pydantic import SecretStr
 
 from tests.app.mail.smtp_servers import SmtpServer
 from tests.closed_transports import ClosingTransports, closing_transports
@@ -123,25 +125,35 @@ async def test_recognition(closing: ClosingTransports, upstream: Upstream) -> No
         assert await closing.check(hear, error=VendorError, healed=hear)
 
 
+@pytest.mark.parametrize("checks", [False, True], ids=["send", "check"])
+@pytest.mark.parametrize(("tls", "username"), [("starttls", ""), ("implicit", "news")])
 async def test_lost_connection_to_a_mail_server_is_not_its_refusal(
-    closing: ClosingTransports, authority: Authority, monkeypatch: pytest.MonkeyPatch
+    closing: ClosingTransports,
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+    tls: Literal["starttls", "implicit"],
+    username: str,
+    *,
+    checks: bool,
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.path))
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = "a@example.com", "b@example.com", "News"
-    server = SmtpServer()
-    async with server.listening(starttls=authority.server("localhost")):
-        account = Account(name="mail", api_key=None, base_url=f"smtp://localhost:{server.port}", platform="smtp")
-        client = SmtpClient(None, account, SmtpOptions("starttls", "", "me.example.com"))
+    server, identity = SmtpServer(), authority.server("localhost")
+    async with server.listening(**{"starttls" if tls == "starttls" else "implicit_tls": identity}):
+        url = f"smtp://localhost:{server.port}"
+        account = Account(name="mail", api_key=SecretStr("secret"), base_url=url, platform="smtp")
+        client = SmtpClient(None, account, SmtpOptions(tls, username, "me.example.com"))
 
         failures: list[VendorError] = []
 
-        async def send() -> None:
+        async def use() -> None:
             try:
-                await client.send(message)
+                await (client.check() if checks else client.send(message))
             except VendorError as error:
                 failures.append(error)
                 raise
 
-        assert await closing.check(send, error=VendorError)
+        assert await closing.check(use, error=VendorError)
+        await use()
     assert all(isinstance(error, Unreachable | MaybeAccepted) and error.retryable for error in failures)
