@@ -3,6 +3,7 @@
 `deploy/setup` runs this file with each interpreter that it finds, among them old ones.
 """
 
+import re
 import shutil
 import sys
 from importlib.util import find_spec
@@ -19,17 +20,25 @@ def fault() -> str:
         return "the version is not supported"
     if find_spec("venv") is None:
         return f"no venv{_advice(minor)}"
-    if find_spec("ensurepip") is None and not _has_pip():
-        return f"neither ensurepip nor pip 22.3 or newer{_advice(minor)}"
+    if find_spec("ensurepip") is None and (pip := _pip_fault()):
+        return f"no ensurepip, and {pip}{_advice(minor)}"
     return ""
 
 
-def _has_pip() -> bool:
+def _pip_fault() -> str:
+    """Return why pip cannot be used, or an empty text."""
     if find_spec("pip") is None:
-        return False
-    from importlib.metadata import version  # noqa: PLC0415 - older versions of Python do not have it
+        return "no pip"
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - old versions of Python lack it
 
-    return tuple(int(part) for part in version("pip").split(".")[:2]) >= _PIP
+    try:
+        found = version("pip")
+    except PackageNotFoundError:
+        return "a pip of unknown version, as it has no metadata"
+    numbers = re.match(r"(\d+)\.(\d+)", found)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < _PIP:
+        return f"pip {found}, which is older than 22.3"
+    return ""
 
 
 def _advice(minor: int) -> str:

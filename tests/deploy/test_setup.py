@@ -17,10 +17,16 @@ RUN = ("requirements.local.lock", "requirements.embedded.lock")
 ALL = ("requirements.lock",)
 PINNED = re.compile(r"^([\w.-]+==[^\\\n]+)", re.MULTILINE)
 IMPORTED = re.compile(r"^ *(?:from|import) (\w+)", re.MULTILINE)
+PIP = "sys.modules.update(ensurepip=None, pip=sys); from importlib import metadata; metadata.version = "
+"""Replaces ensurepip by nothing, pip by a module, and its version by what follows."""
 FAULTS = {
     "sys.version_info = (3, 14, 0)": "the version is not supported",
     "sys.modules['venv'] = None": "no venv",
-    "sys.modules['ensurepip'] = sys.modules['pip'] = None": "neither ensurepip nor pip 22.3 or newer",
+    "sys.modules['ensurepip'] = sys.modules['pip'] = None": "no ensurepip, and no pip",
+    f"{PIP}lambda _: '22.2.1'": "no ensurepip, and pip 22.2.1, which is older than 22.3",
+    f"{PIP}lambda _: metadata.distribution('absent')": (
+        "no ensurepip, and a pip of unknown version, as it has no metadata"
+    ),
 }
 
 
@@ -72,14 +78,32 @@ def test_each_unsuitable_interpreter_is_named_with_what_it_lacks(tmp_path: Path,
     assert wanted.startswith("parley: Python 3.11, 3.12 or 3.13 with ensurepip or pip is required")
     version = ".".join(map(str, sys.version_info[:3]))
     assert len(found) == 1
-    assert re.fullmatch(rf"  \S+ \(Python {version}\): {fault}( \(apt install python3\.\d+-venv\))?", found[0])
+    assert re.fullmatch(
+        rf"  \S+ \(Python {version}\): {re.escape(fault)}( \(apt install python3\.\d+-venv\))?", found[0]
+    )
     assert not (tmp_path / "venv").exists()
 
 
 def test_a_missing_interpreter_is_reported_with_the_package_that_has_one(tmp_path: Path):
     setup = _setup(tmp_path / "venv", python=str(tmp_path / "missing"))
     assert setup.returncode == 1
-    assert setup.stderr.endswith("  none, or none that runs (on Debian and Ubuntu: apt install python3-venv)\n")
+    assert setup.stderr.endswith("  none (on Debian and Ubuntu: apt install python3-venv)\n")
+
+
+def test_an_interpreter_that_does_not_run_is_named_with_its_error(tmp_path: Path):
+    broken = _script(tmp_path / "python", "echo first >&2; echo 'cannot load libpython' >&2; exit 127")
+    setup = _setup(tmp_path / "venv", python=str(broken))
+    assert setup.returncode == 1
+    assert setup.stderr.splitlines()[1:] == [f"  {broken}: cannot be run: cannot load libpython"]
+
+
+def test_the_next_interpreter_is_used_after_one_that_does_not_run(tmp_path: Path):
+    broken = _script(tmp_path / "broken", "exit 1")
+    suitable = _script(
+        tmp_path / "python", f'[ "$1" = deploy/interpreter.py ] || echo "$1 $2" > {tmp_path}/used; exit 0'
+    )
+    _setup(tmp_path / "venv", python=f"{broken} {suitable}")
+    assert (tmp_path / "used").read_text().startswith("-m ")
 
 
 @pytest.fixture
