@@ -151,9 +151,10 @@ def _pool(url: str, *, answer_s: float, connections: int) -> BlockingConnectionP
 
 
 def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Return `base`, but its errors name the loss of a connection that was lost after the last command.
+    """Return a subclass of `base` that raises `ConnectionError` if the connection was lost before a command.
 
-    redis-py writes without a check of the transport. Protocols of our own, of asyncpg and of aiohttp check it.
+    redis-py writes without a check of the transport, and uvloop then raises `RuntimeError`. Protocols of our own,
+    of asyncpg and of aiohttp check it.
     """
 
     class Connection(base):  # type: ignore[misc,valid-type]

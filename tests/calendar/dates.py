@@ -69,7 +69,7 @@ def main() -> int:
     if not chosen:
         parser.error(f"--at must be the beginning of one of {', '.join(INSTANTS)}")
     if not any((ROOT / argument.partition("::")[0]).exists() for argument in given.pytest):
-        given.pytest += map(name, dated_files())  # To collect all tests takes as long as to run these.
+        given.pytest += map(name, dated_files())  # Collecting all tests would take as long as running these.
     outcomes = []
     for instant in chosen:
         print(f"dates: {instant}: {INSTANTS[instant]}", flush=True)  # noqa: T201 - it is a command

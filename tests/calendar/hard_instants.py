@@ -1,4 +1,4 @@
-"""Instants that are hard for rules of the calendar. Tests walk them with results that are written by hand."""
+"""Instants that are hard for rules of the calendar. Tests of a rule have a table of its results, set by hand."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Configs of requests, which need not be stored: what tries or previews a config first judges it."""
+"""Checks configs in requests before an endpoint tries or previews them. They need not be stored."""
 
 from typing import Any
 

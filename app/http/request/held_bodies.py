@@ -36,7 +36,7 @@ class HeldBodies:
         context.body_bytes, context.body_caller = size_bytes, caller
 
     def release(self, context: RequestContext) -> None:
-        """Count the body no longer."""
+        """Stop counting the body."""
         self._held.release(context.body_caller, context.body_bytes)
         context.body_bytes = 0
 

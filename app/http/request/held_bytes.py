@@ -34,7 +34,7 @@ class HeldBytes:
         self.size_bytes += size_bytes
 
     def release(self, caller: str, size_bytes: int) -> None:
-        """Count all bytes of a request no longer."""
+        """Stop counting all bytes of a request."""
         self.size_bytes -= size_bytes
         self._by_caller[caller] -= size_bytes
         if not self._by_caller[caller]:

@@ -44,7 +44,7 @@ class UnsentBytes:
         context.unsent_bytes, context.unsent_caller = size_bytes, caller
 
     def release(self, context: RequestContext) -> None:
-        """Count the response no longer."""
+        """Stop counting the response."""
         self._held.release(context.unsent_caller, context.unsent_bytes)
         context.unsent_bytes = 0
 
