@@ -1,6 +1,7 @@
 """The distribution of tests to the workers of xdist, which also ends if a worker crashes."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
@@ -32,6 +33,11 @@ class Scheduling(LoadGroupScheduling):
             for other in self.assigned_work:
                 self._reschedule(other)
         return crashed
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Leave it to `remove_node` to pass on the tests for a worker whose death is not reported yet."""
+        with suppress(OSError):
+            super()._assign_work_unit(node)
 
     def _reschedule(self, node: WorkerController) -> None:
         if node not in self.registered_collections:
