@@ -76,7 +76,7 @@ def test_money_is_moved_by_money_calls_only():
         "from vendors.http.outgoing import MoneyCall, Outgoing as MoneyCalls",
         "from vendors.http.outgoing import Repeat",
         "from vendors.http.outgoing import *",
-        "from vendors import outgoing",
+        "from vendors.http import outgoing",
         "import vendors.http.outgoing",
         "from vendors.http.transport import Incoming",
         "from vendors.http.client import open_vendor_http",

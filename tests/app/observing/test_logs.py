@@ -18,7 +18,7 @@ PROGRAM = """
 import asyncio
 import structlog
 from structlog.testing import capture_logs
-from app import logs
+from app.observing import logs
 from streams.wire.ids import REQUEST_ID
 
 async def main():
@@ -47,7 +47,7 @@ asyncio.run(main())
 NOT_JSON = r"""
 import logging
 import structlog
-from app import logs
+from app.observing import logs
 
 logs.configure(level="info")
 log = structlog.get_logger()
@@ -61,7 +61,7 @@ log.info("after", text="caf\u00e9")
 
 LONG = """
 import structlog
-from app import logs
+from app.observing import logs
 
 logs.configure(level="info")
 log = structlog.get_logger()

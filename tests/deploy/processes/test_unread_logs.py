@@ -33,7 +33,7 @@ LINES_IN_PIPE = 200
 MANY = """
 import asyncio, sys
 import structlog
-from app import logs
+from app.observing import logs
 from prometheus_client import REGISTRY
 
 async def main():
@@ -52,7 +52,7 @@ asyncio.run(main())
 CRASH = """
 import asyncio
 import structlog
-from app import logs
+from app.observing import logs
 
 async def main():
     logs.configure(level="info")

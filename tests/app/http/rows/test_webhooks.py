@@ -204,7 +204,7 @@ async def test_verification_that_takes_too_long_is_refused_as_retryable(
 async def test_work_that_takes_too_long_is_stored_as_a_failure(
     small: Server, services: Services, recorder: WebhookRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.http.rows.webhooks._WORK_S", 0.3)
+    monkeypatch.setattr("app.work.webhooks._WORK_S", 0.3)
     recorder.hangs = True
     await deliver(small.http, small.url, {"id": "1"})
     async with working(services, recorder):

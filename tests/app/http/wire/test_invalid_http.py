@@ -240,7 +240,7 @@ async def test_a_client_that_disconnects_during_its_parameters_is_counted_and_no
 async def test_log_records_of_libraries_are_one_line_without_stack_and_exception_text() -> None:
     code = """
 import logging
-from app import logs
+from app.observing import logs
 logs.configure(level="info")
 try:
     raise ValueError("st_secret of a client")
@@ -269,7 +269,7 @@ async def test_log_lines_that_cannot_be_written_are_dropped_and_use_no_cpu() -> 
     code = """
 import asyncio, sys, time
 import structlog
-from app import logs
+from app.observing import logs
 
 async def main():
     logs.configure(level="info")
