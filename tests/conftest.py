@@ -86,6 +86,11 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("soak")
 
 
+def _top_level_name(item: pytest.Item) -> str:
+    """Return the name of a test function, or of the class whose method a test is."""
+    return item.nodeid.split("::")[1].partition("[")[0]
+
+
 def _is_soak(config: pytest.Config) -> bool:
     return config.getoption("markexpr") == "soak"
 
@@ -115,7 +120,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     selects_dates = "calendar" in config.getoption("markexpr")
     for item in items:
-        if selects_dates and depends_on_date(item.path, getattr(item, "originalname", item.name)):
+        if selects_dates and depends_on_date(item.path, _top_level_name(item)):
             item.add_marker("calendar")
         if _is_soak(config) and hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("soak")

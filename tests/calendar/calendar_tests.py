@@ -2,24 +2,36 @@
 
 A length of time is the same on every day: a `timedelta`, seconds since 1970, the lifetime of a token. Months, the
 days of a time zone, and fixed dates beside the real time are not. A test is found by the words for these in its
-source, or in that of the definitions of its file which it uses.
+source, or in that of the definitions of its file which it uses. A class of tests is one definition.
 """
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 from tests.code.source_files import ROOT, name, tree
 
+_CLOCK = r"\b(now|clock_timestamp|statement_timestamp|transaction_timestamp)\(\)|\bcurrent_timestamp\b"
+_SHORT = r"\(?(interval\ '\d+\ (s|min|hour)|make_interval\((secs|mins|hours)\b)"
 DATES = re.compile(
-    r"""
-    \binterval\ '[^']*\b(day|week|month|year) | \b(days|months|years)\ =>  # SQL counts days in a time zone
-    | period | ["']P\d+[YMWD]\b                         # months of subscriptions, days of boards
-    | \b2\d{3}-\d\d-\d\dT\d | \bdatetime\(2\d{3}\b      # fixed dates
-    | \bZoneInfo\b | \btime_?zone\b | \.astimezone\(
-    | \bmidnight\b | per_day\b | weekday | %Y | \.date\(\) | \.replace\((year|month|day|hour)\b
+    rf"""
+    # SQL: days, months and years, their parts, and its clock beside anything but seconds, minutes or hours.
+    \binterval\ '[^']*\b(day|week|mon|year) | '[^']*\b(day|week|mon|year)[^']*'\s*::\s*interval\b
+    | [-+]\s*'[^']*\b(day|week|mon|year) | \b(days|weeks|months|years)\ =>
+    | \b(date_trunc|date_part|date_bin|to_char|to_date|justify_\w+|age)\( | \bextract\((?!\s*epoch\b)
+    | \bcurrent_(date|time)\b | \blocaltime(stamp)?\b(?!") | ::(date|time)\b | \bas\ date\) | \bat\ time\ zone\b
+    | ({_CLOCK})\s*([-+]\s*(?!{_SHORT})[^\s"]|[<>]) | [-+<>]=?\s*({_CLOCK})(?!\s*[-+]\s*{_SHORT})
+    # Python: the parts of a time, texts of them, and whole days.
+    | \.(month|year|day)\b | \.date\(\) | \.replace\(([^()]*,\s*)?(year|month|day|hour)\b
+    | \b(monthrange|monthcalendar|(from)?isocalendar|(from|to)ordinal|(utc)?timetuple|relativedelta)\b | weekday
+    | \bdatetime\.combine\( | \.astimezone\( | \b(strftime|ctime|gmtime|mktime|timegm|formatdate|format_datetime)\b
+    | (?-i:%-?[mHMYyjUVWGB])\b | [^"']:%-?[a-z] | \b(isoformat|rfc3339)\(.*\)\s*\[
+    | (%|//|\bdivmod\(.*,)\s*\(?(86_?400(_?000)?\b|24\ \*|DAY(_M?S)?\b|timedelta\()
+    # Months of subscriptions, days of boards, fixed dates and time zones.
+    | period | ["']P\d+[YMWD]\b | \b2\d{{3}}-\d\d-\d\dT\d | \bdatetime\(2\d{{3}}\b
+    | \bZoneInfo\b | \btime_?zone\b | \bmidnight\b | per_day\b
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -45,7 +57,7 @@ def dated_files() -> list[Path]:
 
 
 def depends_on_date(path: Path, test: str) -> bool:
-    """Return whether the date can influence a test function of a file."""
+    """Return whether the date can influence a test function, or a class of tests, of a file."""
     return name(path) in ALWAYS or test in _dated(path)
 
 
@@ -54,7 +66,11 @@ def _dated(path: Path) -> frozenset[str]:
     """Return what a file defines with such words, or by other such definitions of the file."""
     if name(path).startswith(NEVER):
         return frozenset()
-    sources = dict(definitions(path))
+    return dated(definitions(path))
+
+
+def dated(defined: Iterable[tuple[str, str]]) -> frozenset[str]:
+    sources = dict(defined)
     found = {each for each, source in sources.items() if DATES.search(source) or CALLS.search(source)}
     further = found
     while further:
@@ -78,5 +94,5 @@ def definitions(path: Path, *, methods: bool = False) -> Iterator[tuple[str, str
         match node:
             case ast.FunctionDef(name=defined) | ast.AsyncFunctionDef(name=defined) | ast.ClassDef(name=defined):
                 yield defined, source
-            case ast.Assign(targets=[ast.Name(id=defined)]) | ast.AnnAssign(target=ast.Name(id=defined)):
-                yield defined, source
+            case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
+                yield from ((each.id, source) for each in ast.walk(target) if isinstance(each, ast.Name))

@@ -9,7 +9,7 @@ import pytest
 from cryptography import x509
 
 from app.services import Services
-from tests.calendar.calendar_tests import ALWAYS, CALLS, DATES, NEVER, definitions, depends_on_date
+from tests.calendar.calendar_tests import ALWAYS, CALLS, DATES, NEVER, dated, definitions, depends_on_date
 from tests.calendar.clock import epoch_s, utc_now
 from tests.calendar.clock_reads import reads_clock
 from tests.calendar.dates import INSTANTS
@@ -17,9 +17,11 @@ from tests.code.source_files import PACKAGES, ROOT, name, nodes
 from tests.running.servers import Databases
 
 CLOCK = "tests/calendar/clock.py"
-OWN = (CLOCK, "tests/calendar/calendar_tests.py", "tests/calendar/dates.py")
+OWN = (CLOCK, *(f"tests/calendar/{file}.py" for file in ("calendar_tests", "clock_reads", "dates")))
 OTHER_READS = {"tests/streams/wire/test_codec.py": "it tests the clock of events"}
 KNOWN = {
+    "tests/app/callers.py _DUE": "only the time that passes makes a job due",
+    "tests/app/events/sinks.py make_due": "what it changes is due at once",
     "tests/app/money/good_requests.py withdraw": "in tables of the errors of endpoints",
     "tests/app/payments/wallet/schedule.py payments": "tests of it are found by `Schedule`",
     "tests/app/payments/wallet/wallets.py PRODUCTS": "tests buy these by `subscribe`",
@@ -90,6 +92,84 @@ def test_tests_are_found_by_the_words_of_dates(path: str, test: str, *, depends:
     assert depends_on_date(ROOT / "tests" / path, test) == depends
 
 
+OF_DATES = (
+    "now.month",
+    "now.year",
+    "now.day + 1",
+    "monthrange(2027, 2)",
+    "now.isocalendar()",
+    "now.strftime(form)",
+    'f"{now:%m}"',
+    'f"{now:%d}"',
+    "f\"{times['now']:%d}\"",
+    'f"{now:%H:%M}"',
+    "now.isoformat()[:10]",
+    "rfc3339(utc_now())[11:16]",
+    "epoch_s() % 86400",
+    "epoch_s() // 86_400",
+    "epoch_ms() % 86_400_000",
+    "divmod(epoch_s(), 86400)",
+    "now.replace(minute=0, hour=0)",
+    "datetime.combine(today, noon)",
+    "email.utils.localtime()",
+    "formatdate()",
+    '"select extract(month from ends_at) from assets"',
+    "\"select date_trunc('day', ends_at) from assets\"",
+    '"select ends_at::date from assets"',
+    '"select current_date"',
+    "\"select ends_at + '1 month'::interval from assets\"",
+    "\"update jobs set due_at = now() + '1 month'\"",
+    "\"update jobs set due_at = now() + interval '25 days'\"",
+    '"update jobs set due_at = now() + make_interval(months => 1)"',
+    '"update jobs set due_at = now() - $1"',
+    '"select 1 from jobs where due_at > now()"',
+    '"select 1 from jobs where clock_timestamp() >= due_at"',
+    "\"update jobs set due_at = '2027-01-31T12:00:00Z'\"",
+)
+OF_LENGTHS = (
+    "utc_now() + timedelta(days=30)",
+    'b"%d %b" % (3, b"x")',
+    "b'{\"uid\":%d}' % 3",
+    'f"{share:.0%}"',
+    "number % 3",
+    "\"update jobs set due_at = now() - interval '61 minutes'\"",
+    "\"select used_at > now() - interval '30 seconds' from jobs\"",
+    '"update jobs set due_at = now() - make_interval(secs => $1)"',
+    '"update jobs set due_at = now()"',
+)
+TESTS = (
+    "def test_it() -> None:\n    print({code})",
+    "class TestIt:\n    async def test_it(self) -> None:\n        print({code})",
+    "def other():\n    return {code}\n\n\nclass TestIt:\n    def test_it(self) -> None:\n        other()",
+    "OTHER, _ = {code}, 0\n\n\ndef used():\n    return OTHER\n\n\ndef test_it() -> None:\n    used()",
+)
+SHARED = ("def other():\n    return {code}", "class Other:\n    def other(self):\n        return {code}")
+"""Tests, and what tests of other files share. `{code}` is an expression of the tables above."""
+
+
+@pytest.mark.parametrize("code", OF_DATES)
+def test_a_test_that_computes_dates_is_found(tmp_path: Path, code: str) -> None:
+    for number, test in enumerate(TESTS):
+        path = tmp_path / f"{number}.py"
+        path.write_text(test.replace("{code}", code))
+        assert dated(definitions(path)) & {"test_it", "TestIt"}, test
+
+
+@pytest.mark.parametrize("code", OF_DATES)
+def test_what_tests_share_must_be_known_if_it_computes_dates(tmp_path: Path, code: str) -> None:
+    for number, shared in enumerate(SHARED):
+        path = tmp_path / f"{number}.py"
+        path.write_text(shared.replace("{code}", code))
+        assert shared_for_dates(path) == {"other"}, shared
+
+
+@pytest.mark.parametrize("code", OF_LENGTHS)
+def test_a_test_of_lengths_of_time_is_not_found(tmp_path: Path, code: str) -> None:
+    path = tmp_path / "it.py"
+    path.write_text(f"def test_it() -> None:\n    print({code})")
+    assert dated(definitions(path)) == frozenset()
+
+
 def test_listed_files_exist() -> None:
     assert [path for path in (*ALWAYS, *NEVER) if not (ROOT / path).exists()] == []
 
@@ -98,14 +178,15 @@ def test_what_tests_share_for_dates_is_known_by_its_name() -> None:
     """A test is found by the names of what it calls, as the words for dates are in another file."""
     files = sorted(path for path in (ROOT / "tests").rglob("*.py") if not name(path).startswith((*NEVER, *OWN)))
     shared = [path for path in files if not path.name.startswith("test_")]
-    unknown = {
-        f"{name(path)} {defined}"
-        for path in shared
-        for defined, source in definitions(path, methods=True)
-        if DATES.search(source) and not CALLS.fullmatch(f"{defined}(")
-    }
+    unknown = {f"{name(path)} {defined}" for path in shared for defined in shared_for_dates(path)}
 
     assert unknown == KNOWN.keys(), "add the name to CALLS in tests/calendar/calendar_tests.py"
+
+
+def shared_for_dates(path: Path) -> set[str]:
+    """Return what a file defines with words of dates, by whose name no test is found."""
+    found = {defined for defined, source in definitions(path, methods=True) if DATES.search(source)}
+    return {defined for defined in found if not CALLS.fullmatch(f"{defined}(")}
 
 
 def test_there_are_twelve_instants() -> None:
