@@ -12,6 +12,8 @@ CLOCKS = {
     *(f"time.{name}" for name in ("time", "time_ns", "gmtime", "localtime")),
     "streams.wire.codec.now_ms",
 }
+_WITHOUT_TIME = {"email.utils.formatdate", "email.utils.localtime", "time.asctime", "time.ctime"}
+"""Functions that read the time if they are called without one."""
 SQL_CLOCK = re.compile(
     r"\b(now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)\s*\(|"
     r"\bcurrent_(timestamp|date|time)\b|\blocaltime(stamp)?\b",
@@ -29,14 +31,22 @@ def texts(path: Path) -> Iterator[str]:
 
 def reads_clock(found: Sequence[ast.AST]) -> bool:
     imported = dict(pair for node in found for pair in imported_names(node))
-    return any(qualified(node, imported) in CLOCKS for node in found if isinstance(node, ast.Name | ast.Attribute))
+    for node in found:
+        match node:
+            case ast.Name() | ast.Attribute() if qualified(node, imported) in CLOCKS:
+                return True
+            case ast.Call(func=called, args=[] | [ast.Constant(value=None)]):
+                if qualified(called, imported) in _WITHOUT_TIME:
+                    return True
+    return False
 
 
 def imported_names(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield each name that an import defines, and the qualified name of what it stands for."""
     match node:
         case ast.Import(names=aliases):
-            yield from ((alias.asname or alias.name, alias.name) for alias in aliases)
+            for alias in aliases:  # `import email.utils` defines `email`.
+                yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
         case ast.ImportFrom(module=str(module), names=aliases):
             yield from ((alias.asname or alias.name, f"{module}.{alias.name}") for alias in aliases)
 

@@ -31,7 +31,9 @@ KNOWN = {
     "tests/vendors/signin/providers.py NOW": "tests pass it as the time",
 }
 """What tests share that has words of dates, and why it need not put a test into the set."""
-_READ = re.compile(r"\.(now|utcnow|today|time|time_ns|gmtime|localtime)\b|from time import|\bnow_ms\b")
+_READ = re.compile(
+    r"\.(now|utcnow|today|time|time_ns|gmtime|localtime)\b|from (time|email) import|email\.utils|\bnow_ms\b|ctime"
+)
 """Every way to read the time has one of these, so most files need not be parsed."""
 
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n[^-]+-----END CERTIFICATE-----")
@@ -59,11 +61,22 @@ def test_only_one_module_of_the_tests_reads_the_time() -> None:
         "from datetime import datetime as d\nd.now()",
         "import datetime\ndatetime.date.today()",
         "from streams.wire import codec\ncodec.now_ms()",
+        "import email.utils\nemail.utils.localtime()",
+        "from email import utils\nutils.formatdate(None)",
+        "from email.utils import formatdate\nformatdate(usegmt=True)",
+        "import time\ntime.ctime()",
     ],
 )
 def test_a_file_that_reads_the_time_otherwise_is_refused(code: str) -> None:
     assert _READ.search(code)
     assert reads_clock(list(ast.walk(ast.parse(code))))
+
+
+@pytest.mark.parametrize(
+    "code", ["from email.utils import formatdate\nformatdate(0)", "import time\ntime.ctime(0)"]
+)
+def test_a_text_of_a_given_time_is_no_read(code: str) -> None:
+    assert not reads_clock(list(ast.walk(ast.parse(code))))
 
 
 @pytest.mark.parametrize(
