@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -107,14 +106,13 @@ async def without_valkey(case: Case) -> Answer:
 @TABLE.causes(InReward)
 async def after_the_end_of_a_period(case: Case) -> Answer:
     boards = Boards.like(case.boards)
-    now = await boards.now()
-    at = f"{now - timedelta(hours=1):%H:%M}"
-    rewards = [{"from": 1, "to": 1, "product": "coins_100"}]
-    await boards.configure(reset={"every": "day", "at": at}, rewards=rewards)
-    changed_case = replace(case, boards=boards)
-    assert (await changed_case.ask())[0] == 200
-    await boards.move_to(now + timedelta(hours=23))
+    await boards.move_to("2027-01-15T12:00:00Z")
     try:
+        rewards = [{"from": 1, "to": 1, "product": "coins_100"}]
+        await boards.configure(reset={"every": "day", "at": "11:00"}, rewards=rewards)
+        changed_case = replace(case, boards=boards, uid=await boards.user())
+        assert (await changed_case.ask())[0] == 200
+        await boards.move_to("2027-01-16T11:05:00Z")
         return await changed_case.ask()
     finally:
         await boards.server.services.clock.move("default", offset_s=0)
