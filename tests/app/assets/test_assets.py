@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from storage.operators.audit import COMMAND
+from streams.wire.codec import from_rfc3339
 from tests.app.callers import ask, token
 from tests.app.operator_calls import call
 from tests.calendar.clock import utc_now
@@ -63,14 +64,25 @@ async def test_units_of_a_consumable_add_up(server: Server) -> None:
     assert (coins["bp_product_id"], coins["origin"], coins["product_id"]) == ("coins", "admin", "")
 
 
-async def test_a_subscription_lasts_for_its_period(server: Server) -> None:
+@pytest.mark.parametrize(
+    ("begins", "ends"),
+    [
+        ("2027-01-28T12:00:00Z", "2027-02-28T12:00:00Z"),
+        ("2027-01-31T12:00:00Z", "2027-02-28T12:00:00Z"),
+        ("2028-01-31T12:00:00Z", "2028-02-29T12:00:00Z"),
+        ("2027-03-31T12:00:00Z", "2027-04-30T12:00:00Z"),
+        ("2027-12-15T12:00:00Z", "2028-01-15T12:00:00Z"),
+    ],
+)
+async def test_a_subscription_lasts_for_its_period(server: Server, begins: str, ends: str) -> None:
+    assert (await ask(server, "POST", "/dev/clock", json={"app": "default", "at": begins}))[0] == 200
     uid, session = await server.login()
-    before = utc_now()
     await grant(server, uid, "pro")
     pro = (await owned(server, session))["pro"]
-    end = datetime.fromisoformat(pro["expire_time"])
-    assert timedelta(days=27) < end - before < timedelta(days=32)
-    assert 0 <= (end - before).total_seconds() - pro["valid_seconds"] < 60
+    end = from_rfc3339(pro["expire_time"])
+    assert timedelta(0) <= end - from_rfc3339(ends) < timedelta(minutes=1)
+    left_s = (end - server.services.clock.now("default")).total_seconds()
+    assert pro["valid_seconds"] == pytest.approx(left_s, abs=60)
     assert (pro["quantity"], pro["total_quantity"], pro["is_consumable"]) == (30, 30, True)
     assert (pro["is_trial_period"], pro["is_auto_renewable"], pro["custom_expire_time"]) == (False, False, ZERO)
 
