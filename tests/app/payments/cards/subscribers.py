@@ -69,8 +69,11 @@ async def later(shop: Shop, buyer: Buyer, *, days: int) -> Buyer:
     """Let time pass for the app and its platform, and let the user log in again."""
     clock = shop.server.services.clock
     at = utc_now() + timedelta(seconds=clock.offset_s("default"), days=days)
-    async with shop.server.http.post(
-        f"{shop.server.url}/dev/clock", json={"app": "default", "at": rfc3339(at)}
-    ) as response:
+    return await move_to(shop, buyer, rfc3339(at))
+
+
+async def move_to(shop: Shop, buyer: Buyer, at: str) -> Buyer:
+    """Move the clock of the app, which its platform follows, and let the user log in again."""
+    async with shop.server.http.post(f"{shop.server.url}/dev/clock", json={"app": "default", "at": at}) as response:
         assert response.status == 200
     return await shop.back(buyer.device)
