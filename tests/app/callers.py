@@ -17,6 +17,13 @@ def token(**claims: str) -> dict[str, str]:
     return {"X-Service-Auth-Token": made}
 
 
+async def move_to_noon(server: Server) -> None:
+    """Move the clock of the app to a noon, so that no test of what users may do in a day meets its end."""
+    at = {"app": "default", "at": "2027-01-15T12:00:00Z"}
+    status, reply = await ask(server, "POST", "/dev/clock", json=at)
+    assert status == 200, reply
+
+
 async def ask(server: Server, method: str, path: str, **options: Any) -> tuple[int, Any]:
     """The status and the JSON, if any, of a response. `options` are those of aiohttp's client."""
     async with server.http.request(method, server.url + path, **options) as response:

@@ -21,6 +21,7 @@ OWN = (CLOCK, *(f"tests/calendar/{file}.py" for file in ("calendar_tests", "cloc
 OTHER_READS = {"tests/streams/wire/test_codec.py": "it tests the clock of events"}
 KNOWN = {
     "tests/app/callers.py _DUE": "only the time that passes makes a job due",
+    "tests/app/callers.py move_to_noon": "tests that it serves do not meet the end of a day",
     "tests/app/events/sinks.py make_due": "what it changes is due at once",
     "tests/app/money/good_requests.py withdraw": "in tables of the errors of endpoints",
     "tests/app/payments/wallet/schedule.py payments": "tests of it are found by `Schedule`",
