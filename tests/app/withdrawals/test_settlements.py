@@ -86,9 +86,10 @@ async def test_a_settlement_is_recorded_once_with_its_reason(payer: Payer) -> No
     assert row["after"] == {**same, "state": "failed", "reason": "withdraw.not_paid"}
 
 
-async def test_a_settlement_as_failed_frees_the_limit(payer: Payer) -> None:
+async def test_a_settlement_as_failed_frees_the_limit(payer_at_noon: Payer) -> None:
+    payer = payer_at_noon
     uid, withdrawal_id = await unknown(payer, limits={"per_day": 1230})
-    # The clock is back, so the withdrawal is one of this day.
+    # The clock is back at noon, so the withdrawal is one of this day.
     status, reply = await payer.withdraw(uid, withdraw_id=f"again{uid}")
     assert (status, reply["error"]["error_type"]) == (400, "withdraw.limit_exceeded")
     assert (await settle(payer, withdrawal_id, "failed")).status == 200

@@ -137,7 +137,8 @@ async def test_concurrent_withdrawals_of_users_with_one_id_make_one(payer: Payer
     assert sorted(status for status, _ in replies) == [200] + [409] * 7
 
 
-async def test_limits_hold_for_concurrent_withdrawals(payer: Payer) -> None:
+async def test_limits_hold_for_concurrent_withdrawals(payer_at_noon: Payer) -> None:
+    payer = payer_at_noon
     await payer.configure(limits={"per_call": 1230, "per_day": 5000})
     uid = await payer.user()
     status, reply = await payer.withdraw(uid, cash_num=12.31)

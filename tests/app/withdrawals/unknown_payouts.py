@@ -4,11 +4,9 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from streams.wire.codec import rfc3339
-from tests.app.callers import ask, work_off
+from tests.app.callers import work_off
 from tests.app.operators import AdminResponse, Operator
 from tests.app.withdrawals.payer import Payer
-from tests.calendar.clock import utc_now
 from vendors.sandbox.faults import key_of
 
 
@@ -19,14 +17,15 @@ async def unknown(payer: Payer, **config: Any) -> tuple[str, str]:
     status, reply = await payer.withdraw(uid)
     assert status == 200, reply
     await work_off(payer.server.services)
-    at = rfc3339(utc_now() + timedelta(days=30))
-    assert (await ask(payer.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
+    clock = payer.server.services.clock
+    began_s = clock.offset_s("default")
+    await clock.move("default", offset_s=began_s + timedelta(days=30).total_seconds())
     await payer.configure(**config)
     try:
         await payer.check()
         await work_off(payer.server.services)
     finally:
-        await payer.server.services.clock.move("default", offset_s=0)
+        await clock.move("default", offset_s=began_s)
     assert await payer.status(uid) == "WITHDRAW_START"
     return uid, reply["withdraw"]["withdraw_id"]
 
