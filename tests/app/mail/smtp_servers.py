@@ -7,11 +7,18 @@ from contextlib import asynccontextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 
-from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 ACCEPT = "250 OK"
 BUSY = "451 4.3.0 try again later"
 FULL = "552 5.2.2 mailbox full"
+WRONG_PASSWORD = "wrong"
+
+
+def _authenticate(
+    _server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, login: LoginPassword
+) -> AuthResult:
+    return AuthResult(success=login.password != WRONG_PASSWORD.encode())
 
 
 class SmtpServer:
@@ -62,13 +69,13 @@ class SmtpServer:
     async def listening(
         self, *, starttls: ssl.SSLContext | None = None, implicit_tls: ssl.SSLContext | None = None
     ) -> AsyncIterator[None]:
-        """Accept connections during the block, at the same port as before. Each login is accepted."""
+        """Accept connections during the block, at the same port as before, and logins without `WRONG_PASSWORD`."""
         protocol = lambda: SMTP(  # noqa: E731
             self,
             hostname="mail.example.com",
             enable_SMTPUTF8=True,
             tls_context=starttls,
-            authenticator=lambda *_: AuthResult(success=True),
+            authenticator=_authenticate,
             auth_require_tls=False,
         )
         server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", self.port, ssl=implicit_tls)

@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestServer
 from storage.operators.audit import COMMAND
 from storage.operators.doctor_reports import Finding
 from streams.wire.codec import dumps
-from tests.app.mail.smtp_servers import SmtpServer
+from tests.app.mail.smtp_servers import WRONG_PASSWORD, SmtpServer
 from tests.deploy.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.peers.certificates import Authority
 from tests.running.servers import Databases, Server, new_server
@@ -145,7 +145,7 @@ async def test_mail_servers_are_tried(module_server: Server, closed_port: int) -
         await put(module_server, "mail_accounts", "good", {**account, "port": server.port})
         await put(module_server, "mail_accounts", "closed", {**account, "port": closed_port})
         await put(module_server, "mail_accounts", "plain", {**account, "port": server.port, "tls": "starttls"})
-        login = {"username": "parley", "password": "wrong"}
+        login = {"username": "parley", "password": WRONG_PASSWORD}
         await put(module_server, "mail_accounts", "login", {**account, "port": server.port, **login})
         findings = await Doctor(module_server).examine("mail")
     assert server.accepted == []
