@@ -10,7 +10,6 @@ import pytest
 from storage.postgres.database import Database, open_database
 from streams.wire.errors import StoreError, StoreUnavailable
 from tests.connections import left_on
-from tests.running.servers import Stores
 from tests.running.suspended import suspended
 from tests.waiting import passes, until
 
@@ -22,15 +21,15 @@ QUERYING = """
 
 
 @pytest.fixture
-async def database(stores: Stores) -> AsyncIterator[Database]:
-    async with open_database(stores.database_url, max_size=MAX_CONNECTIONS) as opened:
+async def database(database_url: str) -> AsyncIterator[Database]:
+    async with open_database(database_url, max_size=MAX_CONNECTIONS) as opened:
         yield opened
 
 
 @pytest.fixture
-async def observer(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
+async def observer(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     """A connection outside of the pool."""
-    conn = await asyncpg.connect(stores.database_url)
+    conn = await asyncpg.connect(database_url)
     try:
         yield conn
     finally:
@@ -98,8 +97,8 @@ async def test_pool_size_is_bounded_and_each_connection_has_one_user_at_a_time(d
     assert len(seen) == MAX_CONNECTIONS
 
 
-async def test_a_caller_that_waits_too_long_gets_database_unavailable(stores: Stores) -> None:
-    async with open_database(stores.database_url, max_size=MAX_CONNECTIONS, acquire_timeout_s=1) as impatient:
+async def test_a_caller_that_waits_too_long_gets_database_unavailable(database_url: str) -> None:
+    async with open_database(database_url, max_size=MAX_CONNECTIONS, acquire_timeout_s=1) as impatient:
         async with all_in_use(impatient):
             with pytest.raises(StoreUnavailable):
                 await backend(impatient)
