@@ -16,6 +16,16 @@ from tests.calendar.clock import epoch_s
 from tests.running.servers import Server
 
 
+_LEAVE_AT_ONCE = """
+new MutationObserver((_, observer) => {
+  if (!document.querySelector("nav")) return;
+  observer.disconnect();
+  location.hash = "#/operations";
+}).observe(document, { childList: true, subtree: true });
+"""
+"""Changes the address as soon as the console has a menu, before the effects of its first rendering run."""
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
     async with open_console(chromium, server, page_faults) as opened:
@@ -39,6 +49,12 @@ async def test_an_operator_signs_in_with_an_authenticator(
     await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     await page.get_by_role("button", name="Sign out").click()
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+async def test_an_address_that_changes_during_the_first_rendering_is_followed(page: Page, server: Server) -> None:
+    await page.add_init_script(_LEAVE_AT_ONCE)
+    await page.goto(f"{server.url}{console_link(server.services.keyring)}")
+    await expect(page.get_by_role("heading", name="Operations")).to_be_visible()
 
 
 async def test_a_config_is_changed_in_its_form_and_restored(page: Page, server: Server) -> None:

@@ -1,6 +1,6 @@
 // The accounts page: chooses the flow that the address names, and renders the components.
 
-import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
+import { html, render, useEffect, useLayoutEffect, useReducer, useState } from "../vendor/preact.js";
 import { JsonEntry, Store } from "../talk/storage.js";
 import { Accounts } from "./accounts.js";
 import { Log } from "./log.js";
@@ -24,7 +24,8 @@ function App() {
   const [problem, setProblem] = useState(undefined);
   const [id, setId] = useState(chosenId());
 
-  useEffect(() => {
+  // In the same task as the first reading: a choice made before an effect ran would not be noticed.
+  useLayoutEffect(() => {
     redraw = draw;
     const onHash = () => {
       accounts.choose();

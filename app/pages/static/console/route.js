@@ -1,6 +1,6 @@
 // The address of a page of the console: `#/area/part?field=value`. It holds the state of lists.
 
-import { useEffect, useState } from "../vendor/preact.js";
+import { useLayoutEffect, useState } from "../vendor/preact.js";
 
 export function currentRoute() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
@@ -19,7 +19,8 @@ export const go = (parts, query) => (location.hash = hrefOf(parts, query));
 /** The route, which changes with the address. */
 export function useRoute() {
   const [route, setRoute] = useState(currentRoute());
-  useEffect(() => {
+  // In the same task as the first reading: an address that changed before an effect ran would not be noticed.
+  useLayoutEffect(() => {
     const follow = () => setRoute(currentRoute());
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
