@@ -51,6 +51,12 @@ class TalkPage:
             async with self.settings():
                 await self.strategy.select_option(strategy)
 
+    async def reload_during_answer(self) -> None:
+        """Reload the page once it has stored the id of the running stream, which it needs to resume the answer."""
+        await self.page.wait_for_function("Object.values(sessionStorage).some((value) => JSON.parse(value).stream)")
+        await self.page.reload()
+        await self.ready()
+
     async def ready(self) -> None:
         await expect(self.page.locator("html[data-ready]")).to_be_attached()
 

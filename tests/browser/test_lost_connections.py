@@ -79,9 +79,7 @@ async def test_a_reloaded_page_resumes_the_answer(
     controlled_vendor.send(*WORDS[:point])
     if point:
         await shown(talk, WORDS[:point])
-    await expect(talk.answer).to_have_attribute("data-state", "running")
-    await talk.page.reload()
-    await talk.ready()
+    await talk.reload_during_answer()
     await expect(talk.answer).to_have_attribute("data-state", "running")
     await expect(talk.user_message).to_contain_text("Tell me a story")
     controlled_vendor.send(*WORDS[point:])
