@@ -107,16 +107,19 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-def imports(path: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the modules of the repository that a module imports, as parts of their names."""
+@cache
+def imports(path: Path) -> set[tuple[str, ...]]:
+    """Return the modules of the repository that a module imports, as parts of their names."""
+    found = set()
     for node in ast.walk(tree(path)):
         match node:
             case ast.ImportFrom(module=str(module), names=names):
                 for each in names:
-                    yield from known(f"{module}.{each.name}") or known(module)
+                    found.update(known(f"{module}.{each.name}") or known(module))
             case ast.Import(names=names):
                 for each in names:
-                    yield from known(each.name)
+                    found.update(known(each.name))
+    return found
 
 
 @cache
