@@ -1,21 +1,25 @@
 """Measure how many tracking pixels a second one server process returns.
 
 `python -m bench.pixel` starts a server on a core of its own, if there are two. Each of many connections requests
-pixels one after another, with message ids that are looked up in the database in batches, and do not exist.
+pixels one after another, with message ids that are looked up in the database in batches, and do not exist. Then the
+same clients request an answer that is always the same from a server that has only aiohttp (`bench.baseline`).
 """
 
 import argparse
 import asyncio
+import re
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import quantiles
 from typing import cast
 from urllib.parse import urlsplit
 
 from bench.arrivals import prepare
+from bench.client import Target
 from bench.deployment import Deployment, DeploymentSpec, measure
 from bench.generated_section import write_between
 from bench.machine import Cores, Usage, describe
@@ -26,25 +30,31 @@ from streams.wire.ids import new_id
 MARKS = ("<!-- pixel: written by bench.pixel -->", "<!-- /pixel -->")
 MIN_RATE = 10_000
 """Pixels a second."""
-_IMAGE_BYTES = 43
+MOST = 2.5
+"""The most CPU time of a pixel, as a multiple of that of aiohttp's constant answer."""
 _WARM_UP_S = 1.0
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class Counted:
     """What the clients have seen."""
 
-    images: int = 0
+    answers: int = 0
     wrong: int = 0
     latencies_ms: list[float] = field(default_factory=list)
 
 
 class _Client(asyncio.Protocol):
-    """A connection that requests the next pixel when it has got one."""
+    """A connection that requests the next answer when it has got one."""
 
-    def __init__(self, counted: Counted, number: int) -> None:
+    def __init__(self, counted: Counted, number: int, *, path: str, begins: bytes) -> None:
         self._counted = counted
-        self._number = number
+        self._request = (
+            f"GET {path.replace('%d', str(number))} HTTP/1.1\r\n"
+            "Host: localhost\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0\r\n\r\n"
+        )
+        self._begins = begins
         self._received = b""
         self._sent_at = 0.0
 
@@ -55,12 +65,12 @@ class _Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._received += data
         head, separator, body = self._received.partition(b"\r\n\r\n")
-        if not separator or len(body) < _IMAGE_BYTES:
+        if not separator or len(body) < int(_LENGTH.findall(head)[0]):
             return
         counted = self._counted
         counted.latencies_ms.append((time.perf_counter() - self._sent_at) * 1000)
-        if head.startswith(b"HTTP/1.1 200 ") and body.startswith(b"GIF89a"):
-            counted.images += 1
+        if head.startswith(b"HTTP/1.1 200 ") and body.startswith(self._begins):
+            counted.answers += 1
         else:
             counted.wrong += 1
         self._received = b""
@@ -68,18 +78,14 @@ class _Client(asyncio.Protocol):
 
     def _ask(self) -> None:
         self._sent_at = time.perf_counter()
-        self._transport.write(
-            b"GET /bp/res/i.gif?e=reader-%d%%40example.com&mid=%b&u=0190 HTTP/1.1\r\n"
-            b"Host: localhost\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0\r\n\r\n"
-            % (self._number, new_id().encode())
-        )
+        self._transport.write(self._request.replace("%s", new_id()).encode())
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     rate: float
     cpu_us: float
-    """CPU time of the server for each pixel, in microseconds."""
+    """CPU time of the server for each answer, in microseconds."""
     p50_ms: float
     p99_ms: float
     wrong: int
@@ -94,46 +100,68 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare()
     cores = Cores.split()
     try:
-        spec = DeploymentSpec(frozenset(), users=1)
-        result = measure(spec, cores, lambda deployment: _measure(deployment, args))
+        spec = DeploymentSpec(frozenset(), users=1, baseline=True)
+        pixel, constant = measure(spec, cores, lambda deployment: _measure_both(deployment, args))
     except (Failed, OSError) as error:
         print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1
-    report = f"{describe(cores)}\n\n{_table(result)}\n"
+    report = f"{describe(cores)}\n\n{_table(pixel, constant)}\n"
     print(report, end="")
     if args.report:
         write_between(args.report, MARKS, f"\n{report}\n")
-    return int(result.rate < MIN_RATE or result.wrong > 0)
+    wrong = pixel.wrong + constant.wrong > 0
+    return int(pixel.rate < MIN_RATE or pixel.cpu_us > MOST * constant.cpu_us or wrong)
 
 
-async def _measure(deployment: Deployment, args: argparse.Namespace) -> Result:
-    counted, server = Counted(), urlsplit(deployment.target.url)
+async def _measure_both(deployment: Deployment, args: argparse.Namespace) -> tuple[Result, Result]:
+    assert deployment.baseline is not None, "it is a part of the deployment"
+    pixel = "/bp/res/i.gif?e=reader-%d%40example.com&mid=%s&u=0190"
+    return (
+        await _measure(deployment.target, deployment.pids, args, path=pixel, begins=b"GIF89a"),
+        await _measure(deployment.baseline, deployment.baseline_pids, args, path="/bp/user/me", begins=b'{"user":'),
+    )
+
+
+async def _measure(
+    target: Target, pids: Sequence[int], args: argparse.Namespace, *, path: str, begins: bytes
+) -> Result:
+    counted, server = Counted(), urlsplit(target.url)
+    assert server.hostname, "a URL of the deployment has a host and a port"
     loop = asyncio.get_running_loop()
     clients = [
-        await loop.create_connection(lambda number=number: _Client(counted, number), server.hostname, server.port)
+        await loop.create_connection(
+            partial(_Client, counted, number, path=path, begins=begins), server.hostname, server.port or 80
+        )
         for number in range(args.connections)
     ]
     await asyncio.sleep(_WARM_UP_S)
-    counted.images, counted.latencies_ms = 0, []
-    began, before = time.perf_counter(), Usage.of(deployment.pids)
+    counted.answers, counted.latencies_ms = 0, []
+    began, before = time.perf_counter(), Usage.of(pids)
     await asyncio.sleep(args.for_s)
-    spent_s, after = time.perf_counter() - began, Usage.of(deployment.pids)
-    images, latencies = counted.images, quantiles(counted.latencies_ms, n=100)
+    spent_s, after = time.perf_counter() - began, Usage.of(pids)
+    answers, latencies = counted.answers, quantiles(counted.latencies_ms, n=100)
     for transport, _ in clients:
         transport.abort()
     return Result(
-        rate=images / spent_s,
-        cpu_us=(after.cpu_s - before.cpu_s) / images * 1e6,
+        rate=answers / spent_s,
+        cpu_us=(after.cpu_s - before.cpu_s) / answers * 1e6,
         p50_ms=latencies[49],
         p99_ms=latencies[98],
         wrong=counted.wrong,
     )
 
 
-def _table(result: Result) -> str:
+def _table(pixel: Result, constant: Result) -> str:
+    most = f"{pixel.cpu_us / constant.cpu_us:.1f} of aiohttp's (at most {MOST})"
     return (
-        "| pixels/s | CPU each | p50 | p99 | wrong answers |\n|---|---|---|---|---|\n"
-        f"| {result.rate:,.0f} (at least {MIN_RATE:,}) | {result.cpu_us:.0f} µs | {result.p50_ms:.1f} ms | "
+        "| answer | a second | CPU each | p50 | p99 | wrong answers |\n|---|---|---|---|---|---|\n"
+        f"{_row(pixel, 'pixel', f' (at least {MIN_RATE:,})', f', {most}')}\n{_row(constant, 'aiohttp, constant')}"
+    )
+
+
+def _row(result: Result, name: str, rate: str = "", cpu: str = "") -> str:
+    return (
+        f"| {name} | {result.rate:,.0f}{rate} | {result.cpu_us:.0f} µs{cpu} | {result.p50_ms:.1f} ms | "
         f"{result.p99_ms:.1f} ms | {result.wrong} |"
     )
 
