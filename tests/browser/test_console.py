@@ -15,7 +15,6 @@ from tests.browser.page_faults import PageFaults
 from tests.calendar.clock import epoch_s
 from tests.running.servers import Server
 
-
 _LEAVE_AT_ONCE = """
 new MutationObserver((_, observer) => {
   if (!document.querySelector("nav")) return;
