@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="parley",
         description="A self-hosted server for voice and chat apps.",
-        epilog='Environment variables configure all commands: see "Environment variables" in OPERATING.md.',
+        epilog="Environment variables configure all commands: see docs/reference/settings.md.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     named = _MODULES.get(given[0]) if given else None

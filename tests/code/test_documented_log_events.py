@@ -1,4 +1,4 @@
-"""OPERATING.md says what each warning and error of money, of boards and of emails means, and what to do."""
+"""docs/operating/logs.md says what each warning and error of money, boards and emails means, and what to do."""
 
 import ast
 import re
@@ -45,7 +45,7 @@ def logged(source: str) -> Iterator[tuple[str, str]]:
 
 def documented() -> list[tuple[str, str]]:
     """Return the name and the level of each row of the table. A row has a meaning, and what to do."""
-    page = (ROOT / "OPERATING.md").read_text()
+    page = (ROOT / "docs" / "operating" / "logs.md").read_text()
     return re.findall(r"^\| `(\w+\.\w+)` \| (warning|error) \| [^|]+ \| [^|]+ \|$", page, re.MULTILINE)
 
 

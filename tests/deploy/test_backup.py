@@ -1,4 +1,4 @@
-"""The commands of deploy/backup.md restore a deployment in which every conversation, asset and file is found."""
+"""The commands of backup-and-restore.md restore a deployment in which every conversation and file is found."""
 
 import re
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ from tests.peers.sse_client import events
 from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 from vendors.sandbox.server import Running, listening
 
-PAGE = (ROOT / "deploy" / "backup.md").read_text()
+PAGE = (ROOT / "docs" / "operating" / "backup-and-restore.md").read_text()
 TOKEN = "X-Service-Session-Token"
 PARAMS = {"strategies": ["spoken"], "type": "text", "language_code": "en", "target_language_code": "en"}
 _LINK = re.compile(r"http://[^/\"]+(/[^?\"]+)\?([^\"]+)")

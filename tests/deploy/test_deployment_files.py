@@ -26,8 +26,8 @@ GIVEN = ("--set", "existingSecret=parley", "--set", "publicUrl=https://parley.ex
 
 
 def documented_variables() -> set[str]:
-    section = (ROOT / "OPERATING.md").read_text().partition("## Environment variables\n")[2].partition("\n## ")[0]
-    return {name for cell in _VARIABLE.findall(section) for name in re.findall(r"`([A-Z0-9_]+)`", cell)}
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    return {name for cell in _VARIABLE.findall(page) for name in re.findall(r"`([A-Z0-9_]+)`", cell)}
 
 
 def run(*command: str, cwd: Path = ROOT) -> str:

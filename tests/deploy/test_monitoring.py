@@ -8,6 +8,7 @@ import pytest
 from aiohttp import ClientSession
 
 from app.settings import Settings
+from tests.code.source_files import ROOT
 from tests.deploy.commands import command
 from tests.deploy.processes.stalled_readers import http
 from tests.deploy.promql import DEPLOY, Expression, boards, expressions, rules_of
@@ -16,6 +17,7 @@ from tests.running.servers import Server
 
 __all__ = ["http"]
 
+OPERATING = ROOT / "docs" / "operating"
 PROMTOOL = shutil.which("promtool")
 _GRID = 24
 _TYPE = re.compile(r"^# TYPE (\w+) (\w+)$", re.MULTILINE)
@@ -35,8 +37,8 @@ def series_of(exposition: str) -> set[str]:
 
 
 def labels_of_metrics() -> dict[str, set[str]]:
-    """Return the labels of each metric, as OPERATING.md documents them."""
-    page = (DEPLOY.parent / "OPERATING.md").read_text()
+    """Return the labels of each metric, as docs/operating/metrics.md documents them."""
+    page = (OPERATING / "metrics.md").read_text()
     return {
         name: set(_CODE.findall(labels))
         for names, labels in _DOCUMENTED.findall(page)
@@ -90,11 +92,13 @@ def test_promtool_accepts_the_rules_and_their_examples(arguments: tuple[str, ...
 
 
 def test_the_runbook_explains_each_alert() -> None:
-    page = (DEPLOY / "runbook.md").read_text()
+    page = (OPERATING / "runbook.md").read_text()
     headings = re.findall(r"^### (Parley\w+)$", page, re.MULTILINE)
     alerts = rules_of("alerts.yml")
     assert headings == [rule["alert"] for rule in alerts]
-    assert all(rule["annotations"]["runbook"] == f"deploy/runbook.md#{rule['alert'].lower()}" for rule in alerts)
+    assert all(
+        rule["annotations"]["runbook"] == f"docs/operating/runbook.md#{rule['alert'].lower()}" for rule in alerts
+    )
 
 
 def test_boards_fit_the_grid_and_have_their_own_names() -> None:
@@ -114,15 +118,14 @@ def test_boards_fit_the_grid_and_have_their_own_names() -> None:
 
 
 def test_the_runbook_names_log_events_metrics_and_variables_that_exist() -> None:
-    page = (DEPLOY / "runbook.md").read_text()
+    page = (OPERATING / "runbook.md").read_text()
     sources = "".join(
-        path.read_text()
-        for area in ("actors", "app", "storage", "vendors")
-        for path in (DEPLOY.parent / area).rglob("*.py")
+        path.read_text() for area in ("actors", "app", "storage", "vendors") for path in (ROOT / area).rglob("*.py")
     )
     events = set(re.findall(r"`([a-z_]+\.[a-z_]+)`", page)) - _NO_EVENTS
     assert len(events) > 20
-    documented = (DEPLOY.parent / "OPERATING.md").read_text()
+    pages = (OPERATING / "logs.md", OPERATING / "leaderboards.md", ROOT / "docs" / "reference" / "settings.md")
+    documented = "".join(page.read_text() for page in pages)
     assert {event for event in events if f'"{event}"' not in sources and f"`{event}`" not in documented} == set()
     recorded = {rule["record"] for rule in rules_of("rules.yml")}
     metrics = set(re.findall(r"\b(parley[_:]\w+(?::\w+)?)", page))
@@ -131,7 +134,7 @@ def test_the_runbook_names_log_events_metrics_and_variables_that_exist() -> None
 
 
 def test_each_outage_says_what_is_seen_where_and_what_to_do() -> None:
-    outages = (DEPLOY / "runbook.md").read_text().partition("## Outages\n")[2].partition("## Alerts\n")[0]
+    outages = (OPERATING / "runbook.md").read_text().partition("## Outages\n")[2].partition("## Alerts\n")[0]
     sections = outages.split("\n### ")[1:]
     titles = ["PostgreSQL", "Valkey", "A vendor", "Object store", "Mail", "Disk", "Certificate"]
     assert [section.partition("\n")[0] for section in sections] == titles

@@ -1,4 +1,4 @@
-"""The section "Set up a deployment" of OPERATING.md: a new shell runs all its blocks, in order."""
+"""The pages of docs/operating for a first deployment: a new shell runs all their blocks, in order."""
 
 from pathlib import Path
 
@@ -21,11 +21,14 @@ from vendors.sandbox.server import listening
 # Nine processes start one after another, and the machine may be busy.
 pytestmark = [pytest.mark.timeout(240), NEEDS_CURL]
 
-PAGE = (ROOT / "OPERATING.md").read_text()
-SECTION = PAGE.partition("## Set up a deployment\n")[2].partition("\n## ")[0]
+PAGES = ROOT / "docs" / "operating"
+INSTALL = (PAGES / "install.md").read_text()
+BACK_UP = (PAGES / "backup-and-restore.md").read_text().partition("\n## Restore\n")[0]
+LATER = [(PAGES / page).read_text() for page in ("configure.md", "upgrade.md", "processes.md")]
+STEPS = [step for page in (INSTALL, BACK_UP, *LATER) for step in steps_of(page)]
 
 
-async def test_every_block_of_the_readme_runs_unchanged(
+async def test_every_block_of_a_first_deployment_runs_unchanged(
     stores: Stores, empty_database: str, tmp_path: Path
 ) -> None:
     port, engines_port = free_ports(2)
@@ -38,10 +41,10 @@ async def test_every_block_of_the_readme_runs_unchanged(
             "<vendor-url>": f"{sandbox.url}/openai/v1",
             "<vendor-key>": "sk-of-a-reader",
         }
-        assert placeholders_of(SECTION) == values.keys()
+        assert placeholders_of(INSTALL) == values.keys()
         async with shell_in_clone(tmp_path) as shell:
             await shell.run("set -e")  # Each command must succeed, not only the last one of a block.
-            printed = [await follow(step, shell, values) for step in steps_of(SECTION)]
+            printed = [await follow(step, shell, values) for step in STEPS]
         calls = [(entry.vendor, entry.stage) for entry in sandbox.sandbox.bill.since()]
     answer = scripted.answer([ChatMessage(role="user", content="Hello!")])
     assert f'"text":"{answer}"' in "".join(printed)

@@ -1,4 +1,4 @@
-"""The table of metrics in OPERATING.md has exactly the names and labels of `/metrics`."""
+"""The table of metrics in docs/operating/metrics.md has exactly the names and labels of `/metrics`."""
 
 import re
 
@@ -8,7 +8,7 @@ import app.work.worker  # noqa: F401 - the table lists its metrics, too
 from tests.app.ai.conftest import Talk
 from tests.code.source_files import ROOT
 
-PAGE = ROOT / "OPERATING.md"
+PAGE = ROOT / "docs" / "operating" / "metrics.md"
 
 
 def documented() -> list[tuple[str, set[str]]]:

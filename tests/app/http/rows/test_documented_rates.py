@@ -1,9 +1,9 @@
-"""The table of rates in OPERATING.md lists all rates of the config kind `limits`, with their defaults."""
+"""The table in docs/operating/rate-limits.md lists all rates of the config kind `limits`, with their defaults."""
 
 from storage.configs.kinds.limits import RATES, Rate
 from tests.code.source_files import ROOT
 
-PAGE = (ROOT / "OPERATING.md").read_text()
+PAGE = (ROOT / "docs" / "operating" / "rate-limits.md").read_text()
 PERIODS = {2: "in 2 seconds", 60: "a minute", 900: "in 15 minutes", 3600: "an hour", 86_400: "a day"}
 
 
