@@ -1,0 +1,1 @@
+"""Files for deployments, and `make run`: everything on one machine."""

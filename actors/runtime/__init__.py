@@ -1,1 +1,16 @@
-"""How a stream lives: its actor, mailbox and context, their owner, and access from other processes."""
+"""How a stream lives: its actor, mailbox and context, their owner, and access from other processes.
+
+A stream can be resumed on any process. While its client is attached, a stream costs two scripts in Valkey, and its
+events stay in the process. Its log is copied to a Redis Stream when its last reader disconnects, when another
+process asks for it (`relay.py`), or when its process drains. Later events are added to the copy. The ids of its
+entries are event ids.
+
+A reader in another process (`remote_log.py`) renews its lease with the stream's process every five seconds, and
+thereby notices when that process is dead. Each renewal also copies events that Valkey lacks, for example because it
+was unavailable when the stream ended. A reader waits up to 60 s for Valkey. If that fails, or if its own process
+ends, its response ends with an `error` event without an id, after which clients resume. Ended streams stay in
+memory for two minutes and until their readers have left, at most 256 MiB in total.
+
+A process checks the rows of a session before it ends the streams of it (`session_watch.py`). After an outage of
+either store it checks the sessions of all its streams, because it may have missed announcements.
+"""

@@ -1,0 +1,1 @@
+"""Locations of IP addresses."""

@@ -1,0 +1,1 @@
+"""Leaderboards: uploads, queries, the end of periods, and rewards."""

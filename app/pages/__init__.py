@@ -1,0 +1,29 @@
+"""Pages for browsers, their static files, and files behind signed links.
+
+The talk page is at `/` (`talk.py`), the API reference at `/docs` (`reference.py`), the console for operators at
+`/console` (`console.py`). The console calls the admin API with the cookie of a session. `developers.py` has the
+accounts, payments and engagement pages of development servers, `files.py` files behind signed links, `assets.py`
+and `static/` the static files, and `rows.py` the rows of all pages.
+
+No page has a build step. `static/talk/` contains ES modules that a browser loads unchanged, with Preact and htm in
+one vendored file. `static/vendor/` holds each vendored file with its licence, version and digest. The talk page is
+a client like any other: `talk.js` is the conversation, `stream.js` reads one stream and resumes it, `player.js`
+plays the audio. `voice_detection.js` finds pauses of the user with WebRTC's voice detection (`fvad`), which is
+WebAssembly: the content security policy of this page allows that, and still no `eval`.
+
+The page at `/dev/accounts` is built in the same way (`static/accounts/`), and shares the styles of
+`static/talk/base.css`. `platforms.js` lists the flows, `accounts.js` is what the page knows and calls,
+`exchanges.js` has the requests and their `curl` lines. Who can sign in, and the faults, come from the sandbox
+(`vendors/sandbox/signin/choices.py`). The server passes a choice on to the sandbox (`app/dev/accounts.py`), so that
+the browser needs to reach only the server, except for the pictures of people.
+
+The page at `/dev/payments` (`static/payments/`) shares the list of requests with it. `purchases.js` keeps its state
+in the browser's session, because the payer leaves for a page of the sandbox, which returns to the address in its
+parameter `back`. The page at `/dev/engagement` (`static/engagement/`) has a file for each panel: the state of a
+leaderboard, an image task or an email, and the part of the page that shows it.
+
+All pages have one look. `streams/wire/page_style.py` defines the colours and sizes of both colour schemes, and the
+parts of small pages. The pages for one request (`app/http/html.py`) and those of the sandbox
+(`vendors/sandbox/payments/pages.py`) contain it. The talk page and the console load it as `theme.css` and
+`parts.css`. The developer pages load its variables, and set those of Pico from them (`static/talk/base.css`).
+"""

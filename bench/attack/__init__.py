@@ -1,0 +1,1 @@
+"""Attacks on a server: slow, large, malformed and endless requests."""

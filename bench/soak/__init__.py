@@ -1,0 +1,1 @@
+"""Streams for an hour while stores become unavailable."""

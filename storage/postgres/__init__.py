@@ -1,1 +1,15 @@
-"""PostgreSQL: the pool of connections, causes of its errors, notifications and migrations."""
+"""PostgreSQL: the pool of connections, causes of its errors, notifications and migrations.
+
+Functions that execute SQL have the same form. They take the connection, then the app, then the user. All other
+parameters are keyword-only. Columns of the type `jsonb` take and return Python objects (`_set_codecs` in
+`database.py`). A violated unique constraint is a `DuplicateRow` that names it; `on_conflict` turns it into the
+error for the client. New tables name the user `uid` and times `…_at`.
+
+Connections are passed directly from one user to the next (`pool.py`), and go back to asyncpg's pool only if they
+were lost or may be in the middle of a statement. They are passed on without a reset, so statements must not change
+their state: settings and advisory locks must end with the transaction. `tests/connections.py` checks this after
+each test, and for a server that a module shares at the end of the module.
+
+`/readyz` probes whether PostgreSQL accepts writes by making it write a temporary file, at most every ten seconds.
+Small writes succeed on a full disk, and a temporary table would leave dead rows in the catalog.
+"""

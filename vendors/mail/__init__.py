@@ -1,0 +1,1 @@
+"""Emails: their content, mail servers, and the inbox of development servers."""

@@ -1,0 +1,1 @@
+"""Sinks of events."""

@@ -1,0 +1,1 @@
+"""Text messages: the webhook that sends them, and the inbox of development servers."""

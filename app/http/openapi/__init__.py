@@ -1,0 +1,1 @@
+"""The OpenAPI document, which is generated from the route table, the models and their docstrings."""

@@ -1,0 +1,1 @@
+"""The emulation of sign-in providers, one module each."""
