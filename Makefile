@@ -4,8 +4,8 @@ VENV := .venv
 # `make run` needs fewer packages than the tests and checks.
 RUNNABLE := $(VENV)/installed-run
 INSTALLED := $(VENV)/installed
-RUN_LOCKS := requirements.local.lock requirements.embedded.lock
-LOCKS := requirements.lock requirements.core.lock $(RUN_LOCKS) requirements.otel.lock deploy/bootstrap.lock
+LOCKS := deploy/locks
+RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
@@ -54,7 +54,7 @@ rooms: $(INSTALLED) ## count the modules of each folder, and the imports between
 	@$(VENV)/bin/python -m bench.rooms
 
 locks:
-	@! grep -n '://' $(LOCKS)
+	@! grep -n '://' $(LOCKS)/*.lock
 
 bench: $(INSTALLED) ## compare CPU, latency and memory with a minimal relay (explained in bench/report.md)
 	@$(VENV)/bin/python -m bench.versus
@@ -77,22 +77,22 @@ soak-hour: $(INSTALLED) ## run 300 streams for an hour while stores become unava
 
 lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrade for the newest versions)
 	@$(VENV)/bin/uv lock --quiet $(UPGRADE)
-	@$(VENV)/bin/uv export --quiet --all-extras --no-emit-project --no-header --no-annotate -o requirements.lock
-	@$(VENV)/bin/uv export --quiet --no-emit-project --no-header --no-annotate -o requirements.core.lock
+	@$(VENV)/bin/uv export --quiet --all-extras --no-emit-project --no-header --no-annotate -o $(LOCKS)/all.lock
+	@$(VENV)/bin/uv export --quiet --no-emit-project --no-header --no-annotate -o $(LOCKS)/core.lock
 	@for extra in local embedded otel; do $(VENV)/bin/uv export --quiet --extra $$extra --no-emit-project --no-header \
-		--no-annotate -o requirements.$$extra.lock || exit 1; done
+		--no-annotate -o $(LOCKS)/$$extra.lock || exit 1; done
 	@printf 'setuptools>=80\nuv\n' | $(VENV)/bin/uv pip compile --quiet $(UPGRADE) --universal --generate-hashes \
-		--no-header --no-annotate -o deploy/bootstrap.lock -
+		--no-header --no-annotate -o $(LOCKS)/bootstrap.lock -
 	@$(MAKE) --no-print-directory locks
 
 clean: ## remove the virtual environment and all caches; the data in .parley stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-$(RUNNABLE): $(RUN_LOCKS) deploy/bootstrap.lock deploy/setup pyproject.toml
+$(RUNNABLE): $(RUN_LOCKS) $(LOCKS)/bootstrap.lock deploy/setup pyproject.toml
 	@deploy/setup $(VENV)
 	@touch $@
 
-$(INSTALLED): requirements.lock deploy/bootstrap.lock deploy/setup pyproject.toml
+$(INSTALLED): $(LOCKS)/all.lock $(LOCKS)/bootstrap.lock deploy/setup pyproject.toml
 	@deploy/setup $(VENV) all
 	@touch $@ $(RUNNABLE)

@@ -57,7 +57,7 @@ def log_plain_tracebacks() -> None:
 
 
 def core_packages() -> dict[str, str]:
-    """Return the variables of server processes that have no packages beyond `requirements.core.lock`.
+    """Return the variables of server processes that have no packages beyond `deploy/locks/core.lock`.
 
     structlog and redis-py import rich and OpenTelemetry where they are installed, which takes 0.1 s of CPU.
     """

@@ -1,3 +1,3 @@
-"""Stands in for a package that a deployment with `requirements.core.lock` does not have."""  # noqa: INP001
+"""Stands in for a package that a deployment with `deploy/locks/core.lock` does not have."""  # noqa: INP001
 
-raise ImportError("requirements.core.lock does not have this package")
+raise ImportError("deploy/locks/core.lock does not have this package")

@@ -104,7 +104,7 @@ async def new_shell(folder: Path, path: str) -> AsyncIterator[Shell]:
 def clone(folder: Path) -> Path:
     """Return a folder with the files of a clone that the commands use, without files of earlier runs."""
     folder.mkdir()
-    for name in (*CLONED, *(path.name for path in ROOT.glob("requirements.*lock"))):
+    for name in CLONED:
         (folder / name).symlink_to(ROOT / name)
     (folder.parent / "home").mkdir()
     return folder

@@ -13,8 +13,9 @@ from packaging.utils import canonicalize_name
 
 from tests.code.source_files import FILES, ROOT
 
-RUN = ("requirements.local.lock", "requirements.embedded.lock")
-ALL = ("requirements.lock",)
+LOCKS = ROOT / "deploy" / "locks"
+RUN = ("local.lock", "embedded.lock")
+ALL = ("all.lock",)
 PINNED = re.compile(r"^([\w.-]+==[^\\\n]+)", re.MULTILINE)
 IMPORTED = re.compile(r"^ *(?:from|import) (\w+)", re.MULTILINE)
 PIP = "sys.modules.update(ensurepip=None, pip=sys); from importlib import metadata; metadata.version = "
@@ -50,7 +51,7 @@ def _setup(venv: Path, *arguments: str, python: str = "") -> subprocess.Complete
 
 def _pinned(locks: Iterable[str]) -> dict[str, str]:
     """Return the version of each package in the lock files that this Python and system need."""
-    pins = [Requirement(pin) for lock in locks for pin in PINNED.findall((ROOT / lock).read_text())]
+    pins = [Requirement(pin) for lock in locks for pin in PINNED.findall((LOCKS / lock).read_text())]
     return {
         canonicalize_name(pin.name): str(pin.specifier) for pin in pins if not pin.marker or pin.marker.evaluate()
     }
@@ -125,7 +126,7 @@ def test_an_installation_prints_its_beginning_and_its_end(venv: Path, arguments:
     assert not setup.stderr
     assert [line.partition(" ")[0] for line in setup.stdout.splitlines()] == ["parley:", "parley:"]
     calls = (venv.parent / "calls").read_text().splitlines()
-    assert [re.findall(r"requirements\S*", call) for call in calls] == [[], list(locks), []]
+    assert [re.findall(r"-r deploy/locks/(\S+)", call) for call in calls] == [["bootstrap.lock"], list(locks), []]
 
 
 def test_a_failed_installation_prints_all_that_uv_reports(venv: Path):
@@ -138,7 +139,7 @@ def test_a_failed_installation_prints_all_that_uv_reports(venv: Path):
 
 def test_what_runs_imports_only_packages_that_make_run_installs():
     installed, ours = packages_distributions(), {"parley", "setuptools"}
-    allowed = _pinned((*RUN, "requirements.otel.lock")).keys() | ours
+    allowed = _pinned((*RUN, "otel.lock")).keys() | ours
     files = [*FILES, *(ROOT / "deploy").rglob("*.py")]
     imported = {(module, file) for file in files for module in IMPORTED.findall(file.read_text())}
     lacking = {

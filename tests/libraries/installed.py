@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from tests.code.source_files import ROOT
 
-LOCKS = ("requirements.lock", "requirements.core.lock")
+LOCKS = ("deploy/locks/all.lock", "deploy/locks/core.lock")
 
 
 def version_fault(name: str) -> str | None:
