@@ -11,7 +11,7 @@ RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help rooms run test test-dates test-browser test-busy picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
+.PHONY: help rooms reference run test test-dates test-browser test-busy picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,9 @@ picture: $(INSTALLED) ## update the README's picture of the talk page
 	@cp build/screenshots/talk.png app/pages/talk.png
 
 check: format lint types layers locks ## check format, lint, types, import layers and lock files
+
+reference: $(INSTALLED) ## write docs/reference from the models, errors and settings of the code
+	@$(VENV)/bin/python -m deploy.reference
 
 format: $(INSTALLED)
 	@$(VENV)/bin/ruff format --check .

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # These are slow to import, and SIGHUP must be ignored before that.
     from app.commands.exit_codes import REFUSED, exit_code  # noqa: PLC0415
-    from app.settings import SettingsError  # noqa: PLC0415
+    from app.environment import SettingsError  # noqa: PLC0415
     from streams.wire.errors import ServiceError  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(

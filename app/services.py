@@ -14,10 +14,11 @@ from actors.runtime.relay import Relay, open_relay
 from actors.runtime.session_watch import open_session_watch
 from actors.runtime.supervisor import Supervisor, ending
 from actors.synthesis.flight import Flights
+from app.environment import SettingsError
 from app.observing.telemetry import Traces, open_traces
 from app.password_hashing import PasswordHashes, open_password_hashes
 from app.platform_clients.sign_in import SignInClients
-from app.settings import Settings, SettingsError
+from app.settings import Settings
 from app.stores import Stores, open_stores
 from storage.accounts.codes import Codes
 from storage.accounts.sessions import SessionCache

@@ -19,10 +19,11 @@ from shlex import quote
 from tempfile import NamedTemporaryFile
 
 from app.commands.exit_codes import FAILED, REFUSED
+from app.environment import SettingsError, own_url
 from app.observing import logs
 from app.process.children import end_with_parent
 from app.process.sockets import check_port
-from app.settings import Settings, SettingsError, own_url
+from app.settings import Settings
 from app.stores import open_stores
 from deploy.engines import local_engines
 from deploy.ip_ranges import seed_ip_ranges

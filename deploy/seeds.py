@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from app.commands.config_files import import_folder
-from app.settings import SettingsError
+from app.environment import SettingsError
 from storage.configs.edits import Change
 from storage.configs.rows import ConfigKey
 from storage.configs.store import ConfigStore

@@ -7,8 +7,9 @@ from shlex import quote
 from aiohttp import ClientSession
 
 from app.dev.console import console_link
+from app.environment import own_url
 from app.http.callers.tokens import make_server_token
-from app.settings import Settings, own_url
+from app.settings import Settings
 from deploy.engines import Engines
 from storage.secrets import Keyring
 from streams.wire.codec import dumps

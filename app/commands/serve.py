@@ -9,9 +9,10 @@ from typing import Any
 import uvloop
 
 from app.commands.exit_codes import REFUSED, exit_code
+from app.environment import SettingsError
 from app.process.control import Inherited
 from app.process.parent import supervise
-from app.settings import Settings, SettingsError
+from app.settings import Settings
 from storage.postgres.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError
 

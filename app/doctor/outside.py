@@ -14,7 +14,7 @@ from app.doctor.findings import Area, said
 from app.doctor.surroundings import Surroundings
 from app.doctor.targets import Target
 from app.doctor.vendors import check_target
-from app.settings import own_url
+from app.environment import own_url
 from storage.operators.doctor_reports import Finding
 from streams.wire.codec import loads
 

@@ -9,8 +9,8 @@ from typing import Any
 import structlog
 from structlog.typing import EventDict
 
+from app.environment import LOG_LEVELS
 from app.observing.log_writer import LogWriter
-from app.settings import LOG_LEVELS
 from streams.wire.codec import LOG_LINE, dumps
 from streams.wire.ids import REQUEST_ID
 

@@ -20,10 +20,11 @@ from typing import NamedTuple
 
 import structlog
 
+from app.environment import SettingsError
 from app.observing import logs
 from app.process.control import Child, max_retiring_s, start_child
 from app.process.sockets import METRICS, check_port, listening_sockets
-from app.settings import Settings, SettingsError
+from app.settings import Settings
 
 log = structlog.get_logger()
 

@@ -4,7 +4,7 @@ import errno
 import socket
 import time
 
-from app.settings import SettingsError
+from app.environment import SettingsError
 
 PUBLIC = "public"
 METRICS = "metrics"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.settings import Settings, SettingsError
+from app.environment import SettingsError
+from app.settings import Settings
 from storage.secrets import DecryptionFailed, Keyring
 
 KEY = "0123456789abcdef" * 4

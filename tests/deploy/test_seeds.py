@@ -2,8 +2,8 @@
 
 import pytest
 
+from app.environment import SettingsError
 from app.services import Services
-from app.settings import SettingsError
 from deploy.seeds import seed
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.conversation import CONVERSATION

@@ -14,8 +14,9 @@ import psutil
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
+from app.environment import SettingsError
 from app.process.sockets import check_port
-from app.settings import Settings, SettingsError
+from app.settings import Settings
 from streams.tasks import background
 from tests.deploy.commands import Command, command, left_of
 from tests.deploy.serving import serving, settings, two_free_ports

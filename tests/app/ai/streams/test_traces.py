@@ -12,8 +12,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from app.environment import SettingsError
 from app.services import open_services
-from app.settings import Settings, SettingsError
+from app.settings import Settings
 from deploy.seeds import seed
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
