@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import structlog
 from aiohttp import web
 
+from actors.clients.sign_in import SignInClients
 from actors.clients.strategies import Strategies
 from actors.clients.vendor_clients import VendorClients
 from actors.runtime.context import Resources
@@ -17,7 +18,6 @@ from actors.synthesis.flight import Flights
 from app.environment import SettingsError
 from app.observing.telemetry import Traces, open_traces
 from app.password_hashing import PasswordHashes, open_password_hashes
-from app.platform_clients.sign_in import SignInClients
 from app.settings import Settings
 from app.stores import Stores, open_stores
 from storage.accounts.codes import Codes

@@ -2,7 +2,7 @@
 
 import aiohttp
 
-from app.platform_clients.sandbox import sandbox_configs
+from app.platforms.sandbox import sandbox_configs
 from storage.configs.kinds.cardpay import CardPay
 from storage.configs.store import ConfigStore
 

@@ -6,7 +6,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 from cryptography.x509 import load_pem_x509_certificate
 
-from app.platform_clients import sign_in as sign_in_clients
+from actors.clients import sign_in as sign_in_clients
 from storage.configs.kinds.sign_in import PLATFORMS, SignIn
 from storage.configs.rules import Checked, Fault
 from streams.wire.errors import ConfigInvalid

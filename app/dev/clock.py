@@ -8,7 +8,7 @@ from app.dev.sandbox import ask_sandbox
 from app.http.rows.docs import Docs
 from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.rows.inputs import Body, Query
-from app.platform_clients.sandbox import sandbox_accounts
+from app.platforms.sandbox import sandbox_accounts
 from app.schedules import SCHEDULES
 from app.services import Services
 from storage.jobs.jobs import enqueue

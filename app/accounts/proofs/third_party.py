@@ -5,12 +5,12 @@ from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Literal
 
+from actors.clients.sign_in import SignInClient
 from app.accounts.proofs import trace
 from app.accounts.proofs.proofs import Prove, Proven
 from app.http.callers.addresses import client_network
 from app.http.callers.limits import note
 from app.http.rows.endpoint import Call
-from app.platform_clients.sign_in import SignInClient
 from storage.accounts import used_once
 from storage.accounts.identities import Details, Identity
 from streams.wire.errors import InvalidParameter

@@ -1,4 +1,9 @@
-"""Clients of sign-in platforms, as the configs of kind `sign_in` describe our apps there."""
+"""Clients of sign-in platforms, as the configs of kind `sign_in` describe our apps there.
+
+They are kept until their config changes, each behind the gate of its config. `{sandbox}` in a URL of a config
+stands for the sandbox of a development server, so that its port may change. The times in proofs of platforms are
+compared with real time, not with an app's clock.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
