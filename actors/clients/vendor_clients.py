@@ -51,7 +51,7 @@ class VendorClients:
         self, configs: ConfigStore, http: VendorHttp, engines: LocalEngines, *, local_url: str | None
     ) -> None:
         self._configs = configs
-        self._http = http
+        self.http = http
         self._engines = engines
         self._local_url = local_url
         self._gates: dict[ConfigKey, tuple[CallLimits, Account, Gate]] = {}
@@ -82,9 +82,9 @@ class VendorClients:
         self, vendor: Vendor[Spec, Client], account: Account, *, key: ConfigKey, limits: CallLimits
     ) -> VendorAccess[Spec, Client]:
         """Open an account that is kept in the config `key` of any kind."""
-        return VendorAccess(account, self._gate(key, limits, account), vendor, self._http)
+        return VendorAccess(account, self.gate(key, limits, account), vendor, self.http)
 
-    def _gate(self, key: ConfigKey, limits: CallLimits, account: Account) -> Gate:
+    def gate(self, key: ConfigKey, limits: CallLimits, account: Account) -> Gate:
         """Return the gate of an account.
 
         A change of its limits makes a new one. So does a change of its URL or key, because the failures and

@@ -36,7 +36,7 @@ async def _end_card(services: Services, row: CardSubscription) -> None:
     name = row.subscription_id
     assert name is not None, "only subscriptions with an id are listed"
     platform = card_platform(services, row.app_id, row.config)
-    found = await platform.call(lambda stripe: stripe.subscription(name))
+    found = await platform.stripe.subscription(name)
     if found.status not in FINAL_STATUSES and not found.cancel_at_period_end:
-        await platform.call(lambda stripe: stripe.cancel_now(f"{row.row_id}:end", name))
+        await platform.stripe.cancel_now(f"{row.row_id}:end", name)
     await sync_subscription(platform, name, channel="server")

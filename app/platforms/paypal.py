@@ -1,23 +1,26 @@
 """Our apps at PayPal, by which payments and payouts are made: their clients, webhooks and lists of events."""
 
-from collections.abc import AsyncGenerator, Sequence
-from datetime import datetime
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 
 from app.http.rows.webhooks import Delivery, InvalidSignature, Verified, WebhookUnverified, platform_config
-from app.platform_clients.paypal import PayPalClient, open_paypal, open_verifier, verify_webhook
+from app.platforms.accounts import open_paypal, open_verifier
 from app.platforms.missed_events import ListedEvent
 from app.services import Services
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.payouts import PAYOUTS
-from storage.configs.kinds.walletpay import WALLETPAY
+from storage.configs.kinds.walletpay import WALLETPAY, PayPalApp
 from storage.configs.rows import ConfigKey
 from streams.wire.codec import dumps
+from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError
-from vendors.payments.paypal_certificates import NotGenuine
-from vendors.payments.paypal_events import WebhookEvent, list_webhook_events
+from vendors.payments.paypal import PayPal
+from vendors.payments.paypal_certificates import CERTIFICATE_HOSTS, NotGenuine, check_url
+from vendors.payments.paypal_events import WebhookEvent
+from vendors.payments.paypal_webhooks import SignedWebhook
 
 log = structlog.get_logger()
 
@@ -26,8 +29,8 @@ Kind = ConfigKind[Any]
 _KINDS: dict[str, Kind] = {WALLETPAY.name: WALLETPAY, PAYOUTS.name: PAYOUTS}
 
 
-def client_of(services: Services, kind: Kind, app_id: str, *, name: str) -> PayPalClient:
-    """Return the client of a config. Raises `ConfigInvalid`."""
+def account_of(services: Services, kind: Kind, app_id: str, *, name: str) -> PayPal:
+    """Return our app of a config. Raises `ConfigInvalid`."""
     config = services.configs.required(kind, app_id, name).value
     key = ConfigKey(app_id, kind.name, name)
     return open_paypal(services.vendors, config, key=key, sandbox_url=services.settings.sandbox_url)
@@ -51,14 +54,45 @@ async def verify(services: Services, delivery: Delivery, *, kind: Kind) -> Verif
     return Verified(event_id=webhook.event.id, delivery_id=webhook.transmission_id)
 
 
+async def verify_webhook(
+    verifier: PayPal, config: PayPalApp, headers: Mapping[str, str], body: bytes
+) -> SignedWebhook:
+    """Return a webhook that PayPal has sent to our app, by real time at most three days ago.
+
+    Raises `NotGenuine` for any other, and `VendorError` if it cannot be verified at the moment. What needs no call
+    is checked first. PayPal is asked if there are no `certificate_hosts`, or if the certificate cannot be fetched
+    from them.
+    """
+    if not config.webhook_id:
+        raise ConfigInvalid(f"{verifier.vendor} {verifier.name}: webhook_id is not set")
+    now = datetime.now(UTC)
+    webhook = SignedWebhook.read(headers, body, now=now)
+    if config.certificate_hosts:
+        try:
+            await verifier.verify_offline(
+                webhook,
+                webhook_id=config.webhook_id,
+                hosts=config.certificate_hosts,
+                authorities=config.certificate_ca,
+                now=now,
+            )
+        except VendorError as error:
+            log.warning("webhook.certificate_not_fetched", config=verifier.name, error=error.what)
+        else:
+            return webhook
+    elif config.base_url is None:
+        check_url(webhook.certificate_url, hosts=CERTIFICATE_HOSTS, own_authorities=False)
+    await verifier.verify_online(webhook, webhook_id=config.webhook_id)
+    return webhook
+
+
 async def event_pages(
     services: Services, key: ConfigKey, since: datetime, until: datetime
 ) -> AsyncGenerator[Sequence[ListedEvent]]:
     """Yield what PayPal lists of the events of a config between two times, page by page."""
-    client, page = client_of(services, _KINDS[key.kind], key.app_id, name=key.name), ""
+    account, page = account_of(services, _KINDS[key.kind], key.app_id, name=key.name), ""
     while True:
-        name = page
-        listed = await client.call(lambda paypal: list_webhook_events(paypal, start=since, end=until, page=name))  # noqa: B023
+        listed = await account.events(start=since, end=until, page=page)
         yield [_listed(event) for event in listed.events]
         page = listed.next
         if not page or not listed.events:

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 from prometheus_client import Counter
 
-from app.platforms.paypal import client_of
+from app.platforms.paypal import account_of
 from app.services import Services
 from app.withdrawals.errors import PLATFORM_UNAVAILABLE, reason_of
 from storage.configs.kinds.payouts import PAYOUTS
@@ -22,9 +22,8 @@ from storage.withdrawals.results import end
 from storage.withdrawals.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError
-from vendors.payments.paypal import PayPal
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_payouts import Payout, create_payout, get_payout, is_duplicate
+from vendors.payments.paypal_payouts import Payout, is_duplicate
 
 log = structlog.get_logger()
 
@@ -40,7 +39,12 @@ _FINAL = frozenset({400, 422})
 _FAILED_ITEMS = frozenset({"FAILED", "RETURNED", "BLOCKED", "REFUNDED", "REVERSED"})
 _FAILED_BATCHES = frozenset({"DENIED", "CANCELED"})
 
+
 RETURNED = Counter("parley_withdrawals_returned", "Withdrawals that were paid, and returned later")
+
+
+class _AskedElsewhere(Exception):
+    """Another account was asked to pay, and may have done so."""
 
 
 async def check_payouts(services: Services, _: CheckPayouts) -> None:
@@ -76,9 +80,7 @@ async def pay_out(services: Services, job: PayOut, *, reported_id: str = "") -> 
 
 
 async def _read(services: Services, withdrawal: Withdrawal, payout_id: str) -> Payout:
-    return await client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config).call(
-        lambda paypal: get_payout(paypal, payout_id)
-    )
+    return await account_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config).payout(payout_id)
 
 
 def _is_lost(services: Services, withdrawal: Withdrawal, error: VendorError | ConfigInvalid) -> bool:
@@ -88,9 +90,9 @@ def _is_lost(services: Services, withdrawal: Withdrawal, error: VendorError | Co
     """
     if not (withdrawal.payout_id and isinstance(error, PayPalRefused) and error.not_found):
         return False
-    client = client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
+    account = account_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
     now = services.clock.now(withdrawal.app_id)
-    return withdrawal.account != client.account or now - (withdrawal.submitted_at or now) > _REMEMBERED
+    return withdrawal.account != account.label or now - (withdrawal.submitted_at or now) > _REMEMBERED
 
 
 def _asked(withdrawal: Withdrawal) -> str:
@@ -107,27 +109,25 @@ async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
     if receiver is None or now - (withdrawal.submitted_at or now) > _REMEMBERED:
         await _leave_to_operators(services, withdrawal, detail=str(withdrawal.money))
         return None
-    client = client_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
+    account = account_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
     note, name = withdrawal.request.get("desc", ""), withdrawal.withdrawal_id
 
-    async def pay(paypal: PayPal) -> Payout | None:
-        await paypal.log_in()  # An account that does not exist has paid nothing, and may be corrected.
+    async def mark() -> None:
+        # Not earlier: an account that does not exist has paid nothing, and may be corrected.
         async with services.database.connection() as conn:
-            if not await withdrawals.mark_submitted(conn, name, account=client.account, now=now):
-                return None
-        return await create_payout(paypal, name, receiver=receiver, amount=withdrawal.money, note=note)
+            if not await withdrawals.mark_submitted(conn, name, account=account.label, now=now):
+                raise _AskedElsewhere
 
     try:
-        payout = await client.call(pay)
+        return await account.create_payout(name, receiver=receiver, amount=withdrawal.money, note=note, before=mark)
+    except _AskedElsewhere:
+        await _leave_to_operators(services, withdrawal, detail=_asked(withdrawal))
     except PayPalRefused as error:
         if not _is_final(error):
             raise
         async with services.database.transaction() as conn:
             await _end(conn, services, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None)
-        return None
-    if payout is None:
-        await _leave_to_operators(services, withdrawal, detail=_asked(withdrawal))
-    return payout
+    return None
 
 
 async def _leave_to_operators(services: Services, withdrawal: Withdrawal, *, detail: str) -> None:

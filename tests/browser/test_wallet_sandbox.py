@@ -17,8 +17,6 @@ from tests.browser.pictures import keep_picture
 from tests.sampling import sampled
 from tests.vendors.payments.paypal_calls import Merchant, merchant
 from vendors.http.client import open_vendor_http
-from vendors.payments.paypal_orders import capture_order, create_order
-from vendors.payments.paypal_subscriptions import create_subscription, get_subscription
 from vendors.sandbox.payments.paypal_plans import TRIAL
 from vendors.sandbox.server import listening
 
@@ -54,8 +52,8 @@ async def payer(request: pytest.FixtureRequest, chromium: Browser, page_faults: 
 @pytest.mark.parametrize("payer", sampled(SCREENS, ["phone"]), indirect=True)
 async def test_an_order_is_approved_with_a_fault(payer: Payer) -> None:
     page, paypal = payer.page, payer.shop.paypal
-    order = await create_order(
-        paypal, new_id(), amount=Money(199, "USD"), custom_id="u", description="100 coins", **payer.urls
+    order = await paypal.create_order(
+        new_id(), amount=Money(199, "USD"), custom_id="u", description="100 coins", **payer.urls
     )
     await page.goto(order.approve_url)
     await expect(page.get_by_role("heading")).to_have_text("100 coins")
@@ -68,26 +66,26 @@ async def test_an_order_is_approved_with_a_fault(payer: Payer) -> None:
 
     await expect(page.get_by_role("heading")).to_have_text("The payment is approved.")
     await check_accessibility(page)
-    captured = await capture_order(paypal, new_id(), order.id)
+    captured = await paypal.capture_order(new_id(), order.id)
     assert [capture.status for capture in captured.captures] == ["PENDING"]
 
 
 @pytest.mark.parametrize("payer", sampled(SCREENS, ["desk"]), indirect=True)
 async def test_a_subscription_is_cancelled_and_then_approved(payer: Payer) -> None:
     page, paypal = payer.page, payer.shop.paypal
-    made = await create_subscription(
-        paypal, new_id(), plan_id=TRIAL, custom_id="u", brand_name="Parley", **payer.urls
+    made = await paypal.create_subscription(
+        new_id(), plan_id=TRIAL, custom_id="u", brand_name="Parley", **payer.urls
     )
     await page.goto(made.approve_url)
     await expect(page.get_by_text("Pay 9.99 USD to Parley, every month, after a trial")).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.get_by_role("heading")).to_have_text("The payment is cancelled.")
-    assert (await get_subscription(paypal, made.id)).status == "APPROVAL_PENDING"
+    assert (await paypal.subscription(made.id)).status == "APPROVAL_PENDING"
 
     await page.goto(made.approve_url)
     await page.get_by_role("button", name="Approve", exact=True).click()
 
     await expect(page.get_by_role("heading")).to_have_text("The payment is approved.")
-    assert (await get_subscription(paypal, made.id)).status == "ACTIVE"
+    assert (await paypal.subscription(made.id)).status == "ACTIVE"
     await page.goto(made.approve_url)
     await expect(page.get_by_role("heading")).to_have_text("Nothing to approve")

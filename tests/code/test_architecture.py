@@ -33,7 +33,7 @@ REAL_TIME = {
     "actors/runtime/actor.py": "events carry the real time at which they were sent",
     "actors/runtime/context.py": "events carry the real time at which they were sent",
     "actors/runtime/remote_log.py": "events carry the real time at which they were sent",
-    "app/platform_clients/paypal.py": "the platform dates its webhooks by real time",
+    "app/platforms/paypal.py": "the platform dates its webhooks by real time",
     "app/accounts/proofs/third_party.py": "platforms date their proofs by real time",
     "app/http/callers/tokens.py": "signatures and server tokens carry the time of the machine that makes them",
     "app/dev/clock.py": "an app's clock is set relative to real time",

@@ -9,7 +9,6 @@ import pytest
 from tests.code.source_files import ROOT
 
 AREAS = (
-    "app/platform_clients/paypal.py",
     "app/ai/image_tasks.py",
     "app/assets/*.py",
     "app/work/event_delivery.py",
@@ -17,10 +16,9 @@ AREAS = (
     "app/leaderboards/*.py",
     "app/mail/*.py",
     "app/http/links.py",
-    "app/platforms/missed_events.py",
+    "app/platforms/*.py",
     "app/payments/**/*.py",
     "storage/withdrawals/results.py",
-    "app/platforms/jobs.py",
     "app/webhooks.py",
     "app/withdrawals/*.py",
     "storage/leaderboards/index.py",

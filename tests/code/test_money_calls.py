@@ -19,7 +19,7 @@ NAMES = {
 }
 """Modules of which only these names may be imported."""
 OF_CLIENTS = (
-    *("vendors.payments", "vendors.account", "vendors.errors", "vendors.http.fetched"),
+    *("vendors.payments", "vendors.account", "vendors.calls.gate", "vendors.errors", "vendors.http.fetched"),
     *("vendors.http.outgoing", "vendors.http.transport"),
 )
 OF_AREAS = ("vendors.payments", "vendors.account", "vendors.errors", "vendors.catalog")
@@ -99,6 +99,7 @@ def test_other_ways_to_call_a_vendor_are_found(statement: str):
     [
         ("from vendors.http.outgoing import MoneyCall, ReadCall, RepeatWithKey", True, False),
         ("from vendors.http.transport import VendorHttp", True, False),
+        ("from vendors.calls.gate import Gate", True, False),
         ("from vendors.payments.orders import Order", True, True),
         ("from vendors.catalog import CARDS", False, True),
         ("from vendors.errors import VendorError", True, True),

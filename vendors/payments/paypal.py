@@ -1,191 +1,238 @@
-"""Calls to PayPal's API for one app of a merchant: access tokens, idempotency keys and errors."""
+"""PayPal's API: orders, subscriptions, refunds, payouts, and the webhooks that PayPal sends.
 
-import asyncio
-import time
-from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
-from urllib.parse import quote, urlencode
-from weakref import WeakKeyDictionary
+`key` is the idempotency key, which is stored before the call. Issues are those of `PayPalRefused`.
+"""
 
-from pydantic import Field
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qsl
 
-from streams.wire.codec import dumps
-from streams.wire.errors import ConfigInvalid
-from streams.wire.ids import sha256_hex
-from streams.wire.model import Model
-from vendors.account import Account
-from vendors.errors import Refused
-from vendors.http.outgoing import MoneyCall, ReadCall, RepeatWithKey
-from vendors.http.transport import VendorHttp
-from vendors.payments.paypal_errors import refused
-from vendors.payments.paypal_fields import PayPalObject
+from streams.wire.codec import rfc3339
+from streams.wire.money import Money
+from vendors.http.fetched import FETCH_S
+from vendors.payments.paypal_calls import PayPalCalls, Step, path_of
+from vendors.payments.paypal_certificates import WEBHOOK_CERTIFICATES, NotGenuine
+from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal_events import EventPage
+from vendors.payments.paypal_fields import amount_body, payout_body, total_body
+from vendors.payments.paypal_orders import Capture, Order
+from vendors.payments.paypal_payouts import PAYOUTS, Payout, is_duplicate
+from vendors.payments.paypal_refunds import CAPTURES, Refund, SaleRefund
+from vendors.payments.paypal_subscriptions import Plan, Sale, Subscription, Transaction, Transactions
+from vendors.payments.paypal_webhooks import SignedWebhook, Verification
 
 BASE_URL = "https://api-m.paypal.com"
-KEY_HEADER = "PayPal-Request-Id"
-_RENEW_S = 60
-"""A token is renewed this many seconds before it expires."""
-_MAX_TOKENS = 1000
-_UNAUTHORIZED = 401
-
-M = TypeVar("M", bound=Model)
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class PayPalApp:
-    """Our app at PayPal. Its secret is the key of the account."""
-
-    client_id: str
+_ORDERS = "/v2/checkout/orders"
+_CAPTURE_REFUNDS = "/v2/payments/refunds"
+_PLANS = "/v1/billing/plans"
+_SUBSCRIPTIONS = "/v1/billing/subscriptions"
+_SALES = "/v1/payments/sale"
+_SALE_REFUNDS = "/v1/payments/refund"
+_EVENTS = "/v1/notifications/webhooks-events"
+_VERIFY = "/v1/notifications/verify-webhook-signature"
+_ENDED = "SUBSCRIPTION_STATUS_INVALID"
+_PAGE = 100
 
 
-class _Reply(Protocol):
-    """A response without an error."""
+class PayPal(PayPalCalls):
+    async def create_order(
+        self,
+        key: str,
+        *,
+        amount: Money,
+        custom_id: str,
+        description: str = "",
+        return_url: str,
+        cancel_url: str,
+        brand_name: str = "",
+        locale: str = "",
+    ) -> Order:
+        """Create an order of `amount`, once for each `key`, which PayPal remembers for six hours.
 
-    async def value(self, model: type[M]) -> M: ...
+        `custom_id` is at most 127 printable ASCII characters, `description` and `brand_name` 127 characters.
+        """
+        unit: dict[str, Any] = {"custom_id": custom_id, "amount": amount_body(amount)}
+        context = {
+            "return_url": return_url,
+            "cancel_url": cancel_url,
+            "shipping_preference": "NO_SHIPPING",
+            "user_action": "PAY_NOW",
+        }
+        if description:
+            unit["description"] = description
+        if brand_name:
+            context["brand_name"] = brand_name
+        if locale:
+            context["locale"] = locale
+        body = {"intent": "CAPTURE", "purchase_units": [unit], "application_context": context}
+        return await self.post(key, _ORDERS, body, Order)
 
+    async def order(self, order_id: str) -> Order:
+        """Read an order. `PayPalRefused.not_found`: it does not exist, or has expired unapproved."""
+        return await self.get(path_of(_ORDERS, order_id), Order)
 
-class _TokenReply(PayPalObject):
-    access_token: str = Field(min_length=1)
-    expires_in: int
+    async def capture_order(self, key: str, order_id: str) -> Order:
+        """Take the payment of an approved order.
 
+        Issues: `ORDER_NOT_APPROVED`; `ORDER_ALREADY_CAPTURED` (read it: it has succeeded); `INSTRUMENT_DECLINED`
+        and `PAYER_ACTION_REQUIRED` (the payer has to approve again).
+        """
+        return await self.post(key, path_of(_ORDERS, order_id, "/capture"), {}, Order)
 
-class _Token:
-    """The access token of one app. Concurrent calls share one request for it."""
+    async def capture(self, capture_id: str) -> Capture:
+        return await self.get(path_of(CAPTURES, capture_id), Capture)
 
-    def __init__(self) -> None:
-        self.fetching = asyncio.Lock()
-        self.text = ""
-        self.until = 0.0
+    async def refund_capture(self, key: str, capture_id: str, amount: Money) -> Refund:
+        """Refund a part of a capture, or all of it, once for each `key`, which PayPal remembers for 45 days.
 
+        Issues: `CAPTURE_FULLY_REFUNDED`, `REFUND_AMOUNT_EXCEEDED`, `REFUND_TIME_LIMIT_EXCEEDED` (180 days).
+        """
+        path = path_of(CAPTURES, capture_id, "/refund")
+        return await self.post(key, path, {"amount": amount_body(amount)}, Refund)
 
-_tokens: WeakKeyDictionary[VendorHttp, dict[str, _Token]] = WeakKeyDictionary()
-"""Tokens are kept per `VendorHttp`, because a `PayPal` lives only as long as one call through its gate."""
+    async def capture_refund(self, refund_id: str) -> Refund:
+        return await self.get(path_of(_CAPTURE_REFUNDS, refund_id), Refund)
 
+    async def plan(self, plan_id: str) -> Plan:
+        return await self.get(path_of(_PLANS, plan_id), Plan)
 
-class PayPal:
-    """A client of PayPal. The functions of the modules `paypal_*` are the calls that it can make.
+    async def create_subscription(
+        self,
+        key: str,
+        *,
+        plan_id: str,
+        custom_id: str,
+        return_url: str,
+        cancel_url: str,
+        brand_name: str = "",
+        country: str = "",
+    ) -> Subscription:
+        """Create a subscription that starts once it is approved, once for each `key`.
 
-    All calls raise `VendorError`: `PayPalRefused` if PayPal has answered with an error. They raise `ConfigInvalid`
-    if PayPal does not accept the app's id and secret.
-    """
+        PayPal remembers keys for 72 hours. `custom_id` is at most 127 printable ASCII characters. `country` is a
+        hint at the subscriber's address. Issue: `PLAN_STATUS_INVALID`.
+        """
+        context: dict[str, Any] = {
+            "return_url": return_url,
+            "cancel_url": cancel_url,
+            "shipping_preference": "NO_SHIPPING",
+            "user_action": "SUBSCRIBE_NOW",
+            "payment_method": {"payer_selected": "PAYPAL", "payee_preferred": "IMMEDIATE_PAYMENT_REQUIRED"},
+        }
+        if brand_name:
+            context["brand_name"] = brand_name
+        body: dict[str, Any] = {"plan_id": plan_id, "custom_id": custom_id, "application_context": context}
+        if country:
+            body["subscriber"] = {"shipping_address": {"address": {"country_code": country}}}
+        return await self.post(key, _SUBSCRIPTIONS, body, Subscription)
 
-    def __init__(self, http: VendorHttp, account: Account, app: PayPalApp) -> None:
-        self._http = http
-        self._account = account
-        secret = account.api_key.get_secret_value() if account.api_key else ""
-        self._login = b64encode(f"{app.client_id}:{secret}".encode()).decode()
-        tokens = _tokens.setdefault(http, {})
-        if len(tokens) >= _MAX_TOKENS:
-            tokens.clear()
-        self._token = tokens.setdefault(sha256_hex(f"{account.base_url} {self._login}".encode()), _Token())
+    async def subscription(self, subscription_id: str) -> Subscription:
+        """Read a subscription with its plan."""
+        return await self.get(path_of(_SUBSCRIPTIONS, subscription_id), Subscription, {"fields": "plan"})
 
-    @property
-    def vendor(self) -> str:
-        return self._account.platform
+    async def cancel_subscription(self, key: str, subscription_id: str, *, reason: str) -> None:
+        """End the payments of a subscription. `reason` is 1 to 128 characters.
 
-    async def log_in(self) -> None:
-        """Get an access token unless there is one. Raises `ConfigInvalid` if PayPal does not accept the app."""
-        await self._bearer()
-
-    async def get(self, path: str, model: type[M], query: Mapping[str, str] | None = None) -> M:
-        """Read an object."""
-        return await self._send(lambda bearer: self._read(path, bearer, query), lambda reply: reply.value(model))
-
-    async def ask(self, path: str, body: object, model: type[M]) -> M:
-        """Send a POST that changes nothing at PayPal, and return the response."""
-        return await self._send(lambda bearer: self._question(path, bearer, body), lambda reply: reply.value(model))
-
-    async def post(self, key: str, path: str, body: object, model: type[M]) -> M:
-        """Send a POST that PayPal executes once for all calls with the same `key`, and return the response."""
-        return await self._send(
-            lambda bearer: self._move(key, path, bearer, body), lambda reply: reply.value(model)
-        )
-
-    async def command(self, key: str, path: str, body: object) -> None:
-        """Send a POST that PayPal executes once for all calls with the same `key`. The response has no content."""
-        await self._send(lambda bearer: self._move(key, path, bearer, body), _nothing)
-
-    async def _send(
-        self, call: Callable[[str], MoneyCall | ReadCall], read: Callable[[_Reply], Awaitable[Result]]
-    ) -> Result:
-        """Send a call, and return the result of `read` for its response. A refused access token is renewed once."""
-        bearer = await self._bearer()
+        It raises nothing if the subscription has ended already. One that is not approved yet cannot be cancelled;
+        it raises nothing for that either, so read it to learn its state.
+        """
+        path = path_of(_SUBSCRIPTIONS, subscription_id, "/cancel")
         try:
-            return await self._once(call(bearer), read)
-        except Refused as error:
-            if error.vendor_status != _UNAUTHORIZED:
+            await self.command(key, path, {"reason": reason})
+        except PayPalRefused as error:
+            if error.issue != _ENDED:
                 raise
-        self._forget(bearer)
-        return await self._once(call(await self._bearer()), read)
 
-    async def _once(self, call: MoneyCall | ReadCall, read: Callable[[_Reply], Awaitable[Result]]) -> Result:
+    async def transactions(self, subscription_id: str, *, start: datetime, end: datetime) -> Sequence[Transaction]:
+        """Return the payments of a subscription from `start` to `end`, oldest first.
+
+        The newest ones may be missing for some minutes.
+        """
+        path = path_of(_SUBSCRIPTIONS, subscription_id, "/transactions")
+        query = {"start_time": rfc3339(start), "end_time": rfc3339(end)}
+        found = await self.get(path, Transactions, query)
+        return sorted(found.transactions, key=lambda each: each.time)
+
+    async def sale(self, sale_id: str) -> Sale:
+        return await self.get(path_of(_SALES, sale_id), Sale)
+
+    async def refund_sale(self, key: str, sale_id: str, amount: Money) -> Refund:
+        """Refund a part of a sale, or all of it, once for each `key`, which PayPal remembers for 45 days."""
+        path = path_of(_SALES, sale_id, "/refund")
+        return (await self.post(key, path, {"amount": total_body(amount)}, SaleRefund)).refund
+
+    async def sale_refund(self, refund_id: str) -> Refund:
+        return (await self.get(path_of(_SALE_REFUNDS, refund_id), SaleRefund)).refund
+
+    async def create_payout(
+        self,
+        batch_id: str,
+        *,
+        receiver: str,
+        amount: Money,
+        note: str = "",
+        subject: str = "",
+        before: Step | None = None,
+    ) -> Payout:
+        """Pay `amount` to an email address, once for each `batch_id`, and return the batch.
+
+        PayPal remembers `batch_id`, which is at most 63 characters here, for 30 days. A call that repeats it
+        returns the first batch. `before` is as for `post`.
+        """
+        header = {"sender_batch_id": batch_id, **({"email_subject": subject} if subject else {})}
+        item = {
+            "recipient_type": "EMAIL",
+            "amount": payout_body(amount),
+            "receiver": receiver,
+            "sender_item_id": batch_id,
+            **({"note": note} if note else {}),
+        }
+        body = {"sender_batch_header": header, "items": [item]}
         try:
-            async with self._http.stream(call) as reply:
-                return await read(reply)
-        except Refused as error:
-            raise refused(error) from None
-
-    def _read(self, path: str, bearer: str, query: Mapping[str, str] | None) -> ReadCall:
-        url = self._account.url(f"{path}?{urlencode(query)}" if query else path)
-        return ReadCall(self.vendor, url, headers=_headers(bearer))
-
-    def _question(self, path: str, bearer: str, body: object) -> ReadCall:
-        return ReadCall(
-            self.vendor, self._account.url(path), method="POST", headers=_headers(bearer), body=dumps(body)
-        )
-
-    def _move(self, key: str, path: str, bearer: str, body: object) -> MoneyCall:
-        return MoneyCall(
-            self.vendor,
-            self._account.url(path),
-            headers={**_headers(bearer), "Prefer": "return=representation"},
-            body=dumps(body),
-            repeat=RepeatWithKey(key, KEY_HEADER),
-        )
-
-    async def _bearer(self) -> str:
-        async with self._token.fetching:
-            if self._token.until < time.monotonic():
-                await self._fetch_token()
-            return self._token.text
-
-    def _forget(self, bearer: str) -> None:
-        if bearer == self._token.text:
-            self._token.until = 0.0
-
-    async def _fetch_token(self) -> None:
-        call = ReadCall(
-            self.vendor,
-            self._account.url("/v1/oauth2/token"),
-            method="POST",
-            headers={
-                "Authorization": f"Basic {self._login}",
-                "Content-Type": "application/x-www-form-urlencoded",
-                "Accept": "application/json",
-            },
-            body=b"grant_type=client_credentials",
-        )
-        asked_at = time.monotonic()
-        try:
-            token = await self._once(call, lambda reply: reply.value(_TokenReply))
-        except Refused as error:
-            if error.vendor_status != _UNAUTHORIZED:
+            return await self.post(batch_id, PAYOUTS, body, Payout, before=before)
+        except PayPalRefused as error:
+            first = error.linked_id(PAYOUTS)
+            if first is None or not is_duplicate(error):
                 raise
-            name = self._account.name
-            raise ConfigInvalid(f"{self.vendor} {name}: client_id or client_secret is not accepted") from None
-        self._token.text, self._token.until = token.access_token, asked_at + token.expires_in - _RENEW_S
+            try:
+                return await self.payout(first)
+            except PayPalRefused as unread:
+                raise error from unread  # The caller must know that there is a batch.
 
+    async def payout(self, payout_id: str) -> Payout:
+        """Read a batch by PayPal's id."""
+        return await self.get(path_of(PAYOUTS, payout_id), Payout)
 
-def path_of(collection: str, object_id: str, action: str = "") -> str:
-    """Return the path of an object, whose id may come from a client."""
-    return f"{collection}/{quote(object_id, safe='')}{action}"
+    async def events(self, *, start: datetime, end: datetime, page: str = "") -> EventPage:
+        """Return a page of the app's events between two times, whether a webhook has delivered them or not.
 
+        `page` is the `next` of the page before.
+        """
+        first = {"page_size": str(_PAGE), "start_time": rfc3339(start), "end_time": rfc3339(end)}
+        # The link names a host too, but calls go to the configured one.
+        return await self.get(_EVENTS, EventPage, dict(parse_qsl(page)) or first)
 
-def _headers(bearer: str) -> dict[str, Any]:
-    return {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"}
+    async def verify_offline(
+        self, webhook: SignedWebhook, *, webhook_id: str, hosts: Sequence[str], authorities: str = "", now: datetime
+    ) -> None:
+        """Verify a webhook with the certificate that it names. `authorities` replace the public ones.
 
+        Raise `NotGenuine`, or `VendorError` if the certificate is not known and cannot be fetched.
+        """
+        key = await WEBHOOK_CERTIFICATES.find(
+            self._http,
+            self.vendor,
+            webhook.certificate_url,
+            hosts=hosts,
+            authorities=authorities,
+            now=now,
+            limited=lambda fetch: self._gate.call(self.vendor, fetch, within_s=FETCH_S),
+        )
+        webhook.check(key, webhook_id=webhook_id)
 
-async def _nothing(_: _Reply) -> None:
-    return None
+    async def verify_online(self, webhook: SignedWebhook, *, webhook_id: str) -> None:
+        """Ask PayPal whether it has sent a webhook. Raise `NotGenuine`, or `VendorError` if there is no answer."""
+        answer = await self.ask(_VERIFY, webhook.question(webhook_id), Verification)
+        if answer.verification_status != "SUCCESS":
+            raise NotGenuine("PayPal does not recognize the signature")

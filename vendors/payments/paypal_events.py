@@ -1,19 +1,13 @@
-"""The events of PayPal's webhooks: what they are about, and the list of those that PayPal has sent."""
+"""PayPal's events, as in webhooks and in the list of those that PayPal has sent."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from streams.wire.codec import rfc3339
 from streams.wire.model import Moment
-from vendors.payments.paypal import PayPal
 from vendors.payments.paypal_fields import Link, PayPalObject, linked
-
-_EVENTS = "/v1/notifications/webhooks-events"
-_PAGE = 100
 
 
 class WebhookEvent(PayPalObject):
@@ -34,13 +28,3 @@ class EventPage(PayPalObject):
     def next(self) -> str:
         """Names the next page. Empty: this is the last one."""
         return urlsplit(linked(self.links, "next")).query
-
-
-async def list_webhook_events(paypal: PayPal, *, start: datetime, end: datetime, page: str = "") -> EventPage:
-    """Return a page of the app's events between two times, whether a webhook has delivered them or not.
-
-    `page` is the `next` of the page before.
-    """
-    first = {"page_size": str(_PAGE), "start_time": rfc3339(start), "end_time": rfc3339(end)}
-    # The link names a host too, but calls go to the configured one.
-    return await paypal.get(_EVENTS, EventPage, dict(parse_qsl(page)) or first)

@@ -1,17 +1,12 @@
 """PayPal's orders: one payment each, which the payer approves and we capture."""
 
-from typing import Any
-
 from pydantic import Field
 
 from streams.wire.model import Moment
 from streams.wire.money import Money
-from vendors.payments.paypal import PayPal, path_of
-from vendors.payments.paypal_fields import Amount, Link, PayPalObject, amount_body, linked
+from vendors.payments.paypal_fields import Amount, Link, PayPalObject, linked
 from vendors.payments.paypal_refunds import Refund
 
-_ORDERS = "/v2/checkout/orders"
-_CAPTURES = "/v2/payments/captures"
 _UNAPPROVED = frozenset({"CREATED", "SAVED", "PAYER_ACTION_REQUIRED"})
 
 
@@ -86,54 +81,3 @@ class Order(PayPalObject):
     @property
     def refunds(self) -> list[Refund]:
         return [refund for unit in self.purchase_units for refund in unit.payments.refunds]
-
-
-async def create_order(
-    paypal: PayPal,
-    key: str,
-    *,
-    amount: Money,
-    custom_id: str,
-    description: str = "",
-    return_url: str,
-    cancel_url: str,
-    brand_name: str = "",
-    locale: str = "",
-) -> Order:
-    """Create an order of `amount`, once for each `key`, which PayPal remembers for six hours.
-
-    `custom_id` is at most 127 printable ASCII characters, `description` and `brand_name` 127 characters.
-    """
-    unit: dict[str, Any] = {"custom_id": custom_id, "amount": amount_body(amount)}
-    context = {
-        "return_url": return_url,
-        "cancel_url": cancel_url,
-        "shipping_preference": "NO_SHIPPING",
-        "user_action": "PAY_NOW",
-    }
-    if description:
-        unit["description"] = description
-    if brand_name:
-        context["brand_name"] = brand_name
-    if locale:
-        context["locale"] = locale
-    body = {"intent": "CAPTURE", "purchase_units": [unit], "application_context": context}
-    return await paypal.post(key, _ORDERS, body, Order)
-
-
-async def get_order(paypal: PayPal, order_id: str) -> Order:
-    """Read an order. `PayPalRefused.not_found`: it does not exist, or has expired unapproved."""
-    return await paypal.get(path_of(_ORDERS, order_id), Order)
-
-
-async def capture_order(paypal: PayPal, key: str, order_id: str) -> Order:
-    """Take the payment of an approved order.
-
-    Issues: `ORDER_NOT_APPROVED`; `ORDER_ALREADY_CAPTURED` (read it: it has succeeded); `INSTRUMENT_DECLINED` and
-    `PAYER_ACTION_REQUIRED` (the payer has to approve again).
-    """
-    return await paypal.post(key, path_of(_ORDERS, order_id, "/capture"), {}, Order)
-
-
-async def get_capture(paypal: PayPal, capture_id: str) -> Capture:
-    return await paypal.get(path_of(_CAPTURES, capture_id), Capture)

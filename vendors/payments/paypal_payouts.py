@@ -5,12 +5,10 @@ import re
 from pydantic import Field
 
 from streams.wire.model import Moment
-from streams.wire.money import Money
-from vendors.payments.paypal import PayPal, path_of
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_fields import Amount, PayPalObject, payout_body
+from vendors.payments.paypal_fields import Amount, PayPalObject
 
-_PAYOUTS = "/v1/payments/payouts"
+PAYOUTS = "/v1/payments/payouts"
 _BAD_REQUEST = 400
 _REPEATED = re.compile("duplicate|already exists|sender_batch_id", re.IGNORECASE)
 """In errors that name the id of a batch, or say that there is one with this id."""
@@ -64,34 +62,6 @@ class Payout(PayPalObject):
         return self.items[0] if self.items else None
 
 
-async def create_payout(
-    paypal: PayPal, batch_id: str, *, receiver: str, amount: Money, note: str = "", subject: str = ""
-) -> Payout:
-    """Pay `amount` to an email address, once for each `batch_id`, and return the batch.
-
-    PayPal remembers `batch_id`, which is at most 63 characters here, for 30 days. A call that repeats it returns
-    the first batch.
-    """
-    header = {"sender_batch_id": batch_id, **({"email_subject": subject} if subject else {})}
-    item = {
-        "recipient_type": "EMAIL",
-        "amount": payout_body(amount),
-        "receiver": receiver,
-        "sender_item_id": batch_id,
-        **({"note": note} if note else {}),
-    }
-    try:
-        return await paypal.post(batch_id, _PAYOUTS, {"sender_batch_header": header, "items": [item]}, Payout)
-    except PayPalRefused as error:
-        first = error.linked_id(_PAYOUTS)
-        if first is None or not is_duplicate(error):
-            raise
-        try:
-            return await get_payout(paypal, first)
-        except PayPalRefused as unread:
-            raise error from unread  # The caller must know that there is a batch.
-
-
 def is_duplicate(error: PayPalRefused) -> bool:
     """Return whether a batch with this id exists already, of which the error may say nothing else.
 
@@ -99,9 +69,4 @@ def is_duplicate(error: PayPalRefused) -> bool:
     already exists" with a link to the batch. An error about the id of a batch is not a refusal to pay.
     """
     repeated = _REPEATED.search(f"{error.field} {error.issue} {error.name}") is not None
-    return error.vendor_status == _BAD_REQUEST and (repeated or error.linked_id(_PAYOUTS) is not None)
-
-
-async def get_payout(paypal: PayPal, payout_id: str) -> Payout:
-    """Read a batch by PayPal's id."""
-    return await paypal.get(path_of(_PAYOUTS, payout_id), Payout)
+    return error.vendor_status == _BAD_REQUEST and (repeated or error.linked_id(PAYOUTS) is not None)

@@ -1,26 +1,18 @@
 """PayPal's plans and subscriptions, and the payments of subscriptions."""
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from streams.wire.codec import rfc3339
 from streams.wire.model import Matches, Moment
 from streams.wire.money import Money
-from vendors.payments.paypal import PayPal, path_of
-from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_fields import Amount, Link, PayPalObject, linked, rounded_part
 
-_PLANS = "/v1/billing/plans"
-_SUBSCRIPTIONS = "/v1/billing/subscriptions"
-_SALES = "/v1/payments/sale"
 _TRIAL = "TRIAL"
 _PENDING = "APPROVAL_PENDING"
-_ENDED = "SUBSCRIPTION_STATUS_INVALID"
 _QUANTITY = re.compile(r"[1-9][0-9]{0,6}", re.ASCII)
 
 
@@ -99,7 +91,7 @@ class Subscription(PayPalObject):
     status_update_time: Moment | None = None
     plan_id: str = ""
     plan: Plan | None = None
-    """The plan with what the subscription overrides. Only `get_subscription` asks for it."""
+    """The plan with what the subscription overrides. Only `PayPal.subscription` asks for it."""
     quantity: str = "1"
     custom_id: str = ""
     start_time: Moment | None = None
@@ -146,7 +138,7 @@ class Transaction(PayPalObject):
         return self.amount_with_breakdown.gross_amount
 
 
-class _Transactions(PayPalObject):
+class Transactions(PayPalObject):
     transactions: list[Transaction] = Field(default_factory=list)
 
 
@@ -160,71 +152,3 @@ class Sale(PayPalObject):
     billing_agreement_id: str = ""
     """The id of the subscription."""
     create_time: Moment | None = None
-
-
-async def get_plan(paypal: PayPal, plan_id: str) -> Plan:
-    return await paypal.get(path_of(_PLANS, plan_id), Plan)
-
-
-async def create_subscription(
-    paypal: PayPal,
-    key: str,
-    *,
-    plan_id: str,
-    custom_id: str,
-    return_url: str,
-    cancel_url: str,
-    brand_name: str = "",
-    country: str = "",
-) -> Subscription:
-    """Create a subscription that starts once it is approved, once for each `key`.
-
-    PayPal remembers keys for 72 hours. `custom_id` is at most 127 printable ASCII characters. `country` is a hint
-    at the subscriber's address. Issue: `PLAN_STATUS_INVALID`.
-    """
-    context: dict[str, Any] = {
-        "return_url": return_url,
-        "cancel_url": cancel_url,
-        "shipping_preference": "NO_SHIPPING",
-        "user_action": "SUBSCRIBE_NOW",
-        "payment_method": {"payer_selected": "PAYPAL", "payee_preferred": "IMMEDIATE_PAYMENT_REQUIRED"},
-    }
-    if brand_name:
-        context["brand_name"] = brand_name
-    body: dict[str, Any] = {"plan_id": plan_id, "custom_id": custom_id, "application_context": context}
-    if country:
-        body["subscriber"] = {"shipping_address": {"address": {"country_code": country}}}
-    return await paypal.post(key, _SUBSCRIPTIONS, body, Subscription)
-
-
-async def get_subscription(paypal: PayPal, subscription_id: str) -> Subscription:
-    """Read a subscription with its plan."""
-    return await paypal.get(path_of(_SUBSCRIPTIONS, subscription_id), Subscription, {"fields": "plan"})
-
-
-async def cancel_subscription(paypal: PayPal, key: str, subscription_id: str, *, reason: str) -> None:
-    """End the payments of a subscription. `reason` is 1 to 128 characters.
-
-    It raises nothing if the subscription has ended already. One that is not approved yet cannot be cancelled; it
-    raises nothing for that either, so read it to learn its state.
-    """
-    path = path_of(_SUBSCRIPTIONS, subscription_id, "/cancel")
-    try:
-        await paypal.command(key, path, {"reason": reason})
-    except PayPalRefused as error:
-        if error.issue != _ENDED:
-            raise
-
-
-async def list_transactions(
-    paypal: PayPal, subscription_id: str, *, start: datetime, end: datetime
-) -> Sequence[Transaction]:
-    """Return the payments from `start` to `end`, oldest first. The newest ones may be missing for some minutes."""
-    path = path_of(_SUBSCRIPTIONS, subscription_id, "/transactions")
-    query = {"start_time": rfc3339(start), "end_time": rfc3339(end)}
-    found = await paypal.get(path, _Transactions, query)
-    return sorted(found.transactions, key=lambda each: each.time)
-
-
-async def get_sale(paypal: PayPal, sale_id: str) -> Sale:
-    return await paypal.get(path_of(_SALES, sale_id), Sale)

@@ -8,7 +8,7 @@ import re
 import zlib
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, Self
@@ -20,13 +20,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from pydantic import ValidationError
 
 from streams.wire.codec import encoded, from_rfc3339, loads
-from vendors.http.transport import VendorHttp
-from vendors.payments.paypal import PayPal
-from vendors.payments.paypal_certificates import WEBHOOK_CERTIFICATES, Limited, NotGenuine, unlimited
+from vendors.payments.paypal_certificates import NotGenuine
 from vendors.payments.paypal_events import WebhookEvent
 from vendors.payments.paypal_fields import PayPalObject
 
-_VERIFY = "/v1/notifications/verify-webhook-signature"
 _ALGORITHM = "SHA256withRSA"
 _MAX_AGE = timedelta(days=3)
 """As long as PayPal repeats a webhook."""
@@ -36,7 +33,7 @@ _SIGNATURE = re.compile(r"[A-Za-z0-9+/]{1,1024}={0,2}", re.ASCII)
 _MAX_URL = 500
 
 
-class _Verification(PayPalObject):
+class Verification(PayPalObject):
     verification_status: Literal["SUCCESS", "FAILURE"]
 
 
@@ -76,6 +73,18 @@ class SignedWebhook:
         """Return what is signed."""
         return f"{self.transmission_id}|{self.time}|{webhook_id}|{zlib.crc32(self.body)}".encode()
 
+    def question(self, webhook_id: str) -> Mapping[str, object]:
+        """Return the body of the call that asks PayPal whether it has sent this to the webhook with this id."""
+        return {
+            "auth_algo": _ALGORITHM,
+            "cert_url": self.certificate_url,
+            "transmission_id": self.transmission_id,
+            "transmission_sig": self.signature,
+            "transmission_time": self.time,
+            "webhook_id": webhook_id,
+            "webhook_event": encoded(self.body),  # PayPal verifies these bytes, so they must not be written anew.
+        }
+
     def check(self, key: RSAPublicKey, *, webhook_id: str) -> None:
         """Raise `NotGenuine` unless `key` has signed it for the webhook with this id."""
         try:
@@ -83,44 +92,6 @@ class SignedWebhook:
             key.verify(signature, self.message(webhook_id), PKCS1v15(), SHA256())
         except (InvalidSignature, NotBase64):
             raise NotGenuine("the signature is wrong") from None
-
-
-async def verify_offline(
-    http: VendorHttp,
-    vendor: str,
-    webhook: SignedWebhook,
-    *,
-    webhook_id: str,
-    hosts: Sequence[str],
-    authorities: str = "",
-    now: datetime,
-    limited: Limited = unlimited,
-) -> None:
-    """Verify a webhook with the certificate that it names. `authorities` replace the public ones.
-
-    A certificate that is not known is fetched by `limited`. Raise `NotGenuine`, or `VendorError` if it cannot be
-    fetched.
-    """
-    key = await WEBHOOK_CERTIFICATES.find(
-        http, vendor, webhook.certificate_url, hosts=hosts, authorities=authorities, now=now, limited=limited
-    )
-    webhook.check(key, webhook_id=webhook_id)
-
-
-async def verify_online(paypal: PayPal, webhook: SignedWebhook, *, webhook_id: str) -> None:
-    """Ask PayPal whether it has sent a webhook. Raise `NotGenuine`, or `VendorError` if there is no answer."""
-    question = {
-        "auth_algo": _ALGORITHM,
-        "cert_url": webhook.certificate_url,
-        "transmission_id": webhook.transmission_id,
-        "transmission_sig": webhook.signature,
-        "transmission_time": webhook.time,
-        "webhook_id": webhook_id,
-        "webhook_event": encoded(webhook.body),  # PayPal verifies these bytes, so they must not be written anew.
-    }
-    answer = await paypal.ask(_VERIFY, question, _Verification)
-    if answer.verification_status != "SUCCESS":
-        raise NotGenuine("PayPal does not recognize the signature")
 
 
 def _event(body: bytes) -> WebhookEvent:

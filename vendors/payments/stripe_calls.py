@@ -1,4 +1,4 @@
-"""Sends calls to Stripe and reads their responses."""
+"""Sends calls to Stripe through the gate of an account, and reads their responses."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from streams.wire.model import Model
 from vendors.account import Account
+from vendors.calls.gate import Gate
 from vendors.errors import Refused
 from vendors.http.outgoing import MoneyCall, ReadCall, RepeatWithKey
 from vendors.http.transport import VendorHttp
@@ -15,14 +16,23 @@ from vendors.payments.forms import Value, form_encoded
 from vendors.payments.stripe_errors import error_in, meaning_of
 
 VERSION = "2025-03-31.basil"
+_WITHIN_S = 15
+"""The time for a call, with the wait for a slot of the gate."""
 
 M = TypeVar("M", bound=Model)
 
 
 class StripeCalls:
-    def __init__(self, http: VendorHttp, account: Account, _: None) -> None:
+    """Calls of one account. Each passes the gate of the account.
+
+    All calls raise `VendorError` if Stripe fails or refuses. After `TimedOut` and `Unreachable`, Stripe may have
+    done what was asked.
+    """
+
+    def __init__(self, http: VendorHttp, account: Account, gate: Gate) -> None:
         self._http = http
         self._account = account
+        self._gate = gate
 
     async def get(self, path: str, query: Mapping[str, Value], model: type[M]) -> M:
         encoded = f"?{form_encoded(query)}" if query else ""
@@ -44,13 +54,7 @@ class StripeCalls:
 
     async def post_intent(self, path: str, key: str, fields: Mapping[str, Value], model: type[M]) -> M:
         """Like `post`. The intent of a declined card, which remains and can be confirmed again, is no error."""
-        try:
-            return await self._request(self._posted(path, key, fields), model)
-        except Refused as refused:
-            if (declined := _declined(refused, model)) is not None:
-                return declined
-            # A refusal of the card without the intent is a fault of the platform.
-            raise refused if refused.vendor_status == 402 else meaning_of(refused) from None
+        return await self._send(self._posted(path, key, fields), model, is_intent=True)
 
     def _posted(self, path: str, key: str, fields: Mapping[str, Value]) -> MoneyCall:
         return MoneyCall(
@@ -61,15 +65,23 @@ class StripeCalls:
             repeat=RepeatWithKey(key),
         )
 
-    async def _send(self, call: MoneyCall | ReadCall, model: type[M]) -> M:
-        try:
-            return await self._request(call, model)
-        except Refused as refused:
-            raise meaning_of(refused) from None
+    async def _send(self, call: MoneyCall | ReadCall, model: type[M], *, is_intent: bool = False) -> M:
+        platform = self._account.platform
+        return await self._gate.call(
+            platform, lambda: self._answer(call, model, is_intent=is_intent), within_s=_WITHIN_S
+        )
 
-    async def _request(self, call: MoneyCall | ReadCall, model: type[M]) -> M:
-        async with self._http.stream(call) as response:
-            return await response.value(model)
+    async def _answer(self, call: MoneyCall | ReadCall, model: type[M], *, is_intent: bool) -> M:
+        """Send a call. The gate sees what a refusal means: a declined card is no failure of the account."""
+        try:
+            async with self._http.stream(call) as response:
+                return await response.value(model)
+        except Refused as refused:
+            if is_intent and (declined := _declined(refused, model)) is not None:
+                return declined
+            if is_intent and refused.vendor_status == 402:
+                raise  # A refusal of the card without the intent is a fault of the platform.
+            raise meaning_of(refused) from None
 
     def _headers(self) -> dict[str, str]:
         return {**self._account.bearer(), "Stripe-Version": VERSION}

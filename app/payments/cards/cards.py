@@ -104,7 +104,7 @@ async def get_payment_intent(
         )
     if payment is None:
         raise CardPaymentNotFound(path.payment_intent_id)
-    intent = await platform.call(lambda stripe: stripe.payment_intent(path.payment_intent_id))
+    intent = await platform.stripe.payment_intent(path.payment_intent_id)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, uid, channel="client")
         await apply_intent(posting, payment, intent)
@@ -147,7 +147,7 @@ async def _prepare(
     platform: CardPlatform, payment: CardPayment, body: NewPaymentIntent, *, customer: str
 ) -> CardPayment:
     """Choose the payment method, and store it before the call that may charge it."""
-    method = await platform.call(lambda stripe: _method(stripe, customer, body))
+    method = await _method(platform.stripe, customer, body)
     async with platform.services.database.connection() as conn:
         return await card_payments.prepare(
             conn,
@@ -169,8 +169,8 @@ async def _method(stripe: Stripe, customer: str, body: NewPaymentIntent) -> str 
 
 async def _intent_of(platform: CardPlatform, payment: CardPayment, body: NewPaymentIntent) -> PaymentIntent:
     """Return the payment at the platform, which is created unless an earlier attempt has done so."""
-    if (name := payment.intent_id) is not None:
-        return await platform.call(lambda stripe: stripe.payment_intent(name))
+    if payment.intent_id is not None:
+        return await platform.stripe.payment_intent(payment.intent_id)
     if not platform.knows_keys_since(payment.created_at):
         earlier = await find_intent(platform, payment)
         if earlier is not None:
@@ -188,15 +188,13 @@ async def _intent_of(platform: CardPlatform, payment: CardPayment, body: NewPaym
 async def _create(platform: CardPlatform, payment: CardPayment, *, email: str | None) -> PaymentIntent:
     customer = payment.customer_id
     assert customer is not None, "it is prepared"
-    return await platform.call(
-        lambda stripe: stripe.create_payment_intent(
-            f"{payment.payment_id}:create",
-            amount=platform_amount(payment.money),
-            currency=payment.currency,
-            customer=customer,
-            payment_method=payment.payment_method,
-            confirm=payment.confirms,
-            email=email,
-            metadata={"app_id": payment.app_id, "uid": payment.uid, PAYMENT_ID: payment.payment_id},
-        )
+    return await platform.stripe.create_payment_intent(
+        f"{payment.payment_id}:create",
+        amount=platform_amount(payment.money),
+        currency=payment.currency,
+        customer=customer,
+        payment_method=payment.payment_method,
+        confirm=payment.confirms,
+        email=email,
+        metadata={"app_id": payment.app_id, "uid": payment.uid, PAYMENT_ID: payment.payment_id},
     )

@@ -94,11 +94,11 @@ async def confirm_setup_intent(
     """
     platform = _debugged(call, card_platform(call.services, call.app_id, config_for(call, body.product_id)))
     method, name = body.card.method, body.setup_intent_id
-    intent = await platform.call(lambda stripe: existing(stripe.setup_intent(name), name))
+    intent = await existing(platform.stripe.setup_intent(name), name)
     if intent.customer is None or intent.customer != await platform.customer_of(call.caller.user):
         raise CardSetupNotFound(name)
     key = f"{transaction.operation_id}:confirm"
-    done = await platform.call(lambda stripe: stripe.confirm_setup_intent(key, name, payment_method=method))
+    done = await platform.stripe.confirm_setup_intent(key, name, payment_method=method)
     async with transaction.begin():
         return transaction.answer(SetupIntentReply(cardpay_setup_intent=setup_view(done)))
 
@@ -117,7 +117,7 @@ async def confirm_payment_intent(
     if payment is None:
         raise CardPaymentNotFound(name)
     key = f"{transaction.operation_id}:confirm"
-    intent = await platform.call(lambda stripe: stripe.confirm_payment_intent(key, name, payment_method=method))
+    intent = await platform.stripe.confirm_payment_intent(key, name, payment_method=method)
     async with transaction.begin() as conn:
         posting = await begin_posting(call.services, conn, call.app_id, uid, channel="client")
         await apply_intent(posting, payment, intent)
@@ -141,12 +141,8 @@ async def set_default_method(
     if row is None or row.config != platform.name or row.customer_id is None:
         raise CardSubscriptionNotFound(path.sub_id)
     customer, keys, name = row.customer_id, transaction.operation_id, body.payment_method_name
-    method = await platform.call(
-        lambda stripe: existing(stripe.attach(f"{keys}:attach", name, customer=customer), name)
-    )
-    await platform.call(
-        lambda stripe: stripe.set_subscription_method(f"{keys}:method", path.sub_id, payment_method=method.id)
-    )
+    method = await existing(platform.stripe.attach(f"{keys}:attach", name, customer=customer), name)
+    await platform.stripe.set_subscription_method(f"{keys}:method", path.sub_id, payment_method=method.id)
     await sync_subscription(platform, path.sub_id, channel="client")
     async with transaction.begin():
         return transaction.answer(Empty())

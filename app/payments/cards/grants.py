@@ -1,7 +1,7 @@
 """What a payment with a card grants, once the platform says that it is paid."""
 
 from app.assets.grants import grant_of
-from app.payments.cards.platform import CardPlatform
+from app.payments.cards.platform import CardPlatform, find_in
 from app.payments.cards.purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
 from storage.assets.entries import Channel, Entry
@@ -56,19 +56,16 @@ def _grant(posting: Posting, sale: CardSale, product: Product) -> Entry:
 
 async def find_intent(platform: CardPlatform, payment: CardPayment) -> PaymentIntent | None:
     """Return what an earlier call has created for a payment, in the platform's list."""
-    customer = payment.customer_id
-    if customer is None:  # It is stored before that call.
+    if payment.customer_id is None:  # It is stored before that call.
         return None
-    return await platform.find(
-        lambda stripe, *, after: stripe.payment_intents(customer, after=after),
-        field=PAYMENT_ID,
-        value=payment.payment_id,
+    return await find_in(
+        platform.stripe.payment_intents, payment.customer_id, field=PAYMENT_ID, value=payment.payment_id
     )
 
 
 async def sync_intent(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardPayment | None:
     """Read a payment from the platform and apply it. Return `None` if it is not one of the app's payments."""
-    intent = await platform.call(lambda stripe: stripe.payment_intent(intent_id))
+    intent = await platform.stripe.payment_intent(intent_id)
     app_id, services = platform.app_id, platform.services
     async with services.database.transaction() as conn:
         payment = await card_payments.of_intent(

@@ -15,9 +15,9 @@ async def open_payment(platform: CardPlatform, subscription: Subscription) -> Pa
     invoice = subscription.latest_invoice
     if invoice is None or subscription.status not in _UNPAID:
         return None
-    payments = await platform.call(lambda stripe: stripe.payments_of_invoice(invoice))
+    payments = await platform.stripe.payments_of_invoice(invoice)
     names = [each.payment.payment_intent for each in payments if each.payment.payment_intent is not None]
-    return await platform.call(lambda stripe: stripe.payment_intent(names[0])) if names else None
+    return await platform.stripe.payment_intent(names[0]) if names else None
 
 
 async def pay_with(
@@ -30,18 +30,16 @@ async def pay_with(
     intent, customer, name = await open_payment(platform, subscription), row.customer_id, subscription.id
     if intent is None or customer is None:
         return
-    method = await platform.call(lambda stripe: card_of(stripe, customer, payer, key=key))
+    method = await card_of(platform.stripe, customer, payer, key=key)
     if method is None or (intent.status == "requires_action" and intent.payment_method == method):
         return  # The bank is asking the owner of this card already.
     try:
-        paid = await platform.call(
-            lambda stripe: stripe.confirm_payment_intent(f"{key}:pay", intent.id, payment_method=method)
-        )
+        paid = await platform.stripe.confirm_payment_intent(f"{key}:pay", intent.id, payment_method=method)
     except Refused as refused:
         if error_in(refused).code != "payment_intent_unexpected_state":
             raise
         return  # It was paid meanwhile.
     if paid.status != "succeeded":
         return
-    await platform.call(lambda stripe: stripe.set_subscription_method(f"{key}:method", name, payment_method=method))
-    await platform.call(lambda stripe: stripe.set_default_method(f"{key}:default", customer, payment_method=method))
+    await platform.stripe.set_subscription_method(f"{key}:method", name, payment_method=method)
+    await platform.stripe.set_default_method(f"{key}:default", customer, payment_method=method)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from app.assets.grants import grant_of
-from app.payments.cards.platform import CardPlatform
+from app.payments.cards.platform import CardPlatform, find_in
 from app.payments.cards.purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
 from storage.assets import assets
@@ -58,12 +58,9 @@ async def sync_subscription(
 
 async def find_subscription(platform: CardPlatform, row: CardSubscription) -> Subscription | None:
     """Return what an earlier call has created for a row, in the platform's list."""
-    customer = row.customer_id
-    if customer is None:  # It is stored before that call.
+    if row.customer_id is None:  # It is stored before that call.
         return None
-    return await platform.find(
-        lambda stripe, *, after: stripe.subscriptions(customer, after=after), field=ROW_ID, value=row.row_id
-    )
+    return await find_in(platform.stripe.subscriptions, row.customer_id, field=ROW_ID, value=row.row_id)
 
 
 async def _row_of(platform: CardPlatform, subscription_id: str) -> CardSubscription | None:
@@ -73,7 +70,7 @@ async def _row_of(platform: CardPlatform, subscription_id: str) -> CardSubscript
         row = await card_subscriptions.find(conn, app_id, config=config, subscription_id=subscription_id)
     if row is not None:
         return row
-    subscription = await platform.call(lambda stripe: stripe.subscription(subscription_id))
+    subscription = await platform.stripe.subscription(subscription_id)
     row_id = subscription.metadata.get(ROW_ID, "")
     async with database.connection() as conn:
         return await card_subscriptions.link(
@@ -84,8 +81,8 @@ async def _row_of(platform: CardPlatform, subscription_id: str) -> CardSubscript
 async def _read(platform: CardPlatform, row: CardSubscription, subscription_id: str) -> SubscriptionRead:
     async with platform.services.database.connection() as conn:
         number = await card_subscriptions.begin_read(conn, row.row_id)
-    subscription = await platform.call(lambda stripe: stripe.subscription(subscription_id))
-    invoices = (await platform.call(lambda stripe: stripe.paid_invoices(subscription_id)))[::-1]
+    subscription = await platform.stripe.subscription(subscription_id)
+    invoices = (await platform.stripe.paid_invoices(subscription_id))[::-1]
     async with platform.services.database.connection() as conn:
         ids = [invoice.id for invoice in invoices]
         known = await card_sales.known(conn, row.app_id, config=row.config, sale_ids=ids)
@@ -94,7 +91,7 @@ async def _read(platform: CardPlatform, row: CardSubscription, subscription_id: 
 
 
 async def _intent_of(platform: CardPlatform, invoice_id: str) -> str | None:
-    payments = await platform.call(lambda stripe: stripe.payments_of_invoice(invoice_id))
+    payments = await platform.stripe.payments_of_invoice(invoice_id)
     return next((each.payment.payment_intent for each in payments if each.payment.payment_intent), None)
 
 

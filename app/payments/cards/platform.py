@@ -3,10 +3,9 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Protocol, TypeVar
 
-from app.platform_clients.stripe import StripeClient, open_stripe
+from app.platforms.accounts import open_stripe
 from app.services import Services
 from storage.configs.kinds.cardpay import CARDPAY, CardPay
 from storage.configs.rows import ConfigKey
@@ -23,9 +22,9 @@ DEFAULT_CONFIG = "Default"
 
 
 class ListPage(Protocol[Found]):
-    """A call that returns the page of a list after an object."""
+    """A call that returns the page of a customer's list after an object."""
 
-    async def __call__(self, stripe: Stripe, *, after: str | None) -> Page[Found]: ...
+    async def __call__(self, customer: str, *, after: str | None) -> Page[Found]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +34,11 @@ class CardPlatform:
     name: str
     """The config of kind `cardpay`."""
     config: CardPay
-    client: StripeClient
-
-    async def call(self, use: Callable[[Stripe], Awaitable[Result]]) -> Result:
-        """Return the result of `use`. Raises `VendorError`; what was asked may have been done nevertheless."""
-        return await self.client.call(use)
+    stripe: Stripe
 
     def knows_keys_since(self, at: datetime) -> bool:
         """Return whether a call that was first made at `at`, or later, can be repeated with its key."""
         return self.services.clock.now(self.app_id) - at < KEYS_KEPT
-
-    async def find(self, list_page: ListPage[Found], *, field: str, value: str) -> Found | None:
-        """Return the object of a list whose metadata has a field of this value."""
-        after: str | None = None
-        while True:
-            page = await self.call(partial(list_page, after=after))
-            for each in page.data:
-                if each.metadata.get(field) == value:
-                    return each
-            if not page.has_more or not page.data:
-                return None
-            after = page.data[-1].id
 
     async def customer_of(self, uid: str) -> str:
         """Return the platform's id of a user, who becomes a customer if necessary.
@@ -70,7 +53,7 @@ class CardPlatform:
         if row.customer_id is not None:
             return row.customer_id
         metadata = {"app_id": self.app_id, "uid": uid}
-        made = await self.call(lambda stripe: stripe.create_customer(f"{row.row_id}:create", metadata=metadata))
+        made = await self.stripe.create_customer(f"{row.row_id}:create", metadata=metadata)
         async with database.connection() as conn:
             await card_customers.set_customer(conn, row.row_id, customer_id=made.id)
         return made.id
@@ -97,5 +80,18 @@ def card_platform(services: Services, app_id: str, name: str) -> CardPlatform:
     """Return the platform of a config. Raises `ConfigInvalid` if it is missing or cannot be used."""
     config = services.configs.required(CARDPAY, app_id, name).value
     key = ConfigKey(app_id, CARDPAY.name, name)
-    client = open_stripe(services.vendors, config, key=key, sandbox_url=services.settings.sandbox_url)
-    return CardPlatform(services, app_id, name, config, client)
+    stripe = open_stripe(services.vendors, config, key=key, sandbox_url=services.settings.sandbox_url)
+    return CardPlatform(services, app_id, name, config, stripe)
+
+
+async def find_in(list_page: ListPage[Found], customer: str, *, field: str, value: str) -> Found | None:
+    """Return the object of a customer's list whose metadata has a field of this value."""
+    after: str | None = None
+    while True:
+        page = await list_page(customer, after=after)
+        for each in page.data:
+            if each.metadata.get(field) == value:
+                return each
+        if not page.has_more or not page.data:
+            return None
+        after = page.data[-1].id

@@ -63,9 +63,9 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
     sale = await _sale_of(platform, intent_id) or await _sold(platform, intent_id, channel=channel)
     if sale is None:
         return
-    intent = await platform.call(lambda stripe: stripe.payment_intent(intent_id))
-    refunds = await platform.call(lambda stripe: stripe.refunds(intent_id))
-    disputes = await platform.call(lambda stripe: stripe.disputes(intent_id))
+    intent = await platform.stripe.payment_intent(intent_id)
+    refunds = await platform.stripe.refunds(intent_id)
+    disputes = await platform.stripe.disputes(intent_id)
     read = Reversals(intent.amount, intent.currency, refunds, disputes)
     async with platform.services.database.transaction() as conn:
         posting = await begin_posting(platform.services, conn, platform.app_id, sale.uid, channel=channel)
@@ -82,7 +82,7 @@ async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
 async def _sold(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardSale | None:
     """Apply what a payment has paid for, and return the sale."""
     if await sync_intent(platform, intent_id, channel=channel) is None:
-        for payment in await platform.call(lambda stripe: stripe.invoices_paid_by(intent_id)):
+        for payment in await platform.stripe.invoices_paid_by(intent_id):
             await _sync_invoice(platform, payment.invoice, channel=channel)
     return await _sale_of(platform, intent_id)
 
@@ -90,7 +90,7 @@ async def _sold(platform: CardPlatform, intent_id: str, *, channel: Channel) -> 
 async def _sync_invoice(platform: CardPlatform, invoice_id: str | None, *, channel: Channel) -> None:
     if invoice_id is None:
         return
-    invoice = await platform.call(lambda stripe: stripe.invoice(invoice_id))
+    invoice = await platform.stripe.invoice(invoice_id)
     if invoice.subscription_id is not None:
         await sync_subscription(platform, invoice.subscription_id, channel=channel)
 

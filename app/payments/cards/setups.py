@@ -37,7 +37,7 @@ async def create_setup_intent(call: Call, transaction: Transaction, body: Body[N
     key = f"{transaction.operation_id}:create"
 
     async def create(customer: str, _: str | None) -> SetupIntent:
-        return await platform.call(lambda stripe: stripe.create_setup_intent(key, customer=customer))
+        return await platform.stripe.create_setup_intent(key, customer=customer)
 
     intent = await platform.for_customer(call.caller.user, create)
     async with transaction.begin():

@@ -1,6 +1,6 @@
 """The creation of a subscription at the card platform, with the card that the user has chosen."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -51,7 +51,7 @@ async def create_subscription(platform: CardPlatform, row: CardSubscription, pay
     async def create(customer: str, replaced: str | None) -> str:
         prepared = row
         if row.customer_id != customer:
-            method = await platform.call(lambda stripe: card_of(stripe, customer, payer, key=row.row_id))
+            method = await card_of(platform.stripe, customer, payer, key=row.row_id)
             async with database.connection() as conn:
                 prepared = await card_subscriptions.prepare(
                     conn, row.row_id, customer_id=customer, replaced=replaced, payment_method=method
@@ -83,26 +83,19 @@ async def _create(platform: CardPlatform, row: CardSubscription) -> str:
         earlier = await find_subscription(platform, row)
         if earlier is not None:
             return earlier.id
-    return await platform.call(_creation(row))
-
-
-def _creation(row: CardSubscription) -> Callable[[Stripe], Awaitable[str]]:
-    async def create(stripe: Stripe) -> str:
-        customer, method = row.customer_id, row.payment_method
-        assert customer is not None, "it is prepared"
-        if method is not None:
-            await stripe.set_default_method(f"{row.row_id}:default", customer, payment_method=method)
-        made = await stripe.create_subscription(
-            f"{row.row_id}:create",
-            customer=customer,
-            price=row.price_id,
-            payment_method=method,
-            trial_end=None if row.trial_ends_at is None else int(row.trial_ends_at.timestamp()),
-            metadata={"app_id": row.app_id, "uid": row.uid, ROW_ID: row.row_id},
-        )
-        return made.id
-
-    return create
+    stripe, customer, method = platform.stripe, row.customer_id, row.payment_method
+    assert customer is not None, "it is prepared"
+    if method is not None:
+        await stripe.set_default_method(f"{row.row_id}:default", customer, payment_method=method)
+    made = await stripe.create_subscription(
+        f"{row.row_id}:create",
+        customer=customer,
+        price=row.price_id,
+        payment_method=method,
+        trial_end=None if row.trial_ends_at is None else int(row.trial_ends_at.timestamp()),
+        metadata={"app_id": row.app_id, "uid": row.uid, ROW_ID: row.row_id},
+    )
+    return made.id
 
 
 async def card_of(stripe: Stripe, customer: str, payer: Payer, *, key: str) -> str | None:

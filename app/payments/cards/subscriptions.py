@@ -105,11 +105,11 @@ async def cancel(call: Call, transaction: Transaction, path: Path[CardSubscripti
     """
     row, platform = await _row(call, path.sub_id)
     key = f"{transaction.operation_id}:cancel"
-    current = await platform.call(lambda stripe: stripe.subscription(path.sub_id))
+    current = await platform.stripe.subscription(path.sub_id)
     if current.status == "incomplete":
-        await platform.call(lambda stripe: stripe.cancel_now(key, path.sub_id))
+        await platform.stripe.cancel_now(key, path.sub_id)
     elif current.status not in FINAL_STATUSES and not current.cancel_at_period_end:
-        await platform.call(lambda stripe: stripe.set_cancel(key, path.sub_id, cancels=True))
+        await platform.stripe.set_cancel(key, path.sub_id, cancels=True)
     return await _reply(platform, row, path.sub_id, transaction)
 
 
@@ -128,9 +128,9 @@ def _offer(call: Call, product_id: str) -> tuple[Product, CardProduct, str]:
 async def _resume(platform: CardPlatform, row: CardSubscription, payer: Payer, *, key: str) -> str:
     name = row.subscription_id
     assert name is not None, "the caller has checked this"
-    current = await platform.call(lambda stripe: stripe.subscription(name))
+    current = await platform.stripe.subscription(name)
     if current.cancel_at_period_end and current.status in {"trialing", "active", "past_due"}:
-        await platform.call(lambda stripe: stripe.set_cancel(f"{key}:resume", name, cancels=False))
+        await platform.stripe.set_cancel(f"{key}:resume", name, cancels=False)
     await pay_with(platform, row, current, payer, key=key)
     return name
 

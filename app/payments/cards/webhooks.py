@@ -1,7 +1,7 @@
 """Webhooks of the card platform. An event is a hint: its object is read from the platform, and that is applied."""
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +22,6 @@ from storage.jobs.inbox import Webhook
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.errors import Refused
-from vendors.payments.stripe import EventPage, Stripe
 from vendors.payments.stripe_objects import Event, Invoice
 from vendors.payments.stripe_signature import is_signed
 
@@ -89,18 +88,14 @@ async def _pages(
     services: Services, key: ConfigKey, since: datetime, until: datetime
 ) -> AsyncGenerator[Sequence[ListedEvent]]:
     """Yield what the platform lists of its events between two times, the newest page first."""
-    platform, after = card_platform(services, key.app_id, key.name), None
+    stripe, after = card_platform(services, key.app_id, key.name).stripe, None
     while True:
-        page = await platform.call(_page(since=since, after=after))
+        page = await stripe.events(since=int(since.timestamp()), after=after)
         events = [_listed(raw) for raw in page.data]
         yield events
         if not page.has_more or not events:
             return
         after = events[-1].id
-
-
-def _page(*, since: datetime, after: str | None) -> Callable[[Stripe], Awaitable[EventPage]]:
-    return lambda stripe: stripe.events(since=int(since.timestamp()), after=after)
 
 
 def _listed(raw: dict[str, Any]) -> ListedEvent:

@@ -12,7 +12,7 @@ from app.http.rows.transactions import Transaction
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import order_sync as wallet_order_sync
 from app.payments.wallet.order_sync import APPROVED, COMPLETED, apply, create_at_platform, status_of
-from app.payments.wallet.wallet import client_of, none_if_gone, product_for, return_urls, soon
+from app.payments.wallet.wallet import account_of, product_for, return_urls, soon
 from storage.configs.kinds.products import Country
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import WalletOrder
@@ -22,7 +22,7 @@ from streams.wire.model import Model
 from streams.wire.money import Money
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_fields import rounded
-from vendors.payments.paypal_orders import Order, capture_order, get_order
+from vendors.payments.paypal_orders import Order
 
 _CAPTURED = "ORDER_ALREADY_CAPTURED"
 _NOT_APPROVED = "ORDER_NOT_APPROVED"
@@ -173,20 +173,15 @@ async def _own(call: Call, order_id: str) -> WalletOrder:
 
 async def _capture(call: Call, order: WalletOrder) -> tuple[Order | None, bool]:
     """Return the order after its capture, and whether that was declined."""
-    client, order_id = client_of(call.services, call.app_id, order.config), order.platform_id
-
-    async def read() -> Order | None:
-        return await none_if_gone(lambda: client.call(lambda paypal: get_order(paypal, order_id)))
-
     if order.status == COMPLETED:
-        return await read(), False
+        return await wallet_order_sync.read(call.services, call.app_id, order), False
+    account = account_of(call.services, call.app_id, order.config)
     try:
-        return await client.call(lambda paypal: capture_order(paypal, order.capture_key, order_id)), False
+        return await account.capture_order(order.capture_key, order.platform_id), False
     except PayPalRefused as error:
-        if error.issue == _CAPTURED:
-            return await read(), False
-        if error.issue in _DECLINED:
-            return await read(), True
+        if error.issue == _CAPTURED or error.issue in _DECLINED:
+            read = await wallet_order_sync.read(call.services, call.app_id, order)
+            return read, error.issue in _DECLINED
         if error.issue == _NOT_APPROVED:
             raise OrderNotApproved("the payer has not approved the order") from None
         if error.not_found:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from app.assets.grants import grant_of
 from app.payments.posting import Posting, begin_posting
-from app.payments.wallet.wallet import PLATFORM, client_of, is_final, none_if_gone, soon, wallet_config
+from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
 from storage.assets.entries import Channel, Entry
 from storage.configs.kinds.products import PRODUCTS, Product
@@ -15,7 +15,7 @@ from storage.payments import wallet_orders
 from storage.payments.wallet_orders import VOIDED, WalletOrder
 from streams.wire.errors import ConfigInvalid
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_orders import Capture, Order, create_order, get_order
+from vendors.payments.paypal_orders import Capture, Order
 
 COMPLETED = "COMPLETED"
 APPROVED = "APPROVED"
@@ -34,17 +34,14 @@ async def create_at_platform(services: Services, app_id: str, order: WalletOrder
     """
     brand_name = wallet_config(services, app_id, order.config).brand_name
     try:
-        return await client_of(services, app_id, order.config).call(
-            lambda paypal: create_order(
-                paypal,
-                f"{order.row_id}:create",
-                amount=order.price,
-                custom_id=order.uid,
-                description=_description(services, app_id, order),
-                return_url=order.return_url,
-                cancel_url=order.cancel_url,
-                brand_name=brand_name,
-            )
+        return await account_of(services, app_id, order.config).create_order(
+            f"{order.row_id}:create",
+            amount=order.price,
+            custom_id=order.uid,
+            description=_description(services, app_id, order),
+            return_url=order.return_url,
+            cancel_url=order.cancel_url,
+            brand_name=brand_name,
         )
     except PayPalRefused as error:
         if is_final(error):
@@ -63,9 +60,7 @@ def _description(services: Services, app_id: str, order: WalletOrder) -> str:
 
 async def read(services: Services, app_id: str, order: WalletOrder) -> Order | None:
     """Read an order back from the platform. `None`: it has expired there."""
-    order_id = order.platform_id
-    client = client_of(services, app_id, order.config)
-    return await none_if_gone(lambda: client.call(lambda paypal: get_order(paypal, order_id)))
+    return await none_if_gone(account_of(services, app_id, order.config).order(order.platform_id))
 
 
 async def sync(

@@ -6,7 +6,7 @@ import structlog
 
 from app.payments.posting import begin_posting
 from app.payments.wallet.subscription_sync import Synced, cancel
-from app.payments.wallet.wallet import PLATFORM, client_of, is_final
+from app.payments.wallet.wallet import PLATFORM, account_of, is_final
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
 from storage.payments import mismatches, wallet_refunds, wallet_subscriptions, wallet_upgrades
@@ -15,7 +15,7 @@ from storage.payments.wallet_refunds import OpenRefund
 from storage.payments.wallet_subscriptions import EndReplacedSubscription, WalletSubscription
 from storage.payments.wallet_upgrades import State
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_refunds import Refund, get_sale_refund, refund_sale
+from vendors.payments.paypal_refunds import Refund
 
 log = structlog.get_logger()
 
@@ -86,17 +86,15 @@ async def _made(services: Services, app_id: str, cancelled: Synced, refund: Open
     The call is repeated while the platform remembers its key. After that, and if there is nothing left to refund,
     the payment's own refunds count as ours, whose id is not known then: the result is `None`.
     """
-    client, refund_id = client_of(services, app_id, cancelled.row.config), refund.refund_id
-    if refund_id is not None:
-        return await client.call(lambda paypal: get_sale_refund(paypal, refund_id))
+    account = account_of(services, app_id, cancelled.row.config)
+    if refund.refund_id is not None:
+        return await account.sale_refund(refund.refund_id)
     states = {payment.id: payment.status for payment in cancelled.read.payments}
     state, is_forgotten = states.get(refund.sale_id), services.clock.now(app_id) - refund.created_at > _KEY_KEPT
     if is_forgotten and state in {_REFUNDED, _PARTLY_REFUNDED}:
         return None
     try:
-        return await client.call(
-            lambda paypal: refund_sale(paypal, f"{refund.row_id}:refund", refund.sale_id, refund.money)
-        )
+        return await account.refund_sale(f"{refund.row_id}:refund", refund.sale_id, refund.money)
     except PayPalRefused as error:
         if is_final(error) and state == _REFUNDED:
             return None

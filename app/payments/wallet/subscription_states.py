@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from app.payments.posting import Posting
 from app.payments.wallet.periods import Paid, post_payments, post_state, refund_unused
-from app.payments.wallet.wallet import client_of, is_final, none_if_gone, soon, wallet_config
+from app.payments.wallet.wallet import account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
 from storage.payments import wallet_subscriptions, wallet_upgrades
 from storage.payments.wallet_subscriptions import (
@@ -19,13 +19,7 @@ from storage.payments.wallet_subscriptions import (
     WalletSubscription,
 )
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_subscriptions import (
-    Subscription,
-    Transaction,
-    create_subscription,
-    get_subscription,
-    list_transactions,
-)
+from vendors.payments.paypal_subscriptions import Subscription, Transaction
 
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of payments whose money we got."""
@@ -58,17 +52,14 @@ async def create_at_platform(services: Services, app_id: str, row: WalletSubscri
     """
     brand_name = wallet_config(services, app_id, row.config).brand_name
     try:
-        return await client_of(services, app_id, row.config).call(
-            lambda paypal: create_subscription(
-                paypal,
-                f"{row.row_id}:create",
-                plan_id=row.plan_id,
-                custom_id=row.uid,
-                return_url=row.return_url,
-                cancel_url=row.cancel_url,
-                brand_name=brand_name,
-                country=row.country,
-            )
+        return await account_of(services, app_id, row.config).create_subscription(
+            f"{row.row_id}:create",
+            plan_id=row.plan_id,
+            custom_id=row.uid,
+            return_url=row.return_url,
+            cancel_url=row.cancel_url,
+            brand_name=brand_name,
+            country=row.country,
         )
     except PayPalRefused as error:
         if is_final(error):
@@ -79,14 +70,12 @@ async def create_at_platform(services: Services, app_id: str, row: WalletSubscri
 
 async def read(services: Services, app_id: str, row: WalletSubscription) -> SubscriptionRead:
     """Read a subscription and its payments back from the platform."""
-    client, subscription_id = client_of(services, app_id, row.config), row.platform_id
-    subscription = await none_if_gone(lambda: client.call(lambda paypal: get_subscription(paypal, subscription_id)))
+    account = account_of(services, app_id, row.config)
+    subscription = await none_if_gone(account.subscription(row.platform_id))
     if subscription is None or subscription.status in UNPAID_STATUSES:
         return SubscriptionRead(subscription)
     start, end = row.created_at - _DAY, services.clock.now(app_id) + _DAY
-    transactions = await client.call(
-        lambda paypal: list_transactions(paypal, subscription_id, start=start, end=end)
-    )
+    transactions = await account.transactions(row.platform_id, start=start, end=end)
     return SubscriptionRead(subscription, transactions)
 
 

@@ -13,7 +13,7 @@ from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import subscription_states as wallet_subscription_states
 from app.payments.wallet.periods import post_end
 from app.payments.wallet.subscription_states import SubscriptionRead, apply, read
-from app.payments.wallet.wallet import PLATFORM, client_of
+from app.payments.wallet.wallet import PLATFORM, account_of
 from app.services import Services
 from storage.assets import share_groups
 from storage.assets.entries import Channel
@@ -28,7 +28,6 @@ from storage.payments.wallet_subscriptions import (
 from storage.payments.wallet_upgrades import UNDECIDED
 from storage.postgres.database import Connection
 from vendors.errors import Refused
-from vendors.payments.paypal_subscriptions import cancel_subscription
 
 log = structlog.get_logger()
 
@@ -113,9 +112,8 @@ def _asset(row: WalletSubscription) -> str:
 async def cancel(services: Services, app_id: str, row: WalletSubscription, *, reason: str) -> Synced:
     """Cancel a subscription, and apply what is read of it then, such as a payment that was made meanwhile."""
     if row.status not in ENDED_STATUSES:
-        await client_of(services, app_id, row.config).call(
-            lambda paypal: cancel_subscription(paypal, f"{row.row_id}:cancel", row.platform_id, reason=reason)
-        )
+        account = account_of(services, app_id, row.config)
+        await account.cancel_subscription(f"{row.row_id}:cancel", row.platform_id, reason=reason)
     found = await read(services, app_id, row)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel="server")

@@ -20,7 +20,7 @@ from app.payments.wallet.subscription_endpoints import (
 from app.payments.wallet.subscription_states import apply
 from app.payments.wallet.subscription_sync import Synced
 from app.payments.wallet.views import SubscriptionReply, reply_of, subscription_view
-from app.payments.wallet.wallet import client_of, return_urls
+from app.payments.wallet.wallet import account_of, return_urls
 from storage.assets import assets
 from storage.configs.kinds.products import Product
 from storage.payments import card_subscriptions, wallet_subscriptions, wallet_upgrades
@@ -28,7 +28,6 @@ from storage.payments.wallet_subscriptions import ACTIVE, EXPIRED, WalletSubscri
 from streams.wire.errors import InvalidOperation, ServiceError, listed
 from streams.wire.ids import new_id
 from streams.wire.model import Model
-from vendors.payments.paypal_subscriptions import get_plan
 
 
 class UnsupportedUpgrade(ServiceError):
@@ -111,9 +110,7 @@ async def _check(call: Call, source: Synced, bp_product_id: str, target: tuple[P
     if plan_id == current:
         raise UpgradeRefused(f"{bp_product_id} is the current product of the subscription")
     assert product.walletpay is not None, "the target has a plan"
-    plan = await client_of(call.services, call.app_id, product.walletpay.config).call(
-        lambda paypal: get_plan(paypal, plan_id)
-    )
+    plan = await account_of(call.services, call.app_id, product.walletpay.config).plan(plan_id)
     if product.trial is not None or plan.has_trial:
         raise UpgradeRefused(f"{bp_product_id} has a trial period")
 

@@ -1,17 +1,17 @@
-"""What all wallet payments share: the client of a config, products, and where users go after an approval."""
+"""What all wallet payments share: the account of a config, products, and where users go after an approval."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from datetime import datetime, timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from app.platform_clients.paypal import PayPalClient
 from app.platforms import paypal
 from app.services import Services
 from storage.configs.kinds.products import PRODUCTS, Product, WalletProduct
 from storage.configs.kinds.urls import resolved
 from storage.configs.kinds.walletpay import WALLETPAY, WalletPay
 from streams.wire.errors import ConfigInvalid, InvalidParameter
+from vendors.payments.paypal import PayPal
 from vendors.payments.paypal_errors import PayPalRefused
 
 PLATFORM = "walletpay"
@@ -29,15 +29,15 @@ def wallet_config(services: Services, app_id: str, name: str) -> WalletPay:
     return services.configs.required(WALLETPAY, app_id, name).value
 
 
-def client_of(services: Services, app_id: str, name: str) -> PayPalClient:
-    """Return the client of a config. Raises `ConfigInvalid`."""
-    return paypal.client_of(services, WALLETPAY, app_id, name=name)
+def account_of(services: Services, app_id: str, name: str) -> PayPal:
+    """Return the account of a config. Raises `ConfigInvalid`."""
+    return paypal.account_of(services, WALLETPAY, app_id, name=name)
 
 
-async def none_if_gone(reading: Callable[[], Awaitable[Result]]) -> Result | None:
-    """Return the result of `reading`, or `None` if the platform has no such object any more."""
+async def none_if_gone(reading: Awaitable[Result]) -> Result | None:
+    """Return what is read, or `None` if the platform has no such object any more."""
     try:
-        return await reading()
+        return await reading
     except PayPalRefused as error:
         if error.not_found:
             return None

@@ -8,7 +8,7 @@ import structlog
 from app.http.rows.webhooks import WebhookSource
 from app.payments.wallet import order_sync as wallet_order_sync
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
-from app.payments.wallet.wallet import PLATFORM, client_of
+from app.payments.wallet.wallet import PLATFORM, account_of
 from app.platforms import paypal
 from app.platforms.missed_events import EventList, channel_of
 from app.services import Services
@@ -18,9 +18,6 @@ from storage.jobs.inbox import Webhook
 from storage.payments import wallet_orders, wallet_refunds, wallet_subscriptions
 from vendors.errors import Refused
 from vendors.payments.paypal_events import WebhookEvent
-from vendors.payments.paypal_orders import get_capture
-from vendors.payments.paypal_refunds import Refund, get_capture_refund, get_sale_refund
-from vendors.payments.paypal_subscriptions import get_sale
 
 log = structlog.get_logger()
 
@@ -72,9 +69,9 @@ async def _apply_sale_refund(
     services: Services, app_id: str, config: str, refund_id: str, *, channel: Channel
 ) -> None:
     """Store a refund as the platform has it, and apply the subscription whose payment it refunds."""
-    client = client_of(services, app_id, config)
-    refund = await client.call(lambda paypal: get_sale_refund(paypal, refund_id))
-    sale = await client.call(lambda paypal: get_sale(paypal, refund.sale_id))
+    account = account_of(services, app_id, config)
+    refund = await account.sale_refund(refund_id)
+    sale = await account.sale(refund.sale_id)
     async with services.database.transaction() as conn:
         row = await wallet_subscriptions.find(conn, app_id, subscription_id=sale.billing_agreement_id)
         if row is None:
@@ -97,13 +94,10 @@ async def _sync_order(services: Services, app_id: str, order_id: str, *, channel
 
 async def _order_of(services: Services, app_id: str, config: str, resource: Any, *, is_refund: bool) -> str:
     """Return the order of a capture, or of its refund, as the platform has it."""
-    client, capture_id = client_of(services, app_id, config), _text(resource, "id")
+    account, capture_id = account_of(services, app_id, config), _text(resource, "id")
     if is_refund:
-        refund: Refund = await client.call(lambda paypal: get_capture_refund(paypal, _text(resource, "id")))
-        capture_id = refund.capture_id
-    if not capture_id:
-        return ""
-    return (await client.call(lambda paypal: get_capture(paypal, capture_id))).order_id
+        capture_id = (await account.capture_refund(capture_id)).capture_id
+    return (await account.capture(capture_id)).order_id if capture_id else ""
 
 
 def _text(resource: Any, field: str) -> str:

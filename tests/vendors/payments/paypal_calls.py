@@ -14,9 +14,9 @@ from streams.wire.ids import new_id
 from streams.wire.money import Money
 from tests.calendar.clock import utc_now
 from vendors.account import Account
+from vendors.calls.gate import Gate, GatePolicy
 from vendors.http.transport import VendorHttp
-from vendors.payments import paypal_orders, paypal_subscriptions
-from vendors.payments.paypal import PayPal, PayPalApp
+from vendors.payments.paypal import PayPal
 from vendors.payments.paypal_orders import Order
 from vendors.payments.paypal_subscriptions import Subscription, Transaction
 from vendors.sandbox.bill import Entry
@@ -36,8 +36,7 @@ class Merchant:
     browser: aiohttp.ClientSession
 
     async def order(self, key: str = "", amount: Money | None = None) -> Order:
-        return await paypal_orders.create_order(
-            self.paypal,
+        return await self.paypal.create_order(
             key or new_id(),
             amount=amount or Money(199, "USD"),
             custom_id="user-7",
@@ -52,8 +51,7 @@ class Merchant:
         return order
 
     async def subscribe(self, plan_id: str = MONTHLY, *, key: str = "") -> Subscription:
-        return await paypal_subscriptions.create_subscription(
-            self.paypal,
+        return await self.paypal.create_subscription(
             key or new_id(),
             plan_id=plan_id,
             custom_id="user-7",
@@ -66,12 +64,12 @@ class Merchant:
         """Return an approved subscription."""
         made = await self.subscribe(plan_id)
         await self.approve(made.approve_url)
-        return await paypal_subscriptions.get_subscription(self.paypal, made.id)
+        return await self.paypal.subscription(made.id)
 
     async def transactions(self, subscription_id: str) -> list[Transaction]:
         """Return all payments of a subscription."""
         start, end = utc_now() - timedelta(days=1), utc_now() + timedelta(days=4000)
-        found = await paypal_subscriptions.list_transactions(self.paypal, subscription_id, start=start, end=end)
+        found = await self.paypal.transactions(subscription_id, start=start, end=end)
         return list(found)
 
     async def approve(self, url: str, *, action: str = "approve", fault: str = "") -> tuple[str, dict[str, str]]:
@@ -103,4 +101,5 @@ async def merchant(http: VendorHttp, sandbox: Running, *, secret: str = "any") -
     client_id = new_id()
     account = Account("Default", "walletpay", f"{sandbox.url}/paypal", SecretStr(secret))
     async with aiohttp.ClientSession() as browser:
-        yield Merchant(PayPal(http, account, PayPalApp(client_id)), sandbox, client_id, browser)
+        paypal = PayPal(http, account, Gate("tests", GatePolicy()), client_id=client_id)
+        yield Merchant(paypal, sandbox, client_id, browser)

@@ -5,9 +5,6 @@ from typing import Any
 from streams.wire.ids import new_id
 from streams.wire.money import Money
 from tests.vendors.payments.paypal_calls import Merchant
-from vendors.payments.paypal_orders import capture_order
-from vendors.payments.paypal_payouts import create_payout
-from vendors.payments.paypal_refunds import refund_capture
 
 
 async def books(shop: Merchant) -> dict[str, Any]:
@@ -23,11 +20,11 @@ async def test_a_new_merchant_has_empty_books(shop: Merchant) -> None:
 
 async def test_payments_refunds_payouts_and_subscriptions_are_in_the_books(shop: Merchant) -> None:
     order = await shop.approved_order()
-    (capture,) = (await capture_order(shop.paypal, new_id(), order.id)).captures
-    refund = await refund_capture(shop.paypal, new_id(), capture.id, Money(50, "USD"))
+    (capture,) = (await shop.paypal.capture_order(new_id(), order.id)).captures
+    refund = await shop.paypal.refund_capture(new_id(), capture.id, Money(50, "USD"))
     subscription = await shop.subscribed()
     batch = new_id()
-    payout = await create_payout(shop.paypal, batch, receiver="ada@example.com", amount=Money(300, "USD"))
+    payout = await shop.paypal.create_payout(batch, receiver="ada@example.com", amount=Money(300, "USD"))
 
     found = await books(shop)
 

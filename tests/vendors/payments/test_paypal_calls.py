@@ -8,21 +8,21 @@ from pydantic import SecretStr
 from streams.wire.errors import BackendUnavailable, ConfigInvalid
 from tests.vendors.payments.paypal_calls import Merchant, merchant
 from vendors.account import Account
+from vendors.calls.gate import Gate, GatePolicy
 from vendors.errors import Garbled, Refused, Unreachable, VendorError
 from vendors.http.transport import VendorHttp
-from vendors.payments.paypal import PayPal, PayPalApp
+from vendors.payments.paypal import PayPal
 from vendors.payments.paypal_errors import PayPalRefused, refused
-from vendors.payments.paypal_orders import capture_order, get_order
-from vendors.payments.paypal_subscriptions import get_plan
 from vendors.sandbox.faults import Fault, KeyOptions, key_of
 from vendors.sandbox.payments.paypal_plans import MONTHLY
 from vendors.sandbox.server import Running
 
 
 async def test_one_token_serves_concurrent_calls_and_later_clients(http: VendorHttp, shop: Merchant):
-    await asyncio.gather(*(get_plan(shop.paypal, MONTHLY) for _ in range(5)))
+    await asyncio.gather(*(shop.paypal.plan(MONTHLY) for _ in range(5)))
     account = Account("Other", "walletpay", f"{shop.sandbox.url}/paypal", SecretStr("any"))
-    await get_plan(PayPal(http, account, PayPalApp(shop.client_id)), MONTHLY)
+    other = PayPal(http, account, Gate("tests", GatePolicy()), client_id=shop.client_id)
+    await other.plan(MONTHLY)
 
     assert len(shop.calls("token")) == 1
 
@@ -33,14 +33,14 @@ async def test_a_revoked_token_is_renewed_once_and_the_call_has_the_same_key(sho
 
     order = await shop.order("second")
 
-    assert (await get_order(shop.paypal, order.id)).status == "CREATED"
+    assert (await shop.paypal.order(order.id)).status == "CREATED"
     assert len(shop.calls("token")) == 2
 
 
 async def test_a_token_that_is_never_accepted_ends_in_an_error(http: VendorHttp, sandbox: Running):
     async with merchant(http, sandbox, secret=key_of(fault=Fault.UNAUTHORIZED)) as shop:
         with pytest.raises(PayPalRefused) as raised:
-            await get_plan(shop.paypal, MONTHLY)
+            await shop.paypal.plan(MONTHLY)
 
         assert raised.value.vendor_status == 401
         assert len(shop.calls("token")) == 2
@@ -50,14 +50,14 @@ async def test_a_token_that_is_never_accepted_ends_in_an_error(http: VendorHttp,
 async def test_a_wrong_secret_is_a_fault_of_the_config(http: VendorHttp, sandbox: Running):
     async with merchant(http, sandbox, secret="wrong") as shop:
         with pytest.raises(ConfigInvalid, match="walletpay Default: client_id or client_secret"):
-            await get_plan(shop.paypal, MONTHLY)
+            await shop.paypal.plan(MONTHLY)
 
 
 async def test_a_failing_login_is_not_a_fault_of_the_config(http: VendorHttp, sandbox: Running):
     sandbox.sandbox.switches["paypal_login"] = KeyOptions(fault=Fault.UNAVAILABLE, retry_after_s=9)
     async with merchant(http, sandbox) as shop:
         with pytest.raises(PayPalRefused) as raised:
-            await get_plan(shop.paypal, MONTHLY)
+            await shop.paypal.plan(MONTHLY)
 
     assert (raised.value.vendor_status, raised.value.retryable) == (503, True)
 
@@ -112,7 +112,7 @@ async def test_errors_name_the_issue_and_no_values(shop: Merchant):
     order = await shop.order()
 
     with pytest.raises(PayPalRefused) as raised:
-        await capture_order(shop.paypal, "k", order.id)
+        await shop.paypal.capture_order("k", order.id)
 
     error = raised.value
     assert (error.issue, error.name) == ("ORDER_NOT_APPROVED", "UNPROCESSABLE_ENTITY")
@@ -124,7 +124,7 @@ async def test_errors_name_the_issue_and_no_values(shop: Merchant):
 @pytest.mark.parametrize("order_id", ["5O190127TN364715T", "../../v1/billing/plans", "a/b?c#d", "ü", "%2e%2e"])
 async def test_unknown_ids_are_not_found_and_cannot_change_the_path(shop: Merchant, order_id: str):
     with pytest.raises(PayPalRefused) as raised:
-        await get_order(shop.paypal, order_id)
+        await shop.paypal.order(order_id)
 
     assert raised.value.not_found
 
@@ -134,7 +134,7 @@ async def test_objects_of_other_merchants_are_not_found(http: VendorHttp, sandbo
 
     async with merchant(http, sandbox) as other:
         with pytest.raises(PayPalRefused) as raised:
-            await get_order(other.paypal, order.id)
+            await other.paypal.order(order.id)
 
     assert raised.value.not_found
 

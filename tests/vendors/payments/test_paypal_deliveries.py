@@ -12,10 +12,8 @@ from streams.wire.codec import loads
 from streams.wire.ids import new_id
 from tests.calendar.clock import utc_now
 from tests.vendors.payments.paypal_calls import Merchant
-from vendors.http.transport import VendorHttp
-from vendors.payments.paypal_events import WebhookEvent, list_webhook_events
-from vendors.payments.paypal_orders import capture_order
-from vendors.payments.paypal_webhooks import SignedWebhook, verify_offline, verify_online
+from vendors.payments.paypal_events import WebhookEvent
+from vendors.payments.paypal_webhooks import SignedWebhook
 from vendors.sandbox.authority import ROOT
 
 WEBHOOK_ID = "8PT597110X687430L"
@@ -72,26 +70,24 @@ async def events(shop: Merchant) -> list[WebhookEvent]:
     found, page = [], ""
     end = utc_now() + timedelta(days=5000)
     while True:
-        read = await list_webhook_events(shop.paypal, start=utc_now() - timedelta(hours=1), end=end, page=page)
+        read = await shop.paypal.events(start=utc_now() - timedelta(hours=1), end=end, page=page)
         found += read.events
         if not (page := read.next):
             return found
 
 
-async def test_webhooks_are_verified_offline_and_by_a_call(
-    http: VendorHttp, listening_shop: Merchant, receiver: Receiver
-):
+async def test_webhooks_are_verified_offline_and_by_a_call(listening_shop: Merchant, receiver: Receiver):
     order = await listening_shop.approved_order()
-    await capture_order(listening_shop.paypal, new_id(), order.id)
+    await listening_shop.paypal.capture_order(new_id(), order.id)
 
     for event_type in ("CHECKOUT.ORDER.APPROVED", "PAYMENT.CAPTURE.COMPLETED", "CHECKOUT.ORDER.COMPLETED"):
         headers, body = await receiver.next()
         now = utc_now()
         webhook = SignedWebhook.read(headers, body, now=now)
-        await verify_offline(
-            http, "walletpay", webhook, webhook_id=WEBHOOK_ID, hosts=["127.0.0.1"], authorities=ROOT, now=now
+        await listening_shop.paypal.verify_offline(
+            webhook, webhook_id=WEBHOOK_ID, hosts=["127.0.0.1"], authorities=ROOT, now=now
         )
-        await verify_online(listening_shop.paypal, webhook, webhook_id=WEBHOOK_ID)
+        await listening_shop.paypal.verify_online(webhook, webhook_id=WEBHOOK_ID)
         assert webhook.event.event_type == event_type
 
 

@@ -8,15 +8,13 @@ from streams.wire.ids import new_id
 from streams.wire.money import Money
 from tests.vendors.payments.paypal_calls import CANCEL, RETURN, Merchant
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_orders import capture_order, get_capture, get_order
-from vendors.payments.paypal_refunds import get_capture_refund, refund_capture
 
 USD = "USD"
 
 
 async def issue_of_capture(shop: Merchant, order_id: str) -> str:
     with pytest.raises(PayPalRefused) as raised:
-        await capture_order(shop.paypal, new_id(), order_id)
+        await shop.paypal.capture_order(new_id(), order_id)
     return raised.value.issue
 
 
@@ -30,26 +28,26 @@ async def test_an_order_is_created_approved_and_captured(shop: Merchant):
 
     assert page == RETURN.partition("?")[0]
     assert brought == {"from": "wallet", "token": order.id, "PayerID": "2J6QB8YJQSJRJ"}
-    approved = await get_order(shop.paypal, order.id)
+    approved = await shop.paypal.order(order.id)
     assert (approved.status, approved.approve_url) == ("APPROVED", "")
 
-    captured = await capture_order(shop.paypal, "row:capture", order.id)
+    captured = await shop.paypal.capture_order("row:capture", order.id)
 
     (capture,) = captured.captures
     assert (captured.status, captured.approve_url) == ("COMPLETED", "")
     assert (capture.status, capture.amount, capture.custom_id) == ("COMPLETED", Money(199, USD), "user-7")
-    found = await get_capture(shop.paypal, capture.id)
+    found = await shop.paypal.capture(capture.id)
     assert (found.id, found.status, found.order_id) == (capture.id, "COMPLETED", order.id)
 
 
 async def test_a_capture_is_repeated_by_its_key_and_refused_by_another(shop: Merchant):
     order = await shop.approved_order()
 
-    first = await capture_order(shop.paypal, "row:capture", order.id)
+    first = await shop.paypal.capture_order("row:capture", order.id)
 
-    assert await capture_order(shop.paypal, "row:capture", order.id) == first
+    assert await shop.paypal.capture_order("row:capture", order.id) == first
     assert await issue_of_capture(shop, order.id) == "ORDER_ALREADY_CAPTURED"
-    assert (await get_order(shop.paypal, order.id)).captures == first.captures
+    assert (await shop.paypal.order(order.id)).captures == first.captures
 
 
 async def test_a_cancelled_approval_leaves_the_order_as_it_was(shop: Merchant):
@@ -58,24 +56,24 @@ async def test_a_cancelled_approval_leaves_the_order_as_it_was(shop: Merchant):
     page, brought = await shop.approve(order.approve_url, action="cancel")
 
     assert (page, brought) == (CANCEL, {"token": order.id})
-    assert await get_order(shop.paypal, order.id) == order
+    assert await shop.paypal.order(order.id) == order
 
 
 async def test_a_declined_instrument_sends_the_payer_back(shop: Merchant):
     order = await shop.approved_order(fault="decline")
 
     assert await issue_of_capture(shop, order.id) == "INSTRUMENT_DECLINED"
-    again = await get_order(shop.paypal, order.id)
+    again = await shop.paypal.order(order.id)
     assert again.status == "CREATED"
 
     await shop.approve(again.approve_url)
-    assert (await capture_order(shop.paypal, new_id(), order.id)).captures[0].status == "COMPLETED"
+    assert (await shop.paypal.capture_order(new_id(), order.id)).captures[0].status == "COMPLETED"
 
 
 async def test_an_order_is_completed_while_its_capture_is_pending(shop: Merchant):
     order = await shop.approved_order(fault="pending")
 
-    captured = await capture_order(shop.paypal, new_id(), order.id)
+    captured = await shop.paypal.capture_order(new_id(), order.id)
 
     (capture,) = captured.captures
     assert (captured.status, capture.status, capture.status_details.reason) == (
@@ -84,7 +82,7 @@ async def test_an_order_is_completed_while_its_capture_is_pending(shop: Merchant
         "PENDING_REVIEW",
     )
     await shop.control("settle", capture_id=capture.id, state="completed")
-    assert (await get_order(shop.paypal, order.id)).captures[0].status == "COMPLETED"
+    assert (await shop.paypal.order(order.id)).captures[0].status == "COMPLETED"
 
 
 async def test_a_charge_whose_answer_is_lost_is_found_by_a_read(shop: Merchant):
@@ -92,11 +90,11 @@ async def test_a_charge_whose_answer_is_lost_is_found_by_a_read(shop: Merchant):
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1):
-            await capture_order(shop.paypal, "row:capture", order.id)
+            await shop.paypal.capture_order("row:capture", order.id)
 
-    (capture,) = (await get_order(shop.paypal, order.id)).captures
+    (capture,) = (await shop.paypal.order(order.id)).captures
     assert capture.status == "COMPLETED"
-    assert (await capture_order(shop.paypal, "row:capture", order.id)).captures == [capture]
+    assert (await shop.paypal.capture_order("row:capture", order.id)).captures == [capture]
 
 
 async def test_an_order_that_nobody_approves_expires(shop: Merchant):
@@ -104,7 +102,7 @@ async def test_an_order_that_nobody_approves_expires(shop: Merchant):
     await shop.move_clock(0.13)
 
     with pytest.raises(PayPalRefused) as raised:
-        await get_order(shop.paypal, order.id)
+        await shop.paypal.order(order.id)
 
     assert raised.value.not_found
 
@@ -113,7 +111,7 @@ async def test_an_order_that_nobody_approves_expires(shop: Merchant):
 async def test_currencies_have_as_many_decimals_as_paypal_wants(shop: Merchant, amount: Money):
     order = await shop.order(amount=amount)
 
-    assert (await get_order(shop.paypal, order.id)).amount == amount
+    assert (await shop.paypal.order(order.id)).amount == amount
 
 
 async def test_an_amount_that_paypal_cannot_pay_is_not_sent(shop: Merchant):
@@ -125,10 +123,10 @@ async def test_an_amount_that_paypal_cannot_pay_is_not_sent(shop: Merchant):
 
 async def test_a_capture_is_refunded_in_parts_up_to_its_amount(shop: Merchant):
     order = await shop.approved_order()
-    (capture,) = (await capture_order(shop.paypal, new_id(), order.id)).captures
+    (capture,) = (await shop.paypal.capture_order(new_id(), order.id)).captures
 
-    first = await refund_capture(shop.paypal, "row:refund", capture.id, Money(50, USD))
-    repeated = await refund_capture(shop.paypal, "row:refund", capture.id, Money(50, USD))
+    first = await shop.paypal.refund_capture("row:refund", capture.id, Money(50, USD))
+    repeated = await shop.paypal.refund_capture("row:refund", capture.id, Money(50, USD))
 
     assert repeated == first
     assert (first.status, first.amount, first.capture_id, first.sale_id) == (
@@ -137,25 +135,25 @@ async def test_a_capture_is_refunded_in_parts_up_to_its_amount(shop: Merchant):
         capture.id,
         "",
     )
-    assert await get_capture_refund(shop.paypal, first.id) == first
-    assert (await get_order(shop.paypal, order.id)).refunds == [first]
-    assert (await get_capture(shop.paypal, capture.id)).status == "PARTIALLY_REFUNDED"
+    assert await shop.paypal.capture_refund(first.id) == first
+    assert (await shop.paypal.order(order.id)).refunds == [first]
+    assert (await shop.paypal.capture(capture.id)).status == "PARTIALLY_REFUNDED"
 
     with pytest.raises(PayPalRefused, match="REFUND_AMOUNT_EXCEEDED"):
-        await refund_capture(shop.paypal, new_id(), capture.id, Money(150, USD))
-    await refund_capture(shop.paypal, new_id(), capture.id, Money(149, USD))
+        await shop.paypal.refund_capture(new_id(), capture.id, Money(150, USD))
+    await shop.paypal.refund_capture(new_id(), capture.id, Money(149, USD))
     with pytest.raises(PayPalRefused, match="CAPTURE_FULLY_REFUNDED"):
-        await refund_capture(shop.paypal, new_id(), capture.id, Money(1, USD))
-    assert (await get_capture(shop.paypal, capture.id)).status == "REFUNDED"
+        await shop.paypal.refund_capture(new_id(), capture.id, Money(1, USD))
+    assert (await shop.paypal.capture(capture.id)).status == "REFUNDED"
 
 
 async def test_a_reversed_capture_is_refunded(shop: Merchant):
     order = await shop.approved_order()
-    (capture,) = (await capture_order(shop.paypal, new_id(), order.id)).captures
+    (capture,) = (await shop.paypal.capture_order(new_id(), order.id)).captures
 
     await shop.control("reverse", payment_id=capture.id)
 
-    assert (await get_capture(shop.paypal, capture.id)).status == "REFUNDED"
+    assert (await shop.paypal.capture(capture.id)).status == "REFUNDED"
 
 
 async def test_the_page_escapes_what_the_merchant_has_written(shop: Merchant):

@@ -8,7 +8,7 @@ from streams.wire.money import Money
 from tests.vendors.payments.paypal_calls import Merchant
 from vendors.errors import Refused
 from vendors.payments.paypal_errors import PayPalRefused, refused
-from vendors.payments.paypal_payouts import Payout, create_payout, get_payout, is_duplicate
+from vendors.payments.paypal_payouts import Payout, is_duplicate
 from vendors.sandbox.payments.paypal_payouts import OUTCOMES
 
 AMOUNT = Money(987, "USD")
@@ -16,13 +16,13 @@ DUPLICATE = "Batch with given sender_batch_id already exists"
 
 
 async def pay(shop: Merchant, receiver: str, batch_id: str = "") -> Payout:
-    return await create_payout(shop.paypal, batch_id or new_id(), receiver=receiver, amount=AMOUNT, note="Thanks")
+    return await shop.paypal.create_payout(batch_id or new_id(), receiver=receiver, amount=AMOUNT, note="Thanks")
 
 
 async def test_a_payout_is_pending_at_first_and_then_paid(shop: Merchant):
     made = await pay(shop, "mei@example.test")
 
-    found = await get_payout(shop.paypal, made.id)
+    found = await shop.paypal.payout(made.id)
 
     assert (made.status, made.item) == ("PENDING", None)
     assert found.status == "SUCCESS"
@@ -94,7 +94,7 @@ async def test_a_batch_id_is_forgotten_after_thirty_days(shop: Merchant):
 async def test_the_state_of_the_payment_tells_what_has_become_of_it(shop: Merchant, name: str):
     made = await pay(shop, f"{name}@example.test")
 
-    found = (await get_payout(shop.paypal, made.id)).item
+    found = (await shop.paypal.payout(made.id)).item
 
     assert found is not None
     assert (found.transaction_status, found.error) == OUTCOMES[name]
@@ -103,7 +103,7 @@ async def test_the_state_of_the_payment_tells_what_has_become_of_it(shop: Mercha
 async def test_a_refused_batch_has_no_payment(shop: Merchant):
     made = await pay(shop, "denied@example.test")
 
-    assert (await get_payout(shop.paypal, made.id)).status == "DENIED"
+    assert (await shop.paypal.payout(made.id)).status == "DENIED"
 
 
 async def test_a_batch_without_money_is_not_made(shop: Merchant):
@@ -115,7 +115,7 @@ async def test_what_nobody_claims_is_returned(shop: Merchant):
     made = await pay(shop, "unregistered@example.test")
     await shop.move_clock(31)
 
-    found = (await get_payout(shop.paypal, made.id)).item
+    found = (await shop.paypal.payout(made.id)).item
 
     assert found is not None
     assert (found.transaction_status, found.error) == ("RETURNED", "RECEIVER_UNREGISTERED")
@@ -123,12 +123,12 @@ async def test_what_nobody_claims_is_returned(shop: Merchant):
 
 async def test_a_payment_may_be_paid_or_reversed_later(shop: Merchant):
     made = await pay(shop, "slow@example.test")
-    slow = await get_payout(shop.paypal, made.id)
+    slow = await shop.paypal.payout(made.id)
 
     await shop.control("payout", payout_id=made.id, status="SUCCESS")
-    paid = await get_payout(shop.paypal, made.id)
+    paid = await shop.paypal.payout(made.id)
     await shop.control("payout", payout_id=made.id, status="REVERSED")
-    reversed_ = await get_payout(shop.paypal, made.id)
+    reversed_ = await shop.paypal.payout(made.id)
 
     states = [each.item.transaction_status for each in (slow, paid, reversed_) if each.item]
     assert states == ["PENDING", "SUCCESS", "REVERSED"]

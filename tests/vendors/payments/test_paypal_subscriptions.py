@@ -11,16 +11,7 @@ from tests.calendar.clock import utc_now
 from tests.vendors.payments.paypal_calls import CANCEL, Merchant
 from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_fields import Link
-from vendors.payments.paypal_refunds import get_sale_refund, refund_sale
-from vendors.payments.paypal_subscriptions import (
-    BillingCycle,
-    Plan,
-    cancel_subscription,
-    get_plan,
-    get_sale,
-    get_subscription,
-    list_transactions,
-)
+from vendors.payments.paypal_subscriptions import BillingCycle, Plan
 from vendors.sandbox.payments.paypal_plans import MONTHLY, TRIAL, YEARLY
 
 MONTHLY_PRICE = Money(999, "USD")
@@ -36,7 +27,7 @@ async def test_a_subscription_is_active_and_paid_once_it_is_approved(shop: Merch
 
     _, brought = await shop.approve(made.approve_url)
 
-    found = await get_subscription(shop.paypal, made.id)
+    found = await shop.paypal.subscription(made.id)
     (payment,) = await shop.transactions(made.id)
     assert brought["subscription_id"] == made.id
     assert (found.status, found.approve_url, found.next_payment) == ("ACTIVE", "", MONTHLY_PRICE)
@@ -57,7 +48,7 @@ async def test_a_year_of_payments_passes_with_the_clock(shop: Merchant):
     assert [each.time for each in payments] == sorted(each.time for each in payments)
     assert {each.amount for each in payments} == {MONTHLY_PRICE}
     now = utc_now()
-    first = await list_transactions(shop.paypal, made.id, start=now - timedelta(days=1), end=now)
+    first = await shop.paypal.transactions(made.id, start=now - timedelta(days=1), end=now)
     assert list(first) == payments[:1]
 
 
@@ -79,7 +70,7 @@ async def test_a_trial_is_active_without_a_payment(shop: Merchant):
 
 
 async def test_plans_say_what_they_cost_and_whether_they_have_a_trial(shop: Merchant):
-    plans = {plan_id: await get_plan(shop.paypal, plan_id) for plan_id in (MONTHLY, YEARLY, TRIAL)}
+    plans = {plan_id: await shop.paypal.plan(plan_id) for plan_id in (MONTHLY, YEARLY, TRIAL)}
 
     assert {plan_id: plan.has_trial for plan_id, plan in plans.items()} == {
         MONTHLY: False,
@@ -119,14 +110,14 @@ async def test_a_cancelled_approval_leaves_the_subscription_pending(shop: Mercha
     page, _ = await shop.approve(made.approve_url, action="cancel")
 
     assert page == CANCEL
-    assert (await get_subscription(shop.paypal, made.id)).status == "APPROVAL_PENDING"
+    assert (await shop.paypal.subscription(made.id)).status == "APPROVAL_PENDING"
 
 
 async def test_a_declined_first_payment_keeps_the_subscription_pending(shop: Merchant):
     made = await shop.subscribe()
     await shop.approve(made.approve_url, fault="decline")
 
-    found = await get_subscription(shop.paypal, made.id)
+    found = await shop.paypal.subscription(made.id)
 
     assert (found.status, found.approve_url != "") == ("APPROVAL_PENDING", True)
     assert await shop.transactions(made.id) == []
@@ -135,12 +126,12 @@ async def test_a_declined_first_payment_keeps_the_subscription_pending(shop: Mer
 async def test_a_subscription_may_become_active_some_time_after_its_approval(shop: Merchant):
     made = await shop.subscribe()
     await shop.approve(made.approve_url, fault="later")
-    approved = await get_subscription(shop.paypal, made.id)
+    approved = await shop.paypal.subscription(made.id)
 
     await shop.control("begin", subscription_id=made.id)
 
     assert (approved.status, approved.approve_url, approved.last_payment) == ("APPROVED", "", None)
-    assert (await get_subscription(shop.paypal, made.id)).status == "ACTIVE"
+    assert (await shop.paypal.subscription(made.id)).status == "ACTIVE"
 
 
 async def test_a_subscription_that_nobody_approves_is_deleted(shop: Merchant):
@@ -148,7 +139,7 @@ async def test_a_subscription_that_nobody_approves_is_deleted(shop: Merchant):
     await shop.move_clock(3.1)
 
     with pytest.raises(PayPalRefused) as raised:
-        await get_subscription(shop.paypal, made.id)
+        await shop.paypal.subscription(made.id)
 
     assert raised.value.not_found
 
@@ -156,11 +147,11 @@ async def test_a_subscription_that_nobody_approves_is_deleted(shop: Merchant):
 async def test_a_cancelled_subscription_takes_no_further_payment(shop: Merchant):
     made = await shop.subscribed()
 
-    await cancel_subscription(shop.paypal, "row:cancel", made.id, reason="upgraded")
-    await cancel_subscription(shop.paypal, "row:cancel", made.id, reason="upgraded")
+    await shop.paypal.cancel_subscription("row:cancel", made.id, reason="upgraded")
+    await shop.paypal.cancel_subscription("row:cancel", made.id, reason="upgraded")
     await shop.move_clock(100)
 
-    found = await get_subscription(shop.paypal, made.id)
+    found = await shop.paypal.subscription(made.id)
     assert (found.status, found.next_payment_at) == ("CANCELLED", None)
     assert found.status_update_time is not None
     assert len(await shop.transactions(made.id)) == 1
@@ -171,9 +162,9 @@ async def test_a_failed_renewal_is_tried_again_later(shop: Merchant):
     await shop.control("decline", subscription_id=made.id)
 
     await shop.move_clock(32)  # A day after the longest month, and before the next attempt after the shortest one.
-    failed = await get_subscription(shop.paypal, made.id)
+    failed = await shop.paypal.subscription(made.id)
     await shop.move_clock(38)
-    paid = await get_subscription(shop.paypal, made.id)
+    paid = await shop.paypal.subscription(made.id)
 
     assert (failed.status, failed.billing_info.failed_payments_count) == ("ACTIVE", 1)
     assert (paid.status, paid.billing_info.failed_payments_count) == ("ACTIVE", 0)
@@ -184,20 +175,20 @@ async def test_a_sale_is_refunded_in_parts_up_to_its_amount(shop: Merchant):
     made = await shop.subscribed()
     (payment,) = await shop.transactions(made.id)
 
-    first = await refund_sale(shop.paypal, "row:refund", payment.id, Money(333, "USD"))
-    repeated = await refund_sale(shop.paypal, "row:refund", payment.id, Money(333, "USD"))
+    first = await shop.paypal.refund_sale("row:refund", payment.id, Money(333, "USD"))
+    repeated = await shop.paypal.refund_sale("row:refund", payment.id, Money(333, "USD"))
 
-    sale = await get_sale(shop.paypal, payment.id)
+    sale = await shop.paypal.sale(payment.id)
     assert repeated == first
     assert (first.status, first.amount, first.sale_id) == ("COMPLETED", Money(333, "USD"), payment.id)
-    assert await get_sale_refund(shop.paypal, first.id) == first
+    assert await shop.paypal.sale_refund(first.id) == first
     assert (sale.state, sale.billing_agreement_id) == ("partially_refunded", made.id)
     assert (await shop.transactions(made.id))[0].status == "PARTIALLY_REFUNDED"
     with pytest.raises(PayPalRefused, match="REFUND_EXCEEDED_TRANSACTION_AMOUNT"):
-        await refund_sale(shop.paypal, new_id(), payment.id, Money(667, "USD"))
-    await refund_sale(shop.paypal, new_id(), payment.id, Money(666, "USD"))
+        await shop.paypal.refund_sale(new_id(), payment.id, Money(667, "USD"))
+    await shop.paypal.refund_sale(new_id(), payment.id, Money(666, "USD"))
     with pytest.raises(PayPalRefused, match="TRANSACTION_ALREADY_REFUNDED"):
-        await refund_sale(shop.paypal, new_id(), payment.id, Money(1, "USD"))
+        await shop.paypal.refund_sale(new_id(), payment.id, Money(1, "USD"))
 
 
 async def test_a_revision_changes_the_plan_at_once_and_the_payment_at_the_next_period(shop: Merchant):
@@ -205,10 +196,10 @@ async def test_a_revision_changes_the_plan_at_once_and_the_payment_at_the_next_p
     path = f"/v1/billing/subscriptions/{made.id}/revise"
     revision = await shop.paypal.post(new_id(), path, {"plan_id": YEARLY}, Revision)
 
-    assert (await get_subscription(shop.paypal, made.id)).plan_id == MONTHLY
+    assert (await shop.paypal.subscription(made.id)).plan_id == MONTHLY
 
     await shop.approve(next(link.href for link in revision.links if link.rel == "approve"))
-    revised = await get_subscription(shop.paypal, made.id)
+    revised = await shop.paypal.subscription(made.id)
     await shop.move_clock(33)
 
     assert (revised.plan_id, len(await shop.transactions(made.id))) == (YEARLY, 2)

@@ -18,7 +18,7 @@ from tests.vendors.payments.paypal_calls import Merchant
 from vendors.errors import VendorError
 from vendors.http.transport import VendorHttp
 from vendors.payments.paypal_certificates import NotGenuine, WebhookCertificates, check_chain, check_url
-from vendors.payments.paypal_webhooks import SignedWebhook, verify_offline, verify_online
+from vendors.payments.paypal_webhooks import SignedWebhook
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.payments.paypal_webhooks import CERTIFICATE, certificate, signed
@@ -36,31 +36,29 @@ def sent(shop: Merchant, body: bytes = BODY, *, webhook_id: str = WEBHOOK_ID, **
 
 
 async def offline(
-    http: VendorHttp, headers: dict[str, str], body: bytes = BODY, *, webhook_id: str = WEBHOOK_ID
+    shop: Merchant, headers: dict[str, str], body: bytes = BODY, *, webhook_id: str = WEBHOOK_ID
 ) -> SignedWebhook:
     webhook = SignedWebhook.read(headers, body, now=utc_now())
-    await verify_offline(
-        http, "walletpay", webhook, webhook_id=webhook_id, hosts=HOSTS, authorities=ROOT, now=utc_now()
-    )
+    await shop.paypal.verify_offline(webhook, webhook_id=webhook_id, hosts=HOSTS, authorities=ROOT, now=utc_now())
     return webhook
 
 
-async def refusal(http: VendorHttp, headers: dict[str, str], body: bytes = BODY, **how: Any) -> str:
+async def refusal(shop: Merchant, headers: dict[str, str], body: bytes = BODY, **how: Any) -> str:
     with pytest.raises(NotGenuine) as raised:
-        await offline(http, headers, body, **how)
+        await offline(shop, headers, body, **how)
     return str(raised.value)
 
 
-async def test_a_signed_webhook_is_verified_offline(http: VendorHttp, shop: Merchant):
-    webhook = await offline(http, sent(shop))
+async def test_a_signed_webhook_is_verified_offline(shop: Merchant):
+    webhook = await offline(shop, sent(shop))
 
     assert (webhook.event.id, webhook.event.event_type) == ("WH-1", "PAYMENT.SALE.COMPLETED")
     assert webhook.event.resource["id"] == "8AA"
 
 
-async def test_a_certificate_is_fetched_once(http: VendorHttp, shop: Merchant):
+async def test_a_certificate_is_fetched_once(shop: Merchant):
     for _ in range(3):
-        await offline(http, sent(shop))
+        await offline(shop, sent(shop))
 
     assert len(shop.calls("certificate")) == 1
 
@@ -86,12 +84,12 @@ async def test_a_certificate_is_fetched_again_after_a_day(http: VendorHttp, shop
     ],
     ids=["another id", "another byte", "written anew"],
 )
-async def test_a_changed_body_is_refused(http: VendorHttp, shop: Merchant, change: bytes):
-    assert await refusal(http, sent(shop), change) == "the signature is wrong"
+async def test_a_changed_body_is_refused(shop: Merchant, change: bytes):
+    assert await refusal(shop, sent(shop), change) == "the signature is wrong"
 
 
-async def test_a_webhook_of_another_app_is_refused(http: VendorHttp, shop: Merchant):
-    assert await refusal(http, sent(shop, webhook_id="1AB23456CD789012E")) == "the signature is wrong"
+async def test_a_webhook_of_another_app_is_refused(shop: Merchant):
+    assert await refusal(shop, sent(shop, webhook_id="1AB23456CD789012E")) == "the signature is wrong"
 
 
 @pytest.mark.parametrize(
@@ -111,36 +109,34 @@ async def test_a_webhook_of_another_app_is_refused(http: VendorHttp, shop: Merch
         ("PAYPAL-CERT-URL", ""),
     ],
 )
-async def test_a_changed_header_is_refused(http: VendorHttp, shop: Merchant, name: str, value: str):
-    assert await refusal(http, {**sent(shop), name: value})
+async def test_a_changed_header_is_refused(shop: Merchant, name: str, value: str):
+    assert await refusal(shop, {**sent(shop), name: value})
 
 
-async def test_the_time_is_signed_too(http: VendorHttp, shop: Merchant):
+async def test_the_time_is_signed_too(shop: Merchant):
     headers = sent(shop)
     another = (utc_now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    problem = await refusal(http, {**headers, "PAYPAL-TRANSMISSION-TIME": another})
+    problem = await refusal(shop, {**headers, "PAYPAL-TRANSMISSION-TIME": another})
 
     assert problem == "the signature is wrong"
 
 
 @pytest.mark.parametrize(("age", "accepted"), [(-6 / 1440, False), (-4 / 1440, True), (2.9, True), (3.1, False)])
-async def test_only_webhooks_of_the_last_three_days_are_accepted(
-    http: VendorHttp, shop: Merchant, age: float, *, accepted: bool
-):
+async def test_only_webhooks_of_the_last_three_days_are_accepted(shop: Merchant, age: float, *, accepted: bool):
     headers = sent(shop, at=utc_now() - timedelta(days=age))
 
     if accepted:
-        await offline(http, headers)
+        await offline(shop, headers)
     else:
-        assert "older than three days, or from the future" in await refusal(http, headers)
+        assert "older than three days, or from the future" in await refusal(shop, headers)
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"null", b"[]", b'{"id":7}', b"{}", b'{"id":"WH-1"', b'{"id":"WH-1"},{"a":1}']
 )
-async def test_a_body_that_is_not_one_event_is_refused(http: VendorHttp, shop: Merchant, body: bytes):
-    assert await refusal(http, sent(shop, body), body) == "the body is not an event"
+async def test_a_body_that_is_not_one_event_is_refused(shop: Merchant, body: bytes):
+    assert await refusal(shop, sent(shop, body), body) == "the body is not an event"
 
 
 @pytest.mark.parametrize(
@@ -154,37 +150,33 @@ async def test_a_body_that_is_not_one_event_is_refused(http: VendorHttp, shop: M
         ("other-key", "signature is wrong"),
     ],
 )
-async def test_certificates_with_faults_are_refused(http: VendorHttp, shop: Merchant, name: str, problem: str):
-    assert problem in await refusal(http, sent(shop, certificate=f"CERT-{name}"))
+async def test_certificates_with_faults_are_refused(shop: Merchant, name: str, problem: str):
+    assert problem in await refusal(shop, sent(shop, certificate=f"CERT-{name}"))
 
 
 @pytest.mark.parametrize("name", ["garbage", "empty", "huge", "missing"])
-async def test_a_certificate_that_cannot_be_read_is_a_fault_of_the_vendor(
-    http: VendorHttp, shop: Merchant, name: str
-):
+async def test_a_certificate_that_cannot_be_read_is_a_fault_of_the_vendor(shop: Merchant, name: str):
     for _ in range(2):  # A failure is not kept.
         with pytest.raises(VendorError):
-            await offline(http, sent(shop, certificate=f"CERT-{name}"))
+            await offline(shop, sent(shop, certificate=f"CERT-{name}"))
 
     assert len(shop.calls("certificate")) == 2
 
 
-async def test_a_redirect_to_a_certificate_is_not_followed(http: VendorHttp, shop: Merchant):
+async def test_a_redirect_to_a_certificate_is_not_followed(shop: Merchant):
     shop.sandbox.sandbox.switches["paypal_certificates"] = KeyOptions(fault=Fault.REDIRECT)
 
     with pytest.raises(VendorError):
-        await offline(http, sent(shop))
+        await offline(shop, sent(shop))
 
     assert len(shop.calls("certificate")) == 1
 
 
-async def test_a_server_that_another_authority_certifies_is_not_asked(http: VendorHttp, shop: Merchant):
+async def test_a_server_that_another_authority_certifies_is_not_asked(shop: Merchant):
     webhook = SignedWebhook.read(sent(shop), BODY, now=utc_now())
 
     with pytest.raises(VendorError):
-        await verify_offline(
-            http,
-            "walletpay",
+        await shop.paypal.verify_offline(
             webhook,
             webhook_id=WEBHOOK_ID,
             hosts=HOSTS,
@@ -269,7 +261,7 @@ async def test_a_webhook_is_verified_by_a_call_with_its_own_bytes(shop: Merchant
     await shop.control("webhook", id=WEBHOOK_ID, url="http://127.0.0.1:9/none")
     webhook = SignedWebhook.read(sent(shop), BODY, now=utc_now())
 
-    await verify_online(shop.paypal, webhook, webhook_id=WEBHOOK_ID)
+    await shop.paypal.verify_online(webhook, webhook_id=WEBHOOK_ID)
 
     assert shop.calls("verify")[0].asked["body"]["webhook_event"]["id"] == "WH-1"
 
@@ -280,7 +272,7 @@ async def test_a_call_refuses_a_changed_body(shop: Merchant, body: bytes):
     webhook = SignedWebhook.read(sent(shop), body, now=utc_now())
 
     with pytest.raises(NotGenuine, match="does not recognize"):
-        await verify_online(shop.paypal, webhook, webhook_id=WEBHOOK_ID)
+        await shop.paypal.verify_online(webhook, webhook_id=WEBHOOK_ID)
 
 
 async def test_a_body_cannot_change_the_question_to_paypal(shop: Merchant):
@@ -296,7 +288,7 @@ async def test_a_failing_call_is_a_fault_of_the_vendor(shop: Merchant):
     webhook = SignedWebhook.read(sent(shop), BODY, now=utc_now())
 
     with pytest.raises(VendorError):
-        await verify_online(shop.paypal, webhook, webhook_id=WEBHOOK_ID)
+        await shop.paypal.verify_online(webhook, webhook_id=WEBHOOK_ID)
 
 
 @given(st.binary(max_size=64), st.text(max_size=12), st.text(max_size=12))

@@ -16,11 +16,6 @@ from streams.wire.model import Model
 from streams.wire.money import Money
 from tests.vendors.payments.paypal_calls import Merchant
 from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_events import list_webhook_events
-from vendors.payments.paypal_orders import capture_order, get_capture, get_order
-from vendors.payments.paypal_payouts import create_payout, get_payout
-from vendors.payments.paypal_refunds import get_capture_refund, get_sale_refund, refund_capture, refund_sale
-from vendors.payments.paypal_subscriptions import cancel_subscription, get_plan, get_sale, get_subscription
 from vendors.sandbox.payments.paypal_plans import MONTHLY, YEARLY
 
 FACTS = loads(Path(__file__).with_name("paypal_openapi.json").read_bytes())
@@ -79,25 +74,25 @@ async def use_everything(shop: Merchant) -> None:
     """Make each call of the client at least once."""
     paypal = shop.paypal
     order = await shop.approved_order()
-    (capture,) = (await capture_order(paypal, new_id(), order.id)).captures
-    refund = await refund_capture(paypal, new_id(), capture.id, Money(50, "USD"))
-    await get_order(paypal, order.id)
-    await get_capture(paypal, capture.id)
-    await get_capture_refund(paypal, refund.id)
-    await get_plan(paypal, MONTHLY)
+    (capture,) = (await paypal.capture_order(new_id(), order.id)).captures
+    refund = await paypal.refund_capture(new_id(), capture.id, Money(50, "USD"))
+    await paypal.order(order.id)
+    await paypal.capture(capture.id)
+    await paypal.capture_refund(refund.id)
+    await paypal.plan(MONTHLY)
     made = await shop.subscribed()
     await shop.move_clock(40)
     payments = await shop.transactions(made.id)
-    sale_refund = await refund_sale(paypal, new_id(), payments[0].id, Money(50, "USD"))
-    await get_sale(paypal, payments[0].id)
-    await get_sale_refund(paypal, sale_refund.id)
-    await cancel_subscription(paypal, new_id(), made.id, reason="upgraded")
-    await get_subscription(paypal, made.id)
-    payout = await create_payout(
-        paypal, new_id(), receiver="unregistered@example.test", amount=Money(987, "USD"), note="n", subject="s"
+    sale_refund = await paypal.refund_sale(new_id(), payments[0].id, Money(50, "USD"))
+    await paypal.sale(payments[0].id)
+    await paypal.sale_refund(sale_refund.id)
+    await paypal.cancel_subscription(new_id(), made.id, reason="upgraded")
+    await paypal.subscription(made.id)
+    payout = await paypal.create_payout(
+        new_id(), receiver="unregistered@example.test", amount=Money(987, "USD"), note="n", subject="s"
     )
-    await get_payout(paypal, payout.id)
-    await list_webhook_events(paypal, start=payments[0].time, end=payments[1].time)
+    await paypal.payout(payout.id)
+    await paypal.events(start=payments[0].time, end=payments[1].time)
 
 
 async def test_our_requests_are_published(shop: Merchant):
@@ -155,18 +150,18 @@ async def test_the_answer_to_a_revision_is_published(shop: Merchant):
 async def test_issues_by_which_we_decide_are_published(shop: Merchant):
     order = await shop.order()
     captured = await shop.approved_order()
-    await capture_order(shop.paypal, new_id(), captured.id)
+    await shop.paypal.capture_order(new_id(), captured.id)
     declined = await shop.approved_order(fault="decline")
     pending = await shop.subscribe()
     path = f"/v1/billing/subscriptions/{pending.id}/cancel"
     issues = []
 
     for call in (
-        capture_order(shop.paypal, new_id(), order.id),
-        capture_order(shop.paypal, new_id(), captured.id),
-        capture_order(shop.paypal, new_id(), declined.id),
+        shop.paypal.capture_order(new_id(), order.id),
+        shop.paypal.capture_order(new_id(), captured.id),
+        shop.paypal.capture_order(new_id(), declined.id),
         shop.paypal.command(new_id(), path, {"reason": "no longer wanted"}),
-        get_order(shop.paypal, "5O190127TN364715T"),
+        shop.paypal.order("5O190127TN364715T"),
         shop.paypal.command(new_id(), path, {}),
     ):
         with pytest.raises(PayPalRefused) as raised:

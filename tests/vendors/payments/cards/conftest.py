@@ -7,6 +7,7 @@ from pydantic import SecretStr
 
 from tests.vendors.payments.paypal_calls import Merchant, merchant
 from vendors.account import Account
+from vendors.calls.gate import Gate, GatePolicy
 from vendors.http.transport import VendorHttp
 from vendors.payments.stripe import Stripe
 from vendors.sandbox.server import Running, listening
@@ -31,7 +32,11 @@ def open_stripe(http: VendorHttp, sandbox: Running) -> Callable[..., Stripe]:
     """Opens our client for the sandbox. The key may name a fault."""
 
     def open_(key: str = "sandbox") -> Stripe:
-        return Stripe(http, Account("Default", "cardpay", f"{sandbox.url}/stripe", SecretStr(key)), None)
+        return Stripe(
+            http,
+            Account("Default", "cardpay", f"{sandbox.url}/stripe", SecretStr(key)),
+            Gate("tests", GatePolicy()),
+        )
 
     return open_
 

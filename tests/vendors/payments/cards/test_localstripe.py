@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from tests.waiting import until
 from vendors.account import Account
+from vendors.calls.gate import Gate, GatePolicy
 from vendors.http.transport import VendorHttp
 from vendors.payments.stripe import Stripe
 from vendors.payments.stripe_errors import CardDeclined
@@ -50,7 +51,7 @@ async def url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
 
 @pytest.fixture
 def stripe(http: VendorHttp, url: str) -> Stripe:
-    return Stripe(http, Account("Default", "cardpay", url, SecretStr(KEY)), None)
+    return Stripe(http, Account("Default", "cardpay", url, SecretStr(KEY)), Gate("tests", GatePolicy()))
 
 
 async def send(url: str, path: str, **form: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import aiohttp
 import pytest
 from pydantic import SecretStr
 
-from app.platform_clients.paypal import PayPalClient, open_paypal, verify_webhook
+from app.platforms.accounts import open_paypal
+from app.platforms.paypal import verify_webhook
 from app.services import Services
 from storage.configs.kinds.walletpay import WalletPay
 from storage.configs.rows import ConfigKey
@@ -15,9 +16,8 @@ from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
 from tests.running.servers import Server
 from vendors.errors import VendorError
-from vendors.payments.paypal import BASE_URL
+from vendors.payments.paypal import BASE_URL, PayPal
 from vendors.payments.paypal_certificates import NotGenuine
-from vendors.payments.paypal_subscriptions import get_plan
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.payments.paypal_plans import MONTHLY
@@ -45,7 +45,7 @@ def config(**fields: Any) -> WalletPay:
     return WalletPay(**{**app, **own, **fields})
 
 
-def opened(services: Services, sandbox: Running, app: WalletPay) -> PayPalClient:
+def opened(services: Services, sandbox: Running, app: WalletPay) -> PayPal:
     key = ConfigKey("default", "walletpay", new_id())
     return open_paypal(services.vendors, app, key=key, sandbox_url=sandbox.url)
 
@@ -67,11 +67,10 @@ def stages(sandbox: Running) -> list[str]:
 
 
 async def test_the_base_url_is_paypals_own_unless_the_config_names_another(services: Services, sandbox: Running):
-    assert opened(services, sandbox, config(base_url=None)).access.account.base_url == BASE_URL
-    own = opened(services, sandbox, config(base_url="http://127.0.0.1:9/a/"))
-    assert own.access.account.base_url == "http://127.0.0.1:9/a"
-    plan = await opened(services, sandbox, config()).call(lambda paypal: get_plan(paypal, MONTHLY))
-    assert plan.id == MONTHLY
+    at_paypal, elsewhere = config(base_url=None), config(base_url="http://127.0.0.1:9/a/")
+    assert opened(services, sandbox, at_paypal).label == f"{at_paypal.client_id} at {BASE_URL}"
+    assert opened(services, sandbox, elsewhere).label == f"{elsewhere.client_id} at http://127.0.0.1:9/a"
+    assert (await opened(services, sandbox, config()).plan(MONTHLY)).id == MONTHLY
 
 
 async def test_a_sandbox_that_does_not_run_is_a_fault_of_the_config(services: Services):
