@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.services import Services
-from storage.accounts import users
 from storage.assets import ledger
 from storage.assets.entries import Channel, Entry
 from storage.events.outbox import PurchaseEvent
@@ -16,7 +15,7 @@ from streams.wire.money import Money
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """Posts entries of one user, who is locked, in the transaction of `conn`."""
+    """Posts entries of one user, whose row is locked, in the transaction of `conn`."""
 
     services: Services
     conn: Connection
@@ -26,12 +25,15 @@ class Posting:
     """What has reported the events."""
     now: datetime
     """The app's time."""
+    is_deactivated: bool
+    """Whether the user is deactivated. Such a user has entries, but no assets."""
 
     async def post(self, entry: Entry) -> bool:
         """Enter an event, once. Return whether it was new. What only a reconciliation finds is a mismatch."""
-        is_new = await ledger.post(
-            self.conn, self.app_id, self.uid, entry=entry, now=self.now, sinks=self.services.sinks
-        )
+        is_new = await ledger.enter(
+            self.conn, self.app_id, self.uid,
+            entry=entry, has_assets=not self.is_deactivated, now=self.now, sinks=self.services.sinks,
+        )  # fmt: skip
         if is_new and entry.channel == "reconciliation":
             await mismatches.add(
                 self.conn, self.app_id,
@@ -58,5 +60,5 @@ async def begin_posting(
     services: Services, conn: Connection, app_id: str, uid: str, *, channel: Channel
 ) -> Posting:
     """Lock a user, so that no other transaction applies payments of the user. Deactivated users are locked too."""
-    await users.lock_all(conn, app_id, uids=[uid])
-    return Posting(services, conn, app_id, uid, channel, services.clock.now(app_id))
+    has_assets = await ledger.lock(conn, app_id, uid)
+    return Posting(services, conn, app_id, uid, channel, services.clock.now(app_id), is_deactivated=not has_assets)

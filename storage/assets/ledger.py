@@ -18,13 +18,29 @@ from streams.wire.codec import rfc3339
 _LOCK = "select status <> 'deactivated' from users where app_id = $1 and uid = $2 for no key update"
 
 
+async def lock(conn: Connection, app_id: str, uid: str) -> bool:
+    """Lock the row of a user, and return whether the user may have assets. A deactivated one has entries only.
+
+    Entries are then stored in the order in which they change the assets. `conn` is in a transaction.
+    """
+    has_assets: bool | None = await conn.fetchval(_LOCK, app_id, uid)
+    assert has_assets is not None, "the user of an event exists"
+    return has_assets
+
+
 async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime, sinks: EventSinks) -> bool:
+    """Lock a user and enter an event, as `enter` does."""
+    has_assets = await lock(conn, app_id, uid)
+    return await enter(conn, app_id, uid, entry=entry, has_assets=has_assets, now=now, sinks=sinks)
+
+
+async def enter(
+    conn: Connection, app_id: str, uid: str, *, entry: Entry, has_assets: bool, now: datetime, sinks: EventSinks
+) -> bool:
     """Enter an event of a user, and change the asset. Return `False` if it is entered already.
 
-    A new one is reported to `sinks`. `conn` is in a transaction. The row of the user is locked, so entries are
-    stored in the order in which they change the assets. A deactivated user has entries, but no assets.
+    A new one is reported to `sinks`. `has_assets` is what `lock` has returned in the transaction of `conn`.
     """
-    has_assets = await _lock(conn, app_id, uid)
     if not await asset_entries.add(conn, app_id, uid, entry=entry, now=now):
         return False
     if has_assets:
@@ -32,13 +48,6 @@ async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: da
         await assets.put(conn, app_id, uid, asset=apply(asset, entry, at=now))
     await sinks.report(conn, app_id, _event(uid, entry), now=now)
     return True
-
-
-async def _lock(conn: Connection, app_id: str, uid: str) -> bool:
-    """Lock the row of a user, and return whether the user may have assets."""
-    has_assets: bool | None = await conn.fetchval(_LOCK, app_id, uid)
-    assert has_assets is not None, "the user of an event exists"
-    return has_assets
 
 
 class TooFewUnits(Exception):
@@ -64,7 +73,7 @@ async def spend(conn: Connection, app_id: str, uid: str, *, use: Use, now: datet
     Raises `TooFewUnits`, and then nothing is entered. `conn` is in a transaction.
     """
     assert use.units > 0, "a use has units"
-    await _lock(conn, app_id, uid)
+    has_assets = await lock(conn, app_id, uid)
     if await asset_entries.find(conn, app_id, key=use.key) is not None:
         return False
     asset = await assets.find(conn, app_id, uid, name=use.name, subscription=use.subscription)
@@ -75,7 +84,7 @@ async def spend(conn: Connection, app_id: str, uid: str, *, use: Use, now: datet
         quantity=use.units, starts_at=asset.starts_at, ends_at=asset.paid_ends_at,
         platform=asset.platform, product_id=asset.product_id, bp_product_id=asset.bp_product_id,
     )  # fmt: skip
-    return await post(conn, app_id, uid, entry=entry, now=now, sinks=sinks)
+    return await enter(conn, app_id, uid, entry=entry, has_assets=has_assets, now=now, sinks=sinks)
 
 
 async def give_back(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime, sinks: EventSinks) -> bool:

@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from storage.accounts import users
 from storage.jobs.jobs import Job, enqueue
 from storage.payments import card_subscriptions, wallet_subscriptions
 from storage.postgres.database import Connection
@@ -23,12 +22,3 @@ async def end_later(conn: Connection, app_id: str, uid: str) -> None:
     has_wallet = await wallet_subscriptions.unended_of_user(conn, app_id, uid)
     if has_wallet or await card_subscriptions.unended_of_user(conn, app_id, uid):
         await enqueue(conn, EndSubscriptions(app_id=app_id, uid=uid), key=f"subscriptions/{app_id}/{uid}")
-
-
-async def end_if_deactivated(conn: Connection, app_id: str, uid: str) -> None:
-    """Call `end_later` if the user is deactivated. A subscription may be paid first after the deactivation.
-
-    `conn` is in a transaction that has locked the user.
-    """
-    if await users.find(conn, app_id, uid) is None:
-        await end_later(conn, app_id, uid)

@@ -51,8 +51,8 @@ async def sync_subscription(
         posting = await begin_posting(platform.services, conn, row.app_id, row.uid, channel=channel)
         row = await card_subscriptions.lock(conn, row.row_id)
         await _apply(posting, row, read)
-        if not read.is_cancelled:
-            await endings.end_if_deactivated(conn, row.app_id, row.uid)
+        if posting.is_deactivated and not read.is_cancelled:  # It may be paid first after the deactivation.
+            await endings.end_later(conn, row.app_id, row.uid)
     return read
 
 

@@ -15,6 +15,7 @@ from storage.configs.kinds.products import PRODUCTS, Product
 from storage.events.outbox import PurchaseEvent, PurchaseKind
 from storage.payments import wallet_refunds, wallet_upgrades
 from storage.payments.wallet_subscriptions import ENDED_STATUSES, SUSPENDED, WalletSubscription
+from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid
 from streams.wire.money import Money
 from vendors.payments.paypal_subscriptions import Subscription, Transaction
@@ -37,7 +38,7 @@ async def post_payments(
     if not payments:
         await _post_trial(posting, row, read)
     is_upgrade = await wallet_upgrades.to_new(posting.conn, posting.app_id, new_row=row.row_id) is not None
-    granted = {entry.key: entry for entry in await _grants(posting, row)}
+    granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
     plan_id, before = row.plan_id, None
     for payment in payments:
         if before is not None and _is_of_changed_plan(row, payment, before):
@@ -68,7 +69,7 @@ async def refund_unused(
     posting: Posting, row: WalletSubscription, payments: Sequence[Transaction], *, at: datetime
 ) -> None:
     """Store a refund of what is unused of each payment at `at`. Payments after it were never used."""
-    granted = {entry.key: entry for entry in await _grants(posting, row)}
+    granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
     for payment in payments:
         entry = granted.get(_key(payment)) or _grant(posting, row, payment, plan_id=row.plan_id, origin="renewal")
         assert entry.starts_at is not None, "a grant of a subscription has a period"
@@ -117,7 +118,7 @@ def _purchase(row: WalletSubscription, payment: Transaction, kind: PurchaseKind)
 
 async def post_state(posting: Posting, row: WalletSubscription, read: Subscription) -> Paid | None:
     """Post what the state of a subscription changes in its asset. Return what was paid last."""
-    paid = await last_paid(posting, row)
+    paid = await last_paid(posting.conn, posting.app_id, row)
     if paid is None:
         return None
     if read.status in ENDED_STATUSES:
@@ -128,8 +129,8 @@ async def post_state(posting: Posting, row: WalletSubscription, read: Subscripti
     return paid
 
 
-async def last_paid(posting: Posting, row: WalletSubscription) -> Paid | None:
-    grants = await _grants(posting, row)
+async def last_paid(conn: Connection, app_id: str, row: WalletSubscription) -> Paid | None:
+    grants = await _grants(conn, app_id, row)
     if not grants or grants[-1].ends_at is None:
         return None
     return Paid(grants[-1], grants[-1].ends_at)
@@ -137,7 +138,7 @@ async def last_paid(posting: Posting, row: WalletSubscription) -> Paid | None:
 
 async def post_end(posting: Posting, row: WalletSubscription, *, key: str) -> Entry | None:
     """End the asset of a subscription now, if it is valid. Return what was granted last."""
-    paid = await last_paid(posting, row)
+    paid = await last_paid(posting.conn, posting.app_id, row)
     if paid is None:
         return None
     asset = await assets.find(
@@ -181,8 +182,8 @@ async def _post_grace(posting: Posting, row: WalletSubscription, paid: Paid, *, 
         await posting.post(replace(_change(posting, entry, key, kind), ends_at=until))
 
 
-async def _grants(posting: Posting, row: WalletSubscription) -> list[Entry]:
-    return await asset_entries.grants_of(posting.conn, posting.app_id, posting.uid, subscription=row.platform_id)
+async def _grants(conn: Connection, app_id: str, row: WalletSubscription) -> list[Entry]:
+    return await asset_entries.grants_of(conn, app_id, row.uid, subscription=row.platform_id)
 
 
 def _grant(

@@ -48,8 +48,8 @@ async def sync(services: Services, app_id: str, row: WalletSubscription, *, chan
             await apply(posting, old.row, old.read)
             await _replace(posting, row, old)
         applied = await apply(posting, row, found)
-        if applied.status in RENEWING_STATUSES:
-            await endings.end_if_deactivated(conn, app_id, row.uid)
+        if posting.is_deactivated and applied.status in RENEWING_STATUSES:  # Paid first after the deactivation.
+            await endings.end_later(conn, app_id, row.uid)
         return Synced(applied, found)
 
 

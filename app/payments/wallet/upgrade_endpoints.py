@@ -102,8 +102,8 @@ async def _check(call: Call, source: Synced, bp_product_id: str, target: tuple[P
         raise UpgradeRefused("the subscription is replaced by another one")
     if found is None or row.status != ACTIVE:
         raise UpgradeRefused(f"the subscription is {row.status}, not {ACTIVE}")
-    async with call.services.database.transaction() as conn:
-        paid = await last_paid(await begin(call, conn), row)
+    async with call.services.database.connection() as conn:
+        paid = await last_paid(conn, call.app_id, row)
     current = row.plan_id if paid is None else paid.entry.product_id
     if found.plan_id and found.plan_id != current:
         raise UpgradeRefused("the plan of the subscription is about to change")
