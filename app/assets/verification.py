@@ -7,7 +7,7 @@ import structlog
 from prometheus_client import Gauge
 
 from app.services import Services
-from storage.assets.ledger import find_differences
+from storage.assets.differences import find_differences
 from storage.jobs.jobs import VerifyLedger
 
 log = structlog.get_logger()

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.observing.logs import configure as configure_logs
 from app.settings import Settings
-from storage.assets.ledger import find_differences
+from storage.assets.differences import find_differences
 from storage.postgres.database import open_database
 
 

@@ -1,18 +1,14 @@
-"""The ledger: posts events of assets exactly once, and checks that what is stored follows from all entries."""
+"""The ledger: enters events of assets exactly once, and changes the assets by them."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from storage.assets import assets, quota_differences, share_groups
+from storage.assets import assets
 from storage.assets import entries as asset_entries
-from storage.assets.assets import Asset, apply
+from storage.assets.assets import apply
 from storage.assets.entries import Entry
-from storage.differences import Difference
 from storage.events.outbox import AssetEvent, EventSinks
-from storage.postgres.database import Connection, Database
-from storage.withdrawals import withdrawal_differences
+from storage.postgres.database import Connection
 from streams.wire.codec import rfc3339
 
 _LOCK = "select status <> 'deactivated' from users where app_id = $1 and uid = $2 for no key update"
@@ -105,77 +101,3 @@ def _event(uid: str, entry: Entry) -> AssetEvent:
         for name, moment in (("starts_at", entry.starts_at), ("ends_at", entry.ends_at))
     }
     return AssetEvent(user_id=uid, **{**asdict(entry), **times})
-
-
-_USERS = """
-(select distinct app_id, uid from asset_entries where (app_id, uid) > ($1, $2) order by 1, 2 limit $3)
-union
-(select distinct app_id, uid from assets where (app_id, uid) > ($1, $2) order by 1, 2 limit $3)
-order by 1, 2 limit $3
-"""
-_ACTIVE = """
-select app_id, uid from users
-where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) and status <> 'deactivated'
-"""
-
-
-async def find_differences(database: Database, *, batch_size: int = 500) -> AsyncGenerator[Difference]:
-    """Rebuild every asset, reservation and quota from its entries, and yield what differs."""
-    async with aclosing(_differing_assets(database, batch_size=batch_size)) as differing:
-        async for difference in differing:
-            yield difference
-    for find in (
-        withdrawal_differences.find_differences,
-        share_groups.find_differences,
-        quota_differences.find_differences,
-    ):
-        async with database.connection() as conn:
-            differences = await find(conn)
-        for difference in differences:
-            yield difference
-
-
-async def _differing_assets(database: Database, *, batch_size: int) -> AsyncGenerator[Difference]:
-    """Check the users in batches, each as it was at one moment. The server may change assets meanwhile."""
-    last = ("", "")
-    while True:
-        async with database.connection() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
-            users = [tuple(row) for row in await conn.fetch(_USERS, *last, batch_size)]
-            differences = await _differences_of(conn, users) if users else []
-        for difference in differences:
-            yield difference
-        if len(users) < batch_size:
-            return
-        last = users[-1]
-
-
-async def _differences_of(conn: Connection, users: Sequence[tuple[str, str]]) -> list[Difference]:
-    active = {tuple(row) for row in await conn.fetch(_ACTIVE, *zip(*users, strict=True))}
-    expected: dict[tuple[str, str, str, str], Asset] = {}
-    for app_id, uid, entered_at, entry in await asset_entries.of_users(conn, users):
-        if (app_id, uid) in active:
-            key = (app_id, uid, entry.name, entry.subscription)
-            expected[key] = apply(expected.get(key), entry, at=entered_at)
-    stored = {
-        (app_id, uid, asset.name, asset.subscription): asset
-        for app_id, uid, asset in await assets.of_users(conn, users)
-    }
-    return [
-        Difference(app_id, uid, f"{name} ({subscription})" if subscription else name, problem)
-        for app_id, uid, name, subscription in sorted(stored.keys() | expected.keys())
-        if (problem := _problem(*(each.get((app_id, uid, name, subscription)) for each in (stored, expected))))
-    ]
-
-
-def _problem(stored: Asset | None, expected: Asset | None) -> str:
-    """Return how an asset differs. Empty: it does not. `None`: it does not exist."""
-    if stored is None:
-        return "is missing"
-    if expected is None:
-        return "has no entry"
-    right = asdict(expected)
-    return ", ".join(
-        f"{name} is {value}, should be {right[name]}"
-        for name, value in asdict(stored).items()
-        if value != right[name]
-    )

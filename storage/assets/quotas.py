@@ -62,6 +62,21 @@ async def use(
     return True
 
 
+DIFFERENCES = """
+select app_id, uid, 'quota of ' || use.key, case
+    when missing > 0 then 'has no entry'
+    when returned_at is null then 'is not returned, but its entries are'
+    when returns = 0 then 'is returned, but its entries are not'
+    else 'is returned, but its entries are' end
+from quota_uses use, lateral (
+    select count(*) filter (where used.entry_id is null) as missing, count(back.entry_id) as returns
+    from unnest(use.entry_keys) wanted(key)
+    left join asset_entries used on used.app_id = use.app_id and used.key = wanted.key and used.kind = 'consume'
+    left join asset_entries back on back.app_id = use.app_id and back.key = 'return:' || wanted.key) found
+where missing > 0 or returns <> case when returned_at is null then 0 else cardinality(entry_keys) end
+order by app_id, use.key limit $1
+"""
+"""Uses of quotas that differ from the entries of the ledger."""
 _RETURN = """
 update quota_uses set returned_at = $3 where app_id = $1 and key = $2 and returned_at is null returning entry_keys
 """

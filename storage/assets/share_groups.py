@@ -9,7 +9,6 @@ from datetime import datetime
 
 from storage.assets.assets import COLUMNS as ASSET_COLUMNS
 from storage.assets.assets import Asset
-from storage.differences import MAX, Difference
 from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, ServiceError
 from streams.wire.ids import new_id, sha256_hex
@@ -134,31 +133,18 @@ async def move(conn: Connection, app_id: str, uid: str, *, old: tuple[str, str],
     await conn.execute(_MOVE, app_id, uid, *old, *new)
 
 
-_DIFFERENCES = """
-select app_id, uid, group_id, quota,
-    (select count(*) from share_members m where m.group_id = g.group_id) as members, exists (
+DIFFERENCES = """
+select app_id, uid, 'share group ' || group_id, case
+    when has_entry then format('has %s members, should have at most %s', members, quota)
+    else 'shares an asset that has no entry' end
+from (
+    select g.*, (select count(*) from share_members m where m.group_id = g.group_id) as members, exists (
         select from asset_entries e
         where (e.app_id, e.uid, e.name, e.subscription) = (g.app_id, g.uid, g.name, g.subscription)) as has_entry
-from share_groups g
+    from share_groups g) compared
+where members > quota or not has_entry order by group_id limit $1
 """
-_DIFFERING = f"""
-select * from ({_DIFFERENCES}) compared where members > quota or not has_entry order by group_id limit $1
-"""  # noqa: S608 - constants
-
-
-async def find_differences(conn: Connection, *, limit: int = MAX) -> list[Difference]:
-    """Return at most `limit` groups with too many members, or of an asset that the owner was never granted."""
-    return [
-        Difference(
-            row["app_id"],
-            row["uid"],
-            f"share group {row['group_id']}",
-            f"has {row['members']} members, should have at most {row['quota']}"
-            if row["has_entry"]
-            else "shares an asset that has no entry",
-        )
-        for row in await conn.fetch(_DIFFERING, limit)
-    ]
+"""Groups with too many members, and those of an asset that the owner was never granted."""
 
 
 def _digest(code: str) -> str:

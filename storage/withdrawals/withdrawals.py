@@ -225,6 +225,27 @@ async def enter_return(conn: Connection, withdrawal_id: str, *, now: datetime) -
     return await conn.fetchval(_ENTER, withdrawal_id, "return", now) is not None
 
 
+DIFFERENCES = """
+select app_id, uid, 'withdrawal ' || withdrawal_id, case
+    when expected = '' then 'does not match its entries'
+    when status <> expected then format('status is %s, should be %s', status, expected)
+    when is_open then format('has ended as %s, but is read back', status)
+    else 'is in progress, but never read back' end
+from (
+    select w.*, check_at is not null as is_open, (
+        select case
+            when bool_or(e.kind = 'reserve') is not true then ''
+            when bool_or((e.app_id, e.uid, e.config, e.amount, e.currency)
+                is distinct from (w.app_id, w.uid, w.config, w.amount, w.currency)) then ''
+            when bool_or(e.kind = 'pay') then 'SUCCESS'
+            when bool_or(e.kind = 'return') then ''
+            when bool_or(e.kind = 'void') then 'FAILED'
+            else 'START' end
+        from withdrawal_entries e where e.withdrawal_id = w.withdrawal_id) as expected
+    from withdrawals w) compared
+where status <> expected or is_open <> (status = 'START') order by withdrawal_id limit $1
+"""
+"""Withdrawals whose state does not follow from their entries."""
 _DUE = f"""
 update withdrawals set check_at = $2 where withdrawal_id in (
     select withdrawal_id from withdrawals where app_id = $1 and check_at <= $3 order by check_at limit $4

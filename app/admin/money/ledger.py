@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 from app.admin.area import FOR_VIEWERS
 from app.http.rows.endpoint import Call, Endpoint
-from storage.assets.ledger import find_differences
+from storage.assets.differences import find_differences
 from streams.wire.model import Model
 
 _WITHIN_S = 20.0

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.assets import ledger, quotas
+from storage.assets.differences import find_differences
 from storage.assets.entries import Entry
-from storage.assets.ledger import find_differences
 from storage.assets.quotas import Counts, QuotaUsed
 from storage.configs.kinds.quota import Quota
 from tests.calendar.hard_instants import walk

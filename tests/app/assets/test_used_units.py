@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from storage.assets import assets, ledger
+from storage.assets.differences import find_differences
 from storage.assets.entries import Entry
-from storage.assets.ledger import TooFewUnits, Use, find_differences, give_back, spend
+from storage.assets.ledger import TooFewUnits, Use, give_back, spend
 from storage.operators.audit import COMMAND
 from tests.app.operator_calls import call
 from tests.calendar.clock import utc_now

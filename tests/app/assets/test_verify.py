@@ -8,8 +8,8 @@ import pytest
 from app.assets.verification import DIFFERENCES, verify_ledger
 from storage.accounts import emails
 from storage.assets import ledger
+from storage.assets.differences import find_differences
 from storage.assets.entries import Entry
-from storage.assets.ledger import find_differences
 from storage.jobs.jobs import VerifyLedger
 from storage.operators.audit import COMMAND
 from tests.app.assets.share_codes import join_code, share_code

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage.assets.ledger import find_differences
+from storage.assets.differences import find_differences
 from streams.wire.codec import dumps
 from streams.wire.errors import BackendUnavailable, Unavailable
 from tests.app.money.error_causes import IMPOSSIBLE, ROWS

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from storage.assets.ledger import find_differences
+from storage.assets.differences import find_differences
 from tests.app.predictions.hosts import Studio
 from tests.sampling import sampled
 from vendors.sandbox.faults import Fault, key_of

@@ -5,9 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 from storage.accounts import emails
+from storage.assets.differences import find_differences
 from storage.jobs.jobs import enqueue
 from storage.operators.audit import COMMAND
-from storage.withdrawals.withdrawal_differences import find_differences
 from storage.withdrawals.withdrawals import CheckPayouts, find_of_user, pay_out_soon
 from streams.wire.codec import dumps
 from tests.app.callers import ask, token, working
@@ -102,5 +102,5 @@ class Payer:
     async def entries(self, uid: str) -> list[str]:
         async with self.server.services.database.connection() as conn:
             rows = await conn.fetch("select kind from withdrawal_entries where uid = $1 order by entry_id", uid)
-            assert await find_differences(conn) == []
+        assert [each async for each in find_differences(self.server.services.database)] == []
         return [row["kind"] for row in rows]

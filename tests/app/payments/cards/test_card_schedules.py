@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from storage.assets.ledger import find_differences
+from storage.assets.differences import find_differences
 from streams.tasks import background, run_all
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask, working

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.assets.ledger import find_differences
+from storage.assets.differences import find_differences
 from streams.wire.period import Period
 from tests.app.payments.wallet.schedule import PAID, STEPS, Schedule
 from tests.app.payments.wallet.wallets import PRODUCTS, WEBHOOK, ZERO, put, wallet_at

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from storage.assets.ledger import find_differences
+from storage.assets.differences import find_differences
 from tests.app.callers import working
 from tests.app.payments.wallet.wallets import PRO, WEBHOOK, Wallet, put, wallet_at
 from tests.running.servers import Databases, Server, new_server
