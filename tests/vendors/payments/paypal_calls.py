@@ -96,10 +96,12 @@ class Merchant:
 
 
 @asynccontextmanager
-async def merchant(http: VendorHttp, sandbox: Running, *, secret: str = "any") -> AsyncIterator[Merchant]:
+async def merchant(
+    http: VendorHttp, sandbox: Running, *, secret: str = "any", policy: GatePolicy | None = None
+) -> AsyncIterator[Merchant]:
     """A new merchant. Its secret selects faults, as keys of the sandbox do."""
     client_id = new_id()
     account = Account("Default", "walletpay", f"{sandbox.url}/paypal", SecretStr(secret))
     async with aiohttp.ClientSession() as browser:
-        paypal = PayPal(http, account, Gate("tests", GatePolicy()), client_id=client_id)
+        paypal = PayPal(http, account, Gate("tests", policy or GatePolicy()), client_id=client_id)
         yield Merchant(paypal, sandbox, client_id, browser)

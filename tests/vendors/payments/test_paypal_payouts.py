@@ -3,13 +3,19 @@
 import pytest
 
 from streams.wire.codec import dumps, loads
+from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
 from streams.wire.money import Money
-from tests.vendors.payments.paypal_calls import Merchant
+from tests.vendors.payments.paypal_calls import Merchant, merchant
+from vendors.calls.breaker import BreakerPolicy
+from vendors.calls.gate import GatePolicy
 from vendors.errors import Refused
+from vendors.http.transport import VendorHttp
 from vendors.payments.paypal_errors import PayPalRefused, refused
 from vendors.payments.paypal_payouts import Payout, is_duplicate
+from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.payments.paypal_payouts import OUTCOMES
+from vendors.sandbox.server import Running
 
 AMOUNT = Money(987, "USD")
 DUPLICATE = "Batch with given sender_batch_id already exists"
@@ -133,3 +139,47 @@ async def test_a_payment_may_be_paid_or_reversed_later(shop: Merchant):
     states = [each.item.transaction_status for each in (slow, paid, reversed_) if each.item]
     assert states == ["PENDING", "SUCCESS", "REVERSED"]
     assert (slow.status, paid.status) == ("PROCESSING", "SUCCESS")
+
+
+async def test_a_payout_is_announced_once_right_before_it_is_sent(shop: Merchant):
+    sent_before: list[int] = []
+
+    async def before() -> None:
+        sent_before.append(len(shop.calls("payout")))
+
+    await shop.order()
+    await shop.control("revoke_tokens")  # The call is sent again with another token.
+    made = await shop.paypal.create_payout(new_id(), receiver="ada@example.com", amount=AMOUNT, before=before)
+
+    assert (await shop.paypal.payout(made.id)).id == made.id
+    assert sent_before == [0]
+
+
+async def test_a_payout_that_cannot_be_sent_is_not_announced(http: VendorHttp, sandbox: Running):
+    async def before() -> None:
+        raise AssertionError("the payout is announced")
+
+    async def pay(shop: Merchant) -> None:
+        await shop.paypal.create_payout(new_id(), receiver="ada@example.com", amount=AMOUNT, before=before)
+
+    async with merchant(http, sandbox, secret="wrong") as shop:
+        with pytest.raises(ConfigInvalid):
+            await pay(shop)
+    policy = GatePolicy(breaker=BreakerPolicy(min_calls=1, failure_ratio=0.1))
+    async with merchant(http, sandbox, policy=policy) as shop:
+        await shop.order()
+        sandbox.sandbox.switches["paypal"] = KeyOptions(fault=Fault.UNAVAILABLE, retry_after_s=9)
+        with pytest.raises(PayPalRefused):
+            await shop.order()
+        with pytest.raises(Refused, match="is skipped for now"):
+            await pay(shop)
+
+
+async def test_a_payout_whose_announcement_fails_is_not_sent(shop: Merchant):
+    async def before() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await shop.paypal.create_payout(new_id(), receiver="ada@example.com", amount=AMOUNT, before=before)
+
+    assert shop.calls("payout") == []

@@ -31,11 +31,11 @@ async def shop(http: VendorHttp, sandbox: Running) -> AsyncIterator[Merchant]:
 def open_stripe(http: VendorHttp, sandbox: Running) -> Callable[..., Stripe]:
     """Opens our client for the sandbox. The key may name a fault."""
 
-    def open_(key: str = "sandbox") -> Stripe:
+    def open_(key: str = "sandbox", policy: GatePolicy | None = None) -> Stripe:
         return Stripe(
             http,
             Account("Default", "cardpay", f"{sandbox.url}/stripe", SecretStr(key)),
-            Gate("tests", GatePolicy()),
+            Gate("tests", policy or GatePolicy()),
         )
 
     return open_

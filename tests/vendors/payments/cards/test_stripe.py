@@ -9,6 +9,8 @@ import pytest
 from streams.wire.errors import InvalidParameter
 from streams.wire.money import Money
 from tests.sampling import paired
+from vendors.calls.breaker import BreakerPolicy
+from vendors.calls.gate import GatePolicy
 from vendors.errors import VendorError
 from vendors.payments.stripe import Stripe
 from vendors.payments.stripe_errors import CardDeclined
@@ -155,6 +157,24 @@ async def test_refunds_disputes_and_events_are_listed(stripe: Stripe, sandbox: R
     rest = await stripe.events(since=0, after=page.data[0]["id"])
     assert rest.data == page.data[1:]
     assert (await stripe.events(since=page.data[0]["created"] + 60, after=None)).data == []
+
+
+async def test_a_declined_card_is_no_failure_of_the_account_and_a_fault_is(
+    open_stripe: Callable[..., Stripe], stripe: Stripe
+) -> None:
+    customer = (await stripe.create_customer("1:customer", metadata={})).id
+    breaks_at_once = GatePolicy(breaker=BreakerPolicy(min_calls=1, failure_ratio=0.1))
+    gated, faulty = (open_stripe(key, breaks_at_once) for key in ("sandbox", key_of(fault="server_error")))
+    for number in range(3):
+        with pytest.raises(CardDeclined):
+            await gated.attach(f"{number}:attach", "pm_card_visa_chargeDeclined", customer=customer)
+    with pytest.raises(VendorError, match="answered 404"):
+        await gated.payment_intent("pi_unknown")
+    assert (await gated.customer(customer)).id == customer
+    with pytest.raises(VendorError, match="answered 500"):
+        await faulty.customer(customer)
+    with pytest.raises(VendorError, match="is skipped for now"):
+        await faulty.customer(customer)
 
 
 FAULTS = [
