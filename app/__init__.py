@@ -1,6 +1,6 @@
 """The HTTP interface, the worker, the command line, settings and the life of server processes.
 
-Directly in this folder is the wiring (`main.py`, `routes.py`, `webhooks.py`, `schedules.py`, `services.py`,
+Directly in this folder is the wiring (`main.py`, `routes.py`, `webhooks.py`, `services.py`,
 `stores.py`, `settings.py`), and rules that two areas share, because areas do not import each other: states of
 accounts, receipts, templates of emails, limits of all apps.
 

@@ -9,9 +9,8 @@ from app.http.rows.docs import Docs
 from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.rows.inputs import Body, Query
 from app.platforms.sandbox import sandbox_accounts
-from app.schedules import SCHEDULES
 from app.services import Services
-from storage.jobs.jobs import enqueue
+from storage.jobs.jobs import RunScheduled, enqueue
 from streams.wire.codec import from_rfc3339, rfc3339
 from streams.wire.errors import (
     AppNotFound,
@@ -66,8 +65,7 @@ async def move_clock(call: Call, body: Body[ClockBody]) -> ClockReply:
     await services.clock.move(app_id, offset_s=offset_s)
     await _move_platforms(services, app_id, offset_s)
     async with services.database.transaction() as conn:
-        for schedule in SCHEDULES:
-            await enqueue(conn, schedule.message, key=schedule.message.task)
+        await enqueue(conn, RunScheduled(), key=RunScheduled.task)
     return _reply(call, app_id)
 
 

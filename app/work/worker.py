@@ -4,10 +4,9 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import procrastinate
 import psycopg
@@ -18,80 +17,17 @@ from procrastinate.worker import Worker
 from prometheus_client import Gauge
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
-from app.accounts.email.reset import send_reset
-from app.accounts.identities.profiles import fetch_profile
-from app.accounts.leaving.deactivation import end_freeze
-from app.accounts.leaving.erasure import erase_user, revoke_token
-from app.accounts.leaving.export import export_user, remove_expired_exports
-from app.accounts.leaving.retention import remove_expired_sign_ins
-from app.accounts.phone.sms import send_sms
-from app.admin.audit import remove_expired_audit
-from app.ai.image_tasks import poll_image_task
-from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
-from app.assets.verification import verify_ledger
 from app.http.serving.server import runner_of
-from app.leaderboards.index_check import check_board_indexes
-from app.leaderboards.rewards import end_period, end_periods
-from app.mail.sending import send_mail
 from app.main import application
 from app.observing import logs
-from app.payments.cards.reconciliation import reconcile_card_platform, reconcile_cards
-from app.payments.endings import end_subscriptions
-from app.payments.wallet.reconciliation import reconcile_wallet, reconcile_wallets
-from app.payments.wallet.replaced import end_replaced
-from app.predictions.following import cancel_prediction, follow_prediction
-from app.predictions.retention import remove_expired_tasks
 from app.process.sockets import listening_sockets
 from app.routes import OPERATIONS_ROUTES
-from app.schedules import SCHEDULES, Schedule
 from app.services import Services, open_services
 from app.settings import Settings
-from app.webhooks import SOURCES, compare_events, find_missed_events
-from app.withdrawals.payouts import check_payouts, pay_out
 from app.work.event_delivery import deliver_events, measure_events
 from app.work.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
-from app.work.retention import (
-    remove_expired_events,
-    remove_expired_keys,
-    remove_expired_mails,
-    remove_expired_webhooks,
-)
-from app.work.webhooks import worker_of
-from storage.accounts.password_resets import SendReset
-from storage.accounts.profiles import FetchProfile
-from storage.accounts.sms import SendSms
-from storage.jobs.jobs import (
-    QUEUE,
-    ExportUser,
-    Job,
-    RemoveExpiredAudit,
-    RemoveExpiredConversations,
-    RemoveExpiredEvents,
-    RemoveExpiredExports,
-    RemoveExpiredKeys,
-    RemoveExpiredMails,
-    RemoveExpiredSignIns,
-    RemoveExpiredSpeech,
-    RemoveExpiredTasks,
-    RemoveExpiredWebhooks,
-    RemoveObjects,
-    VerifyLedger,
-    WorkWebhook,
-    job_counts,
-)
-from storage.leaderboards.leaderboards import CheckBoardIndexes
-from storage.leaderboards.periods import EndPeriod, EndPeriods
-from storage.mail.mail import SendMail
-from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
-from storage.payments.endings import EndSubscriptions
-from storage.payments.missed_events import CompareEvents, FindMissedEvents
-from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
-from storage.payments.wallet_subscriptions import EndReplacedSubscription
-from storage.tasks.image_tasks import PollImageTask
-from storage.tasks.predictions import CancelPrediction, FollowPrediction
-from storage.userdata.erasures import EraseUser, RevokeToken
-from storage.userdata.freezes import EndFreeze
-from storage.withdrawals.withdrawals import CheckPayouts, PayOut
+from app.work.jobs import JOBS, JobRow
+from storage.jobs.jobs import QUEUE, job_counts
 from streams.tasks import background, pause, stopping
 from streams.wire.errors import StoreError
 
@@ -108,59 +44,8 @@ _MEASURE_S = 10
 _CONNECT_S = 5
 _MAX_RECONNECT_WAIT_S = 10
 
-J = TypeVar("J", bound=Job)
-
 JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
 JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest job was due", ["job", "status"])
-
-
-@dataclass(frozen=True, slots=True)
-class JobRow(Generic[J]):
-    """A kind of job and its handler."""
-
-    message: type[J]
-    handler: Callable[[Services, J], Awaitable[None]]
-
-
-JOBS: Sequence[JobRow[Any]] = (
-    JobRow(RemoveExpiredSpeech, remove_expired_speech),
-    JobRow(RemoveExpiredConversations, remove_expired_conversations),
-    JobRow(RemoveObjects, remove_objects),
-    JobRow(RemoveExpiredAudit, remove_expired_audit),
-    JobRow(ExportUser, export_user),
-    JobRow(RemoveExpiredExports, remove_expired_exports),
-    JobRow(RemoveExpiredKeys, remove_expired_keys),
-    JobRow(RemoveExpiredWebhooks, remove_expired_webhooks),
-    JobRow(RemoveExpiredEvents, remove_expired_events),
-    JobRow(RemoveExpiredMails, remove_expired_mails),
-    JobRow(RemoveExpiredTasks, remove_expired_tasks),
-    JobRow(FollowPrediction, follow_prediction),
-    JobRow(CancelPrediction, cancel_prediction),
-    JobRow(WorkWebhook, worker_of(SOURCES)),
-    JobRow(SendSms, send_sms),
-    JobRow(SendMail, send_mail),
-    JobRow(SendReset, send_reset),
-    JobRow(FetchProfile, fetch_profile),
-    JobRow(RemoveExpiredSignIns, remove_expired_sign_ins),
-    JobRow(EndFreeze, end_freeze),
-    JobRow(PollImageTask, poll_image_task),
-    JobRow(EraseUser, erase_user),
-    JobRow(RevokeToken, revoke_token),
-    JobRow(VerifyLedger, verify_ledger),
-    JobRow(ReconcileWallets, reconcile_wallets),
-    JobRow(ReconcileWallet, reconcile_wallet),
-    JobRow(FindMissedEvents, find_missed_events),
-    JobRow(CompareEvents, compare_events),
-    JobRow(EndReplacedSubscription, end_replaced),
-    JobRow(EndSubscriptions, end_subscriptions),
-    JobRow(PayOut, pay_out),
-    JobRow(CheckPayouts, check_payouts),
-    JobRow(EndPeriods, end_periods),
-    JobRow(EndPeriod, end_period),
-    JobRow(CheckBoardIndexes, check_board_indexes),
-    JobRow(ReconcileCards, reconcile_cards),
-    JobRow(ReconcileCardPlatform, reconcile_card_platform),
-)
 
 
 async def work(settings: Settings, *, jobs: Sequence[JobRow[Any]] = JOBS) -> None:
@@ -225,13 +110,14 @@ async def run_jobs(
     services: Services,
     *,
     jobs: Sequence[JobRow[Any]] = JOBS,
-    schedules: Sequence[Schedule] = SCHEDULES,
+    scheduled: bool = True,
     stalled_s: float = _STALLED_S,
     poll_s: float = _POLL_S,
     stop_s: float = _STOP_S,
 ) -> None:
     """Run jobs until cancelled. While PostgreSQL is unavailable, try to reconnect at least every 10 s.
 
+    `scheduled`: whether to enqueue the jobs that run at fixed times.
     `stalled_s`: a worker without a heartbeat for this long counts as dead, and its jobs are retried.
     `poll_s`: how often to look for jobs that have become due. Workers are notified of new jobs immediately.
     `stop_s`: how long running jobs may take to finish at the end. Then they are interrupted, and due again.
@@ -242,7 +128,7 @@ async def run_jobs(
         wait=wait, retry=faults, stop=lambda _: stopping(), before_sleep=_log_outage, reraise=True
     ):
         with attempt:
-            app, manager = _application(services, jobs, schedules)
+            app, manager = _application(services, jobs, scheduled=scheduled)
             async with _connected(app), background(recover_stalled(services, stalled_s=stalled_s)):
                 worker = Worker(
                     app,
@@ -287,7 +173,7 @@ async def _connected(app: procrastinate.App) -> AsyncIterator[None]:
 
 
 def _application(
-    services: Services, jobs: Sequence[JobRow[Any]], schedules: Sequence[Schedule]
+    services: Services, jobs: Sequence[JobRow[Any]], *, scheduled: bool
 ) -> tuple[procrastinate.App, JobManager]:
     connector = procrastinate.PsycopgConnector(
         conninfo=services.settings.database_url, min_size=1, max_size=4, timeout=_CONNECT_S
@@ -295,18 +181,12 @@ def _application(
     app = procrastinate.App(connector=connector)
     app.job_manager = manager = JobManager(connector)
     for row in jobs:
-        retry = RetryPolicy(row.message)
-        task = app.task(name=row.message.task, retry=retry, pass_context=True)(
-            task_of(services, row.message, row.handler)
-        )
-        for schedule in schedules:
-            if isinstance(schedule.message, row.message):
-                app.periodic(
-                    cron=schedule.cron,
-                    queue=QUEUE,
-                    queueing_lock=row.message.task,
-                    task_kwargs=schedule.message.model_dump(mode="json"),
-                )(task)
+        name = row.message.task
+        run = task_of(services, row.message, row.handler)
+        task = app.task(name=name, retry=RetryPolicy(row.message), pass_context=True)(run)
+        if scheduled and row.schedule is not None:
+            arguments = row.message().model_dump(mode="json")
+            app.periodic(cron=row.schedule, queue=QUEUE, queueing_lock=name, task_kwargs=arguments)(task)
     return app, manager
 
 

@@ -46,6 +46,12 @@ def tasks() -> frozenset[str]:
     return frozenset(kind.task for kind in Job.__subclasses__())
 
 
+class RunScheduled(Job):
+    """Run the jobs of fixed times once, because the clock of an app was moved."""
+
+    task: ClassVar[str] = "run_scheduled"
+
+
 class RemoveExpiredSpeech(Job):
     """Delete the audio of text-to-speech streams that is older than `limits.speech_days` of its app."""
 

@@ -35,7 +35,7 @@ async def working(services: Services, **options: float) -> AsyncIterator[None]:
     """Run all jobs during the block, except those at fixed times. `options` are those of `run_jobs`."""
     from app.work.worker import run_jobs  # noqa: PLC0415 - slow to import, for each worker of the tests
 
-    async with background(run_jobs(services, schedules=(), **{"poll_s": 0.05, **options})):
+    async with background(run_jobs(services, scheduled=False, **{"poll_s": 0.05, **options})):
         yield
 
 

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from app.schedules import Schedule
 from app.services import Services
-from app.work.worker import JobRow, run_jobs
+from app.work.jobs import JobRow
+from app.work.worker import run_jobs
 from storage.jobs.jobs import Job, enqueue
 from streams.tasks import background
 from tests.calendar.clock import utc_now
@@ -23,10 +23,10 @@ class Note(Job):
     task: ClassVar[str] = "note"
     attempts: ClassVar[int] = 3
     retry_after_s: ClassVar[float] = 0.01
-    text: str
+    text: str = "new year"
 
 
-NEW_YEAR = Schedule("0 0 1 1 *", Note(text="new year"))
+NEW_YEAR = "0 0 1 1 *"
 """A worker without any schedule does not watch its own tasks."""
 
 
@@ -60,7 +60,7 @@ class Notes:
 @asynccontextmanager
 async def worker(services: Services, notes: Notes, *, poll_s: float = 0.05, **options: Any) -> AsyncIterator[None]:
     async with background(
-        run_jobs(services, jobs=[JobRow(Note, notes.handle)], schedules=[NEW_YEAR], poll_s=poll_s, **options)
+        run_jobs(services, jobs=[JobRow(Note, notes.handle, schedule=NEW_YEAR)], poll_s=poll_s, **options)
     ):
         yield
 

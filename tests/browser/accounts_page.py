@@ -29,7 +29,7 @@ async def accounts_server(databases: Databases, data_dir: Path) -> AsyncIterator
     async with (
         listening() as sandbox,
         new_server(databases, data_dir, inbox_url=sandbox.inbox_url, sandbox_url=sandbox.url) as server,
-        background(run_jobs(server.services, schedules=(), poll_s=0.1)),
+        background(run_jobs(server.services, scheduled=False, poll_s=0.1)),
     ):
         raised_limits = {"rates": {name: {"count": 10_000, "per_s": 1} for name in _RATES}}
         await server.services.configs.put(

@@ -65,7 +65,7 @@ async def test_job_deletes_rows_that_have_expired(server: Server) -> None:
     async def is_done() -> bool:
         return not await sql(server, "select count(*) from procrastinate_jobs")
 
-    async with background(run_jobs(server.services, schedules=(), poll_s=0.05)):
+    async with background(run_jobs(server.services, scheduled=False, poll_s=0.05)):
         await until(is_done)
     assert await sql(server, "select count(*) from audit where action = 'expired'") == 0
     assert await sql(server, "select count(*) from audit where action = 'kept'") == 3

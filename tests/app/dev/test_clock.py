@@ -11,7 +11,8 @@ import pytest
 from app.http.callers.tokens import make_server_token
 from app.services import Services, open_services
 from app.settings import Settings
-from app.work.worker import JobRow, run_jobs
+from app.work.jobs import JobRow
+from app.work.worker import run_jobs
 from storage.clock import open_clock
 from storage.jobs.jobs import Job, enqueue
 from storage.operators.audit import COMMAND
@@ -103,7 +104,7 @@ async def test_job_of_an_app_runs_when_the_clock_reaches_its_time(server: Server
     async with services.database.transaction() as conn:
         for app_id, days in (("default", 3), ("default", 1), ("other", 1)):
             await enqueue(conn, Reminder(app_id=app_id), run_at=utc_now() + days * DAY)
-    async with background(run_jobs(services, jobs=[JobRow(Reminder, remind)], schedules=(), poll_s=0.05)):
+    async with background(run_jobs(services, jobs=[JobRow(Reminder, remind)], scheduled=False, poll_s=0.05)):
         await move(server, utc_now() + 2 * DAY)
         await until(lambda: ran == ["default"])
         await move(server, utc_now() + 2.5 * DAY)

@@ -145,7 +145,7 @@ async def test_webhook_ends_a_task_without_polling(idle_studio: Studio):
     await until(lambda: len(studio.sandbox.sandbox.deliveries.log) == 2)
     assert {each.status for each in studio.sandbox.sandbox.deliveries.log} == {200}
     await studio.run("delete from procrastinate_jobs where task_name = 'poll_image_task'")
-    async with background(run_jobs(studio.server.services, schedules=(), poll_s=0.05)):
+    async with background(run_jobs(studio.server.services, scheduled=False, poll_s=0.05)):
         ended = await studio.ended(uid, begun["data"]["task_id"])
     assert ended["data"]["status"] == "finished"
     assert len(await studio.run("select 1 from webhooks where source = 'image_host'")) == 1
@@ -248,11 +248,11 @@ async def test_every_task_of_a_random_schedule_ends_and_the_quota_equals_a_model
 
     async with background(begin()) as begun:
         for _ in range(4):  # Workers that are interrupted in the middle of their jobs.
-            async with background(run_jobs(services, schedules=(), poll_s=0.05, stop_s=0)):
+            async with background(run_jobs(services, scheduled=False, poll_s=0.05, stop_s=0)):
                 await studio.hurry()
                 await studio.sandbox.bill.wait(lambda call: call.stage == "fetch")
         await begun
-    async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+    async with background(run_jobs(services, scheduled=False, poll_s=0.05)):
 
         async def all_ended() -> bool:
             return {*await states()} <= {"finished", "failed"}

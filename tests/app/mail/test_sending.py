@@ -63,7 +63,7 @@ async def testbed(databases, tmp_path_factory) -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def post(testbed: Server) -> AsyncIterator[Post]:
-    async with background(run_jobs(testbed.services, schedules=(), poll_s=0.1)):
+    async with background(run_jobs(testbed.services, scheduled=False, poll_s=0.1)):
         yield Post(testbed)
         async with testbed.services.database.connection() as conn:
             await conn.execute("delete from procrastinate_jobs")

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from structlog.testing import capture_logs
 
-from app.schedules import Schedule
 from app.services import Services
-from app.work.worker import JOBS, JobRow, run_jobs
+from app.work.jobs import JOBS, JobRow
+from app.work.worker import run_jobs
 from storage.jobs.jobs import Job, enqueue
 from streams.tasks import background
 from tests.app.notes import (
@@ -131,7 +131,7 @@ async def test_the_wait_doubles_with_each_failed_attempt_up_to_an_hour(services:
     async with services.database.transaction() as conn:
         await enqueue(conn, Errand())
     waits = []
-    async with background(run_jobs(services, jobs=[JobRow(Errand, fail)], schedules=(), poll_s=0.05)):
+    async with background(run_jobs(services, jobs=[JobRow(Errand, fail)], scheduled=False, poll_s=0.05)):
         for attempts in range(1, 8):
             await until(lambda attempts=attempts: _collected(waits, wait_after, attempts))
     assert waits == [pytest.approx(min(100 * 2**number, 3600), abs=60) for number in range(7)]
@@ -213,7 +213,7 @@ async def test_worker_continues_after_the_database_was_unavailable(
 async def test_worker_ends_whenever_it_is_cancelled(services: Services) -> None:
     """Also while it connects, when the pool of its connections may lose the cancellation."""
     for after_ms in (*range(0, 60, 2), *range(30)):
-        running = background(run_jobs(services, schedules=()))
+        running = background(run_jobs(services, scheduled=False))
         running.start()
         await asyncio.sleep(after_ms / 1000)
         async with asyncio.timeout(10):
@@ -232,10 +232,10 @@ async def test_schedule_runs_one_job_per_time_with_two_workers(services: Service
     async def tick(_: Services, job: Tick) -> None:
         times.append(job.timestamp)
 
-    jobs, schedules = [JobRow(Tick, tick)], [Schedule("* * * * * *", Tick())]
+    jobs = [JobRow(Tick, tick, schedule="* * * * * *")]
     async with (
-        background(run_jobs(services, jobs=jobs, schedules=schedules, poll_s=0.05)),
-        background(run_jobs(services, jobs=jobs, schedules=schedules, poll_s=0.05)),
+        background(run_jobs(services, jobs=jobs, poll_s=0.05)),
+        background(run_jobs(services, jobs=jobs, poll_s=0.05)),
     ):
         await until(lambda: len(set(times)) >= 3)
     assert Counter(times) == Counter(set(times))

@@ -10,8 +10,9 @@ from aiohttp import ClientError, ClientSession
 from app.http.rows.webhooks import webhook_row
 from app.services import Services
 from app.settings import Settings
+from app.work.jobs import JobRow
 from app.work.webhooks import worker_of
-from app.work.worker import JobRow, run_jobs
+from app.work.worker import run_jobs
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import WorkWebhook
 from streams.tasks import background
@@ -88,7 +89,7 @@ async def test_webhook_of_a_killed_worker_is_worked_on_by_another(
         await process.end()
         assert await status() == "received"
         jobs = [JobRow(WorkWebhook, worker_of([source(work)]))]
-        async with background(run_jobs(services, jobs=jobs, schedules=(), stalled_s=1, poll_s=0.1)):
+        async with background(run_jobs(services, jobs=jobs, scheduled=False, stalled_s=1, poll_s=0.1)):
             async with asyncio.timeout(20):
                 assert await done.get() == "evt_1"
             await until(is_done)

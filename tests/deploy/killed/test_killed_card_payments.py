@@ -85,7 +85,7 @@ async def kinds(shop: Shop, buyer: Buyer) -> list[str]:
 @asynccontextmanager
 async def working(shop: Shop) -> AsyncIterator[None]:
     """Let another worker take over the jobs of the one that was killed."""
-    async with background(run_jobs(shop.server.services, schedules=(), poll_s=0.05, stalled_s=STALLED_S)):
+    async with background(run_jobs(shop.server.services, scheduled=False, poll_s=0.05, stalled_s=STALLED_S)):
         yield
 
 

@@ -29,7 +29,7 @@ async def studio(services: Services, listener: socket.socket) -> AsyncIterator[S
 
 async def ended(studio: Studio, uid: str, task_id: str) -> dict[str, Any]:
     """Let another worker complete what a killed process has begun."""
-    async with background(run_jobs(studio.server.services, schedules=(), poll_s=0.05, stalled_s=STALLED_S)):
+    async with background(run_jobs(studio.server.services, scheduled=False, poll_s=0.05, stalled_s=STALLED_S)):
         return await studio.ended(uid, task_id)
 
 

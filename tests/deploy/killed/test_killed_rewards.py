@@ -79,7 +79,7 @@ async def test_each_winner_is_rewarded_once_although_workers_are_killed(boards: 
         [row] = await boards.fetch("select state from leaderboard_periods")
         return bool(row["state"] == "closed")
 
-    async with background(run_jobs(boards.server.services, schedules=(), poll_s=0.05, stalled_s=STALLED_S)):
+    async with background(run_jobs(boards.server.services, scheduled=False, poll_s=0.05, stalled_s=STALLED_S)):
         await until(closed)
     rewarded = {row["uid"]: (row["entries"], row["quantity"]) for row in await boards.fetch(_REWARDED)}
     best = range(MEMBERS - WINNERS + 1, MEMBERS + 1)

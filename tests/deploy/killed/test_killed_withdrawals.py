@@ -40,7 +40,7 @@ async def paid(payer: Payer, uid: str) -> None:
         await payer.check()
         return await payer.status(uid) == "WITHDRAW_SUCCESS"
 
-    async with background(run_jobs(payer.server.services, schedules=(), poll_s=0.05, stalled_s=STALLED_S)):
+    async with background(run_jobs(payer.server.services, scheduled=False, poll_s=0.05, stalled_s=STALLED_S)):
         await until(is_paid, every_s=0.3)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from app.services import Services, open_services
 from app.settings import Settings
+from app.work.jobs import JobRow
 from app.work.webhooks import worker_of
-from app.work.worker import JobRow, work
+from app.work.worker import work
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import WorkWebhook
 from tests.app.platform import source

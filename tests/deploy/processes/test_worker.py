@@ -86,7 +86,7 @@ async def test_the_job_of_a_killed_worker_is_run_by_another(settings: Settings, 
             await until(taken)
             first.process.kill()
             assert await first.end() != 0
-    async with background(run_jobs(services, schedules=(), stalled_s=1, poll_s=0.1)):
+    async with background(run_jobs(services, scheduled=False, stalled_s=1, poll_s=0.1)):
         await until(none_left)
 
 
@@ -115,7 +115,7 @@ async def test_a_job_outlives_more_killed_workers_than_it_has_attempts(
                 assert await each.end() != 0
             async with services.database.transaction() as other:
                 await other.execute("delete from procrastinate_workers")  # As if it were dead for long.
-    async with background(run_jobs(services, schedules=(), stalled_s=1, poll_s=0.1)):
+    async with background(run_jobs(services, scheduled=False, stalled_s=1, poll_s=0.1)):
         await until(succeeded)
 
 

@@ -178,7 +178,7 @@ async def open_mailbox(databases: Databases, data_dir: Path, **settings: Any) ->
     async with (
         listening() as sandbox,
         new_server(databases, data_dir, inbox_url=sandbox.inbox_url, sandbox_url=sandbox.url, **settings) as server,
-        background(run_jobs(server.services, schedules=(), poll_s=0.1)),
+        background(run_jobs(server.services, scheduled=False, poll_s=0.1)),
     ):
         box = Mailbox(server)
         await box.configure("limits")

@@ -29,7 +29,7 @@ async def testbed(databases: Databases, tmp_path_factory: pytest.TempPathFactory
     folder: Path = tmp_path_factory.mktemp("data")
     async with (
         with_sandbox(databases, folder) as server,
-        background(run_jobs(server.services, schedules=(), poll_s=0.1)),
+        background(run_jobs(server.services, scheduled=False, poll_s=0.1)),
     ):
         yield server
 

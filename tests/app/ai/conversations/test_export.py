@@ -23,7 +23,7 @@ MANY = 130
 
 @pytest.fixture
 async def worker(services: Services) -> AsyncIterator[None]:
-    async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+    async with background(run_jobs(services, scheduled=False, poll_s=0.05)):
         yield
 
 
@@ -151,7 +151,7 @@ async def test_user_has_one_export_at_a_time_and_a_new_one_replaces_it(
 
     _, second = await call(server, "POST", talk.uid)
     assert second["status"] == "running"
-    async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+    async with background(run_jobs(services, scheduled=False, poll_s=0.05)):
         again = await finished(server, talk.uid)
         await until(lambda: is_removed(server, done["url"]))
     assert await status_of(server, again["url"]) == 200
@@ -174,7 +174,7 @@ async def test_export_whose_job_is_held_or_was_deleted_has_failed_and_can_be_req
     _, failed = await call(server, "GET", uid)
     error = "the job that writes the file has failed in all attempts, or was deleted"
     assert (failed["status"], failed["error"], "url" in failed) == ("failed", error, False)
-    async with background(run_jobs(server.services, schedules=(), poll_s=0.05)):
+    async with background(run_jobs(server.services, scheduled=False, poll_s=0.05)):
         assert (await call(server, "POST", uid))[1]["status"] == "running"
         assert (await finished(server, uid))["url"]
 

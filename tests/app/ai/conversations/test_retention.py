@@ -63,7 +63,7 @@ async def run(services: Services) -> AsyncIterator[Callable[[Job], Any]]:
         async with services.database.connection() as conn:
             return not await conn.fetchval("select count(*) from procrastinate_jobs")
 
-    async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+    async with background(run_jobs(services, scheduled=False, poll_s=0.05)):
         yield run_job
 
 

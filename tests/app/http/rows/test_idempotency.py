@@ -361,7 +361,7 @@ async def test_keys_are_kept_for_48_hours(services: Services, buyer: Buyer) -> N
         await grow_old(services, created_h=age)
         async with services.database.transaction() as conn:
             await enqueue(conn, RemoveExpiredKeys())
-        async with background(run_jobs(services, schedules=(), poll_s=0.05)):
+        async with background(run_jobs(services, scheduled=False, poll_s=0.05)):
             await until(none_left)
         assert (await buyer.ask()).is_replay == replay, age
 

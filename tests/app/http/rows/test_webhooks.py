@@ -15,8 +15,9 @@ from app.admin.webhooks import admin_webhook_routes
 from app.http.openapi.document import openapi
 from app.http.rows.webhooks import Verified, webhook_row
 from app.services import Services
+from app.work.jobs import JOBS, JobRow
 from app.work.webhooks import worker_of
-from app.work.worker import JOBS, JobRow, run_jobs
+from app.work.worker import run_jobs
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import RemoveExpiredWebhooks, WorkWebhook, enqueue
 from storage.operators.audit import COMMAND
@@ -69,7 +70,7 @@ async def small(services: Services, listener: socket.socket, recorder: WebhookRe
 async def working(services: Services, recorder: WebhookRecorder) -> AsyncIterator[None]:
     jobs = [row for row in JOBS if row.message is not WorkWebhook]
     jobs.append(JobRow(WorkWebhook, worker_of([source(recorder.work), source(recorder.work, "ship")])))
-    async with background(run_jobs(services, jobs=jobs, schedules=(), poll_s=0.05)):
+    async with background(run_jobs(services, jobs=jobs, scheduled=False, poll_s=0.05)):
         yield
 
 

@@ -1,0 +1,136 @@
+"""The jobs that workers run: one row each, with its handler and the times at which it is enqueued."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from app.accounts.email.reset import send_reset
+from app.accounts.identities.profiles import fetch_profile
+from app.accounts.leaving.deactivation import end_freeze
+from app.accounts.leaving.erasure import erase_user, revoke_token
+from app.accounts.leaving.export import export_user, remove_expired_exports
+from app.accounts.leaving.retention import remove_expired_sign_ins
+from app.accounts.phone.sms import send_sms
+from app.admin.audit import remove_expired_audit
+from app.ai.image_tasks import poll_image_task
+from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
+from app.assets.verification import verify_ledger
+from app.leaderboards.index_check import check_board_indexes
+from app.leaderboards.rewards import end_period, end_periods
+from app.mail.sending import send_mail
+from app.payments.cards.reconciliation import reconcile_card_platform, reconcile_cards
+from app.payments.endings import end_subscriptions
+from app.payments.wallet.reconciliation import reconcile_wallet, reconcile_wallets
+from app.payments.wallet.replaced import end_replaced
+from app.predictions.following import cancel_prediction, follow_prediction
+from app.predictions.retention import remove_expired_tasks
+from app.services import Services
+from app.webhooks import SOURCES, compare_events, find_missed_events
+from app.withdrawals.payouts import check_payouts, pay_out
+from app.work.retention import (
+    remove_expired_events,
+    remove_expired_keys,
+    remove_expired_mails,
+    remove_expired_webhooks,
+)
+from app.work.webhooks import worker_of
+from storage.accounts.password_resets import SendReset
+from storage.accounts.profiles import FetchProfile
+from storage.accounts.sms import SendSms
+from storage.jobs.jobs import (
+    ExportUser,
+    Job,
+    RemoveExpiredAudit,
+    RemoveExpiredConversations,
+    RemoveExpiredEvents,
+    RemoveExpiredExports,
+    RemoveExpiredKeys,
+    RemoveExpiredMails,
+    RemoveExpiredSignIns,
+    RemoveExpiredSpeech,
+    RemoveExpiredTasks,
+    RemoveExpiredWebhooks,
+    RemoveObjects,
+    RunScheduled,
+    VerifyLedger,
+    WorkWebhook,
+    enqueue,
+)
+from storage.leaderboards.leaderboards import CheckBoardIndexes
+from storage.leaderboards.periods import EndPeriod, EndPeriods
+from storage.mail.mail import SendMail
+from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
+from storage.payments.endings import EndSubscriptions
+from storage.payments.missed_events import CompareEvents, FindMissedEvents
+from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
+from storage.payments.wallet_subscriptions import EndReplacedSubscription
+from storage.tasks.image_tasks import PollImageTask
+from storage.tasks.predictions import CancelPrediction, FollowPrediction
+from storage.userdata.erasures import EraseUser, RevokeToken
+from storage.userdata.freezes import EndFreeze
+from storage.withdrawals.withdrawals import CheckPayouts, PayOut
+
+J = TypeVar("J", bound=Job)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow(Generic[J]):
+    """A kind of job and its handler."""
+
+    message: type[J]
+    handler: Callable[[Services, J], Awaitable[None]]
+    schedule: str | None = None
+    """The times at which the job is enqueued, as for cron, in UTC: once per time, however many workers run.
+
+    A sixth field are seconds. The message of such a job has no fields without a default.
+    """
+
+
+async def run_scheduled(services: Services, _: RunScheduled) -> None:
+    """Enqueue the jobs that run at fixed times, unless they already wait."""
+    async with services.database.transaction() as conn:
+        for row in JOBS:
+            if row.schedule is not None:
+                await enqueue(conn, row.message(), key=row.message.task)
+
+
+JOBS: Sequence[JobRow[Any]] = (
+    JobRow(RunScheduled, run_scheduled),
+    JobRow(RemoveExpiredSpeech, remove_expired_speech, schedule="17 * * * *"),
+    JobRow(RemoveExpiredKeys, remove_expired_keys, schedule="27 * * * *"),
+    JobRow(RemoveExpiredExports, remove_expired_exports, schedule="37 * * * *"),
+    JobRow(RemoveExpiredConversations, remove_expired_conversations, schedule="47 * * * *"),
+    JobRow(RemoveExpiredWebhooks, remove_expired_webhooks, schedule="57 * * * *"),
+    JobRow(RemoveExpiredEvents, remove_expired_events, schedule="2 * * * *"),
+    JobRow(RemoveExpiredSignIns, remove_expired_sign_ins, schedule="7 * * * *"),
+    JobRow(RemoveExpiredMails, remove_expired_mails, schedule="12 * * * *"),
+    JobRow(RemoveExpiredTasks, remove_expired_tasks, schedule="22 * * * *"),
+    JobRow(RemoveExpiredAudit, remove_expired_audit, schedule="7 3 * * *"),
+    JobRow(RemoveObjects, remove_objects),
+    JobRow(ExportUser, export_user),
+    JobRow(EndFreeze, end_freeze),
+    JobRow(EraseUser, erase_user),
+    JobRow(RevokeToken, revoke_token),
+    JobRow(WorkWebhook, worker_of(SOURCES)),
+    JobRow(FindMissedEvents, find_missed_events, schedule="*/10 * * * *"),
+    JobRow(CompareEvents, compare_events),
+    JobRow(SendSms, send_sms),
+    JobRow(SendMail, send_mail),
+    JobRow(SendReset, send_reset),
+    JobRow(FetchProfile, fetch_profile),
+    JobRow(FollowPrediction, follow_prediction),
+    JobRow(CancelPrediction, cancel_prediction),
+    JobRow(PollImageTask, poll_image_task),
+    JobRow(VerifyLedger, verify_ledger, schedule="7 4 * * *"),
+    JobRow(ReconcileWallets, reconcile_wallets, schedule="* * * * *"),
+    JobRow(ReconcileWallet, reconcile_wallet),
+    JobRow(ReconcileCards, reconcile_cards, schedule="* * * * *"),
+    JobRow(ReconcileCardPlatform, reconcile_card_platform),
+    JobRow(EndReplacedSubscription, end_replaced),
+    JobRow(EndSubscriptions, end_subscriptions),
+    JobRow(PayOut, pay_out),
+    JobRow(CheckPayouts, check_payouts, schedule="* * * * * */10"),
+    JobRow(EndPeriods, end_periods, schedule="* * * * * */10"),
+    JobRow(EndPeriod, end_period),
+    JobRow(CheckBoardIndexes, check_board_indexes, schedule="* * * * * */30"),
+)
