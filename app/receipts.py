@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from app.services import Services
 from storage.secrets import Keyring
 from storage.userdata import erasures
-from storage.userdata.erasures import KEPT, NOT_SEARCHED, Cause, Erasure, Revocation, RevocationState
+from storage.userdata.erasures import NOT_SEARCHED, Cause, Erasure, Revocation, RevocationState
+from storage.userdata.tables import USER_TABLES
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 
@@ -118,7 +119,11 @@ def _receipt(erasure: Erasure) -> ErasureReceipt:
         complete=erasure.complete,
         erased_at=None if erasure.erased_at is None else rfc3339(erasure.erased_at),
         deleted=dict(erasure.deleted),
-        kept={name: Kept(rows=erasure.kept.get(name), content=content) for name, content in KEPT.items()},
+        kept={
+            each.name: Kept(rows=erasure.kept.get(each.name), content=each.kept)
+            for each in USER_TABLES
+            if each.kept
+        },
         not_searched=dict(NOT_SEARCHED),
         platforms=[_platform(each) for each in erasure.revocations],
     )

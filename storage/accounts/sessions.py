@@ -107,18 +107,6 @@ async def reread(conn: Connection, app_id: str, uid: str, *, cache: "SessionCach
     await cache.forget(app_id, [row["digest"] for row in rows])
 
 
-_ERASE = f"""
-delete from sessions where app_id = $1 and uid = $2 returning digest, {NOTIFY}
-"""  # noqa: S608 - constants
-
-
-async def erase(conn: Connection, app_id: str, uid: str, *, cache: "SessionCache") -> int:
-    """End the sessions of a user, delete their rows and return the number of these."""
-    rows = await conn.fetch(_ERASE, app_id, uid)
-    await cache.forget(app_id, [row["digest"] for row in rows])
-    return len(rows)
-
-
 _NOT_ENDED = """
 select app_id, digest from sessions join unnest($1::text[], $2::text[]) as asked (app_id, digest)
     using (app_id, digest)

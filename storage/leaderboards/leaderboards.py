@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from storage.configs.kinds.leaderboards import LEADERBOARDS
 from storage.jobs.jobs import Job
 from storage.postgres.database import Connection
-from streams.wire.codec import encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +226,3 @@ async def erase(conn: Connection, app_id: str, uid: str) -> list[BoardPeriod]:
     """Delete the scores of a deactivated user. Return the periods whose indexes may have the user."""
     await conn.execute(_ERASE, app_id, uid)
     return [BoardPeriod(*row) for row in await conn.fetch(_OPEN_OF_APP, app_id)]
-
-
-_OF_USER = """
-select board, starts_at, ends_at, score, extra, posted_at from leaderboard_scores join leaderboard_periods
-    using (period_id) where leaderboard_scores.app_id = $1 and uid = $2 order by starts_at, board
-"""
-
-
-async def exported(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
-    """Return the scores of a user for the export of the user's data."""
-    rows = await conn.fetch(_OF_USER, app_id, uid)
-    return [{**row, "extra": None if row["extra"] is None else encoded(row["extra"])} for row in rows]

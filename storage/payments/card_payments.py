@@ -1,6 +1,6 @@
 """Payments with a card that an app's server has created."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -145,15 +145,3 @@ async def device_info(conn: Connection, payment_id: str) -> dict[str, Any] | Non
     """Return what the app has sent about the device. `None`: nothing, or the user is deactivated."""
     found: dict[str, Any] | None = await conn.fetchval(_DEVICE_INFO, payment_id)
     return found
-
-
-_OF_EXPORT = """
-select payment_id, config, amount, currency, product_id, intent_id, status, created_at, email, device_info
-from card_payments left join card_payment_details using (payment_id, app_id, uid)
-where app_id = $1 and uid = $2 order by payment_id
-"""
-
-
-async def exported(conn: Connection, app_id: str, uid: str) -> Sequence[dict[str, Any]]:
-    """Return the payments of a user, for the user's export."""
-    return [dict(row) for row in await conn.fetch(_OF_EXPORT, app_id, uid)]

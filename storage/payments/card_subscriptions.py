@@ -1,6 +1,5 @@
 """Subscriptions that users have bought with a card."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -211,14 +210,3 @@ async def set_read(
 ) -> None:
     """Store what was read of a subscription. `read` is the number of the read."""
     await conn.execute(_SET, row_id, status, period_ends_at, canceled_at, read, now)
-
-
-_OF_EXPORT = """
-select config, product_id, subscription_id, status, period_ends_at, canceled_at, created_at
-from card_subscriptions where app_id = $1 and uid = $2 order by row_id
-"""
-
-
-async def exported(conn: Connection, app_id: str, uid: str) -> Sequence[dict[str, Any]]:
-    """Return the subscriptions of a user, for the user's export."""
-    return [dict(row) for row in await conn.fetch(_OF_EXPORT, app_id, uid)]

@@ -177,17 +177,6 @@ async def delete_unsubmitted(conn: Connection, app_id: str, uid: str, *, task_id
     return await conn.fetchval(_DELETE, app_id, uid, task_id) is not None
 
 
-_EXPORTED = """
-select task_id, strategy, type, request, origin_task_id, status, image_key, created_at, ended_at from image_tasks
-where app_id = $1 and uid = $2 order by task_id
-"""
-
-
-async def exported(conn: Connection, app_id: str, uid: str) -> list[dict[str, Any]]:
-    """Return what an export of the user's data says about tasks."""
-    return [dict(row) for row in await conn.fetch(_EXPORTED, app_id, uid)]
-
-
 _DELETE_EXPIRED = """
 delete from image_tasks where task_id in (
     select task_id from image_tasks where app_id = $1 and created_at < $2 and ended_at is not null

@@ -1,7 +1,4 @@
-"""The erasure of deactivated users: what is deleted, what is kept, and the rows that record it (§3.1).
-
-A table with a column `uid` is named in `DELETED`, in `DELETED_BY_CODE` or in `KEPT`, which a test checks.
-"""
+"""The erasure of deactivated users: what else than `USER_TABLES` it deletes, and the rows that record it (§3.1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +6,7 @@ from datetime import datetime
 from typing import ClassVar, Literal
 
 from storage.accounts import sessions
-from storage.accounts.emails import NOT_CURRENT
 from storage.accounts.identities import LinkedIdentity, details_of
-from storage.accounts.login_failures import OF_USER
 from storage.accounts.password_resets import SendReset
 from storage.accounts.profiles import FetchProfile
 from storage.accounts.sessions import SessionCache
@@ -26,50 +21,14 @@ from storage.postgres.database import Connection
 from storage.secrets import Keyring
 from storage.tasks.image_tasks import PollImageTask
 from storage.tasks.predictions import CancelPrediction, FollowPrediction
-from storage.userdata import exports
 from storage.userdata.freezes import EndFreeze
+from storage.userdata.tables import OWN, USER_TABLES
 
 Cause = Literal["confirm", "freeze_end", "operator"]
 """Why a user was deactivated: because the user confirmed it, the freeze had ended, or an operator did it."""
 RevocationState = Literal["pending", "revoked", "unsupported", "no_token", "failed"]
 """The state of a token. `failed`: it is pending, but no job is left that revokes it."""
 
-DELETED: Mapping[str, str] = {
-    "bp_auth_tokens": """
-        delete from bp_auth_tokens token using identities i where i.app_id = $1 and i.uid = $2
-        and token.app_id = i.app_id and token.platform = i.platform and token.social_id = i.social_id""",
-    "codes": f"""
-        delete from codes where code_id in (
-            select code_id from codes where app_id = $1 and uid = $2
-            union select code_id from codes join (
-                select social_id as target from identities
-                where app_id = $1 and uid = $2 and platform in ('email', 'phone')
-                union {NOT_CURRENT}) own using (target)
-            where app_id = $1)""",  # noqa: S608 - constants
-    "login_failures": f"delete from login_failures where failure_id in ({OF_USER})",  # noqa: S608 - constants
-    "pending_emails": "delete from pending_emails where app_id = $1 and uid = $2",
-    "earlier_emails": "delete from earlier_emails where app_id = $1 and uid = $2",
-    "passwords": "delete from passwords where app_id = $1 and uid = $2",
-    "login_networks": "delete from login_networks where app_id = $1 and uid = $2",
-    "leaderboard_scores": "delete from leaderboard_scores where app_id = $1 and uid = $2",
-    "share_members": "delete from share_members where app_id = $1 and uid = $2",
-    "share_groups": "delete from share_groups where app_id = $1 and uid = $2",
-    "receivers_of_withdrawals": """
-        update withdrawals set receiver = null, request = '{}'
-        where app_id = $1 and uid = $2 and receiver is not null""",
-    "predictions": "delete from predictions where app_id = $1 and uid = $2",
-    "task_files": "delete from task_files where app_id = $1 and uid = $2",
-    "image_tasks": "delete from image_tasks where app_id = $1 and uid = $2",
-    "mails": "delete from mails where app_id = $1 and uid = $2",
-    "card_payment_details": "delete from card_payment_details where app_id = $1 and uid = $2",
-    "card_customers": "delete from card_customers where app_id = $1 and uid = $2",
-    "assets": "delete from assets where app_id = $1 and uid = $2",
-    "identities": "delete from identities where app_id = $1 and uid = $2",
-}
-"""The rows that are deleted together with the deactivation, in this order, by what they are. An area adds its own.
-
-Parameters: the app and the user. The first statements need the identities, so these are deleted last.
-"""
 DELETED_JOBS = tuple(
     kind.task
     for kind in (
@@ -85,30 +44,6 @@ DELETED_JOBS = tuple(
     )
 )
 """The kinds of jobs that are deleted if they wait or are held, and concern the user."""
-DELETED_BY_CODE = ("sessions", "user_exports", "conversations")
-"""Tables whose rows are deleted by the functions of their modules, because more depends on them."""
-KEPT: Mapping[str, str] = {
-    "users": "the user id, the time of its creation, and that it is deactivated",
-    "asset_entries": "the purchase history: what was granted and refunded, and when",
-    "quota_uses": "the same: how many units calls to vendors have used, and when",
-    "wallet_orders": "the purchase history: orders by wallet",
-    "wallet_subscriptions": "the purchase history: subscriptions by wallet",
-    "withdrawals": "amounts, times and outcomes of payments to the user, without the receiver",
-    "withdrawal_entries": "the same amounts, as they were reserved, paid or void",
-    "card_payments": "payments with a card: the amount, the product and when, without the card",
-    "card_subscriptions": "subscriptions with a card: the product, and from when to when",
-    "leaderboard_rewards": "the purchase history: ranks and scores that were rewarded",
-    "card_sales": "which of these payments were refunded",
-    "reported_events": "reports of the account, its purchases and its assets that a sink of the app has not "
-    "accepted yet, for at most `event_days`",
-    "attempts": "usage and cost of calls to vendors, without content",
-    "audit": "changes by operators that name the user id, until PARLEY_AUDIT_DAYS",
-    "erasures": "this receipt",
-    "revocations": "this receipt",
-}
-"""The rows that are kept, and what they say."""
-NOT_COUNTED = frozenset({"attempts", "audit"})
-"""Tables in `KEPT` whose rows are not counted, because no index finds those of a user."""
 NOT_SEARCHED: Mapping[str, str] = {
     "backups": "copies of the database and of files, as long as the operator keeps them",
     "logs": "user ids in lines of the server's log",
@@ -158,7 +93,7 @@ class Erasure:
     deleted: Mapping[str, int]
     """How many rows and files were deleted, by what they are."""
     kept: Mapping[str, int]
-    """How many rows of a table in `KEPT` there are now."""
+    """How many rows there are now of tables whose rows are kept and counted."""
     erased_at: datetime | None
     """`None` until everything is deleted, and no stream can store anything more."""
     revocations: tuple[Revocation, ...] = ()
@@ -194,14 +129,11 @@ async def deactivate(
     `conn` is in a transaction that has locked the user. `linked` are all identities of the user.
     """
     recipients = await recipients_of_user(conn, app_id, uid, keyring=keyring)
-    deleted = {
-        "jobs": await jobs.erase(conn, app_id, uid, tasks=DELETED_JOBS, recipients=recipients),
-        "exports": await exports.erase(conn, app_id, uid),
-    }
-    for name, statement in DELETED.items():
-        status: str = await conn.execute(statement, app_id, uid)
-        deleted[name] = int(status.rpartition(" ")[2])
-    deleted["sessions"] = await sessions.erase(conn, app_id, uid, cache=cache)
+    await sessions.reread(conn, app_id, uid, cache=cache)
+    deleted = {"jobs": await jobs.erase(conn, app_id, uid, tasks=DELETED_JOBS, recipients=recipients)}
+    for table in reversed(USER_TABLES):
+        if table.erased:
+            deleted[table.erased_as or table.name] = await table.erase(conn, app_id, uid)
     await conn.execute(_DEACTIVATE, app_id, uid)
     await conn.execute(_ADD, app_id, uid, cause, now, deleted)
     await _revoke_later(conn, app_id, uid, linked=linked, keyring=keyring, now=now)
@@ -298,9 +230,9 @@ from revocations where app_id = $1 and uid = $2 order by platform
 
 
 _COUNT_KEPT = " union all ".join(
-    f"select '{table}', count(*) from {table} where app_id = $1 and uid = $2"  # noqa: S608 - constants
-    for table in KEPT
-    if table not in NOT_COUNTED
+    f"select '{table.name}', count(*) from {table.name} where {OWN}"  # noqa: S608 - constants
+    for table in USER_TABLES
+    if table.kept and table.counted
 )
 
 

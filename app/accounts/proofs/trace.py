@@ -32,7 +32,7 @@ class LoginTrace:
     """The steps of one login or bind. If its block fails, they are stored.
 
     Only `social_id` and the id of a user who is logged in say whose failure it is, because the erasure of a user
-    finds its failures by these (`storage/userdata/erasures.py`).
+    finds its failures by these (`storage/userdata/tables.py`).
     """
 
     __slots__ = ("_call", "_claimed", "_operation", "_platform", "_social_id", "_steps")

@@ -7,7 +7,9 @@ import pytest
 
 from app.predictions.retention import remove_expired_tasks
 from storage.jobs.jobs import RemoveExpiredTasks
-from storage.tasks import image_tasks
+from storage.userdata.document import document
+from storage.userdata.exported import ExportedUser
+from streams.wire.codec import loads
 from tests.app.callers import ask, token
 from tests.app.images.studio import PNG, Studio
 from tests.waiting import until
@@ -240,8 +242,8 @@ async def test_tasks_are_part_of_the_export_and_are_erased_with_the_user(studio:
     uid = await studio.user()
     image_url = (await studio.make(uid, "imagine", CAT))["task_result"]["image_url"]
     services = studio.server.services
-    async with services.database.connection() as conn:
-        [exported] = await image_tasks.exported(conn, "default", uid)
+    user = ExportedUser("default", uid, services.database, services.objects)
+    [exported] = loads(b"".join([piece async for piece in await document(user)]))["image_tasks"]
     assert (exported["type"], exported["request"], exported["status"]) == ("imagine", CAT, "finished")
     for step in ("", "/confirm"):
         path = f"/bp/user/me/deactivate{step}"

@@ -1,6 +1,7 @@
 """Signed receipts of what was deleted and revoked when users were deactivated."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ import jwt
 import pytest
 
 from app.work.worker import run_jobs
-from storage.userdata.erasures import DELETED, DELETED_BY_CODE, KEPT
+from storage.postgres.database import Connection
+from storage.userdata.tables import USER_TABLES
 from streams.tasks import background
 from streams.wire.codec import dumps, loads
 from tests.app.accounts.people import ask, enter, new_user, player, token
@@ -94,7 +96,7 @@ async def test_receipt_says_what_was_deleted_and_what_is_kept(server: Server):
         "files": 0,
     }
     rows = {name: each.get("rows") for name, each in receipt["kept"].items()}
-    assert rows.keys() == KEPT.keys()
+    assert rows.keys() == {table.name for table in USER_TABLES if table.kept}
     counted = {"users": 1, "erasures": 1, "revocations": 1, "withdrawals": 2}
     assert {name: count for name, count in rows.items() if count} == counted
     assert {name for name, count in rows.items() if count is None} == {"attempts", "audit"}
@@ -190,11 +192,29 @@ async def has_failed(server: Server, uid: str) -> bool:
     return found
 
 
+async def without_entry(conn: Connection) -> set[str]:
+    """Return the tables of users that no entry says what becomes of."""
+    rows = await conn.fetch(
+        "select table_name from information_schema.columns where table_schema = 'public' and column_name = 'uid'"
+    )
+    entries = {table.name for table in USER_TABLES if table.erased or table.erased_later or table.kept}
+    return {row["table_name"] for row in rows} - entries
+
+
 async def test_every_table_of_users_is_either_erased_or_kept(server: Server):
     async with server.services.database.connection() as conn:
-        rows = await conn.fetch(
-            "select table_name from information_schema.columns"
-            " where table_schema = 'public' and column_name = 'uid'"
-        )
-    known = {*DELETED, *DELETED_BY_CODE, *KEPT}
-    assert {row["table_name"] for row in rows} - known == set()
+        assert await without_entry(conn) == set()
+
+
+async def test_a_table_that_is_added_without_an_entry_is_found(server: Server):
+    async with server.services.database.connection() as conn:
+        transaction = conn.transaction()
+        await transaction.start()
+        await conn.execute("create table stamps (app_id text not null, uid text not null)")
+        assert await without_entry(conn) == {"stamps"}
+        await transaction.rollback()
+
+
+def test_no_table_has_two_entries():
+    names = Counter(table.name for table in USER_TABLES)
+    assert max(names.values()) == 1

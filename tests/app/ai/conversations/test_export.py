@@ -17,6 +17,9 @@ from tests.calendar.clock import utc_now
 from tests.running.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
 
+KEYS = """account identities pending_emails earlier_emails sessions login_networks asset_entries share_groups
+wallet_orders wallet_subscriptions leaderboard_scores card_payments card_subscriptions withdrawals mails predictions
+image_tasks login_failures conversations speech"""
 MANY = 130
 """More records than one page, and more conversations than one page."""
 
@@ -108,6 +111,7 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
         assert response.status == 200
         data = await response.json()
 
+    assert list(data) == KEYS.split()
     assert data["account"]["uid"] == talk.uid
     assert [identity["platform"] for identity in data["identities"]] == ["device"]
     assert [known["network"] for known in data["login_networks"]] == ["198.51.100.0/24"]

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from streams.wire.codec import dumps
+from storage.userdata.document import document
+from storage.userdata.exported import ExportedUser
+from streams.wire.codec import dumps, loads
 from tests.app.callers import ask, token, working
 from tests.app.operators import Operator
 from tests.running.servers import Server
@@ -117,6 +119,9 @@ async def test_account_is_deactivated_with_its_postcards_once_they_are_posted(se
             return (await ask(server, "POST", "/bp/user/me/deactivate", headers=headers))[0] == 200
 
         await until(frozen)
+    user = ExportedUser("default", uid, server.services.database, server.services.objects)
+    [exported] = loads(b"".join([piece async for piece in await document(user)]))["postcards"]
+    assert (exported["design"], exported["text"]) == ("birthday", "Hello")
     assert (await ask(server, "POST", "/bp/user/me/deactivate/confirm", headers=headers))[0] == 200
     _, reply = await ask(server, "GET", f"/bp/server/user/{uid}/erasure_receipt", headers=token())
     assert reply["receipt"]["deleted"]["postcards"] == 1

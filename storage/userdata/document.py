@@ -1,0 +1,45 @@
+"""The JSON document of an export. It is written in pieces, because it may be large."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from storage.userdata.exported import ExportedUser
+from storage.userdata.tables import USER_TABLES
+from streams.wire.codec import dumps
+
+_ACCOUNT = """
+select uid, status, create_time, last_login, name, cuid, freeze_time, close_time
+from users where app_id = $1 and uid = $2
+"""
+
+
+async def document(user: ExportedUser) -> AsyncGenerator[bytes]:
+    """Return the pieces of the JSON of all that `USER_TABLES` exports. No connection is held between them."""
+    async with user.database.connection() as conn:
+        row = await conn.fetchrow(_ACCOUNT, user.app_id, user.uid)
+    lists = {table.name: table.exported(user) for table in USER_TABLES if table.exported is not None}
+    return _json({"account": None if row is None else dict(row), **lists})
+
+
+async def _json(value: Any, prefix: bytes = b"") -> AsyncGenerator[bytes]:
+    """Yield a prefix and the JSON of a value, in which async generators are lists."""
+    if isinstance(value, AsyncGenerator):
+        async with aclosing(value):
+            separator = opening = prefix + b"["
+            async for item in value:
+                async with aclosing(_json(item, separator)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                separator = b","
+        yield separator + b"]" if separator is opening else b"]"
+    elif isinstance(value, dict) and any(isinstance(each, AsyncGenerator) for each in value.values()):
+        separator = prefix + b"{"
+        for name, each in value.items():
+            async with aclosing(_json(each, separator + dumps(name) + b":")) as pieces:
+                async for piece in pieces:
+                    yield piece
+            separator = b","
+        yield b"}"
+    else:
+        yield prefix + dumps(value)

@@ -1,0 +1,218 @@
+"""What is kept about users: one entry per table, which says how its rows are exported and erased.
+
+A test fails if a table with a column `uid` has no entry.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from storage.accounts.emails import NOT_CURRENT
+from storage.accounts.login_failures import OF_USER
+from storage.postgres.database import Connection
+from storage.userdata import exports
+from storage.userdata.exported import Exporter, conversations, paged, rows, scores, speech
+
+Eraser = Callable[[Connection, str, str], Awaitable[int]]
+OWN = "app_id = $1 and uid = $2"
+"""The condition of the rows of a user."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserTable:
+    """How the rows of a table are exported, and what remains of them when their user is deactivated."""
+
+    name: str
+    """The name of the table, or of what else is stored. It is that of the list in exports, too."""
+    exported: Exporter | None = None
+    """Yields the items of the list in exports. `None`: exports do not contain it."""
+    erased: str | Eraser = ""
+    """What the deactivation deletes: the rows of a condition with the app and the user as its parameters, or what a
+    function deletes."""
+    erased_as: str = ""
+    """What receipts call that. Empty: `name`."""
+    erased_later: bool = False
+    """Whether the job `EraseUser` deletes it, because it may be much, and streams may still store some."""
+    kept: str = ""
+    """What the rows that are kept say. Empty: none are."""
+    counted: bool = True
+    """Whether receipts count the rows that are kept. Otherwise no index finds those of a user."""
+
+    async def erase(self, conn: Connection, app_id: str, uid: str) -> int:
+        """Delete what the deactivation of a user deletes. Return the number of rows."""
+        if not isinstance(self.erased, str):
+            return await self.erased(conn, app_id, uid)
+        status: str = await conn.execute(f"delete from {self.name} where {self.erased}", app_id, uid)  # noqa: S608 - constants
+        return int(status.rpartition(" ")[2])
+
+
+_FORGET_RECEIVERS = """
+update withdrawals set receiver = null, request = '{}' where app_id = $1 and uid = $2 and receiver is not null
+"""
+
+
+async def _forget_receivers(conn: Connection, app_id: str, uid: str) -> int:
+    status: str = await conn.execute(_FORGET_RECEIVERS, app_id, uid)
+    return int(status.rpartition(" ")[2])
+
+
+USER_TABLES: Sequence[UserTable] = (
+    UserTable("users", kept="the user id, the time of its creation, and that it is deactivated"),
+    UserTable(
+        "identities",
+        exported=rows("""
+            select platform, social_id, openid, xid, create_time, profile from identities
+            where app_id = $1 and uid = $2 order by 1, 2"""),
+        erased=OWN,
+    ),
+    UserTable(
+        "pending_emails",
+        exported=rows("select address, created_at from pending_emails where app_id = $1 and uid = $2"),
+        erased=OWN,
+    ),
+    UserTable(
+        "earlier_emails",
+        exported=rows("""
+            select address, replaced_at from earlier_emails where app_id = $1 and uid = $2 order by 2, 1"""),
+        erased=OWN,
+    ),
+    UserTable(
+        "bp_auth_tokens",
+        erased="""(app_id, platform, social_id) in (
+            select app_id, platform, social_id from identities where app_id = $1 and uid = $2)""",
+    ),
+    UserTable(
+        "codes",
+        erased=f"""code_id in (
+            select code_id from codes where app_id = $1 and uid = $2
+            union select code_id from codes join (
+                select social_id as target from identities
+                where app_id = $1 and uid = $2 and platform in ('email', 'phone')
+                union {NOT_CURRENT}) own using (target)
+            where app_id = $1)""",  # noqa: S608 - constants
+    ),
+    UserTable("passwords", erased=OWN),
+    UserTable(
+        "sessions",
+        exported=rows("""
+            select platform, create_time, last_seen, revoke_time, client_os, user_agent, address from sessions
+            where app_id = $1 and uid = $2 order by create_time"""),
+        erased=OWN,
+    ),
+    UserTable(
+        "login_networks",
+        exported=rows("""
+            select network, last_used_at from login_networks where app_id = $1 and uid = $2 order by network"""),
+        erased=OWN,
+    ),
+    UserTable(
+        "asset_entries",
+        exported=rows("""
+            select key, kind, name, subscription, quantity, starts_at, ends_at, platform, product_id, bp_product_id,
+                receipt_id, origin, entered_at
+            from asset_entries where app_id = $1 and uid = $2 order by entry_id"""),
+        kept="the purchase history: what was granted and refunded, and when",
+    ),
+    UserTable("quota_uses", kept="the same: how many units calls to vendors have used, and when"),
+    UserTable("assets", erased=OWN),
+    UserTable(
+        "share_groups",
+        exported=rows("""
+            select name, subscription, code, quota, created_at, false as joined from share_groups
+            where app_id = $1 and uid = $2
+            union all
+            select name, '', '', null, joined_at, true from share_members join share_groups using (group_id)
+            where share_members.app_id = $1 and share_members.uid = $2"""),
+        erased=OWN,
+    ),
+    UserTable("share_members", erased=OWN),
+    UserTable(
+        "wallet_orders",
+        exported=rows("""
+            select order_id, status, bp_product_id, amount, currency, created_at from wallet_orders
+            where app_id = $1 and uid = $2 order by row_id"""),
+        kept="the purchase history: orders by wallet",
+    ),
+    UserTable(
+        "wallet_subscriptions",
+        exported=rows("""
+            select subscription_id, status, bp_product_id, plan_id, country, created_at, activated_at, superseded_at
+            from wallet_subscriptions where app_id = $1 and uid = $2 order by row_id"""),
+        kept="the purchase history: subscriptions by wallet",
+    ),
+    UserTable("leaderboard_scores", exported=scores, erased=OWN),
+    UserTable("leaderboard_rewards", kept="the purchase history: ranks and scores that were rewarded"),
+    UserTable(
+        "card_payments",
+        exported=rows("""
+            select payment_id, config, amount, currency, product_id, intent_id, status, created_at, email,
+                device_info
+            from card_payments left join card_payment_details using (payment_id, app_id, uid)
+            where app_id = $1 and uid = $2 order by payment_id"""),
+        kept="payments with a card: the amount, the product and when, without the card",
+    ),
+    UserTable(
+        "card_subscriptions",
+        exported=rows("""
+            select config, product_id, subscription_id, status, period_ends_at, canceled_at, created_at
+            from card_subscriptions where app_id = $1 and uid = $2 order by row_id"""),
+        kept="subscriptions with a card: the product, and from when to when",
+    ),
+    UserTable("card_sales", kept="which of these payments were refunded"),
+    UserTable("card_payment_details", erased=OWN),
+    UserTable("card_customers", erased=OWN),
+    UserTable(
+        "withdrawals",
+        exported=rows("""
+            select withdrawal_id, app_withdraw_id, request, platform, amount, currency, receiver, status, reason,
+                created_at, paid_at
+            from withdrawals where app_id = $1 and uid = $2 order by created_at"""),
+        erased=_forget_receivers,
+        erased_as="receivers_of_withdrawals",
+        kept="amounts, times and outcomes of payments to the user, without the receiver",
+    ),
+    UserTable("withdrawal_entries", kept="the same amounts, as they were reserved, paid or void"),
+    UserTable(
+        "mails",
+        exported=rows("""
+            select mail_id, strategy, status, created_at, sent_at, opens from mails
+            where app_id = $1 and uid = $2 order by mail_id"""),
+        erased=OWN,
+    ),
+    UserTable(
+        "predictions",
+        exported=rows("""
+            select prediction_id, strategy, model, body, status, output, error, created_at, ended_at
+            from predictions where app_id = $1 and uid = $2 order by prediction_id"""),
+        erased=OWN,
+    ),
+    UserTable(
+        "image_tasks",
+        exported=rows("""
+            select task_id, strategy, type, request, origin_task_id, status, image_key, created_at, ended_at
+            from image_tasks where app_id = $1 and uid = $2 order by task_id"""),
+        erased=OWN,
+    ),
+    UserTable("task_files", erased=OWN),
+    UserTable(
+        "login_failures",
+        # Their steps are left out, because they say what the app's configs allow, and nothing about the user.
+        exported=paged(f"""
+            select failure_id, operation, platform, social_id, error_type, failed_at from login_failures
+            where failure_id in ({OF_USER}) and failure_id > $3 order by failure_id limit $4"""),  # noqa: S608 - constants
+        erased=f"failure_id in ({OF_USER})",
+    ),
+    UserTable("conversations", exported=conversations, erased_later=True),
+    UserTable("speech", exported=speech, erased_later=True),
+    UserTable("user_exports", erased=exports.erase, erased_as="exports"),
+    UserTable(
+        "reported_events",
+        kept="reports of the account, its purchases and its assets that a sink of the app has not accepted yet, "
+        "for at most `event_days`",
+    ),
+    UserTable("attempts", kept="usage and cost of calls to vendors, without content", counted=False),
+    UserTable("audit", kept="changes by operators that name the user id, until PARLEY_AUDIT_DAYS", counted=False),
+    UserTable("erasures", kept="this receipt"),
+    UserTable("revocations", kept="this receipt"),
+)
+"""Exports have the lists in this order. Rows are erased in the reverse order, because some are found by others that
+are named before them."""
