@@ -2,7 +2,7 @@
 
 Directly in this folder is the wiring (`main.py`, `routes.py`, `webhooks.py`, `services.py`,
 `stores.py`, `settings.py`), and rules that two areas share, because areas do not import each other: states of
-accounts, receipts, templates of emails, limits of all apps.
+accounts, receipts, templates of emails.
 
 All long-lived objects are created by `open_services()` in one `AsyncExitStack`, which closes them in reverse order.
 So one page shows what a process holds, and a missing object is a type error.

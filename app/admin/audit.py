@@ -1,29 +1,21 @@
-"""Admin API of the audit log, and the job that deletes its old rows."""
+"""Admin API of the audit log."""
 
-from functools import partial
 from typing import Any
 
-import structlog
 from pydantic import Field
 
 from app.admin.area import FOR_VIEWERS
 from app.http.paging import Page, PageQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Query
-from app.services import Services
 from storage.configs.kinds import KINDS
-from storage.jobs.jobs import RemoveExpiredAudit
 from storage.operators import audit
 from storage.operators.audit import SUBJECTS, Action, AuditEntry, Filters
 from storage.operators.operators import Role
-from storage.postgres.batches import delete_in_batches
 from streams.wire.codec import rfc3339
 from streams.wire.errors import InvalidParameter, listed
 from streams.wire.model import Model, Moment, QueryInt
 
-log = structlog.get_logger()
-
-_BATCH_SIZE = 1000
 _SUBJECTS = f"one of {', '.join(sorted(SUBJECTS))}"
 
 
@@ -100,14 +92,6 @@ async def list_audit(call: Call, query: Query[AuditQuery]) -> AuditReply:
         found = await audit.entries(conn, filters, before_id=query.before, limit=query.size + 1)
     entries, further = page_of(found, query.size, lambda entry: entry.audit_id)
     return AuditReply(next=further, changes=[audit_row(entry) for entry in entries])
-
-
-async def remove_expired_audit(services: Services, _: RemoveExpiredAudit) -> None:
-    """Delete the rows that are older than `PARLEY_AUDIT_DAYS`."""
-    delete = partial(audit.delete_expired, days=services.settings.audit_days)
-    removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
-    if removed:
-        log.info("audit.expired", removed=removed)
 
 
 def audit_row(entry: AuditEntry) -> AuditRow:

@@ -6,4 +6,7 @@ per event also keeps their order.
 
 Each sink has its own task, so a slow one delays only itself. An open circuit breaker costs no attempts: nothing is
 claimed then. A half-open one gets a single event.
+
+One job deletes by age (`retention.py`), one table and one app after another. Each has a time limit of its own, and
+what fails does so once the rest is deleted, so that no table waits for another one.
 """

@@ -8,12 +8,9 @@ from app.accounts.email.reset import send_reset
 from app.accounts.identities.profiles import fetch_profile
 from app.accounts.leaving.deactivation import end_freeze
 from app.accounts.leaving.erasure import erase_user, revoke_token
-from app.accounts.leaving.export import export_user, remove_expired_exports
-from app.accounts.leaving.retention import remove_expired_sign_ins
+from app.accounts.leaving.export import export_user
 from app.accounts.phone.sms import send_sms
-from app.admin.audit import remove_expired_audit
 from app.ai.image_tasks import poll_image_task
-from app.ai.retention import remove_expired_conversations, remove_expired_speech, remove_objects
 from app.assets.verification import verify_ledger
 from app.leaderboards.index_check import check_board_indexes
 from app.leaderboards.rewards import end_period, end_periods
@@ -23,16 +20,10 @@ from app.payments.endings import end_subscriptions
 from app.payments.wallet.reconciliation import reconcile_wallet, reconcile_wallets
 from app.payments.wallet.replaced import end_replaced
 from app.predictions.following import cancel_prediction, follow_prediction
-from app.predictions.retention import remove_expired_tasks
 from app.services import Services
 from app.webhooks import SOURCES, compare_events, find_missed_events
 from app.withdrawals.payouts import check_payouts, pay_out
-from app.work.retention import (
-    remove_expired_events,
-    remove_expired_keys,
-    remove_expired_mails,
-    remove_expired_webhooks,
-)
+from app.work.retention import remove_expired, remove_objects
 from app.work.webhooks import worker_of
 from storage.accounts.password_resets import SendReset
 from storage.accounts.profiles import FetchProfile
@@ -40,16 +31,7 @@ from storage.accounts.sms import SendSms
 from storage.jobs.jobs import (
     ExportUser,
     Job,
-    RemoveExpiredAudit,
-    RemoveExpiredConversations,
-    RemoveExpiredEvents,
-    RemoveExpiredExports,
-    RemoveExpiredKeys,
-    RemoveExpiredMails,
-    RemoveExpiredSignIns,
-    RemoveExpiredSpeech,
-    RemoveExpiredTasks,
-    RemoveExpiredWebhooks,
+    RemoveExpired,
     RemoveObjects,
     RunScheduled,
     VerifyLedger,
@@ -96,16 +78,7 @@ async def run_scheduled(services: Services, _: RunScheduled) -> None:
 
 JOBS: Sequence[JobRow[Any]] = (
     JobRow(RunScheduled, run_scheduled),
-    JobRow(RemoveExpiredSpeech, remove_expired_speech, schedule="17 * * * *"),
-    JobRow(RemoveExpiredKeys, remove_expired_keys, schedule="27 * * * *"),
-    JobRow(RemoveExpiredExports, remove_expired_exports, schedule="37 * * * *"),
-    JobRow(RemoveExpiredConversations, remove_expired_conversations, schedule="47 * * * *"),
-    JobRow(RemoveExpiredWebhooks, remove_expired_webhooks, schedule="57 * * * *"),
-    JobRow(RemoveExpiredEvents, remove_expired_events, schedule="2 * * * *"),
-    JobRow(RemoveExpiredSignIns, remove_expired_sign_ins, schedule="7 * * * *"),
-    JobRow(RemoveExpiredMails, remove_expired_mails, schedule="12 * * * *"),
-    JobRow(RemoveExpiredTasks, remove_expired_tasks, schedule="22 * * * *"),
-    JobRow(RemoveExpiredAudit, remove_expired_audit, schedule="7 3 * * *"),
+    JobRow(RemoveExpired, remove_expired, schedule="7 * * * *"),
     JobRow(RemoveObjects, remove_objects),
     JobRow(ExportUser, export_user),
     JobRow(EndFreeze, end_freeze),

@@ -1,63 +1,84 @@
-"""Jobs that delete what the endpoints of all areas leave behind: idempotency keys, webhooks, events, and emails."""
+"""The job that deletes by age what apps no longer keep, and the one that deletes files without a row."""
 
-from datetime import timedelta
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
 import structlog
+from prometheus_client import Counter
 
-from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage.configs.kinds.base import DAY_S
-from storage.configs.kinds.events import EVENTS
-from storage.events import queue as event_queue
-from storage.jobs import idempotency, inbox
-from storage.jobs.jobs import (
-    RemoveExpiredEvents,
-    RemoveExpiredKeys,
-    RemoveExpiredMails,
-    RemoveExpiredWebhooks,
-    due_in,
-)
-from storage.mail import mails
+from storage.configs.kinds.limits import LIMITS
+from storage.jobs import idempotency
+from storage.jobs.jobs import RemoveExpired, RemoveObjects
+from storage.operators import audit
 from storage.postgres.batches import delete_in_batches
+from storage.userdata.retention import KeptApp
+from storage.userdata.tables import USER_TABLES
+from streams.wire.errors import ConfigInvalid, ServiceError
 
 log = structlog.get_logger()
 
 _BATCH_SIZE = 1000
+_REMOVAL_S = 600
+"""A table with more to delete than this allows must not keep the others from being looked at."""
+
+APPS_SKIPPED = Counter(
+    "parley_job_apps_skipped", "Apps that a job skipped because their limits are broken", ["job"]
+)
 
 
-async def remove_expired_keys(services: Services, _: RemoveExpiredKeys) -> None:
-    """Delete the idempotency keys whose time is over."""
-    removed = await delete_in_batches(services.database, idempotency.delete_expired, size=_BATCH_SIZE)
-    if removed:
-        log.info("idempotency_keys.expired", removed=removed)
+async def remove_expired(services: Services, job: RemoveExpired) -> None:
+    """Delete what has expired. What cannot be deleted fails the job once all the rest is deleted."""
+    failed = []
+    for table, app_id, remove in _removals(services, await _apps(services, job)):
+        try:
+            async with asyncio.timeout(_REMOVAL_S):
+                removed = await remove()
+        except Exception as error:
+            unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
+            reason = f"unfinished after {_REMOVAL_S:g} s" if isinstance(error, TimeoutError) else str(error)
+            log.error("expired.not_removed", table=table, app_id=app_id, error=reason, exc_info=unexpected)
+            failed.append(f"{table} of {app_id or 'all apps'}")
+        else:
+            if removed:
+                log.info("expired.removed", table=table, app_id=app_id, removed=removed)
+    if failed:
+        raise RuntimeError(f"not removed: {', '.join(failed)}")
 
 
-async def remove_expired_webhooks(services: Services, job: RemoveExpiredWebhooks) -> None:
-    """Delete the webhooks of each app that were received more than its `webhook_days` ago."""
-    for app in await limits_of_all_apps(services, job):
-        before = services.clock.now(app.app_id) - timedelta(days=app.limits.webhook_days)
-        delete = partial(inbox.delete_expired, app_id=app.app_id, before=before)
-        removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
-        if removed:
-            log.info("webhooks.expired", app_id=app.app_id, removed=removed)
+def _removals(
+    services: Services, apps: list[KeptApp]
+) -> Iterator[tuple[str, str | None, Callable[[], Awaitable[int]]]]:
+    """Yield the table, the app, and the deletion of what has expired there. `None`: the rows of all apps."""
+    of_all_apps = (
+        ("idempotency_keys", idempotency.delete_expired),
+        ("audit", partial(audit.delete_expired, days=services.settings.audit_days)),
+    )
+    for name, delete in of_all_apps:
+        yield name, None, partial(delete_in_batches, services.database, delete, size=_BATCH_SIZE)
+    for table in USER_TABLES:
+        if table.expires is not None:
+            for app in apps:
+                yield table.name, app.app_id, partial(table.remove_expired, app)
 
 
-async def remove_expired_events(services: Services, job: RemoveExpiredEvents) -> None:
-    """Delete the events of each app that no sink has accepted in its `event_days`, and those of deleted sinks."""
-    for app in await limits_of_all_apps(services, job):
-        sinks, before = services.configs.names(EVENTS, app.app_id), due_in(-app.limits.event_days * DAY_S)
-        delete = partial(event_queue.delete_expired, app_id=app.app_id, before=before, sinks=sinks)
-        removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
-        if removed:
-            log.info("events.expired", app_id=app.app_id, removed=removed)
+async def _apps(services: Services, job: RemoveExpired) -> list[KeptApp]:
+    """Return all apps that have ever existed, except those whose config `limits` cannot be used.
+
+    Those are logged and counted. Their data is deleted by the next run after the config was corrected.
+    """
+    found, stores = [], (services.configs, services.database, services.objects)
+    for app_id, deleted_at in (await services.configs.all_apps()).items():
+        try:
+            limits = services.configs.singleton(LIMITS, app_id)
+        except ConfigInvalid as error:
+            log.error("job.app_skipped", job=job.task, app_id=app_id, kind=LIMITS.name, error=error.what)
+            APPS_SKIPPED.labels(job.task).inc()
+        else:
+            found.append(KeptApp(app_id, services.clock.now(app_id), limits, deleted_at, *stores))
+    return found
 
 
-async def remove_expired_mails(services: Services, job: RemoveExpiredMails) -> None:
-    """Delete the emails of each app that were stored more than its `mail_days` ago."""
-    for app in await limits_of_all_apps(services, job):
-        before = services.clock.now(app.app_id) - timedelta(days=app.limits.mail_days)
-        delete = partial(mails.delete_expired, app_id=app.app_id, before=before)
-        removed = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
-        if removed:
-            log.info("mails.expired", app_id=app.app_id, removed=removed)
+async def remove_objects(services: Services, job: RemoveObjects) -> None:
+    await services.objects.delete(job.keys)

@@ -43,6 +43,19 @@ _LAST_WRITES_S = 5
 _MEASURE_S = 10
 _CONNECT_S = 5
 _MAX_RECONNECT_WAIT_S = 10
+_DROPPED = (
+    "audit",
+    "conversations",
+    "events",
+    "exports",
+    "keys",
+    "mails",
+    "sign_ins",
+    "speech",
+    "tasks",
+    "webhooks",
+)
+"""What the jobs `remove_expired_…` deleted, which a worker of the version before may have stored."""
 
 JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
 JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest job was due", ["job", "status"])
@@ -180,6 +193,8 @@ def _application(
     )
     app = procrastinate.App(connector=connector)
     app.job_manager = manager = JobManager(connector)
+    for what in _DROPPED:
+        app.task(name=f"remove_expired_{what}")(_drop)
     for row in jobs:
         name = row.message.task
         run = task_of(services, row.message, row.handler)
@@ -188,6 +203,10 @@ def _application(
             arguments = row.message().model_dump(mode="json")
             app.periodic(cron=row.schedule, queue=QUEUE, queueing_lock=name, task_kwargs=arguments)(task)
     return app, manager
+
+
+async def _drop(**_: Any) -> None:
+    """Let the worker delete a job whose work another one does."""
 
 
 def _log_outage(state: RetryCallState) -> None:

@@ -100,18 +100,3 @@ async def revoke_for(conn: Connection, identity: Identity) -> None:
         identity.platform,
         identity.social_id,
     )
-
-
-_DELETE_EXPIRED = """
-with expired as (
-    select digest from bp_auth_tokens where app_id = $1 and expires_at < $2
-    order by expires_at limit $3 for update skip locked
-)
-delete from bp_auth_tokens token using expired where token.digest = expired.digest
-"""
-
-
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` tokens that expired before the given time. Return their number."""
-    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before, limit)
-    return int(status.rpartition(" ")[2])

@@ -267,15 +267,3 @@ update codes set closed_at = $3 where code_id in (
 async def revoke(conn: Connection, app_id: str, uid: str, *, now: datetime) -> None:
     """Revoke the codes made for a user, and those sent to the address or the phone number of the user."""
     await conn.execute(_REVOKE, app_id, uid, now)
-
-
-_DELETE = """
-delete from codes where code_id in (
-    select code_id from codes where app_id = $1 and expires_at < $2 limit $3 for update skip locked)
-returning code_id
-"""
-
-
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` codes that expired before the given time. Return their number."""
-    return len(await conn.fetch(_DELETE, app_id, before, limit))

@@ -56,16 +56,3 @@ async def give_back(conn: Connection, app_id: str, uid: str, *, address: str, no
     Those that the user had after it are forgotten.
     """
     await conn.execute(_RETURN, app_id, uid, address, now - RESTORABLE)
-
-
-_DELETE = """
-delete from earlier_emails where (app_id, uid, address) in (
-    select app_id, uid, address from earlier_emails where app_id = $1 and replaced_at <= $2
-    limit $3 for update skip locked)
-"""
-
-
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` addresses that were replaced before the given time. Return their number."""
-    status: str = await conn.execute(_DELETE, app_id, before, limit)
-    return int(status.rpartition(" ")[2])

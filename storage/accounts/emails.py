@@ -77,18 +77,6 @@ async def drop_pending(conn: Connection, app_id: str, uid: str) -> bool:
     return found is not None
 
 
-_DELETE_PENDING = """
-delete from pending_emails where (app_id, uid) in (
-    select app_id, uid from pending_emails where app_id = $1 and created_at < $2 limit $3 for update skip locked)
-"""
-
-
-async def delete_pending(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` pending addresses to which no link was sent since `before`. Return their number."""
-    status: str = await conn.execute(_DELETE_PENDING, app_id, before, limit)
-    return int(status.rpartition(" ")[2])
-
-
 _VERIFY = """
 update identities set trust = 'proven', verified_at = $3
 where app_id = $1 and platform = 'email' and social_id = $2 and trust <> 'proven'

@@ -83,18 +83,3 @@ order by failure_id desc limit $7
 async def listed(conn: Connection, which: Filter, *, before: str | None, size: int) -> Sequence[LoginFailure]:
     """Return failures, the newest first; with `before`, those that are older than that one."""
     return [LoginFailure(**row) for row in await conn.fetch(_LIST, *which, before, size)]
-
-
-_DELETE_EXPIRED = """
-with expired as (
-    select failure_id from login_failures where app_id = $1 and failed_at < $2
-    order by failed_at limit $3 for update skip locked
-)
-delete from login_failures failure using expired where failure.failure_id = expired.failure_id
-"""
-
-
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` failures from before the given time. Return their number."""
-    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before, limit)
-    return int(status.rpartition(" ")[2])

@@ -34,16 +34,3 @@ _FORGET = "delete from login_networks where app_id = $1 and uid = $2"
 async def forget(conn: Connection, app_id: str, uid: str) -> None:
     """Forget the networks of a user, because somebody else may have logged in."""
     await conn.execute(_FORGET, app_id, uid)
-
-
-_DELETE = """
-delete from login_networks where (app_id, uid, network) in (
-    select app_id, uid, network from login_networks where app_id = $1 and last_used_at < $2
-    limit $3 for update skip locked)
-"""
-
-
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` networks that were last used before the given time. Return their number."""
-    status: str = await conn.execute(_DELETE, app_id, before, limit)
-    return int(status.rpartition(" ")[2])

@@ -27,16 +27,3 @@ select exists (select from used_once where app_id = $1 and what = $2 and digest 
 async def is_used(conn: Connection, app_id: str, *, what: str, digest: str, now: datetime) -> bool:
     found: bool = await conn.fetchval(_IS_USED, app_id, what, digest, now)
     return found
-
-
-_DELETE = """
-delete from used_once where (app_id, what, digest) in (
-    select app_id, what, digest from used_once where app_id = $1 and expires_at <= $2
-    limit $3 for update skip locked)
-"""
-
-
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` values that expired before the given time. Return their number."""
-    status: str = await conn.execute(_DELETE, app_id, before, limit)
-    return int(status.rpartition(" ")[2])

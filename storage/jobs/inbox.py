@@ -173,18 +173,3 @@ async def replay(conn: Connection, webhook_id: str, *, origin: Origin) -> bool:
     after = before | {"status": "received"}
     await record(conn, origin, action="webhook.replay", subject=subject, before=before, after=after)
     return True
-
-
-_DELETE_EXPIRED = """
-with expired as (
-    select webhook_id from webhooks where app_id = $1 and received_at < $2
-    order by received_at limit $3 for update skip locked
-)
-delete from webhooks using expired where webhooks.webhook_id = expired.webhook_id
-"""
-
-
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` webhooks that were received before the given time. Return their number."""
-    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before, limit)
-    return int(status.rpartition(" ")[2])

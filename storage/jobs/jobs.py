@@ -52,30 +52,10 @@ class RunScheduled(Job):
     task: ClassVar[str] = "run_scheduled"
 
 
-class RemoveExpiredSpeech(Job):
-    """Delete the audio of text-to-speech streams that is older than `limits.speech_days` of its app."""
+class RemoveExpired(Job):
+    """Delete what has expired of all apps: sessions, conversations, files, webhooks, and the like."""
 
-    task: ClassVar[str] = "remove_expired_speech"
-    timeout_s: ClassVar[float] = 3000
-
-
-class RemoveExpiredConversations(Job):
-    """Delete the conversations whose last turn is older than `limits.conversation_days` of their app."""
-
-    task: ClassVar[str] = "remove_expired_conversations"
-    timeout_s: ClassVar[float] = 3000
-
-
-class RemoveExpiredAudit(Job):
-    """Delete the rows of the audit log that are older than `PARLEY_AUDIT_DAYS`."""
-
-    task: ClassVar[str] = "remove_expired_audit"
-
-
-class RemoveExpiredExports(Job):
-    """Delete the exports of users' data that are older than `limits.export_days` of their app."""
-
-    task: ClassVar[str] = "remove_expired_exports"
+    task: ClassVar[str] = "remove_expired"
     timeout_s: ClassVar[float] = 3000
 
 
@@ -95,48 +75,6 @@ class RemoveObjects(Job):
     task: ClassVar[str] = "remove_objects"
     attempts: ClassVar[int] = 12
     keys: list[str]
-
-
-class RemoveExpiredMails(Job):
-    """Delete the rows of emails of strategies that are older than `limits.mail_days` of their app."""
-
-    task: ClassVar[str] = "remove_expired_mails"
-    timeout_s: ClassVar[float] = 3000
-
-
-class RemoveExpiredTasks(Job):
-    """Delete the predictions, image tasks and their files that are older than `limits.task_days` of their app."""
-
-    task: ClassVar[str] = "remove_expired_tasks"
-    timeout_s: ClassVar[float] = 3000
-
-
-class RemoveExpiredKeys(Job):
-    """Delete the idempotency keys that are older than 48 hours."""
-
-    task: ClassVar[str] = "remove_expired_keys"
-    timeout_s: ClassVar[float] = 3000
-
-
-class RemoveExpiredWebhooks(Job):
-    """Delete the webhooks that are older than `limits.webhook_days` of their app."""
-
-    task: ClassVar[str] = "remove_expired_webhooks"
-    timeout_s: ClassVar[float] = 3000
-
-
-class RemoveExpiredEvents(Job):
-    """Delete the events that no sink has accepted in `limits.event_days`, and those of deleted sinks."""
-
-    task: ClassVar[str] = "remove_expired_events"
-    timeout_s: ClassVar[float] = 3000
-
-
-class RemoveExpiredSignIns(Job):
-    """Delete what logins leave behind once it has expired, and traces of failed ones after `login_failure_days`."""
-
-    task: ClassVar[str] = "remove_expired_sign_ins"
-    timeout_s: ClassVar[float] = 3000
 
 
 class VerifyLedger(Job):

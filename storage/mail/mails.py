@@ -92,15 +92,3 @@ async def newest(conn: Connection, app_id: str, uid: str, *, size: int) -> list[
     """Return the last emails to a user, the newest first."""
     rows = await conn.fetch(_NEWEST, app_id, uid, size)
     return [SentMail(message_id=row["mail_id"], **{name: row[name] for name in _SHOWN}) for row in rows]
-
-
-_DELETE_EXPIRED = """
-delete from mails where mail_id in (
-    select mail_id from mails where app_id = $1 and created_at < $2 limit $3 for update skip locked)
-"""
-
-
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` emails that were stored before the given time. Return their number."""
-    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before, limit)
-    return int(status.rpartition(" ")[2])

@@ -175,16 +175,3 @@ where app_id = $1 and uid = $2 and task_id = $3 and host_task_id is null and end
 async def delete_unsubmitted(conn: Connection, app_id: str, uid: str, *, task_id: str) -> bool:
     """Delete a task. Return `False` if the host has accepted it, or it has ended."""
     return await conn.fetchval(_DELETE, app_id, uid, task_id) is not None
-
-
-_DELETE_EXPIRED = """
-delete from image_tasks where task_id in (
-    select task_id from image_tasks where app_id = $1 and created_at < $2 and ended_at is not null
-    order by created_at limit $3)
-"""
-
-
-async def delete_expired(conn: Connection, /, *, app_id: str, before: datetime, limit: int) -> int:
-    """Delete at most `limit` tasks that began before a time and have ended. Return their number."""
-    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before, limit)
-    return int(status.rpartition(" ")[2])

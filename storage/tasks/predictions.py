@@ -220,15 +220,3 @@ def replaced(value: Any, texts: dict[str, str]) -> Any:
     if isinstance(value, dict):
         return {name: replaced(each, texts) for name, each in value.items()}
     return value
-
-
-_DELETE_EXPIRED = """
-delete from predictions where prediction_id in (
-    select prediction_id from predictions
-    where app_id = $1 and created_at < $2 and ended_at is not null order by created_at limit $3)
-"""
-
-
-async def delete_expired(conn: Connection, /, *, app_id: str, before: datetime, limit: int) -> int:
-    status: str = await conn.execute(_DELETE_EXPIRED, app_id, before, limit)
-    return int(status.rpartition(" ")[2])

@@ -53,7 +53,7 @@ returning file_key
 """
 
 
-async def delete_expired(conn: Connection, /, *, app_id: str, before: datetime, limit: int) -> int:
+async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
     """Delete at most `limit` files that were stored before a time. `conn` is in a transaction."""
     keys = [row["file_key"] for row in await conn.fetch(_DELETE_EXPIRED, app_id, before, limit)]
     if keys:

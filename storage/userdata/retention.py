@@ -1,59 +1,130 @@
-"""Deletion of conversations that are no longer kept, or whose user is deactivated."""
+"""Deletion by age: how long rows and files of an app are kept, and the deletion of those that have expired."""
 
-from datetime import datetime
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Literal, Protocol
 
-from storage.jobs.jobs import RemoveObjects, enqueue
-from storage.postgres.database import Connection
+from storage.accounts import logins
+from storage.configs.kinds.auth import AUTH
+from storage.configs.kinds.base import DAY_S
+from storage.configs.kinds.events import EVENTS
+from storage.configs.kinds.limits import Limits
+from storage.configs.store import ConfigStore
+from storage.conversations import deletion
+from storage.conversations.speech_files import day_of, days_folder
+from storage.events import queue
+from storage.jobs.jobs import due_in
+from storage.objects import ObjectStore
+from storage.postgres.batches import Deletion, delete_in_batches
+from storage.postgres.database import Connection, Database
 
-_DELETE = """
-with expired as (
-    select app_id, conversation_id from conversations
-    where app_id = $1 and {which}
-    and not exists (
-        select from conversation_records record
-        where record.app_id = conversations.app_id and record.conversation_id = conversations.conversation_id
-        and record.status = 'running'{running})
-    order by updated_at limit $3
-    for update skip locked
-), keys as (
-    select key #>> '{}' as key
-    from expired join conversation_records using (app_id, conversation_id),
-        jsonb_path_query(content, '$[*].content[*].*.key') as key
-), deleted as (
-    delete from conversations using expired
-    where conversations.app_id = expired.app_id and conversations.conversation_id = expired.conversation_id
-    returning 1
-)
-select (select count(*) from deleted) as count, array(select key from keys) as keys
-"""
-_DELETE_EXPIRED = _DELETE.replace("{which}", "updated_at < $2").replace("{running}", "")
-_DELETE_OF_USER = _DELETE.replace("{which}", "uid = $2").replace("{running}", " and record.created_at > $4")
+_ROWS_AT_ONCE = 1000
+_CONVERSATIONS_AT_ONCE = 100
+_FILES_AT_ONCE = 100
+_RESTORABLE = timedelta(days=30)
+"""How long the conversations of a deleted app are kept, because it may be restored."""
 
-
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` conversations that were last used before the given time. Return their number."""
-    return await _delete(conn, _DELETE_EXPIRED, app_id, before, limit)
+LimitInDays = Literal["export_days", "login_failure_days", "mail_days", "task_days", "webhook_days"]
 
 
-async def delete_of_user(conn: Connection, app_id: str, uid: str, *, running_since: datetime, limit: int) -> int:
-    """Delete at most `limit` conversations of a user. Return their number.
+@dataclass(frozen=True, slots=True)
+class KeptApp:
+    """An app, what decides how long its data is kept, and the stores of the data."""
 
-    Those with a turn that has been running since `running_since` or later are left out. No turn lasts longer.
-    """
-    return await _delete(conn, _DELETE_OF_USER, app_id, uid, limit, running_since)
+    app_id: str
+    now: datetime
+    """By the clock of the app."""
+    limits: Limits
+    deleted_at: datetime | None
+    """When the app was deleted; `None` if it exists."""
+    configs: ConfigStore
+    database: Database
+    objects: ObjectStore
+
+    async def delete(self, rows: Deletion, *, size: int = _ROWS_AT_ONCE) -> int:
+        return await delete_in_batches(self.database, rows, size=size)
 
 
-async def _delete(conn: Connection, statement: str, *arguments: object) -> int:
-    row = await conn.fetchrow(statement, *arguments)
-    if keys := row["keys"]:
-        await enqueue(conn, RemoveObjects(keys=keys))
-    count: int = row["count"]
-    return count
+Removal = Callable[[KeptApp], Awaitable[int]]
+"""Deletes what has expired of an app. Returns the number of rows or files."""
 
 
-async def has_conversations(conn: Connection, app_id: str, uid: str) -> bool:
-    """Return whether a user has conversations."""
-    found: bool = await conn.fetchval(
-        "select exists (select from conversations where app_id = $1 and uid = $2)", app_id, uid
+class DeleteBefore(Protocol):
+    async def __call__(self, conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+        """Delete at most `limit` rows whose time is before the given one. Return their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """Rows expire after their time."""
+
+    time: str | DeleteBefore
+    """The column with the time of a row, or a function that deletes the rows before a time."""
+    kept: timedelta | LimitInDays = timedelta()
+    """How long rows are kept after that, or the limit of their app that says it."""
+    only: str = "true"
+    """A condition. Other rows are kept whatever their age."""
+
+    async def remove(self, app: KeptApp, table: str) -> int:
+        kept = self.kept if isinstance(self.kept, timedelta) else timedelta(days=getattr(app.limits, self.kept))
+        delete = rows_before(table, self.time, only=self.only) if isinstance(self.time, str) else self.time
+        return await app.delete(partial(delete, app_id=app.app_id, before=app.now - kept))
+
+
+def rows_before(table: str, time: str, *, only: str = "true") -> DeleteBefore:
+    """Return the deletion of rows of a table by the column `time`."""
+    # The rows are found again by their places, whatever the primary key is. They are locked, so they stay there.
+    statement = f"""
+        delete from {table} where ctid = any(array(
+            select ctid from {table} where app_id = $1 and {time} < $2 and {only} limit $3 for update skip locked))
+    """  # noqa: S608 - constants
+
+    async def delete(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
+        status: str = await conn.execute(statement, app_id, before, limit)
+        return int(status.rpartition(" ")[2])
+
+    return delete
+
+
+async def sessions(app: KeptApp) -> int:
+    sliding_s = app.configs.singleton(AUTH, app.app_id).session_sliding_s
+    return await app.delete(
+        partial(logins.delete_dead_sessions, app_id=app.app_id, now=app.now, sliding_s=sliding_s)
     )
-    return found
+
+
+async def conversations(app: KeptApp) -> int:
+    """Delete conversations that had no turn for `conversation_days`, and those of apps deleted 30 days ago."""
+    kept = None if app.limits.conversation_days is None else timedelta(days=app.limits.conversation_days)
+    if app.deleted_at is not None and app.deleted_at < app.now - _RESTORABLE:
+        kept = _RESTORABLE  # Since the app was deleted, none of its conversations has had a turn.
+    if kept is None:
+        return 0
+    delete = partial(deletion.delete_expired, app_id=app.app_id, before=app.now - kept)
+    return await app.delete(delete, size=_CONVERSATIONS_AT_ONCE)
+
+
+async def speech(app: KeptApp) -> int:
+    """Delete whole days of audio after `speech_days`, when all links of the day have expired."""
+    removed, first_kept = 0, (app.now - timedelta(days=app.limits.speech_days)).date()
+    for folder in await app.objects.folders(days_folder(app.app_id)):
+        if (day := day_of(folder)) is not None and day < first_kept:
+            removed += await delete_folder(app.objects, folder)
+    return removed
+
+
+async def reported_events(app: KeptApp) -> int:
+    """Delete events that no sink has accepted in `event_days` of real time, and those of deleted sinks."""
+    before, sinks = due_in(-app.limits.event_days * DAY_S), app.configs.names(EVENTS, app.app_id)
+    return await app.delete(partial(queue.delete_expired, app_id=app.app_id, before=before, sinks=sinks))
+
+
+async def delete_folder(objects: ObjectStore, folder: str) -> int:
+    """Delete all files in a folder. Return their number."""
+    count = 0
+    while keys := await objects.keys(folder, limit=_FILES_AT_ONCE):
+        await objects.delete(keys)
+        count += len(keys)
+    return count

@@ -1,20 +1,30 @@
-"""What is kept about users: one entry per table, which says how its rows are exported and erased.
+"""What is kept about users: one entry per table, which says how its rows are exported, erased and deleted by age.
 
 A test fails if a table with a column `uid` has no entry.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
+from storage.accounts import earlier_emails, login_networks
 from storage.accounts.emails import NOT_CURRENT
 from storage.accounts.login_failures import OF_USER
+from storage.jobs import jobs
 from storage.postgres.database import Connection
-from storage.userdata import exports
+from storage.tasks import task_files
+from storage.userdata import exports, retention
 from storage.userdata.exported import Exporter, conversations, paged, rows, scores, speech
+from storage.userdata.retention import After, KeptApp, Removal
 
 Eraser = Callable[[Connection, str, str], Awaitable[int]]
 OWN = "app_id = $1 and uid = $2"
 """The condition of the rows of a user."""
+_KEEP_CODES = timedelta(days=2)
+"""How long expired codes are kept, to recognize them as expired and to count the wrong ones of a day."""
+_KEEP_PENDING = timedelta(days=60)
+"""How long a pending address is kept after its last link was sent. A link can be used for at most 30 days, and its
+user can request another one for 30 more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +46,8 @@ class UserTable:
     """What the rows that are kept say. Empty: none are."""
     counted: bool = True
     """Whether receipts count the rows that are kept. Otherwise no index finds those of a user."""
+    expires: After | Removal | None = None
+    """What the job `RemoveExpired` deletes. `None`: nothing."""
 
     async def erase(self, conn: Connection, app_id: str, uid: str) -> int:
         """Delete what the deactivation of a user deletes. Return the number of rows."""
@@ -43,6 +55,13 @@ class UserTable:
             return await self.erased(conn, app_id, uid)
         status: str = await conn.execute(f"delete from {self.name} where {self.erased}", app_id, uid)  # noqa: S608 - constants
         return int(status.rpartition(" ")[2])
+
+    async def remove_expired(self, app: KeptApp) -> int:
+        """Delete what has expired of an app. Return the number of rows or files."""
+        assert self.expires is not None, "only tables that expire are cleaned up"
+        if isinstance(self.expires, After):
+            return await self.expires.remove(app, self.name)
+        return await self.expires(app)
 
 
 _FORGET_RECEIVERS = """
@@ -68,17 +87,20 @@ USER_TABLES: Sequence[UserTable] = (
         "pending_emails",
         exported=rows("select address, created_at from pending_emails where app_id = $1 and uid = $2"),
         erased=OWN,
+        expires=After("created_at", _KEEP_PENDING),
     ),
     UserTable(
         "earlier_emails",
         exported=rows("""
             select address, replaced_at from earlier_emails where app_id = $1 and uid = $2 order by 2, 1"""),
         erased=OWN,
+        expires=After("replaced_at", earlier_emails.RESTORABLE),
     ),
     UserTable(
         "bp_auth_tokens",
         erased="""(app_id, platform, social_id) in (
             select app_id, platform, social_id from identities where app_id = $1 and uid = $2)""",
+        expires=After("expires_at"),
     ),
     UserTable(
         "codes",
@@ -89,6 +111,7 @@ USER_TABLES: Sequence[UserTable] = (
                 where app_id = $1 and uid = $2 and platform in ('email', 'phone')
                 union {NOT_CURRENT}) own using (target)
             where app_id = $1)""",  # noqa: S608 - constants
+        expires=After("expires_at", _KEEP_CODES),
     ),
     UserTable("passwords", erased=OWN),
     UserTable(
@@ -97,12 +120,14 @@ USER_TABLES: Sequence[UserTable] = (
             select platform, create_time, last_seen, revoke_time, client_os, user_agent, address from sessions
             where app_id = $1 and uid = $2 order by create_time"""),
         erased=OWN,
+        expires=retention.sessions,
     ),
     UserTable(
         "login_networks",
         exported=rows("""
             select network, last_used_at from login_networks where app_id = $1 and uid = $2 order by network"""),
         erased=OWN,
+        expires=After("last_used_at", login_networks.KEEP),
     ),
     UserTable(
         "asset_entries",
@@ -177,6 +202,7 @@ USER_TABLES: Sequence[UserTable] = (
             select mail_id, strategy, status, created_at, sent_at, opens from mails
             where app_id = $1 and uid = $2 order by mail_id"""),
         erased=OWN,
+        expires=After("created_at", "mail_days"),
     ),
     UserTable(
         "predictions",
@@ -184,6 +210,7 @@ USER_TABLES: Sequence[UserTable] = (
             select prediction_id, strategy, model, body, status, output, error, created_at, ended_at
             from predictions where app_id = $1 and uid = $2 order by prediction_id"""),
         erased=OWN,
+        expires=After("created_at", "task_days", only="ended_at is not null"),
     ),
     UserTable(
         "image_tasks",
@@ -191,8 +218,9 @@ USER_TABLES: Sequence[UserTable] = (
             select task_id, strategy, type, request, origin_task_id, status, image_key, created_at, ended_at
             from image_tasks where app_id = $1 and uid = $2 order by task_id"""),
         erased=OWN,
+        expires=After("created_at", "task_days", only="ended_at is not null"),
     ),
-    UserTable("task_files", erased=OWN),
+    UserTable("task_files", erased=OWN, expires=After(task_files.delete_expired, "task_days")),
     UserTable(
         "login_failures",
         # Their steps are left out, because they say what the app's configs allow, and nothing about the user.
@@ -200,19 +228,29 @@ USER_TABLES: Sequence[UserTable] = (
             select failure_id, operation, platform, social_id, error_type, failed_at from login_failures
             where failure_id in ({OF_USER}) and failure_id > $3 order by failure_id limit $4"""),  # noqa: S608 - constants
         erased=f"failure_id in ({OF_USER})",
+        expires=After("failed_at", "login_failure_days"),
     ),
-    UserTable("conversations", exported=conversations, erased_later=True),
-    UserTable("speech", exported=speech, erased_later=True),
-    UserTable("user_exports", erased=exports.erase, erased_as="exports"),
+    UserTable("conversations", exported=conversations, erased_later=True, expires=retention.conversations),
+    UserTable("speech", exported=speech, erased_later=True, expires=retention.speech),
+    UserTable(
+        "user_exports",
+        erased=exports.erase,
+        erased_as="exports",
+        expires=After(exports.delete_expired, "export_days"),
+    ),
     UserTable(
         "reported_events",
         kept="reports of the account, its purchases and its assets that a sink of the app has not accepted yet, "
         "for at most `event_days`",
+        expires=retention.reported_events,
     ),
     UserTable("attempts", kept="usage and cost of calls to vendors, without content", counted=False),
     UserTable("audit", kept="changes by operators that name the user id, until PARLEY_AUDIT_DAYS", counted=False),
     UserTable("erasures", kept="this receipt"),
     UserTable("revocations", kept="this receipt"),
+    UserTable("webhooks", expires=After("received_at", "webhook_days")),
+    UserTable("used_once", expires=After("expires_at")),
+    UserTable("held_jobs", expires=After(jobs.delete_expired)),
 )
-"""Exports have the lists in this order. Rows are erased in the reverse order, because some are found by others that
-are named before them."""
+"""What expires without belonging to a user has entries, too. Exports have the lists in this order. Rows are erased
+in the reverse order, because some are found by others that are named before them."""

@@ -7,12 +7,14 @@ import structlog
 
 from app.services import Services
 from storage.configs.kinds.limits import LIMITS
+from storage.conversations import deletion
 from storage.conversations.speech_files import days_folder
 from storage.leaderboards import leaderboards
 from storage.postgres.batches import delete_in_batches
 from storage.tasks import task_files
-from storage.userdata import erasures, retention
+from storage.userdata import erasures
 from storage.userdata.erasures import EraseUser, RevocationState, RevokeToken
+from storage.userdata.retention import delete_folder
 from vendors.signin.protocols import Revokes
 
 log = structlog.get_logger()
@@ -32,13 +34,13 @@ async def erase_user(services: Services, job: EraseUser) -> None:
     app_id, uid, now = job.app_id, job.uid, services.clock.now(job.app_id)
     longest_s = services.configs.singleton(LIMITS, app_id).stream_s + _MARGIN_S
     delete = partial(
-        retention.delete_of_user, app_id=app_id, uid=uid, running_since=now - timedelta(seconds=longest_s)
+        deletion.delete_of_user, app_id=app_id, uid=uid, running_since=now - timedelta(seconds=longest_s)
     )
     await _delete_scores(services, app_id, uid)  # First, because others see them.
     conversations = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
     files = await _delete_files(services, app_id, uid)
     async with services.database.transaction() as conn:
-        left = await retention.has_conversations(conn, app_id, uid)
+        left = await deletion.has_conversations(conn, app_id, uid)
         erased_at = now if job.last and not left else None
         await erasures.record_erased(conn, job, conversations=conversations, files=files, erased_at=erased_at)
         if left:
@@ -50,16 +52,9 @@ async def erase_user(services: Services, job: EraseUser) -> None:
 
 
 async def _delete_files(services: Services, app_id: str, uid: str) -> int:
-    count = 0
-    for folder in await services.objects.folders(days_folder(app_id)):
-        while keys := await services.objects.keys(f"{folder}{uid}/", limit=_BATCH_SIZE):
-            await services.objects.delete(keys)
-            count += len(keys)
-    for folder in task_files.folders_of(app_id, uid):
-        while keys := await services.objects.keys(folder, limit=_BATCH_SIZE):
-            await services.objects.delete(keys)
-            count += len(keys)
-    return count
+    days = await services.objects.folders(days_folder(app_id))
+    folders = [*(f"{day}{uid}/" for day in days), *task_files.folders_of(app_id, uid)]
+    return sum([await delete_folder(services.objects, folder) for folder in folders])
 
 
 async def _delete_scores(services: Services, app_id: str, uid: str) -> None:

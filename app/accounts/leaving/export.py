@@ -1,23 +1,13 @@
-"""Jobs that write the export of a user's data to a file, and delete files that are no longer kept."""
+"""The job that writes the export of a user's data to a file."""
 
 from contextlib import aclosing
-from datetime import timedelta
-from functools import partial
 
-import structlog
-
-from app.app_limits import limits_of_all_apps
 from app.services import Services
-from storage.jobs.jobs import ExportUser, RemoveExpiredExports
-from storage.postgres.batches import delete_in_batches
+from storage.jobs.jobs import ExportUser
 from storage.userdata import exports
 from storage.userdata.document import document
 from storage.userdata.exported import ExportedUser
 from storage.userdata.exports import object_key
-
-log = structlog.get_logger()
-
-_BATCH_SIZE = 100
 
 
 async def export_user(services: Services, job: ExportUser) -> None:
@@ -37,12 +27,3 @@ async def export_user(services: Services, job: ExportUser) -> None:
         exists = await exports.finish(conn, export, now=services.clock.now(export.app_id))
     if not exists:
         await services.objects.delete([export.object_key])
-
-
-async def remove_expired_exports(services: Services, job: RemoveExpiredExports) -> None:
-    """Delete the exports of each app that were finished more than `export_days` ago."""
-    for app in await limits_of_all_apps(services, job):
-        before = services.clock.now(app.app_id) - timedelta(days=app.limits.export_days)
-        delete = partial(exports.delete_expired, app_id=app.app_id, before=before)
-        if removed := await delete_in_batches(services.database, delete, size=_BATCH_SIZE):
-            log.info("exports.expired", app_id=app.app_id, removed=removed)

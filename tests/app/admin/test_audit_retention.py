@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from app.work.worker import run_jobs
-from storage.jobs.jobs import RemoveExpiredAudit, enqueue
+from storage.jobs.jobs import RemoveExpired, enqueue
 from streams.tasks import background
 from tests.running.servers import Databases, Server, new_server
 from tests.waiting import until
@@ -60,7 +60,7 @@ async def test_job_deletes_rows_that_have_expired(server: Server) -> None:
     for action, days, count in (("expired", 41, 1500), ("kept", 39, 3)):
         await sql(server, ADD, action, days, count)
     async with server.services.database.transaction() as conn:
-        await enqueue(conn, RemoveExpiredAudit())
+        await enqueue(conn, RemoveExpired())
 
     async def is_done() -> bool:
         return not await sql(server, "select count(*) from procrastinate_jobs")

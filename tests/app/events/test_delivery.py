@@ -13,10 +13,10 @@ from standardwebhooks import Webhook
 from structlog.testing import capture_logs
 
 from app.work.event_delivery import RETRY_DELAYS_S
-from app.work.retention import remove_expired_events
+from app.work.retention import remove_expired
 from storage.configs.kinds.events import key_of
 from storage.events.outbox import AccountEvent
-from storage.jobs.jobs import RemoveExpiredEvents
+from storage.jobs.jobs import RemoveExpired
 from streams.wire.codec import loads
 from tests.app.events.sinks import OK, SECRET, Sinks
 from tests.app.operators import Operator
@@ -277,13 +277,13 @@ async def test_events_of_deleted_sinks_and_those_that_were_never_accepted_are_de
     await report(sinks, "u2")
     await sinks.remove("gone")
     await sinks.execute("update reported_events set dead_at = now() - interval '29 days' where uid = 'u2'")
-    await remove_expired_events(sinks.server.services, RemoveExpiredEvents())
+    await remove_expired(sinks.server.services, RemoveExpired())
     assert await sinks.rows("sink, uid") == [("crm", "u1"), ("crm", "u2")]
     await sinks.execute("update reported_events set dead_at = now() - interval '31 days' where uid = 'u2'")
-    await remove_expired_events(sinks.server.services, RemoveExpiredEvents())
+    await remove_expired(sinks.server.services, RemoveExpired())
     assert await sinks.rows("sink, uid") == [("crm", "u1")]
     await sinks.execute("update reported_events set due_at = now() - interval '31 days'")
-    await remove_expired_events(sinks.server.services, RemoveExpiredEvents())
+    await remove_expired(sinks.server.services, RemoveExpired())
     assert await sinks.rows() == []
 
 

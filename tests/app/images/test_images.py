@@ -5,8 +5,8 @@ from base64 import b64encode
 
 import pytest
 
-from app.predictions.retention import remove_expired_tasks
-from storage.jobs.jobs import RemoveExpiredTasks
+from app.work.retention import remove_expired
+from storage.jobs.jobs import RemoveExpired
 from storage.userdata.document import document
 from storage.userdata.exported import ExportedUser
 from streams.wire.codec import loads
@@ -226,7 +226,7 @@ async def test_old_tasks_and_their_images_are_deleted(studio: Studio):
     old, new = [await studio.make(uid, "imagine", CAT) for _ in range(2)]
     await studio.run(_OLD_FILE, old["task_id"])
     await studio.run(_OLD_TASK, old["task_id"])
-    await remove_expired_tasks(studio.server.services, RemoveExpiredTasks())
+    await remove_expired(studio.server.services, RemoveExpired())
     rows = await studio.run("select task_id from image_tasks where uid = $1", uid)
     assert [row["task_id"] for row in rows] == [new["task_id"]]
 

@@ -241,6 +241,21 @@ async def test_schedule_runs_one_job_per_time_with_two_workers(services: Service
     assert Counter(times) == Counter(set(times))
 
 
+class Dropped(Job):
+    """A job that only workers of the version before store."""
+
+    task: ClassVar[str] = "remove_expired_audit"
+
+
+async def test_job_of_the_version_before_is_deleted_and_not_held(services: Services) -> None:
+    async with services.database.transaction() as conn:
+        await enqueue(conn, Dropped())
+    with capture_logs() as logged:
+        async with background(run_jobs(services, scheduled=False, poll_s=0.05)):
+            await until(lambda: jobs_are(services, 0))
+    assert logged == []
+
+
 def test_every_kind_of_job_has_one_handler():
     kinds = [kind for kind in Job.__subclasses__() if kind.__module__.startswith("storage.")]
     assert Counter(row.message for row in JOBS) == Counter(kinds)

@@ -8,7 +8,7 @@ from aiohttp import ClientSession
 from app.services import Services
 from app.settings import Settings
 from app.work.worker import run_jobs
-from storage.jobs.jobs import Job, RemoveExpiredConversations, RemoveObjects, enqueue
+from storage.jobs.jobs import Job, RemoveExpired, RemoveObjects, enqueue
 from storage.operators.audit import COMMAND
 from storage.withdrawals.withdrawals import CheckPayouts
 from streams.tasks import background
@@ -20,7 +20,7 @@ from tests.waiting import until
 
 __all__ = ["http", "settings"]
 
-SLOW = RemoveExpiredConversations()
+SLOW = RemoveExpired()
 
 
 def worker_env(settings: Settings, **more: str) -> dict[str, str]:

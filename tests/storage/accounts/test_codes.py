@@ -21,6 +21,7 @@ from storage.accounts.codes import (
 )
 from storage.postgres.database import open_database
 from storage.secrets import Keyring
+from storage.userdata.retention import rows_before
 from tests.running.servers import MASTER_KEY
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -203,10 +204,11 @@ async def test_the_rows_do_not_contain_the_codes(desk: Desk):
 async def test_expired_codes_are_deleted_in_batches(desk: Desk):
     for number in range(3):
         await desk.issue(f"+4915112345{number:03}")
+    delete_expired = rows_before("codes", "expires_at")
     async with desk.database.transaction() as conn:
         deleted = [
-            await codes.delete_expired(conn, "one", before=NOW + 11 * MINUTE, limit=2),
-            await codes.delete_expired(conn, "one", before=NOW + 9 * MINUTE, limit=2),
+            await delete_expired(conn, "one", before=NOW + 11 * MINUTE, limit=2),
+            await delete_expired(conn, "one", before=NOW + 9 * MINUTE, limit=2),
         ]
         assert deleted == [2, 0]
         assert await conn.fetchval("select count(*) from codes") == 1

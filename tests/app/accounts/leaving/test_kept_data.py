@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.accounts.leaving.retention import remove_expired_sign_ins
-from storage.jobs.jobs import RemoveExpiredSignIns
+from app.work.retention import remove_expired
+from storage.jobs.jobs import RemoveExpired
 from tests.app.accounts.email.mailbox import (
     NEW_PASSWORD,
     Mailbox,
@@ -57,7 +57,7 @@ async def test_sessions_networks_and_pending_addresses_are_deleted_by_age(box: M
 
     async def left_after(days: float) -> dict[str, Any]:
         await box.server.services.clock.move("default", offset_s=days * DAY_S)
-        await remove_expired_sign_ins(box.server.services, RemoveExpiredSignIns())
+        await remove_expired(box.server.services, RemoveExpired())
         async with box.server.services.database.connection() as conn:
             return dict(await conn.fetchrow(COUNTS, uid))
 

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from app.accounts.leaving.retention import remove_expired_sign_ins
+from app.work.retention import remove_expired
 from storage.accounts import emails
 from storage.accounts.codes import LOGIN_EMAIL, PHONE, SIGN_UP_EMAIL, CodeKind
-from storage.jobs.jobs import RemoveExpiredSignIns
+from storage.jobs.jobs import RemoveExpired
 from storage.operators.audit import COMMAND
 from storage.session_tokens import new_token
 from tests.app.accounts.people import ask, enter, error_type, login, me, player
@@ -384,7 +384,7 @@ async def test_traces_expired_tokens_and_earlier_addresses_are_deleted(server):
     for days, left in ((6, 1), (8, 0)):
         at = utc_now() + timedelta(days=days)
         await ask(server, "POST", "/dev/clock", json={"app": "default", "at": at.isoformat()})
-        await remove_expired_sign_ins(server.services, RemoveExpiredSignIns())
+        await remove_expired(server.services, RemoveExpired())
         assert len(await failures(server)) == left
         async with server.services.database.connection() as conn:
             assert await conn.fetchval("select count(*) from bp_auth_tokens") == 0

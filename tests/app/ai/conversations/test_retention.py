@@ -9,21 +9,15 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from app.ai.retention import remove_expired_speech
 from app.services import Services
 from app.settings import Settings
+from app.work import retention
+from app.work.retention import remove_expired
 from app.work.worker import run_jobs
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.rows import ConfigKey
-from storage.jobs.jobs import (
-    Job,
-    RemoveExpiredConversations,
-    RemoveExpiredExports,
-    RemoveExpiredSpeech,
-    RemoveExpiredWebhooks,
-    enqueue,
-)
+from storage.jobs.jobs import RemoveExpired, enqueue
 from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.model import Model
@@ -37,8 +31,6 @@ from tests.waiting import until
 
 OLD_DAY = f"{utc_now() - timedelta(days=3_000):%Y%m%d}"
 APP = ConfigKey("gone", "apps", "default")
-JOBS = (RemoveExpiredSpeech(), RemoveExpiredExports(), RemoveExpiredWebhooks(), RemoveExpiredConversations())
-"""Those that work on one app after another."""
 OLD_ROWS = """
 insert into users (app_id, uid, create_time, last_login) values ('gone', 'u', now(), now());
 insert into user_exports values ('gone', 'u', 'e', now(), now() - interval '8 days');
@@ -51,12 +43,12 @@ values ('w', 'gone', 'pay', 'main', '{}', '', now() - interval '91 days')
 
 
 @pytest.fixture
-async def run(services: Services) -> AsyncIterator[Callable[[Job], Any]]:
-    """Return a coroutine function that runs a job and waits until no job is left."""
+async def run(services: Services) -> AsyncIterator[Callable[[], Any]]:
+    """Return a coroutine function that deletes what has expired, and waits until no job is left."""
 
-    async def run_job(job: Job) -> None:
+    async def run_job() -> None:
         async with services.database.transaction() as conn:
-            await enqueue(conn, job)
+            await enqueue(conn, RemoveExpired())
         await until(none_left)
 
     async def none_left() -> bool:
@@ -89,7 +81,7 @@ async def status_of(talk: Talk, url: str) -> int:
 
 @pytest.mark.usefixtures("local_vendors")
 async def test_expired_days_of_speech_are_deleted_and_newer_links_stay_valid(
-    talk: Talk, settings: Settings, services: Services, run: Callable[[Job], Any]
+    talk: Talk, settings: Settings, services: Services, run: Callable[[], Any]
 ) -> None:
     old = await link(talk)
     (day,) = speech_days(settings)
@@ -100,11 +92,11 @@ async def test_expired_days_of_speech_are_deleted_and_newer_links_stay_valid(
     new = await link(talk)
 
     await limits(services, speech_days=3660)
-    await run(RemoveExpiredSpeech())
+    await run()
     assert (day.with_name(OLD_DAY) in speech_days(settings), await status_of(talk, new)) == (True, 200)
 
     await limits(services)
-    await run(RemoveExpiredSpeech())
+    await run()
     files = [path for folder in speech_days(settings) for path in folder.rglob("*") if path.is_file()]
     assert {path.relative_to(day.parent).parts[0] for path in files} == {day.name, "no-day"}
     assert await status_of(talk, new) == 200
@@ -134,13 +126,13 @@ async def test_speech_of_whole_days_expires_at_each_hard_instant(server: Server,
         for day in (expired, kept):
             await services.objects.put(f"speech/default/{day}/u/s.mp3", b"audio", content_type="audio/mpeg")
         await move_clock(server, instant)
-        await remove_expired_speech(services, RemoveExpiredSpeech())
+        await remove_expired(services, RemoveExpired())
         assert await services.objects.keys("speech/default/") == [f"speech/default/{kept}/u/s.mp3"]
 
 
 @pytest.mark.usefixtures("local_vendors")
 async def test_conversations_without_a_recent_turn_are_deleted_with_their_audio(
-    talk: Talk, server: Server, services: Services, run: Callable[[Job], Any]
+    talk: Talk, server: Server, services: Services, run: Callable[[], Any]
 ) -> None:
     await talk.turn("Hello", "scripted")
     record = (await talk.history())["conversation_records"][0]
@@ -154,11 +146,11 @@ async def test_conversations_without_a_recent_turn_are_deleted_with_their_audio(
             talk.conversation_id,
         )
 
-    await run(RemoveExpiredConversations())
+    await run()
     assert (await talk.history())["conversation_records"], "by default, conversations are kept"
 
     await limits(services, conversation_days=30)
-    await run(RemoveExpiredConversations())
+    await run()
     async with talk.get("/bp/ai/conversation/query", params={"conversation_id": talk.conversation_id}) as response:
         assert response.status == 404
     assert await status_of(talk, url) == 404
@@ -166,14 +158,14 @@ async def test_conversations_without_a_recent_turn_are_deleted_with_their_audio(
 
 
 async def test_conversations_expire_by_the_clock_of_their_app(
-    talk: Talk, server: Server, services: Services, strategy: Callable[..., Any], run: Callable[[Job], Any]
+    talk: Talk, server: Server, services: Services, strategy: Callable[..., Any], run: Callable[[], Any]
 ) -> None:
     await strategy("one", "say:Hi")
     await limits(services, conversation_days=10)
     await talk.turn("Hello", "one")
     at = utc_now() + timedelta(days=9)
     await move_clock(server, at)
-    await run(RemoveExpiredConversations())
+    await run()
     before = await talk.history()
 
     await talk.turn("Hello again", "one")
@@ -184,7 +176,7 @@ async def test_conversations_expire_by_the_clock_of_their_app(
     )
 
     await move_clock(server, at + timedelta(days=9))
-    await run(RemoveExpiredConversations())
+    await run()
     assert await talk.history()
 
     await move_clock(server, at + timedelta(days=11))  # This runs the jobs of fixed times too.
@@ -205,20 +197,19 @@ async def old_data(services: Services, settings: Settings) -> tuple[Path, Path]:
 
 
 async def test_data_of_a_deleted_app_expires_too(
-    server: Server, services: Services, settings: Settings, run: Callable[[Job], Any]
+    server: Server, services: Services, settings: Settings, run: Callable[[], Any]
 ) -> None:
     speech, export = await old_data(services, settings)
     await services.configs.delete(APP, author="test", origin=COMMAND)
 
-    for job in JOBS:
-        await run(job)
+    await run()
     assert not speech.exists()
     assert not export.exists()
     assert await counts(services) == [0, 0, 1]
 
     async with services.database.connection() as conn:
         await conn.execute("update config_revisions set created_at = now() - interval '31 days'")
-    await run(RemoveExpiredConversations())
+    await run()
     assert await counts(services) == [0, 0, 0]
 
 
@@ -229,7 +220,7 @@ class LooseLimits(Model):
 
 
 async def test_app_with_broken_limits_is_skipped_and_all_later_apps_are_worked_on(
-    services: Services, settings: Settings, run: Callable[[Job], Any]
+    services: Services, settings: Settings, run: Callable[[], Any]
 ) -> None:
     speech, export = await old_data(services, settings)
     limits = {"conversation_days": 30}
@@ -240,21 +231,56 @@ async def test_app_with_broken_limits_is_skipped_and_all_later_apps_are_worked_o
             await other_version.put("broken", kind, "default", value, author="test", origin=COMMAND)
     await services.configs.refresh()
 
-    for job in JOBS:
-        before = skipped(job)
-        with capture_logs() as lines:
-            await run(job)
-        skips = [line for line in lines if line["event"] == "job.app_skipped"]
-        assert [(line["job"], line["app_id"], line["kind"]) for line in skips] == [(job.task, "broken", "limits")]
-        assert skips[0]["error"].startswith("limits default: webhook_days must be")
-        assert skipped(job) == before + 1
+    before = skipped()
+    with capture_logs() as lines:
+        await run()
+    skips = [line for line in lines if line["event"] == "job.app_skipped"]
+    task = RemoveExpired.task
+    assert [(line["job"], line["app_id"], line["kind"]) for line in skips] == [(task, "broken", "limits")]
+    assert skips[0]["error"].startswith("limits default: webhook_days must be")
+    assert skipped() == before + 1
     assert not speech.exists()
     assert not export.exists()
     assert await counts(services) == [0, 0, 0]
 
 
-def skipped(job: Job) -> float:
-    return REGISTRY.get_sample_value("parley_job_apps_skipped_total", {"job": job.task}) or 0
+async def test_a_table_whose_rows_cannot_be_deleted_does_not_keep_the_others_from_it(
+    services: Services, settings: Settings
+) -> None:
+    speech, _ = await old_data(services, settings)
+    await services.configs.put(
+        "gone", "limits", "default", {"conversation_days": 30}, author="test", origin=COMMAND
+    )
+    async with services.database.connection() as conn:
+        await conn.execute("alter table used_once rename to broken")
+        await conn.execute("alter table bp_auth_tokens rename to broken_first")
+    with capture_logs() as lines, pytest.raises(RuntimeError) as failed:
+        await remove_expired(services, RemoveExpired())
+    tables = ("bp_auth_tokens", "used_once")
+    apps = await services.configs.all_apps()
+    assert str(failed.value) == f"not removed: {', '.join(f'{table} of {app}' for table in tables for app in apps)}"
+    seen = [(line["table"], line["app_id"]) for line in lines if line["event"] == "expired.not_removed"]
+    assert seen == [(table, app) for table in tables for app in apps]
+    assert not speech.exists()
+    assert await counts(services) == [0, 0, 0]
+
+
+async def test_a_table_that_is_locked_does_not_keep_the_others_from_being_cleaned_up(
+    services: Services, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "_REMOVAL_S", 0.5)
+    await old_data(services, settings)
+    async with services.database.transaction() as conn:
+        await conn.execute("lock table bp_auth_tokens")
+        with capture_logs() as lines, pytest.raises(RuntimeError, match="bp_auth_tokens of gone"):
+            await remove_expired(services, RemoveExpired())
+    errors = {line["error"] for line in lines if line["event"] == "expired.not_removed"}
+    assert errors == {"unfinished after 0.5 s"}
+    assert (await counts(services))[:2] == [0, 0]
+
+
+def skipped() -> float:
+    return REGISTRY.get_sample_value("parley_job_apps_skipped_total", {"job": RemoveExpired.task}) or 0
 
 
 async def counts(services: Services) -> list[int]:

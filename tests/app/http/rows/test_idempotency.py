@@ -14,7 +14,7 @@ from app.http.callers.tokens import make_server_token
 from app.http.openapi.document import openapi
 from app.services import Services
 from app.work.worker import run_jobs
-from storage.jobs.jobs import RemoveExpiredKeys, enqueue
+from storage.jobs.jobs import RemoveExpired, enqueue
 from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.codec import dumps, loads
@@ -360,7 +360,7 @@ async def test_keys_are_kept_for_48_hours(services: Services, buyer: Buyer) -> N
     for age, replay in ((47.9, True), (48.1, False)):
         await grow_old(services, created_h=age)
         async with services.database.transaction() as conn:
-            await enqueue(conn, RemoveExpiredKeys())
+            await enqueue(conn, RemoveExpired())
         async with background(run_jobs(services, scheduled=False, poll_s=0.05)):
             await until(none_left)
         assert (await buyer.ask()).is_replay == replay, age

@@ -19,7 +19,7 @@ from app.work.jobs import JOBS, JobRow
 from app.work.webhooks import worker_of
 from app.work.worker import run_jobs
 from storage.jobs.inbox import Webhook
-from storage.jobs.jobs import RemoveExpiredWebhooks, WorkWebhook, enqueue
+from storage.jobs.jobs import RemoveExpired, WorkWebhook, enqueue
 from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.errors import Unavailable
@@ -326,7 +326,7 @@ async def test_webhooks_are_deleted_after_their_days(
     async def pass_days(days: int) -> None:
         await services.clock.move("default", offset_s=days * 86_400)
         async with services.database.transaction() as conn:
-            await enqueue(conn, RemoveExpiredWebhooks())
+            await enqueue(conn, RemoveExpired())
 
     await services.configs.put("default", "limits", "default", {"webhook_days": 30}, author="tests", origin=COMMAND)
     await deliver(small.http, small.url, {"id": "1"})
