@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from storage.operators.audit import Origin, Subject, record
-from storage.postgres.database import Connection, on_conflict
+from storage.postgres.database import Connection
 from streams.wire.model import Model
 
 QUEUE = "parley"
@@ -105,8 +105,9 @@ class HeldJob:
 
 
 _ENQUEUE = """
-select unnest(procrastinate_defer_jobs_v1(
-    array[row($1, $2, 0, null, $3, $4::jsonb, $5)]::procrastinate_job_to_defer_v1[]))
+insert into procrastinate_jobs (queue_name, task_name, queueing_lock, args, scheduled_at)
+values ($1, $2, $3, $4, $5)
+on conflict (queueing_lock) where status = 'todo' do nothing returning id
 """
 
 
@@ -119,21 +120,9 @@ async def enqueue(
     do the same work, so one that is to wait for a further attempt is dropped if another already waits.
     `run_at`: the job does not run before this time. It is real time, not that of an app.
     """
-    arguments = (QUEUE, job.task, key, job.model_dump(mode="json"), run_at)
-    if key is None:
-        job_id: int = await conn.fetchval(_ENQUEUE, *arguments)
-        return job_id
-    try:
-        with on_conflict(UNIQUE_WHILE_WAITING, AlreadyWaits):
-            async with conn.transaction():  # A savepoint, if the caller has begun a transaction.
-                job_id = await conn.fetchval(_ENQUEUE, *arguments)
-    except AlreadyWaits:
-        return None
+    message = job.model_dump(mode="json")
+    job_id: int | None = await conn.fetchval(_ENQUEUE, QUEUE, job.task, key, message, run_at)
     return job_id
-
-
-class AlreadyWaits(Exception):
-    """Another job with the same key waits."""
 
 
 def due_in(seconds: float) -> datetime:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from storage.jobs.jobs import UNIQUE_WHILE_WAITING, AlreadyWaits
+from storage.jobs.jobs import UNIQUE_WHILE_WAITING
 from storage.postgres.database import Connection, on_conflict
 
 _IS_STALLED = """
@@ -51,16 +51,19 @@ returning 'dropped' as status, attempts + 1 as attempts
 """  # noqa: S608 - constants
 
 
+class _AlreadyWaits(Exception):
+    """Another job with the same key waits."""
+
+
 async def recover(conn: Connection, job: StalledJob, *, stalled_s: float) -> Recovered | None:
     """Make a job due again within 30 s, or hold it if it seems to kill its workers.
 
     The deaths are counted in the priority of the job, which then runs before others. They are no failures of it.
-    Return `None` if another worker has recovered it meanwhile, and may already run it.
+    Return `None` if another worker has recovered it meanwhile, and may already run it. `conn` is in no transaction.
     """
     try:
-        with on_conflict(UNIQUE_WHILE_WAITING, AlreadyWaits):
-            async with conn.transaction():
-                row = await conn.fetchrow(_RECOVER, stalled_s, job.job_id)
-    except AlreadyWaits:
+        with on_conflict(UNIQUE_WHILE_WAITING, _AlreadyWaits):
+            row = await conn.fetchrow(_RECOVER, stalled_s, job.job_id)
+    except _AlreadyWaits:
         row = await conn.fetchrow(_DROP, stalled_s, job.job_id)
     return None if row is None else Recovered(row["status"], row["attempts"])

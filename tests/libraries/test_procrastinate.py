@@ -9,9 +9,9 @@ from storage.postgres.migrate import MIGRATIONS, MigrationRefused, read_migratio
 from tests.libraries.installed import lacking, version_fault
 
 USED = (
-    "procrastinate_defer_jobs_v1",
-    "procrastinate_job_to_defer_v1",
-    "procrastinate_jobs_queueing_lock_idx_v1",
+    "procrastinate_jobs_queueing_lock_idx_v1 ON procrastinate_jobs (queueing_lock) WHERE status = 'todo'",
+    "TRIGGER procrastinate_jobs_notify_queue_job_inserted_v1\n    AFTER INSERT ON procrastinate_jobs",
+    "TRIGGER procrastinate_trigger_status_events_insert_v1\n    AFTER INSERT ON procrastinate_jobs",
     "CREATE TABLE procrastinate_jobs",
     "CREATE TABLE procrastinate_events",
     "CREATE TABLE procrastinate_workers",
