@@ -10,6 +10,12 @@ The outcome of an attempt is stored as soon as the database is available, and on
 job. Jobs with the same key do the same work: at most one of them waits, and one that would have to wait beside it
 after a failed attempt is dropped.
 
+The tables of pgqueuer (`app/work/__init__.py` compares both) need as many statements of ours: to list, retry, drop,
+count, erase and expire jobs, and to move them with the clock of their app. Its key is also unique while a job runs,
+so a change during the run would cause no further run. It logs each attempt in a table that only a job of ours would
+empty. The package renders its tables by Python code, and its releases change them: 1.6 and 2.0, a month apart, both
+need an upgrade. Migrations that have been applied need the schema of procrastinate anyway.
+
 An idempotency key is claimed before the transaction, and its response is stored in it (`idempotency.py`). The claim
 is a row that is committed immediately. So a concurrent repeat gets 409 immediately, and a handler may call other
 systems before it begins its transaction, without a connection to the database. The transaction stores the response
