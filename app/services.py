@@ -10,6 +10,7 @@ from aiohttp import web
 from actors.clients.sign_in import SignInClients
 from actors.clients.strategies import Strategies
 from actors.clients.vendor_clients import VendorClients
+from actors.runtime.admission import AdmissionControl
 from actors.runtime.context import Resources
 from actors.runtime.relay import Relay, open_relay
 from actors.runtime.session_watch import open_session_watch
@@ -65,6 +66,7 @@ class Services(Stores):
     supervisor: Supervisor
     sessions: SessionCache
     admissions: Admissions
+    admission_control: AdmissionControl
     heartbeat: Heartbeat
     turns: TurnWriter
     relay: Relay
@@ -163,6 +165,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         strategies = Strategies(configs, vendors)
         speech_cache = SpeechCache(valkey)
         flights = Flights(speech_cache)
+        resources = Resources(
+            database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, clock, traces
+        )
         yield Services(
             settings=settings,
             database=database,
@@ -183,6 +188,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             supervisor=supervisor,
             sessions=sessions,
             admissions=admissions,
+            admission_control=AdmissionControl(resources, supervisor, admissions, relay),
             heartbeat=heartbeat,
             turns=turns,
             relay=relay,
@@ -193,7 +199,5 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             boards=boards,
             board_creations=BoardCreations(database),
             opens=opens,
-            resources=Resources(
-                database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, clock
-            ),
+            resources=resources,
         )

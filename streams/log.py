@@ -142,18 +142,18 @@ class EventLog:
         "_dropped_end",
         "_ends",
         "_frames",
-        "_keep_bytes",
         "_lag_bytes",
         "_readers",
         "_unthrottled",
         "_writers",
         "closed",
+        "keep_bytes",
         "last_id",
         "size_bytes",
     )
 
     def __init__(self, *, keep_bytes: int, lag_bytes: int) -> None:
-        self._keep_bytes = keep_bytes
+        self.keep_bytes = keep_bytes
         # The backlog of attached readers is always kept, so it must fit into the log.
         self._lag_bytes = min(lag_bytes, keep_bytes // 2)
         self._frames: list[bytes] = []
@@ -195,7 +195,7 @@ class EventLog:
         end = self.size_bytes = self.size_bytes + len(frame)
         self._frames.append(frame)
         self._ends.append(end)
-        if end - self._dropped_end > self._keep_bytes:
+        if end - self._dropped_end > self.keep_bytes:
             self._drop()
         for reader in self._readers:
             reader.wake(frame)
@@ -276,7 +276,7 @@ class EventLog:
     def _drop(self) -> None:
         # Drop an eighth of the log at a time, because deleting from the front of a list moves all remaining items.
         # Frames that attached readers have not read stay. Their size is bounded, because the writer waits.
-        target = self.size_bytes - self._keep_bytes * 7 // 8
+        target = self.size_bytes - self.keep_bytes * 7 // 8
         read = min((reader.position for reader in self._readers), default=self.last_id) - self._dropped
         count = min(bisect_left(self._ends, target) + 1, len(self._ends) - 1, read)
         if count > 0:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import structlog
 
 from actors.runtime.context import Stop, StreamContext, StreamStopped
+from actors.runtime.held_slot import HeldSlot
 from actors.runtime.log_replication import LogReplicator
 from actors.runtime.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Replicate, SessionEnded
 from actors.runtime.report import report_crash, report_end
@@ -37,20 +38,18 @@ _GRACE_OVER = Expire(deadline=False)
 class Actor:
     """Own one stream: its input, its log and its play. `run()` never raises, and runs the play in its own task.
 
-    `release` frees the conversation turn and the admission slot of the stream. It is awaited before the last event.
-    `replicator` creates the `LogReplicator` that copies the log to Valkey, when that is first needed.
+    `slot` is released before the last event.
     """
 
     __slots__ = (
         "_grace",
         "_mailbox",
-        "_make_replicator",
         "_over",
         "_play",
-        "_release",
         "_replication",
         "_replicator",
         "_resume_grace_s",
+        "_slot",
         "_stream_s",
         "_task",
         "conversation_id",
@@ -58,7 +57,6 @@ class Actor:
         "kind",
         "log",
         "outcome",
-        "readable_s",
         "readers",
     )
 
@@ -66,14 +64,12 @@ class Actor:
         self,
         ctx: StreamContext,
         play: Play,
+        slot: HeldSlot,
         *,
         kind: str,
         conversation_id: str | None,
-        replicator: Callable[[], LogReplicator],
-        release: Callable[[], Awaitable[None]],
         stream_s: float,
         resume_grace_s: float,
-        readable_s: float,
     ) -> None:
         self.ctx = ctx
         self.kind = kind
@@ -82,12 +78,9 @@ class Actor:
         self.outcome: asyncio.Future[dict[str, Any] | ServiceError] = asyncio.get_running_loop().create_future()
         """The result or the error of the play. Set after the last event."""
         self._play: Play | None = play
-        self._release: Callable[[], Awaitable[None]] | None = release
+        self._slot = slot
         self._stream_s = stream_s
         self._resume_grace_s = resume_grace_s
-        self.readable_s = readable_s
-        """How long the log is kept after the stream has ended, in seconds."""
-        self._make_replicator = replicator
         self._replicator: LogReplicator | None = None
         self._replication: background[None] | None = None
         self._over = False
@@ -99,6 +92,11 @@ class Actor:
     @property
     def stream_id(self) -> str:
         return self.ctx.stream_id
+
+    @property
+    def readable_s(self) -> float:
+        """How long the log is kept after the stream has ended, in seconds."""
+        return self._slot.readable_s
 
     @property
     def state(self) -> State:
@@ -115,7 +113,7 @@ class Actor:
 
     async def replicate(self) -> None:
         """Start copying the log to Valkey for other processes, and wait until the existing events are copied."""
-        replicator = self._replicator = self._replicator or self._make_replicator()
+        replicator = self._replicator = self._replicator or LogReplicator(self.log, self._slot)
         if not self._over and self._may_be_replicated:
             self.send(Replicate())
             await replicator.caught_up()
@@ -162,9 +160,8 @@ class Actor:
             return InternalError(extra={"retryable": True})
 
     async def _release_slot(self) -> None:
-        assert self._release is not None, "the slot is released before the stream ends"
         try:
-            await self._release()
+            await self._slot.release(aborted=self.ctx.stop is Stop.ABORTED)
         except Exception:
             log.exception("stream.release_failed", stream_id=self.stream_id, kind=self.kind)
 
@@ -229,14 +226,14 @@ class Actor:
 
     def _start_replication(self) -> None:
         if self._replication is None and self._may_be_replicated:
-            self._replicator = self._replicator or self._make_replicator()
+            self._replicator = self._replicator or LogReplicator(self.log, self._slot)
             self._replication = background(self._replicator.run())
             self._replication.start()
 
     def _forget(self) -> None:
         """Drop references that only a running stream needs, because the ended stream stays readable for a while."""
         self._over = True
-        self._play = self._release = self._task = None
+        self._play = self._task = None
         self.ctx.forget()
 
     def _start_grace(self, seconds: float) -> None:

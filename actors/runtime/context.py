@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from actors.clients.strategies import Strategies
 from actors.runtime.receipt import Receipt
@@ -31,6 +31,13 @@ class Owner(NamedTuple):
     user_id: str
 
 
+class StreamTraces(Protocol):
+    """Receives each stream that has ended."""
+
+    def add(self, ctx: "StreamContext", kind: str, outcome: str) -> None:
+        """Trace a stream. This must be fast and not raise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resources:
     """The long-lived objects through which plays reach the stores and the vendors."""
@@ -44,6 +51,7 @@ class Resources:
     heartbeat: Heartbeat
     turns: TurnWriter
     clock: AppClock
+    traces: StreamTraces | None
 
 
 class Stop(Enum):
@@ -78,7 +86,6 @@ class StreamContext:
         "input",
         "log",
         "max_stream_s",
-        "on_end",
         "outlives_readers",
         "owner",
         "receipt",
@@ -89,6 +96,7 @@ class StreamContext:
         "settled",
         "stop",
         "stream_id",
+        "traceparent",
     )
 
     def __init__(
@@ -103,7 +111,7 @@ class StreamContext:
         max_stream_s: float,
         answer_bytes: int,
         session: SessionKey | None = None,
-        on_end: "OnEnd | None" = None,
+        traceparent: str = "",
     ) -> None:
         self.stream_id = stream_id
         self.owner = owner
@@ -129,8 +137,8 @@ class StreamContext:
         """Additional fields of `extra` in the `error` event, if the stream ends with one."""
         self.attempts: list[AttemptRecord] = []
         """The vendor calls made for this stream, in order."""
-        self.on_end = on_end
-        """Called once, when the stream has ended."""
+        self.traceparent = traceparent
+        """The parent of the stream's trace, as the client sent it."""
         self.log = log
 
     def forget(self) -> None:
@@ -138,7 +146,6 @@ class StreamContext:
         self.input.fail(StreamStopped("the stream has ended"))  # Wake tasks that still wait for the input.
         self.input = _EMPTY_INPUT
         self.attempts = []
-        self.on_end = None
 
     def say(self, event: Event) -> bool:
         """Encode `event` and append it to the log without waiting.
@@ -162,6 +169,3 @@ class StreamContext:
 
 _EMPTY_INPUT = InputBuffer()
 _EMPTY_INPUT.end()
-
-OnEnd = Callable[[StreamContext, str, str], None]
-"""Called with the context, the kind and the outcome of a stream that has ended. It must be fast and not raise."""

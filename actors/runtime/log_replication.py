@@ -5,7 +5,8 @@ from contextlib import aclosing, suppress
 
 import structlog
 
-from storage.conversations.detached_logs import Batch, DetachedLog, LogLost
+from actors.runtime.held_slot import HeldSlot
+from storage.conversations.detached_logs import Batch, LogLost
 from streams.log import EventLog, Gone
 from streams.tasks import stopping
 from streams.wire.errors import StoreError
@@ -17,11 +18,12 @@ _IDLE_S = 3600.0
 
 
 class LogReplicator:
-    """Copies `events` to `detached`, from the oldest kept event to the last, without slowing the stream down."""
+    """Copies `events` of the stream with `slot`, from the oldest kept one to the last, without slowing it down."""
 
-    def __init__(self, events: EventLog, detached: DetachedLog) -> None:
+    def __init__(self, events: EventLog, slot: HeldSlot) -> None:
         self._events = events
-        self._detached = detached
+        self._slot = slot
+        self._detached = slot.detached_log()
         self._position = 0
         self._advanced = asyncio.Event()
         self._stopped = False
@@ -75,7 +77,7 @@ class LogReplicator:
                 if not ready.frames:
                     continue
                 batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.final)
-                await self._detached.append(batch)
+                await self._detached.append(batch, keep_bytes=self._events.keep_bytes, keep_s=self._slot.keep_s)
                 self._position = ready.last_id
                 self._advanced.set()
                 del ready, batch  # Free their memory: the next events may take long to arrive.

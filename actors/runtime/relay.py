@@ -43,9 +43,7 @@ class Relay:
         """By reader id: when the entry of a reader in another process expires."""
 
     @asynccontextmanager
-    async def attached(
-        self, owner: Owner, location: StreamLocation, *, keep_bytes: int, keep_s: float
-    ) -> AsyncIterator[RemoteLog]:
+    async def attached(self, owner: Owner, location: StreamLocation) -> AsyncIterator[RemoteLog]:
         """Open a stream that runs, or ran, in another process.
 
         Raises `RateLimited` if it has too many readers, and `Unavailable` if this process drains.
@@ -55,12 +53,7 @@ class Relay:
         if self._readers[location.stream_id] >= MAX_READERS:
             raise too_many_readers()
         detached = DetachedLog(
-            self._valkey,
-            app_id=owner.app_id,
-            user_id=owner.user_id,
-            stream_id=location.stream_id,
-            keep_bytes=keep_bytes,
-            keep_s=lambda: keep_s,
+            self._valkey, app_id=owner.app_id, user_id=owner.user_id, stream_id=location.stream_id
         )
         remote = RemoteLog(detached, request=partial(self.request, location, owner=owner))
         self._readers[location.stream_id] += 1
@@ -108,11 +101,16 @@ class Relay:
         )
         return answer is not None and answer["known"]
 
-    async def has_whole_input(self, owner: Owner, location: StreamLocation) -> bool:
-        """Return whether the input of a stream in another process is complete.
+    async def has_whole_input(self, owner: Owner, location: StreamLocation, *, within_s: float) -> bool:
+        """Return whether the stream has its whole input, so that it can answer a repeated request.
 
-        Return `True` also if that process is dead or does not respond.
+        `False` means that it may end without an answer, or has just done so. For a stream of this process, this
+        waits up to `within_s`. If the process of the stream is dead or does not respond, the result is `True`.
         """
+        if (actor := self._supervisor.find(location.stream_id, owner)) is not None:
+            return await _has_whole_input(actor, within_s=within_s)
+        if location.process == self._rpc.process:
+            return False
         request = {"op": "input", **_identify(location, owner)}
         try:
             answer = await self._rpc.call(location.process, request, within_s=_RESPONSE_TIMEOUT_S)
@@ -223,7 +221,7 @@ async def cancel(actor: Actor, heard_ms: int | None) -> None:
         await actor.ctx.revise(heard_ms)
 
 
-async def has_whole_input(actor: Actor, *, within_s: float) -> bool:
+async def _has_whole_input(actor: Actor, *, within_s: float) -> bool:
     """Wait until the stream's input is complete or the stream has ended.
 
     Return `False` if the client disconnected before its input was complete, or after `within_s` seconds.

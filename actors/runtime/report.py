@@ -42,7 +42,7 @@ class LiveStream(Protocol):
 
 
 def report_end(ctx: StreamContext, kind: str, outcome: str, *, events: int, **fields: Any) -> None:
-    """Log the end of a stream, update the metrics and call `on_end`. Called once per stream."""
+    """Log the end of a stream, update the metrics and add a trace. Called once per stream."""
     latency_ms = ctx.receipt.latency_ms
     ENDED.add(1, kind, outcome)
     for stage in _STAGES:
@@ -60,8 +60,8 @@ def report_end(ctx: StreamContext, kind: str, outcome: str, *, events: int, **fi
         **latency_ms,
         **fields,
     )
-    if ctx.on_end is not None:
-        ctx.on_end(ctx, kind, outcome)
+    if (traces := ctx.resources.traces) is not None:
+        traces.add(ctx, kind, outcome)
 
 
 def report_crash(stream_id: str, kind: str, error: BaseException) -> None:

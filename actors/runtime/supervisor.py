@@ -14,6 +14,7 @@ from actors.runtime.context import Owner, Stop
 from actors.runtime.long_requests import LongRequests
 from actors.runtime.mailbox import Drain
 from actors.runtime.report import report_crash
+from storage.configs.kinds.limits import Limits
 from streams.metrics import GaugeMetric
 from streams.wire.errors import RateLimited, Unavailable
 
@@ -58,28 +59,29 @@ class Supervisor:
         """Size of the logs of streams that have ended and can still be read."""
         return self._finished.size_bytes
 
-    def check_owner(self, owner: Owner, *, per_user: int, per_app: int, elsewhere: int = 0) -> None:
-        """Raise `RateLimited` if the user or the app has too many streams.
+    def check_streams(self, owner: Owner, limits: Limits, *, elsewhere: int) -> None:
+        """Raise `RateLimited` if the user or the app has too many streams, `Unavailable` if the process has.
 
-        `elsewhere` is the number of the app's streams in other processes.
+        `elsewhere` is the number of the app's streams in other processes. A process that drains has too many.
         """
-        if self._by_owner[owner] >= per_user:
-            raise RateLimited(f"at most {per_user} streams at once")
-        if self._by_app[owner.app_id] + elsewhere >= per_app:
-            raise RateLimited(f"at most {per_app} streams of the app at once")
-
-    def check_open(self, *, limit: int) -> None:
-        """Raise `Unavailable` if the process is draining or runs `limit` streams already."""
+        if self._by_owner[owner] >= limits.streams_per_user:
+            raise RateLimited(f"at most {limits.streams_per_user} streams at once")
+        if self._by_app[owner.app_id] + elsewhere >= limits.streams_per_app:
+            raise RateLimited(f"at most {limits.streams_per_app} streams of the app at once")
         if self.draining:
             raise Unavailable("the server is draining")
-        if len(self._tasks) >= limit:
+        if len(self._tasks) >= limits.streams_per_process:
             raise Unavailable("the server is full", retry_after_s=2)
 
-    def check_readers(self, owner: Owner, *, per_user: int, per_process: int) -> None:
-        """Raise an error if the user (`RateLimited`) or the process (`Unavailable`) has too many readers."""
+    def check_readers(self, owner: Owner, limits: Limits) -> None:
+        """Raise an error if the user (`RateLimited`) or the process (`Unavailable`) has too many readers.
+
+        Limits are at least those of streams, so each stream can be read.
+        """
+        per_user = max(limits.readers_per_user, limits.streams_per_user)
         if self._readers_by_owner[owner] >= per_user:
             raise RateLimited(f"at most {per_user} readers of a user at once")
-        if self._readers >= per_process:
+        if self._readers >= max(limits.readers_per_process, limits.streams_per_process):
             raise Unavailable("the server is full", retry_after_s=2)
 
     def count_reader(self, owner: Owner, change: int) -> None:

@@ -10,7 +10,7 @@ from pydantic import Field
 from actors.clients.strategies import Broken, Strategy
 from actors.plays.conversation import TurnPlan
 from actors.plays.conversation import converse as play_turn
-from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
+from app.ai.opening import idempotency_key_of, open_stream
 from app.ai.streams import serve, serve_existing
 from app.ai.upload import pump_audio, pump_text
 from app.http.rows.endpoint import Call
@@ -52,14 +52,14 @@ async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamRespo
     params = body.parameters
     running = await _has_running_turn(call, params.conversation_id)
     plan = _plan(call, params)
-    spec = StreamSpec(
+    opened = await open_stream(
+        call,
         "conversation",
         partial(play_turn, plan=plan),
         conversation_id=plan.conversation_id,
         idempotency_key=idempotency_key_of(call, params),
         seen_running=running,
     )
-    opened = await open_actor(call, spec)
     if isinstance(opened, StreamLocation):
         return await serve_existing(call, opened, unused=body.rest)
     pump = pump_audio if plan.spoken else pump_text

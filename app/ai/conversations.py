@@ -9,7 +9,6 @@ from pydantic import AfterValidator
 
 from actors.runtime.context import Owner
 from app.ai.history import ConversationView, conversation_view
-from app.ai.opening import max_stream_s_of
 from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Path, Query
@@ -90,7 +89,7 @@ async def delete_conversation(call: Call, transaction: Transaction, path: Path[C
             conn, call.app_id, call.caller.user, conversation_id=conversation_id
         )
     if running:  # Valkey may have lost the key of the turn.
-        max_stream_s = max_stream_s_of(call.app_limits)
+        max_stream_s = call.app_limits.max_stream_s
         await call.services.turns.check_free(call.app_id, conversation_id, max_stream_s=max_stream_s)
     async with transaction.begin() as conn:
         deleted = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id=conversation_id)

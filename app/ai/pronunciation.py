@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from actors.plays.pronunciation import PCM_RATE, AssessmentPlan, assess
 from actors.runtime.actor import Actor
 from actors.runtime.mailbox import Cancel
-from app.ai.opening import StreamSpec, open_actor
+from app.ai.opening import open_stream
 from app.ai.upload import pump_audio
 from app.http.openapi.events import UnitPrice
 from app.http.rows.endpoint import Call
@@ -95,7 +95,7 @@ async def pronunciation(call: Call, body: Chunked[PronunciationParams]) -> web.R
     the assessment.
     """
     plan = _plan(call, body.parameters)
-    actor = await open_actor(call, StreamSpec("pronunciation", partial(assess, plan=plan), readable=False))
+    actor = await open_stream(call, "pronunciation", partial(assess, plan=plan), readable=False)
     assert isinstance(actor, Actor), "only a request with an idempotency key can find an existing stream"
     try:
         async with background(pump_audio(call, body.rest, actor, plan.pcm)):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from actors.clients.strategies import SpeechOverrides
 from actors.plays.speech import SpeechPlan, speak
-from app.ai.opening import StreamSpec, idempotency_key_of, open_actor
+from app.ai.opening import idempotency_key_of, open_stream
 from app.ai.streams import serve, serve_existing
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body
@@ -55,7 +55,7 @@ async def tts(call: Call, body: Body[TtsRequest]) -> web.StreamResponse | Deferr
         raise TooLarge("text exceeds maximum length limit")
     voices = call.services.strategies.voices(call.app_id, body.strategies, _overrides(body.platform_params or []))
     play = partial(speak, plan=SpeechPlan(body.text, voices))
-    opened = await open_actor(call, StreamSpec("tts", play, idempotency_key=idempotency_key_of(call, body)))
+    opened = await open_stream(call, "tts", play, idempotency_key=idempotency_key_of(call, body))
     if isinstance(opened, StreamLocation):
         return await serve_existing(call, opened)
     opened.ctx.input.end()

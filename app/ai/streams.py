@@ -14,7 +14,6 @@ from actors.runtime.mailbox import Attach, Cancel, Detach
 from actors.runtime.relay import cancel
 from actors.runtime.remote_log import MAX_READERS, LogRange, too_many_readers
 from actors.runtime.supervisor import Supervisor
-from app.ai.opening import check_readers, max_stream_s_of
 from app.ai.upload import discard
 from app.http.request.pipeline import add_headers
 from app.http.rows.endpoint import Call
@@ -98,7 +97,7 @@ async def serve_existing(
     `unused` is the input of a repeated request, which is read and discarded.
     """
     owner, supervisor = Owner(call.app_id, call.caller.user), call.services.supervisor
-    check_readers(call, owner)
+    supervisor.check_readers(owner, call.app_limits)
     supervisor.count_reader(owner, 1)
     try:
         return await _attach_and_send(call, owner, location, after=after, unused=unused)
@@ -119,9 +118,7 @@ async def _attach_and_send(
             return await _send_after(call, location, actor.log, after, span=span, unused=unused)
         finally:
             actor.send(Detach())
-    limits = call.app_limits
-    keep_s = max_stream_s_of(limits) + limits.readable_s
-    async with call.services.relay.attached(owner, location, keep_bytes=limits.log_bytes, keep_s=keep_s) as remote:
+    async with call.services.relay.attached(owner, location) as remote:
         return await _send_after(call, location, remote, after, span=remote.span, unused=unused)
 
 

@@ -3,15 +3,14 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from typing import Protocol
 
 import structlog
 from prometheus_client import Counter
 
-from actors.runtime.context import OnEnd, StreamContext
+from actors.runtime.context import StreamContext
 from app.observing.spans import Trace, trace_of
 
 log = structlog.get_logger()
@@ -43,9 +42,12 @@ class Traces:
         self._sent = asyncio.Event()
         threading.Thread(target=self._run, name="traces", daemon=True).start()
 
-    def of_request(self, headers: Mapping[str, str]) -> OnEnd:
-        """Return a callback that traces the stream of a request, with the parent span of its `traceparent`."""
-        return partial(self._enqueue, headers.get("traceparent", ""))
+    def add(self, ctx: StreamContext, kind: str, outcome: str) -> None:
+        """Trace a stream that has ended, below the parent span of its `traceparent`."""
+        if self._closing.is_set() or len(self._queue) >= _MAX_QUEUED:
+            LOST.inc()
+            return
+        self._queue.append(trace_of(ctx, kind, outcome, parent=ctx.traceparent))
 
     async def close(self) -> None:
         """Send the queued traces, for at most two seconds."""
@@ -58,12 +60,6 @@ class Traces:
             self._sender.stop()
             LOST.inc(len(self._queue))
             log.warning("traces.dropped", streams=len(self._queue))
-
-    def _enqueue(self, parent: str, ctx: StreamContext, kind: str, outcome: str) -> None:
-        if self._closing.is_set() or len(self._queue) >= _MAX_QUEUED:
-            LOST.inc()
-            return
-        self._queue.append(trace_of(ctx, kind, outcome, parent=parent))
 
     def _run(self) -> None:
         while not self._closing.wait(_INTERVAL_S):

@@ -1,7 +1,6 @@
 """Event logs in Valkey for readers on other nodes. Each is a Redis Stream that is bounded and expires."""
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -42,21 +41,17 @@ class DetachedLog:
         app_id: str,
         user_id: str,
         stream_id: str,
-        keep_bytes: int,
-        keep_s: Callable[[], float],
     ) -> None:
         self._valkey = valkey
         self._key = valkey.key(f"{app_id}:{user_id}", "log", stream_id)
-        self._keep_bytes = keep_bytes
-        self._keep_s = keep_s
-        """Returns the time to live of the log. Called for each batch, because the time is shorter once the stream
-        has ended."""
         self._entries: deque[tuple[int, int]] = deque()
         """Id and size in bytes of each entry."""
         self._bytes = 0
 
-    async def append(self, batch: Batch) -> None:
-        """Append `batch` unless it was appended before, and drop the oldest entries if the log is too large.
+    async def append(self, batch: Batch, *, keep_bytes: int, keep_s: float) -> None:
+        """Append `batch` unless it was appended before. The log expires in `keep_s` seconds.
+
+        The oldest entries are dropped if the log is larger than `keep_bytes`.
 
         Raises `LogLost` if Valkey has lost the earlier batches. The next batch then begins a new log.
         """
@@ -75,11 +70,11 @@ class DetachedLog:
             except ResponseError as error:
                 if "equal or smaller" not in str(error):
                     raise
-            await self._valkey.call("PEXPIRE", self._key, max(1, round(self._keep_s() * 1000)))
+            await self._valkey.call("PEXPIRE", self._key, max(1, round(keep_s * 1000)))
         self._entries.append((batch.last, len(batch.frames)))
         self._bytes += len(batch.frames)
-        if self._bytes > self._keep_bytes and len(self._entries) > 1:
-            await self._drop_oldest()
+        if self._bytes > keep_bytes and len(self._entries) > 1:
+            await self._drop_oldest(keep_bytes)
 
     async def is_emptied(self) -> bool:
         """Return whether Valkey has lost the entries. If it has, the next batch begins a new log."""
@@ -142,8 +137,8 @@ class DetachedLog:
             return None
         return [(id_, entry[b"first"], entry[b"closing"], size_bytes, entry[b"frames"])]
 
-    async def _drop_oldest(self) -> None:
-        while self._bytes > self._keep_bytes and len(self._entries) > 1:
+    async def _drop_oldest(self, keep_bytes: int) -> None:
+        while self._bytes > keep_bytes and len(self._entries) > 1:
             self._bytes -= self._entries.popleft()[1]
         with map_errors():
             await self._valkey.client.xtrim(self._key, minid=f"{self._entries[0][0]}-0", approximate=False)

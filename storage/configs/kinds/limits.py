@@ -41,6 +41,8 @@ RATES = {
     "server": Rate(count=200, per_s=2),
 }
 """The rates by name, with their defaults."""
+_STREAM_MARGIN_S = 60
+"""For what a stream still does after its time is over."""
 
 
 class Limits(Model):
@@ -108,6 +110,11 @@ class Limits(Model):
     """Seconds without an event after which a `ping` is sent."""
     rates: dict[Annotated[str, Field(max_length=64)], Rate] = Field(default_factory=RATES.copy, max_length=100)
     """Rate limits by name. A name that is missing keeps its default."""
+
+    @property
+    def max_stream_s(self) -> float:
+        """The longest time in seconds that a stream can hold its turn."""
+        return self.stream_s + _STREAM_MARGIN_S
 
     def rate(self, name: str) -> Rate:
         """Return the rate `name`, which is one of `RATES`."""

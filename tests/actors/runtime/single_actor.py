@@ -1,11 +1,12 @@
-"""An actor that runs a given play, and a fake of the log to which its events are copied."""
+"""An actor that runs a given play, with fakes of its slot and of the log to which its events are copied."""
 
 import asyncio
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from actors.runtime.actor import Actor
 from actors.runtime.context import Owner, StreamContext
-from actors.runtime.log_replication import LogReplicator
 from actors.runtime.receipt import Receipt
 from storage.conversations.detached_logs import Batch
 from streams.log import EventLog
@@ -20,7 +21,7 @@ class FakeDetachedLog:
         self.asked = asyncio.Event()
         self.frames = b""
 
-    async def append(self, batch: Batch) -> None:
+    async def append(self, batch: Batch, **_: float) -> None:
         self.asked.set()
         if self.unavailable:
             raise ValkeyUnavailable("Valkey is not reachable")
@@ -30,6 +31,22 @@ class FakeDetachedLog:
         return False
 
 
+@dataclass
+class FakeSlot:
+    """Calls `on_release` when it is released."""
+
+    on_release: Any
+    detached: FakeDetachedLog | None
+    readable_s: float
+    keep_s = 60.0
+
+    async def release(self, *, aborted: bool) -> None:
+        await self.on_release()
+
+    def detached_log(self) -> FakeDetachedLog | None:
+        return self.detached
+
+
 def actor_of(
     play, release, *, stream_s: float = 60, detached: FakeDetachedLog | None = None, readable_s: float = 0
 ) -> Actor:
@@ -37,7 +54,7 @@ def actor_of(
         "stream",
         Owner("default", "user"),
         request_id="request",
-        resources=None,
+        resources=SimpleNamespace(traces=None),
         receipt=Receipt(0),
         log=EventLog(keep_bytes=65_536, lag_bytes=65_536),
         max_stream_s=60,
@@ -46,13 +63,11 @@ def actor_of(
     return Actor(
         ctx,
         play,
+        FakeSlot(release, detached, readable_s),
         kind="test",
         conversation_id=None,
-        replicator=lambda: LogReplicator(ctx.log, detached),
-        release=release,
         stream_s=stream_s,
         resume_grace_s=60,
-        readable_s=readable_s,
     )
 
 

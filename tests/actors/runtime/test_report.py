@@ -1,5 +1,7 @@
 """A bug ends one stream with an event, is logged once with its stack, and is counted."""
 
+from types import SimpleNamespace
+
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
@@ -49,6 +51,7 @@ async def test_end_is_reported_once_with_its_times() -> None:
 async def test_observer_is_notified_of_the_end_once() -> None:
     reported = []
     actor = actor_of(play, release)
-    actor.ctx.on_end = lambda ctx, kind, outcome: reported.append((ctx.stream_id, kind, outcome))
+    traces = SimpleNamespace(add=lambda ctx, kind, outcome: reported.append((ctx.stream_id, kind, outcome)))
+    actor.ctx.resources.traces = traces
     await actor.run()
     assert reported == [("stream", "test", "end")]
