@@ -10,7 +10,7 @@ from app.http.callers.operator_sessions import CrossSiteRequest, check_own_site,
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body
 from app.http.rows.replies import Json
-from storage.accounts import used_once
+from storage.accounts import single_use
 from storage.operators import operators
 from storage.operators import sessions as operator_sessions
 from storage.operators.audit import COMMAND
@@ -18,7 +18,6 @@ from storage.operators.operators import OperatorNotFound, Role
 from storage.postgres.database import Connection
 from storage.secrets import Keyring
 from streams.wire.errors import AuthFailed, DatabaseError, DatabaseUnavailable
-from streams.wire.ids import sha256_hex
 from streams.wire.model import Model
 
 _VALID_S = 3600
@@ -58,10 +57,8 @@ async def sign_in_by_link(call: Call, body: Body[LinkBody]) -> Json[LinkReply]:
     services = call.services
     expires_at = _expiry(services.keyring, body.code)
     async with services.database.transaction() as conn:
-        digest = sha256_hex(body.code.encode())
-        if not await used_once.use(
-            conn, "default", what=_USE, digest=digest, now=datetime.now(UTC), until=expires_at
-        ):
+        now = datetime.now(UTC)
+        if not await single_use.use(conn, "default", what=_USE, value=body.code, now=now, until=expires_at):
             raise LinkRefused
         token = await operator_sessions.begin(conn, await _developer(conn))
     return Json({"csrf": csrf_token(token)}, cookie_headers(services.settings, token))

@@ -18,7 +18,7 @@ from storage.accounts import (
     login_networks,
     passwords,
     sessions,
-    used_once,
+    single_use,
     users,
 )
 from storage.accounts.emails import Addresses, AddressTaken, identity_of
@@ -29,7 +29,6 @@ from storage.secrets import DecryptionFailed
 from storage.userdata import freezes
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import InvalidParameter
-from streams.wire.ids import sha256_hex
 
 LIFETIME = earlier_emails.RESTORABLE
 """How long a link is valid."""
@@ -113,7 +112,8 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     if relation is None:
         if not await _may_log_out(services, conn, named):
             return Refusal("gone")
-        await used_once.use(conn, app_id, what=_LOGGED_OUT, digest=_digest(named), now=now, until=now + LIFETIME)
+        until = now + LIFETIME
+        await single_use.use(conn, app_id, what=_LOGGED_OUT, value=_value(named), now=now, until=until)
         await revoke_access(services, conn, app_id, uid, now=now)
         return Refusal("logged_out")
     changes = _changes(named, relation, addresses)
@@ -161,11 +161,11 @@ async def _may_log_out(services: Services, conn: Connection, named: NotMe) -> bo
     if named.frees or await users.find(conn, named.app_id, named.uid) is None:
         return False
     now = services.clock.now(named.app_id)
-    return not await used_once.is_used(conn, named.app_id, what=_LOGGED_OUT, digest=_digest(named), now=now)
+    return not await single_use.is_used(conn, named.app_id, what=_LOGGED_OUT, value=_value(named), now=now)
 
 
-def _digest(named: NotMe) -> str:
-    return sha256_hex(f"{named.uid} {named.address}".encode())
+def _value(named: NotMe) -> str:
+    return f"{named.uid} {named.address}"
 
 
 def _changes(named: NotMe, relation: _Relation, addresses: Addresses) -> list[Change]:

@@ -11,10 +11,9 @@ from app.accounts.proofs.proofs import Prove, Proven
 from app.http.callers.addresses import client_network
 from app.http.callers.limits import note
 from app.http.rows.endpoint import Call
-from storage.accounts import used_once
+from storage.accounts import single_use
 from storage.accounts.identities import Details, Identity
 from streams.wire.errors import InvalidParameter
-from streams.wire.ids import sha256_hex
 from streams.wire.model import Model
 from vendors.errors import VendorError
 from vendors.signin.protocols import (
@@ -120,11 +119,12 @@ async def _check_single_use(call: Call, verified: VerifiedIdentity, *, now: date
     """
     if not verified.single_use or verified.single_use_until is None:
         return
-    app_id, digest = call.app_id, sha256_hex(verified.single_use.encode())
-    app_now = call.services.clock.now(app_id)
+    app_now = call.services.clock.now(call.app_id)
     until = app_now + (verified.single_use_until - now)
     async with call.services.database.connection() as conn:
-        fresh = await used_once.use(conn, app_id, what="proof", digest=digest, now=app_now, until=until)
+        fresh = await single_use.use(
+            conn, call.app_id, what="proof", value=verified.single_use, now=app_now, until=until
+        )
     if not fresh:
         trace.step(call, "the proof was used before")
         raise ProofRefused

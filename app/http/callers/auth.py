@@ -15,10 +15,10 @@ from app.http.paths import USER_ID
 from app.services import Services
 from storage.accounts import users
 from storage.accounts.sessions import Session, current
+from storage.accounts.single_use import use_briefly
 from storage.accounts.users import User
 from storage.configs.kinds.auth import AUTH, Auth
 from storage.session_tokens import digest, is_token
-from storage.valkey.single_use import first_use
 from streams.wire.errors import (
     AuthFailed,
     ConfigInvalid,
@@ -143,7 +143,7 @@ async def _check_replay(services: Services, claims: server_tokens.Claims, *, app
     if claims.jti is None:
         return
     try:
-        fresh = await first_use(services.valkey, claims.jti, app_id=app_id, what="token", within_s=claims.usable_s)
+        fresh = await use_briefly(services.valkey, app_id, what="token", value=claims.jti, within_s=claims.usable_s)
     except StoreError as error:
         if single_use:
             raise Unavailable("the server cannot check at the moment whether the token was used before") from error
@@ -158,8 +158,8 @@ async def _nonce_is_new(services: Services, nonce: str | None, *, app_id: str) -
         return True
     try:
         # `t` may lie one window in the future, so a signature can stay valid for two windows.
-        return await first_use(
-            services.valkey, nonce, app_id=app_id, what="nonce", within_s=2 * signatures.WINDOW_S + 1
+        return await use_briefly(
+            services.valkey, app_id, what="nonce", value=nonce, within_s=2 * signatures.WINDOW_S + 1
         )
     except StoreError:
         REPLAYS_UNCHECKED.labels("nonce").inc()
