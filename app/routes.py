@@ -5,6 +5,7 @@ from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs.configs import CONFIG_ROUTES
 from app.admin.configs.trials import TRIAL_ROUTES
+from app.admin.console_sessions import SESSION_ROUTES
 from app.admin.conversations import CONVERSATION_ROUTES
 from app.admin.doctor import DOCTOR_ROUTES
 from app.admin.engagement.engagement import ENGAGEMENT_ROUTES
@@ -20,7 +21,6 @@ from app.admin.money.withdrawals import ADMIN_WITHDRAWAL_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.overview import OVERVIEW_ROUTES
 from app.admin.probe import PROBE_ROUTES
-from app.admin.sessions import SESSION_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.admin.users.actions import USER_ACTION_ROUTES
 from app.admin.users.assets import ADMIN_ASSET_ROUTES

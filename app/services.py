@@ -22,7 +22,7 @@ from app.password_hashing import PasswordHashes, open_password_hashes
 from app.settings import Settings
 from app.stores import Stores, open_stores
 from storage.accounts.codes import Codes
-from storage.accounts.sessions import SessionCache
+from storage.accounts.session_cache import SessionCache
 from storage.conversations.admission import Admissions, open_admissions
 from storage.conversations.retry_queue import open_retry_queue
 from storage.conversations.speech_cache import SpeechCache

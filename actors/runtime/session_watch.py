@@ -12,7 +12,8 @@ from actors.runtime.actor import Actor
 from actors.runtime.mailbox import SessionEnded
 from actors.runtime.supervisor import Supervisor
 from storage.accounts.ended_sessions import SessionKey, listen, listen_for_commits
-from storage.accounts.sessions import SessionCache, not_ended
+from storage.accounts.session_cache import SessionCache
+from storage.accounts.sessions import not_ended
 from storage.postgres.database import Database
 from storage.valkey.client import Valkey
 from streams.tasks import background, stopping

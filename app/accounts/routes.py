@@ -49,7 +49,7 @@ from app.http.rows.docs import Docs
 from app.http.rows.endpoint import Endpoint
 from app.password_hashing import PasswordsBusy
 from storage.accounts.codes import CodeEmpty, CodeInvalid, CodeOutOfDate
-from storage.accounts.session_list import SessionNotFound
+from storage.accounts.sessions import SessionNotFound
 from streams.wire.errors import RateLimited, Unavailable
 from vendors.signin.protocols import ProofRefused, ProviderUnavailable
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from app.admin.area import FOR_ADMINS, FOR_VIEWERS
-from app.http.callers.operator_sessions import csrf_token, session_token
+from app.http.callers.console_sessions import csrf_token, session_token
 from app.http.paging import Page, PageQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query

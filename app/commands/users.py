@@ -20,7 +20,7 @@ from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.auth import AUTH
 from storage.errors import UnknownApp
 from storage.operators.audit import COMMAND, Subject, record
-from storage.session_tokens import digest, new_token
+from storage.tokens import digest, new_token
 from streams.wire.ids import new_id
 
 _MAX_USERS = 100_000

@@ -6,13 +6,12 @@ import time
 from datetime import UTC, datetime
 
 from app.dev.area import DEVELOPMENT
-from app.http.callers.operator_sessions import CrossSiteRequest, check_own_site, cookie_headers, csrf_token
+from app.http.callers.console_sessions import CrossSiteRequest, check_own_site, cookie_headers, csrf_token
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body
 from app.http.rows.replies import Json
 from storage.accounts import single_use
-from storage.operators import operators
-from storage.operators import sessions as operator_sessions
+from storage.operators import console_sessions, operators
 from storage.operators.audit import COMMAND
 from storage.operators.operators import OperatorNotFound, Role
 from storage.postgres.database import Connection
@@ -60,7 +59,7 @@ async def sign_in_by_link(call: Call, body: Body[LinkBody]) -> Json[LinkReply]:
         now = datetime.now(UTC)
         if not await single_use.use(conn, "default", what=_USE, value=body.code, now=now, until=expires_at):
             raise LinkRefused
-        token = await operator_sessions.begin(conn, await _developer(conn))
+        token = await console_sessions.begin(conn, await _developer(conn))
     return Json({"csrf": csrf_token(token)}, cookie_headers(services.settings, token))
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from storage.accounts.identities import Identity
 from storage.postgres.database import Connection
-from storage.session_tokens import digest, is_token, new_token
+from storage.tokens import digest, is_token, new_token
 
 PREFIX = "ba_"
 

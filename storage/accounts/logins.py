@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from storage.accounts.identities import ADDED_USER, LINKED, Account, Identity, account_of
-from storage.accounts.sessions import Client, SessionCache
+from storage.accounts.session_cache import SessionCache
+from storage.accounts.sessions import Client
 from storage.accounts.users import COLUMNS
 from storage.postgres.database import Connection
 

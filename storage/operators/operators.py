@@ -14,7 +14,7 @@ from typing import Any
 
 from storage.operators.audit import OPERATOR, RESERVED_NAMES, Origin, Subject, record
 from storage.postgres.database import Connection, Database
-from storage.session_tokens import digest, is_token, new_token
+from storage.tokens import digest, is_token, new_token
 from streams.wire.codec import rfc3339
 from streams.wire.errors import InvalidOperation, InvalidParameter, ItemNotFound, StoreError, listed
 from streams.wire.ids import new_id

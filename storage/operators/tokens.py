@@ -4,7 +4,7 @@ import time
 
 from storage.operators.operators import PREFIX
 from storage.postgres.database import Database
-from storage.session_tokens import digest, is_token
+from storage.tokens import digest, is_token
 
 _READ_EVERY_S = 1.0
 

@@ -9,7 +9,7 @@ from storage.accounts import sessions
 from storage.accounts.identities import LinkedIdentity, details_of
 from storage.accounts.password_resets import SendReset
 from storage.accounts.profiles import FetchProfile
-from storage.accounts.sessions import SessionCache
+from storage.accounts.session_cache import SessionCache
 from storage.accounts.sms import SendSms
 from storage.configs.kinds.sign_in import PLATFORMS
 from storage.jobs import jobs

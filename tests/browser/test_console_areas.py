@@ -11,8 +11,8 @@ from app.dev.console import console_link
 from app.process.figures import publishing_figures
 from storage.operators import operators
 from storage.operators.audit import COMMAND
+from storage.operators.console_sessions import begin
 from storage.operators.operators import Role
-from storage.operators.sessions import begin
 from tests.browser.console_page import SCRIPT, check, execute, open_console
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server

@@ -60,7 +60,7 @@ REAL_TIME = {
     "storage/postgres/migrations/0011_operators.sql": "operators and the audit log belong to no app",
     "storage/postgres/migrations/0045_operator_sessions.sql": "operators belong to no app",
     "storage/postgres/notifications.py": "what was announced since a read is a question of real time",
-    "storage/operators/sessions.py": "operators belong to no app",
+    "storage/operators/console_sessions.py": "operators belong to no app",
     "storage/operators/operators.py": "operators belong to no app",
     "storage/objects/folder.py": "the times of files are those of the file system",
     "storage/objects/links.py": "links belong to no app",

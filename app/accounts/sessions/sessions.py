@@ -8,7 +8,7 @@ from app.accounts.sessions.caller_lock import lock_caller
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Path
 from storage.accounts import bp_auth, sessions
-from storage.accounts.session_list import SESSION, ListedSession, SessionNotFound, listed_sessions
+from storage.accounts.sessions import SESSION, ListedSession, SessionNotFound, listed_sessions
 from storage.configs.kinds.auth import AUTH
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model

@@ -25,7 +25,7 @@ from storage.accounts.sessions import Client
 from storage.accounts.users import User
 from storage.configs.kinds.auth import AUTH, Auth
 from storage.postgres.database import Connection
-from storage.session_tokens import digest, new_token
+from storage.tokens import digest, new_token
 from streams.wire.errors import RateLimited, Unavailable
 from streams.wire.ids import new_id
 

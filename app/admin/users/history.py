@@ -11,7 +11,7 @@ from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path, Query
 from storage.accounts import user_history, users
-from storage.accounts.session_list import listed_sessions
+from storage.accounts.sessions import listed_sessions
 from storage.accounts.user_history import KINDS, Happened
 from storage.accounts.users import Status
 from storage.assets import assets

@@ -14,11 +14,12 @@ from app.http.errors import DeactivationPending
 from app.http.paths import USER_ID
 from app.services import Services
 from storage.accounts import users
-from storage.accounts.sessions import Session, current
+from storage.accounts.session_cache import Session
+from storage.accounts.sessions import current
 from storage.accounts.single_use import use_briefly
 from storage.accounts.users import User
 from storage.configs.kinds.auth import AUTH, Auth
-from storage.session_tokens import digest, is_token
+from storage.tokens import digest, is_token
 from streams.wire.errors import (
     AuthFailed,
     ConfigInvalid,

@@ -6,11 +6,10 @@ from typing import Literal
 from aiohttp import web
 
 from app.http.callers.addresses import client_network, peer_ip
-from app.http.callers.operator_sessions import UNUSED_HEADER, SessionEnded, check_csrf, session_token
+from app.http.callers.console_sessions import UNUSED_HEADER, SessionEnded, check_csrf, session_token
 from app.services import Services
 from storage.configs.kinds.limits import Rate
-from storage.operators import operators
-from storage.operators import sessions as operator_sessions
+from storage.operators import console_sessions, operators
 from storage.operators.audit import ROOT, Origin
 from storage.operators.operators import Operator, Role
 from streams.wire.errors import AuthFailed, InvalidParameter, PermissionDenied, RateLimited
@@ -80,7 +79,7 @@ async def operator_with(request: web.Request, services: Services, token: str) ->
 
 async def _of_session(request: web.Request, services: Services, session: str) -> Operator:
     is_use = UNUSED_HEADER not in request.headers
-    operator = await operator_sessions.find(services.database, session, is_use=is_use)
+    operator = await console_sessions.find(services.database, session, is_use=is_use)
     if operator is None:
         await _admit_guess(request, services, is_wrong=True)
         raise SessionEnded

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from app.http.callers.area import Area
 from app.http.callers.caller import Access
-from app.http.callers.operator_sessions import CrossSiteRequest, SessionEnded
+from app.http.callers.console_sessions import CrossSiteRequest, SessionEnded
 from app.http.callers.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.errors import DeactivationPending, InvalidApiVersion, error_response, status_of
 from app.http.html import wants_html

@@ -12,7 +12,7 @@ from app.http.callers.caller import Access
 from app.http.callers.operators import FAILURES
 from app.routes import ROUTES
 from storage.operators.operators import PREFIX, Role
-from storage.session_tokens import new_token
+from storage.tokens import new_token
 from streams.tasks import background
 from tests.app.operator_calls import OPERATORS, call
 from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage.session_tokens import digest
+from storage.tokens import digest
 from storage.userdata.erasures import EraseUser, RevokeToken
 from tests.app.accounts.email.mailbox import (
     PASSWORD,

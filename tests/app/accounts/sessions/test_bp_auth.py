@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from storage.operators.audit import COMMAND
-from storage.session_tokens import encode
+from storage.tokens import encode
 from tests.app.accounts.people import ask, enter, error_type, login, player
 from tests.calendar.clock import epoch_s
 from tests.running.servers import Server

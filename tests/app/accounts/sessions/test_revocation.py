@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storage.session_tokens import digest
+from storage.tokens import digest
 from tests.app.accounts.email.mailbox import (
     NEW_PASSWORD,
     PASSWORD,

@@ -8,7 +8,7 @@ import pytest
 from app.http.callers.tokens import make_server_token
 from app.services import open_services
 from app.settings import Settings
-from storage.session_tokens import new_token
+from storage.tokens import new_token
 from tests.running.servers import SERVER_KEY, Server, listening_socket, running_server
 
 

@@ -13,7 +13,7 @@ from storage.accounts import emails
 from storage.accounts.codes import LOGIN_EMAIL, PHONE, SIGN_UP_EMAIL, CodeKind
 from storage.jobs.jobs import RemoveExpired
 from storage.operators.audit import COMMAND
-from storage.session_tokens import new_token
+from storage.tokens import new_token
 from tests.app.accounts.people import ask, enter, error_type, login, me, player
 from tests.app.accounts.platforms import failures
 from tests.calendar.clock import utc_now

@@ -10,7 +10,7 @@ from aiohttp import ClientResponse
 from app.http.callers.tokens import make_server_token
 from storage.accounts import sessions
 from storage.operators.audit import COMMAND
-from storage.session_tokens import digest
+from storage.tokens import digest
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.two_servers import at, knows
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy

@@ -10,7 +10,8 @@ from storage.accounts import logins, sessions
 from storage.accounts.ended_sessions import SessionKey
 from storage.accounts.identities import Identity
 from storage.accounts.logins import NewSession, trim_sessions
-from storage.accounts.sessions import Session, SessionCache, current
+from storage.accounts.session_cache import Session, SessionCache
+from storage.accounts.sessions import current
 from streams.wire.codec import from_rfc3339
 from streams.wire.ids import new_id
 from tests.calendar.hard_instants import walk

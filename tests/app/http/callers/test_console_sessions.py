@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from app.admin.sessions import CODES
+from app.admin.console_sessions import CODES
 from app.dev.console import console_link
 from app.http.callers.caller import Access
 from app.routes import ROUTES

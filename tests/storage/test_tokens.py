@@ -1,11 +1,11 @@
-"""The format of session tokens: random bytes with a checksum."""
+"""The format of tokens: random bytes with a checksum."""
 
 import zlib
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.session_tokens import LENGTH, digest, encode, is_token, new_token
+from storage.tokens import LENGTH, digest, encode, is_token, new_token
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 RANDOM = st.binary(min_size=32, max_size=32)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.admin.area import FOR_VIEWERS
 from app.http.callers.caller import Access
-from app.http.callers.operator_sessions import (
+from app.http.callers.console_sessions import (
     CrossSiteRequest,
     check_own_site,
     cookie_headers,
@@ -19,8 +19,7 @@ from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body
 from app.http.rows.replies import Empty, Json
 from storage.configs.kinds.limits import Rate
-from storage.operators import sessions as operator_sessions
-from storage.operators import totp
+from storage.operators import console_sessions, totp
 from storage.operators.audit import OPERATOR, Subject, record
 from storage.operators.operators import Operator
 from streams.wire.errors import (
@@ -90,16 +89,16 @@ async def sign_in(call: Call, body: Body[SignInBody]) -> Json[SignInReply]:
     if body.code is not None:
         await _count_code(call, operator)
     async with services.database.transaction() as conn:
-        authenticator = await operator_sessions.authenticator(conn, operator.operator_id, keyring=services.keyring)
+        authenticator = await console_sessions.authenticator(conn, operator.operator_id, keyring=services.keyring)
         if body.code is None:
             return _missing(operator, authenticator)
         step = authenticator.step_of("".join(body.code.split()))
         if step is None:
             raise CodeRefused
-        await operator_sessions.use_code(conn, operator.operator_id, step=step)
+        await console_sessions.use_code(conn, operator.operator_id, step=step)
         if (earlier := session_token(call.request, services.settings)) is not None:
-            await operator_sessions.end(conn, earlier)
-        token = await operator_sessions.begin(conn, operator.operator_id)
+            await console_sessions.end(conn, earlier)
+        token = await console_sessions.begin(conn, operator.operator_id)
         origin = origin_of(call.request, services, operator, request_id=call.request_id)
         await record(conn, origin, action="operator.sign_in", subject=Subject(None, OPERATOR, operator.name))
     return Json({"state": "signed_in", "csrf": csrf_token(token)}, cookie_headers(services.settings, token))
@@ -113,7 +112,7 @@ async def sign_out(call: Call) -> Json[Empty]:
     token = session_token(call.request, call.services.settings)
     if token is not None:
         async with call.services.database.transaction() as conn:
-            await operator_sessions.end(conn, token)
+            await console_sessions.end(conn, token)
     return Json({}, cookie_headers(call.services.settings, None))
 
 
@@ -125,7 +124,7 @@ async def _count_code(call: Call, operator: Operator) -> None:
         raise TooManyCodes(retry_after_s=count.wait_s)
 
 
-def _missing(operator: Operator, authenticator: operator_sessions.Authenticator) -> Json[SignInReply]:
+def _missing(operator: Operator, authenticator: console_sessions.Authenticator) -> Json[SignInReply]:
     if authenticator.confirmed:
         return Json({"state": "needs_code"})
     uri = totp.uri(authenticator.secret, issuer=_ISSUER, account=operator.name)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from app.settings import Settings
-from storage.operators.sessions import MAX_S
+from storage.operators.console_sessions import MAX_S
 from streams.wire.errors import AuthFailed, PermissionDenied
 
 CSRF_HEADER = "X-Parley-Csrf"

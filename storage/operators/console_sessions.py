@@ -11,7 +11,7 @@ from storage.operators import totp
 from storage.operators.operators import Operator, operator_of
 from storage.postgres.database import Connection, Database
 from storage.secrets import Keyring
-from storage.session_tokens import digest, is_token, new_token
+from storage.tokens import digest, is_token, new_token
 from streams.wire.errors import StoreError
 
 PREFIX = "parley_cs_"
