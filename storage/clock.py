@@ -61,7 +61,8 @@ class AppClock:
         """Read the offsets of all apps."""
         # One at a time: offsets that were read before a change must not replace those that were read after it.
         async with self._refreshing, self._database.connection() as conn:
-            self._offsets_s = dict(await conn.fetch("select app_id, offset_s from app_clocks where offset_s <> 0"))
+            rows = await conn.fetch("select app_id, offset_s from app_clocks where offset_s <> 0")
+            self._offsets_s = {row["app_id"]: row["offset_s"] for row in rows}
 
 
 _ADD = "insert into app_clocks (app_id, offset_s) values ($1, 0) on conflict do nothing"

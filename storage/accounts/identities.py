@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import structlog
 
 from storage.accounts.users import COLUMNS, User, lock
+from storage.postgres.connection import Row
 from storage.postgres.database import Connection
 from storage.secrets import DecryptionFailed, Keyring
 
@@ -101,7 +102,7 @@ async def find_account(conn: Connection, app_id: str, uid: str) -> Account | Non
     return account_of(await conn.fetchrow(_FIND_ACCOUNT, app_id, uid))
 
 
-def account_of(row: Any) -> Account | None:
+def account_of(row: Row | None) -> Account | None:
     """Return the account in a row with the columns of a user and `LINKED`."""
     if row is None:
         return None

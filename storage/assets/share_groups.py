@@ -9,6 +9,7 @@ from datetime import datetime
 
 from storage.assets.assets import COLUMNS as ASSET_COLUMNS
 from storage.assets.assets import Asset
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, ServiceError
 from streams.wire.ids import new_id, sha256_hex
@@ -73,9 +74,10 @@ async def put(conn: Connection, app_id: str, uid: str, *, asset: Asset, quota: i
     `conn` is in a transaction. Raises `ShareGroupFull` if the group has more members than the quota.
     """
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARACTERS))
-    row = await conn.fetchrow(
+    put = await conn.fetchrow(
         _PUT, new_id(), app_id, uid, asset.name, asset.subscription, code, _digest(code), quota, now
     )
+    row = one(put)
     group = ShareGroup(**row, members=await conn.fetchval(_MEMBERS, row["group_id"]))
     if group.members > quota:
         raise ShareGroupFull(f"more users have joined than {quota}: {group.members}")

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from storage.configs.kinds.apps import APPS
+from storage.postgres.connection import Row
 from storage.postgres.database import Connection
 
 
@@ -107,7 +108,7 @@ async def append(
     await conn.execute(_POINT, *key, revision)
 
 
-def _revision(row: Any) -> Revision:
+def _revision(row: Row) -> Revision:
     return Revision(
         key=ConfigKey(row["app_id"], row["kind"], row["name"]),
         revision=row["revision"],

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypedDict
 
 from storage.clock import app_now
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 
 
@@ -92,7 +93,7 @@ from (select uid, created_at, {_COLUMNS} from attempts where app_id = $1 and str
 
 async def of_stream(conn: Connection, app_id: str, *, stream_id: str) -> StoredAttempts | None:
     """Return the attempts of a stream, or `None` if none are stored."""
-    row = await conn.fetchrow(_OF_STREAM, app_id, stream_id)
+    row = one(await conn.fetchrow(_OF_STREAM, app_id, stream_id))
     if row[2] is None:
         return None
     return StoredAttempts(

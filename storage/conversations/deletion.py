@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from storage.jobs.jobs import RemoveObjects, enqueue
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 
 _DELETE = """
@@ -44,7 +45,7 @@ async def delete_of_user(conn: Connection, app_id: str, uid: str, *, running_sin
 
 
 async def _delete(conn: Connection, statement: str, *arguments: object) -> int:
-    row = await conn.fetchrow(statement, *arguments)
+    row = one(await conn.fetchrow(statement, *arguments))
     if keys := row["keys"]:
         await enqueue(conn, RemoveObjects(keys=keys))
     count: int = row["count"]

@@ -93,7 +93,8 @@ async def open_turns(conn: Connection, turns: Sequence[NewTurn]) -> dict[str, in
     becomes `incomplete`; a younger one raises `UniqueViolationError`, which outside of the connection is a
     `DuplicateRow`. Rows are locked in the order of conversations, so that concurrent calls cannot deadlock.
     """
-    return dict(await conn.fetchmany(_OPEN, sorted(turns, key=itemgetter(0, 1))))
+    rows = await conn.fetchmany(_OPEN, sorted(turns, key=itemgetter(0, 1)))
+    return {row["stream_id"]: row["record_id"] for row in rows}
 
 
 async def open_turn(conn: Connection, turn: NewTurn) -> int:
@@ -203,7 +204,7 @@ async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> dict[str
         for turn in turns
     ]
     values.sort(key=itemgetter(0, 1))
-    return dict(await conn.fetchmany(_CLOSE, values))
+    return {row[0]: row[1] for row in await conn.fetchmany(_CLOSE, values)}
 
 
 async def close_turn(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:

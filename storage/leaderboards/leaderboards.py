@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from storage.configs.kinds.leaderboards import LEADERBOARDS
 from storage.jobs.jobs import Job
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 
 
@@ -79,7 +80,11 @@ async def upload(
     `starts`: when the periods around this moment begin, in their order.
     """
     return Upload(
-        *await conn.fetchrow(_UPLOAD, app_id, board, uid, score, extra, starts, descending, has_rewards, offset_s)
+        *one(
+            await conn.fetchrow(
+                _UPLOAD, app_id, board, uid, score, extra, starts, descending, has_rewards, offset_s
+            )
+        )
     )
 
 
@@ -103,7 +108,7 @@ _EXTRAS = f"select uid, extra from leaderboard_scores where period_id = {_PERIOD
 async def extras(conn: Connection, period: BoardPeriod, *, uids: Sequence[str]) -> dict[str, str | None]:
     """Return what users sent with their scores. A user without a score is missing."""
     rows = await conn.fetch(_EXTRAS, period.app_id, period.board, period.starts_at, uids)
-    return dict(rows)
+    return {row["uid"]: row["extra"] for row in rows}
 
 
 def _entries(order: str) -> str:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 from storage.clock import app_now
 from storage.jobs.jobs import Job, enqueue
 from storage.leaderboards.leaderboards import BoardPeriod, lock
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 
 State = Literal["open", "rewarding", "closed"]
@@ -96,7 +97,7 @@ _FIND = f"select {_COLUMNS} from leaderboard_periods where period_id = $1"  # no
 
 async def find(conn: Connection, period_id: int) -> EndedPeriod:
     """Return a period, which exists: periods are not deleted."""
-    return EndedPeriod(**await conn.fetchrow(_FIND, period_id))
+    return EndedPeriod(**one(await conn.fetchrow(_FIND, period_id)))
 
 
 _BY_START = f"""
@@ -136,7 +137,7 @@ class Counts(NamedTuple):
 
 
 async def counts(conn: Connection, period_id: int) -> Counts:
-    return Counts(*await conn.fetchrow(_COUNTS, period_id))
+    return Counts(*one(await conn.fetchrow(_COUNTS, period_id)))
 
 
 _CLOSE = f"""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from storage.postgres.connection import Row
 from storage.postgres.database import Connection
 from streams.wire.codec import dumps
 
@@ -190,7 +191,7 @@ def _bounded(fields: Mapping[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _entry(row: Any) -> AuditEntry:
+def _entry(row: Row) -> AuditEntry:
     return AuditEntry(
         audit_id=row["audit_id"],
         changed_at=row["changed_at"],

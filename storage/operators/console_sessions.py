@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from storage.operators import totp
 from storage.operators.operators import Operator, operator_of
+from storage.postgres.connection import one
 from storage.postgres.database import Connection, Database
 from storage.secrets import Keyring
 from storage.tokens import digest, is_token, new_token
@@ -86,7 +87,7 @@ async def end(conn: Connection, token: str) -> None:
 
 async def authenticator(conn: Connection, operator_id: str, *, keyring: Keyring) -> Authenticator:
     """Return the authenticator of an operator and lock the operator's row. Makes a secret if there is none."""
-    row = await conn.fetchrow(_AUTHENTICATOR, operator_id)
+    row = one(await conn.fetchrow(_AUTHENTICATOR, operator_id))
     if row["totp_secret"] is None:
         secret = totp.new_secret()
         await conn.execute(_SET_SECRET, operator_id, keyring.encrypt(secret, aad=_aad(operator_id)))

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from storage.operators.audit import OPERATOR, RESERVED_NAMES, Origin, Subject, record
+from storage.postgres.connection import Row, one
 from storage.postgres.database import Connection, Database
 from storage.tokens import digest, is_token, new_token
 from streams.wire.codec import rfc3339
@@ -165,7 +166,7 @@ async def change(
         _check_future(expires_at)
     if role is not current.role:
         await conn.execute(_END_SESSIONS, current.operator_id)
-    changed = operator_of(await conn.fetchrow(_CHANGE, current.operator_id, role.value, expires_at))
+    changed = operator_of(one(await conn.fetchrow(_CHANGE, current.operator_id, role.value, expires_at)))
     await record(
         conn,
         origin,
@@ -190,7 +191,7 @@ async def rotate(
     _check_future(expires_at)
     token = new_token(PREFIX)
     await conn.execute(_END_SESSIONS, current.operator_id)
-    rotated = operator_of(await conn.fetchrow(_ROTATE, current.operator_id, digest(token), expires_at))
+    rotated = operator_of(one(await conn.fetchrow(_ROTATE, current.operator_id, digest(token), expires_at)))
     await record(
         conn,
         origin,
@@ -222,7 +223,7 @@ def _described(operator: Operator) -> dict[str, Any]:
     return {"operator_id": operator.operator_id, "role": operator.role.value, "expires_at": expires_at}
 
 
-def operator_of(row: Any) -> Operator:
+def operator_of(row: Row) -> Operator:
     """Return the operator of a row that has all of its columns."""
     return Operator(
         operator_id=row["operator_id"],

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.ids import new_id
 
@@ -26,7 +27,7 @@ async def ensure(conn: Connection, app_id: str, uid: str, *, config: str, now: d
     if (found := await find(conn, app_id, uid, config=config)) is not None:
         return found
     await conn.execute(_ADD, app_id, uid, config, new_id(), now)
-    return CardCustomer(**await conn.fetchrow(_FIND, app_id, uid, config))
+    return CardCustomer(**one(await conn.fetchrow(_FIND, app_id, uid, config)))
 
 
 async def find(conn: Connection, app_id: str, uid: str, *, config: str) -> CardCustomer | None:

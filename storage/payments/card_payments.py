@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from storage.configs.kinds.products import Product
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.money import Money
@@ -86,7 +87,7 @@ async def begin(conn: Connection, new: NewCardPayment, *, now: datetime) -> Card
     )  # fmt: skip
     if added:
         await conn.execute(_ADD_DETAILS, new.payment_id, new.app_id, new.uid, new.email, new.device_info)
-    return CardPayment(**await conn.fetchrow(_FIND, new.payment_id))
+    return CardPayment(**one(await conn.fetchrow(_FIND, new.payment_id)))
 
 
 _PREPARE = f"""
@@ -99,7 +100,7 @@ async def prepare(
     conn: Connection, payment_id: str, *, customer_id: str, payment_method: str | None, confirms: bool
 ) -> CardPayment:
     """Store with what the platform is going to be called."""
-    return CardPayment(**await conn.fetchrow(_PREPARE, payment_id, customer_id, payment_method, confirms))
+    return CardPayment(**one(await conn.fetchrow(_PREPARE, payment_id, customer_id, payment_method, confirms)))
 
 
 _OF_USER = f"""

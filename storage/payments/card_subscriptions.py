@@ -6,6 +6,7 @@ from typing import Any
 
 from storage.accounts import users
 from storage.configs.kinds.products import Product
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, listed
 
@@ -98,13 +99,12 @@ async def begin(
     if live is not None:
         return CardSubscription(**live)
     had_before = await conn.fetchval(_HAD, app_id, uid, new.product_id)
-    return CardSubscription(
-        **await conn.fetchrow(
-            _ADD, new.row_id, app_id, uid, new.config, new.product_id,
-            new.product.model_dump(mode="json", exclude_none=True), new.price_id,
-            None if had_before else new.trial_ends_at, now,
-        )
+    added = await conn.fetchrow(
+        _ADD, new.row_id, app_id, uid, new.config, new.product_id,
+        new.product.model_dump(mode="json", exclude_none=True), new.price_id,
+        None if had_before else new.trial_ends_at, now,
     )  # fmt: skip
+    return CardSubscription(**one(added))
 
 
 _PREPARE = """
@@ -121,7 +121,7 @@ async def prepare(
     The customer `replaced` was deleted at the platform.
     """
     await conn.execute(_PREPARE, row_id, customer_id, payment_method, replaced)
-    return CardSubscription(**await conn.fetchrow(_GET, row_id))
+    return CardSubscription(**one(await conn.fetchrow(_GET, row_id)))
 
 
 _CLOSE = "update card_subscriptions set status = $2 where row_id = $1 and subscription_id is null"
@@ -189,7 +189,7 @@ _LOCK = f"{_GET} for update"
 
 
 async def lock(conn: Connection, row_id: str) -> CardSubscription:
-    return CardSubscription(**await conn.fetchrow(_LOCK, row_id))
+    return CardSubscription(**one(await conn.fetchrow(_LOCK, row_id)))
 
 
 _SET = """

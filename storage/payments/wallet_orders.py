@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.money import Money
 
@@ -65,7 +66,7 @@ _BY_ROW = f"select {_COLUMNS} from wallet_orders where app_id = $1 and row_id = 
 async def add(conn: Connection, app_id: str, *, order: WalletOrder) -> WalletOrder:
     """Store a new order, and return it. If an earlier attempt at the same request has stored one, return that."""
     await conn.execute(_ADD, app_id, *(getattr(order, name) for name in WalletOrder.__slots__))
-    return WalletOrder(**await conn.fetchrow(_BY_ROW, app_id, order.row_id))
+    return WalletOrder(**one(await conn.fetchrow(_BY_ROW, app_id, order.row_id)))
 
 
 async def remove(conn: Connection, app_id: str, *, row_id: str) -> None:
@@ -86,7 +87,7 @@ async def find(conn: Connection, app_id: str, *, order_id: str) -> WalletOrder |
 
 async def lock(conn: Connection, app_id: str, *, row_id: str) -> WalletOrder:
     """Return an order that exists. It does not change until the transaction of `conn` ends."""
-    return WalletOrder(**await conn.fetchrow(f"{_BY_ROW} for update", app_id, row_id))
+    return WalletOrder(**one(await conn.fetchrow(f"{_BY_ROW} for update", app_id, row_id)))
 
 
 _UPDATE = """

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from storage.jobs.jobs import Job
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 
 NEW = "NEW"
@@ -86,7 +87,7 @@ async def add(conn: Connection, app_id: str, *, subscription: WalletSubscription
 
 async def get(conn: Connection, app_id: str, *, row_id: str) -> WalletSubscription:
     """Return a subscription that exists."""
-    return WalletSubscription(**await conn.fetchrow(_BY_ROW, app_id, row_id))
+    return WalletSubscription(**one(await conn.fetchrow(_BY_ROW, app_id, row_id)))
 
 
 _REMOVE = "delete from wallet_subscriptions where app_id = $1 and row_id = $2 and subscription_id is null"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 
 State = Literal["awaiting_approval", "new_active", "old_cancelled", "refunded", "done", "abandoned"]
@@ -36,7 +37,7 @@ async def add(
     conn: Connection, app_id: str, *, upgrade_id: str, old_row: str, new_row: str, bp_product_id: str, now: datetime
 ) -> Upgrade:
     """Store an upgrade. `conn` is in a transaction that has locked the user and abandoned any other one."""
-    return Upgrade(**await conn.fetchrow(_ADD, upgrade_id, app_id, old_row, new_row, bp_product_id, now))
+    return Upgrade(**one(await conn.fetchrow(_ADD, upgrade_id, app_id, old_row, new_row, bp_product_id, now)))
 
 
 _OF_OLD = f"""

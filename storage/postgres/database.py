@@ -20,6 +20,7 @@ from storage.postgres.causes import (
     store_error,
     wrong_option,
 )
+from storage.postgres.connection import Connection
 from storage.postgres.pool import ConnectionPool
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import DatabaseError, DatabaseUnavailable
@@ -34,8 +35,6 @@ __all__ = [
     "on_conflict",
     "open_database",
 ]
-
-Connection = Any  # asyncpg's pool returns a proxy of its Connection.
 
 _CLOSE_S = 5
 _USER_REFUSED = "28000"
@@ -190,7 +189,7 @@ def location(dsn: str) -> str:
     return hosts + (f", database {name}" if name else "") + (f", user {user}" if user else "")
 
 
-async def _set_codecs(conn: Connection) -> None:
+async def _set_codecs(conn: asyncpg.Connection) -> None:
     """Let statements take and return values of the type `jsonb` as the Python objects that they encode."""
     await conn.set_type_codec(
         "jsonb", schema="pg_catalog", encoder=_encoded_jsonb, decoder=_decoded_jsonb, format="binary"

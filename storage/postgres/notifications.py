@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 import asyncpg
 import structlog
@@ -62,7 +61,7 @@ async def _wait(ended: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def _connection(dsn: str) -> AsyncIterator[tuple[Any, asyncio.Event]]:
+async def _connection(dsn: str) -> AsyncIterator[tuple[asyncpg.Connection, asyncio.Event]]:
     """Yield a connection, and an event that is set when it is lost."""
     named = {"application_name": _NAME}
     conn = await asyncpg.connect(dsn, timeout=_CONNECT_S, command_timeout=_ANSWER_S, server_settings=named)

@@ -8,11 +8,10 @@ statement.
 import asyncio
 from collections import deque
 from contextlib import suppress
-from typing import Any
 
 import asyncpg
 
-Connection = Any
+from storage.postgres.connection import Connection
 
 _END_S = 1.0
 """How long the cancellation of a running statement may take before the connection is closed."""
@@ -25,7 +24,7 @@ class AllInUse(TimeoutError):
 class ConnectionPool:
     """Takes at most `max_size` connections from `pool`. A caller waits up to `wait_s` for a free connection."""
 
-    def __init__(self, pool: Any, *, max_size: int, wait_s: float) -> None:
+    def __init__(self, pool: asyncpg.Pool, *, max_size: int, wait_s: float) -> None:
         self._pool = pool
         self._max_size = max_size
         self._wait_s = wait_s
@@ -43,8 +42,8 @@ class ConnectionPool:
                 await self._discard(conn)
             if self._taken < self._max_size:
                 return await self._new()
-            if (conn := await self._wait()) is not None:
-                return conn
+            if (passed := await self._wait()) is not None:
+                return passed
 
     async def release(self, conn: Connection, *, discard: bool) -> None:
         """Give a connection back.
@@ -64,11 +63,12 @@ class ConnectionPool:
     async def _new(self) -> Connection:
         self._taken += 1
         try:
-            return await self._pool.acquire(timeout=self._wait_s)
+            conn: Connection = await self._pool.acquire(timeout=self._wait_s)
         except BaseException:
             self._taken -= 1
             self._pass_on(None)
             raise
+        return conn
 
     async def _discard(self, conn: Connection) -> None:
         """Let asyncpg's pool have a connection. If that fails, the connection is closed, which is no error."""

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from storage.jobs.jobs import Job
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.owned import Owned
@@ -84,7 +85,7 @@ async def add(conn: Connection, app_id: str, uid: str, *, new: NewImageTask, now
         _ADD, app_id, uid, new.task_id, new.operation_id, new.strategy, new.account, new.type, new.request,
         new.origin_task_id, new.lost_at, now,
     )  # fmt: skip
-    return ImageTask(**row)
+    return ImageTask(**one(row))
 
 
 _RUNNING = "select count(*) from image_tasks where app_id = $1 and uid = $2 and ended_at is null"

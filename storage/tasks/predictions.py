@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from storage.jobs.jobs import Job, cancel, due_in, enqueue
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import ItemNotFound, listed
@@ -115,12 +116,11 @@ async def add(
 
     `awaited_s`: how long a client may wait for it, after which the job ends it. `None`: the job makes it.
     """
-    prediction = Prediction(
-        **await conn.fetchrow(
-            _ADD, prediction_id, app_id, uid, strategy, account, model,
-            dumps(body).decode(), awaited_s is not None, now, asked_at,
-        )
+    added = await conn.fetchrow(
+        _ADD, prediction_id, app_id, uid, strategy, account, model,
+        dumps(body).decode(), awaited_s is not None, now, asked_at,
     )  # fmt: skip
+    prediction = Prediction(**one(added))
     run_at = None if awaited_s is None else due_in(awaited_s)
     await enqueue(conn, prediction.job(), key=prediction.job_key, run_at=run_at)
     return prediction

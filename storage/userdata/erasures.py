@@ -242,5 +242,5 @@ async def find(conn: Connection, app_id: str, uid: str) -> Erasure | None:
     if row is None:
         return None
     revoked = await conn.fetch(_REVOCATIONS, app_id, uid)
-    kept = dict(await conn.fetch(_COUNT_KEPT, app_id, uid))
+    kept = {row[0]: row[1] for row in await conn.fetch(_COUNT_KEPT, app_id, uid)}
     return Erasure(**row, kept=kept, revocations=tuple(Revocation(**each) for each in revoked))

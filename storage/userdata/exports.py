@@ -5,6 +5,7 @@ from datetime import datetime
 
 from storage.jobs.jobs import ExportUser, RemoveObjects, enqueue
 from storage.operators.audit import Origin, Subject, record
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.ids import new_id
 
@@ -67,7 +68,7 @@ async def request(conn: Connection, app_id: str, uid: str, *, now: datetime, ori
         if earlier is not None:
             await enqueue(conn, RemoveObjects(keys=[Export(**earlier).object_key]))
         await record(conn, origin, action="user.export", subject=Subject(app_id, "user", uid))
-    return Export(**await conn.fetchrow(_FIND, app_id, uid))
+    return Export(**one(await conn.fetchrow(_FIND, app_id, uid)))
 
 
 _FINISH = """

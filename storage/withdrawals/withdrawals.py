@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from storage.jobs.jobs import Job, enqueue
+from storage.postgres.connection import Row
 from storage.postgres.database import Connection
 from streams.wire.money import Money
 
@@ -261,5 +262,5 @@ async def take_due(
     return [Withdrawal(**row) for row in await conn.fetch(_DUE, app_id, next_check, now, limit)]
 
 
-def _withdrawal(row: Any) -> Withdrawal | None:
+def _withdrawal(row: Row | None) -> Withdrawal | None:
     return None if row is None else Withdrawal(**row)

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from storage.accounts import users
 from storage.jobs.jobs import Job, enqueue
+from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.ids import new_id
@@ -52,7 +53,7 @@ returning {_COLUMNS}
 async def add(conn: Connection, app_id: str, uid: str, *, design: str, text: str, now: datetime) -> Postcard:
     """Store a postcard and the job that orders it. `conn` is in a transaction."""
     await users.lock(conn, app_id, uid)
-    postcard = Postcard(**await conn.fetchrow(_ADD, new_id(), app_id, uid, design, text, now))
+    postcard = Postcard(**one(await conn.fetchrow(_ADD, new_id(), app_id, uid, design, text, now)))
     await enqueue(conn, OrderPostcard(app_id=app_id, postcard_id=postcard.postcard_id))
     return postcard
 
