@@ -17,6 +17,7 @@ from actors.runtime.session_watch import open_session_watch
 from actors.runtime.supervisor import Supervisor, ending
 from actors.synthesis.flight import Flights
 from app.environment import SettingsError
+from app.observing.stored_figures import StoredFigures
 from app.observing.telemetry import Traces, open_traces
 from app.password_hashing import PasswordHashes, open_password_hashes
 from app.settings import Settings
@@ -73,6 +74,8 @@ class Services(Stores):
     speech_cache: SpeechCache
     flights: Flights
     traces: Traces | None
+    stored_figures: StoredFigures
+    """What the overview of operators shows of PostgreSQL."""
     geo: GeoFiles
     boards: BoardIndexes
     board_creations: BoardCreations
@@ -195,6 +198,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             speech_cache=speech_cache,
             flights=flights,
             traces=traces,
+            stored_figures=StoredFigures(database),
             geo=geo,
             boards=boards,
             board_creations=BoardCreations(database),

@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
-from weakref import WeakKeyDictionary
 
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -21,6 +20,7 @@ from streams.wire.ids import sha256_hex
 from streams.wire.model import HttpUrl, Model, faults
 from vendors.account import Account, KeyAccount, fits_header
 from vendors.errors import Garbled, Refused, VendorError
+from vendors.http.kept import Kept
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.refusals import RETRYABLE_STATUS
 from vendors.http.transport import Incoming, VendorHttp
@@ -30,6 +30,7 @@ _TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _ASSERTION_S = 3600
 _SKEW_S = 10
+_MAX_TOKENS = 1000
 _RENEW_S = 300
 """A token is renewed this many seconds before it expires."""
 _UNAUTHORIZED = 401
@@ -68,8 +69,7 @@ class _Token:
         self.until = 0.0
 
 
-_tokens: WeakKeyDictionary[VendorHttp, dict[str, _Token]] = WeakKeyDictionary()
-"""Tokens are kept per `VendorHttp`, because a `GoogleHttp` lives only as long as one request."""
+_TOKENS = Kept(_Token, most=_MAX_TOKENS)
 
 
 class GoogleHttp:
@@ -85,7 +85,7 @@ class GoogleHttp:
         self._service = _service_account(account, key) if key.startswith("{") else None
         self._key = {"X-Goog-Api-Key": key} if key and self._service is None else {}
         if self._service is not None:
-            self._token = _tokens.setdefault(http, {}).setdefault(sha256_hex(key.encode()), _Token())
+            self._token = _TOKENS.of(http, sha256_hex(key.encode()))
 
     @asynccontextmanager
     async def stream(self, call: Outgoing) -> AsyncIterator[Incoming]:

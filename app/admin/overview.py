@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,11 +13,9 @@ from app.admin.area import FOR_VIEWERS
 from app.admin.audit import AuditRow, audit_row
 from app.http.rows.docs import Docs, OtherResponse
 from app.http.rows.endpoint import Call, Endpoint
+from app.observing.stored_figures import Figures
 from app.services import Services
-from storage.jobs import jobs
-from storage.operators import audit, figures
-from storage.operators.audit import Filters
-from storage.payments import money_today
+from storage.operators import figures
 from streams.wire.codec import dumps, rfc3339
 from streams.wire.model import Model
 from vendors.calls.metrics import BUCKETS_S
@@ -26,9 +23,6 @@ from vendors.calls.metrics import BUCKETS_S
 EVERY_S = 2.0
 WATCHED_S = 60.0
 """How long one response lasts. The console asks again, so the session is checked again."""
-_STORED_S = 10.0
-"""Age after which what the overview reads from PostgreSQL is read again."""
-_CHANGES = 6
 
 
 class ProcessRow(Model):
@@ -91,19 +85,6 @@ class Overview(Model):
     """The last changes by operators and commands."""
 
 
-@dataclass(slots=True)
-class _Stored:
-    """What the overview has read from PostgreSQL, for all who watch it in this process."""
-
-    read_at: float = float("-inf")
-    fields: dict[str, Any] = field(default_factory=dict)
-    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-_STORED: dict[str, _Stored] = {}
-"""By the id of the process: tests run several servers in one."""
-
-
 async def read_overview(call: Call) -> Overview:
     """Read the overview of all processes."""
     return await _overview(call.services)
@@ -147,32 +128,19 @@ async def _overview(services: Services) -> Overview:
         vendors=_vendors(of_each),
         errors=_counted(_summed(each["errors"] for each in of_each)),
         breakers=sorted({account for each in of_each for account in each["breakers"]}),
-        **await _stored(services),
+        **_of_stored(await services.stored_figures.read()),
     )
 
 
-async def _stored(services: Services) -> dict[str, Any]:
-    kept = _STORED.setdefault(services.heartbeat.process, _Stored())
-    async with kept.reading:  # Others wait for what one reads.
-        if time.monotonic() - kept.read_at >= _STORED_S:
-            kept.fields = await _read_stored(services)
-            kept.read_at = time.monotonic()
-    return kept.fields
-
-
-async def _read_stored(services: Services) -> dict[str, Any]:
-    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    async with services.database.connection() as conn:
-        counts = await jobs.job_counts(conn)
-        taken = await money_today.taken_since(conn, midnight)
-        changes = await audit.entries(conn, Filters(of_operators=False), before_id=None, limit=_CHANGES)
-    waiting = [each for each in counts if each.status == "todo"]
+def _of_stored(stored: Figures) -> dict[str, Any]:
+    waiting = [each for each in stored.jobs if each.status == "todo"]
+    taken = stored.taken
     return {
         "jobs_waiting": sum(each.count for each in waiting),
-        "jobs_held": sum(each.count for each in counts if each.status == "failed"),
+        "jobs_held": sum(each.count for each in stored.jobs if each.status == "failed"),
         "oldest_job_s": round(max((each.oldest_s for each in waiting), default=0.0), 1),
         "money": [MoneyRow(currency=each.currency, payments=each.payments, amount=each.amount) for each in taken],
-        "changes": [audit_row(each) for each in changes],
+        "changes": [audit_row(each) for each in stored.changes],
     }
 
 

@@ -21,12 +21,13 @@ from streams.wire.ids import sha256_hex
 from vendors.errors import Garbled
 from vendors.hosts.replicate import HostPrediction
 from vendors.hosts.replicate_signature import is_signed, key_bytes
-from vendors.http.fetched import Fetched, FetchedByUrl
+from vendors.http.fetched import Fetched
+from vendors.http.kept import Kept
 from vendors.sinks.webhook import ID, SIGNATURE, TIMESTAMP
 
 _KEPT_S = 300
 """A key is fetched anew after this time, because the operator may replace it at the host."""
-_KEYS: FetchedByUrl[Fetched[bytes]] = FetchedByUrl(Fetched, most=1000)
+_KEYS: Kept[Fetched[bytes]] = Kept(Fetched, most=1000)
 _WITHIN_S = 8
 
 

@@ -38,6 +38,7 @@ REAL_TIME = {
     "app/http/callers/tokens.py": "signatures and server tokens carry the time of the machine that makes them",
     "app/dev/clock.py": "an app's clock is set relative to real time",
     "app/admin/overview.py": "the overview is that of the deployment, and belongs to no app",
+    "app/observing/stored_figures.py": "the overview is that of the deployment, and belongs to no app",
     "app/doctor/postgres.py": "it compares the clocks of machines",
     "app/doctor/surroundings.py": "it compares the clocks of machines",
     "app/http/callers/auth.py": "signatures carry the time of the machine that makes them",

@@ -20,7 +20,7 @@ NAMES = {
 """Modules of which only these names may be imported."""
 OF_CLIENTS = (
     *("vendors.payments", "vendors.account", "vendors.calls.gate", "vendors.errors", "vendors.http.fetched"),
-    *("vendors.http.outgoing", "vendors.http.transport"),
+    *("vendors.http.kept", "vendors.http.outgoing", "vendors.http.transport"),
 )
 OF_AREAS = ("vendors.payments", "vendors.account", "vendors.errors", "vendors.catalog")
 """What may be imported of `vendors`: neither `Outgoing` nor a function that makes one."""

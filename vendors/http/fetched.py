@@ -2,11 +2,9 @@
 
 import asyncio
 import ssl
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 from streams.wire.errors import ServiceError
 from vendors.errors import Garbled, TimedOut
@@ -50,36 +48,6 @@ def copy_of(error: ServiceError) -> ServiceError:
     copy = type(error).__new__(type(error), *error.args)
     copy.__dict__.update(error.__dict__)
     return copy
-
-
-class FetchedByUrl(Generic[T]):
-    """The documents of one `VendorHttp`, of which the `most` recently used ones are kept."""
-
-    def __init__(self, make: Callable[[], T], *, most: int) -> None:
-        self._make = make
-        self._most = most
-        self._by_client: WeakKeyDictionary[VendorHttp, OrderedDict[tuple[str, ...], T]] = WeakKeyDictionary()
-
-    def of(self, http: VendorHttp, *key: str) -> T:
-        """Return the entry of `key`, which is created if necessary."""
-        entries = self._by_client.setdefault(http, OrderedDict())
-        entry = entries.get(key)
-        if entry is None:
-            entry = entries[key] = self._make()
-            if len(entries) > self._most:
-                entries.popitem(last=False)
-        entries.move_to_end(key)
-        return entry
-
-    def known(self, http: VendorHttp, *key: str) -> T | None:
-        """Return the entry of `key`, if there is one."""
-        entries = self._by_client.get(http, OrderedDict())
-        if key in entries:
-            entries.move_to_end(key)
-        return entries.get(key)
-
-    def forget(self, http: VendorHttp, *key: str) -> None:
-        self._by_client.get(http, OrderedDict()).pop(key, None)
 
 
 async def download(

@@ -1,6 +1,7 @@
 """HTTP and WebSocket calls to vendors: responses, timeouts, errors as `VendorError`."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import partial
@@ -36,6 +37,8 @@ class VendorHttp:
     def __init__(self, http1: Http1Client, socket_session: aiohttp.ClientSession) -> None:
         self._http1 = http1
         self._socket_session = socket_session
+        self.kept: dict[object, OrderedDict[tuple[str, ...], Any]] = {}
+        """What vendor clients keep between their calls, by kind (`vendors/http/kept.py`)."""
 
     def stream(self, call: Outgoing) -> AbstractAsyncContextManager["Incoming"]:
         """Send a call and return its 2xx response as a context manager. The body is read in the block.

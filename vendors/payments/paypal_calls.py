@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
-from weakref import WeakKeyDictionary
 
 from pydantic import Field
 
@@ -17,6 +16,7 @@ from streams.wire.model import Model
 from vendors.account import Account
 from vendors.calls.gate import Gate
 from vendors.errors import Refused
+from vendors.http.kept import Kept
 from vendors.http.outgoing import MoneyCall, ReadCall, RepeatWithKey
 from vendors.http.transport import VendorHttp
 from vendors.payments.paypal_errors import refused
@@ -57,8 +57,7 @@ class _Token:
         self.until = 0.0
 
 
-_tokens: WeakKeyDictionary[VendorHttp, dict[str, _Token]] = WeakKeyDictionary()
-"""Tokens are kept per `VendorHttp`, because a client lives only as long as the request or the job that opens it."""
+_TOKENS = Kept(_Token, most=_MAX_TOKENS)
 
 
 class PayPalCalls:
@@ -81,10 +80,7 @@ class PayPalCalls:
         """Whose payments these are, as operators know it. What another account was asked, it does not know."""
         secret = account.api_key.get_secret_value() if account.api_key else ""
         self._login = b64encode(f"{client_id}:{secret}".encode()).decode()
-        tokens = _tokens.setdefault(http, {})
-        if len(tokens) >= _MAX_TOKENS:
-            tokens.clear()
-        self._token = tokens.setdefault(sha256_hex(f"{account.base_url} {self._login}".encode()), _Token())
+        self._token = _TOKENS.of(http, sha256_hex(f"{account.base_url} {self._login}".encode()))
 
     @property
     def vendor(self) -> str:

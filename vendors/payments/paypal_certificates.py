@@ -29,7 +29,8 @@ from cryptography.x509.verification import (
 from streams.wire.errors import listed
 from streams.wire.ids import sha256_hex
 from vendors.errors import Garbled
-from vendors.http.fetched import Fetched, FetchedByUrl, copy_of, download
+from vendors.http.fetched import Fetched, copy_of, download
+from vendors.http.kept import Kept
 from vendors.http.transport import VendorHttp
 
 _URL = re.compile(r"https://([a-z0-9.-]{1,253})(:[0-9]{1,5})?(?:/[A-Za-z0-9_.~-]{1,200}){1,10}", re.ASCII)
@@ -68,15 +69,15 @@ class _Known:
 
 
 class WebhookCertificates:
-    """The fetched certificates, by their URLs, kept for at most 24 hours. `clock` returns seconds.
+    """The fetched certificates, kept in the `VendorHttp` for at most 24 hours. `clock` returns seconds.
 
     Anybody can invent any number of URLs, so those that are being fetched do not replace what is kept.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: FetchedByUrl[_Known] = FetchedByUrl(_Known, most=_MAX_URLS)
-        self._fetching: FetchedByUrl[Fetched[Chain]] = FetchedByUrl(Fetched, most=_MAX_URLS)
+        self._known: Kept[_Known] = Kept(_Known, most=_MAX_URLS)
+        self._fetching: Kept[Fetched[Chain]] = Kept(Fetched, most=_MAX_URLS)
 
     async def find(
         self,

@@ -20,7 +20,8 @@ from cryptography.x509.verification import Criticality, ExtensionPolicy, PolicyB
 
 from streams.wire.errors import listed
 from vendors.errors import Garbled, Refused
-from vendors.http.fetched import Fetched, FetchedByUrl, copy_of, download
+from vendors.http.fetched import Fetched, copy_of, download
+from vendors.http.kept import Kept
 from vendors.http.transport import VendorHttp
 from vendors.signin.apps import invalid
 from vendors.signin.protocols import ProofRefused, SignInApp
@@ -43,11 +44,11 @@ class _Entry(Fetched[Certificate]):
 
 
 class GameCenterKeys:
-    """The verified certificates, kept for at most 24 hours. `clock` returns seconds."""
+    """The verified certificates, kept in the `VendorHttp` for at most 24 hours. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._entries: FetchedByUrl[_Entry] = FetchedByUrl(_Entry, most=_MAX_URLS)
+        self._entries: Kept[_Entry] = Kept(_Entry, most=_MAX_URLS)
 
     async def find(self, http: VendorHttp, app: SignInApp, url: str, *, now: datetime) -> RSAPublicKey:
         """Return the public key at `url`, which a client has sent. Raise `ProofRefused` or `VendorError`."""

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from streams.wire.codec import loads
 from streams.wire.model import Model
 from vendors.errors import Garbled
-from vendors.http.fetched import Fetched, FetchedByUrl, copy_of, download
+from vendors.http.fetched import Fetched, copy_of, download
+from vendors.http.kept import Kept
 from vendors.http.transport import VendorHttp
 
 _MAX_BYTES = 64 * 1024
@@ -81,11 +82,11 @@ class _Entry(Fetched[_KeySet]):
 
 
 class JwksCache:
-    """The keys of all providers. `clock` returns seconds."""
+    """The keys of all providers, which are kept in the `VendorHttp`. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._entries: FetchedByUrl[_Entry] = FetchedByUrl(_Entry, most=_MAX_URLS)
+        self._entries: Kept[_Entry] = Kept(_Entry, most=_MAX_URLS)
 
     async def find(self, http: VendorHttp, vendor: str, url: str, *, kid: str) -> jwt.PyJWK | None:
         """Return the key `kid`, or the only key if `kid` is empty. None if the provider has no such key.
