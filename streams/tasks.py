@@ -109,16 +109,13 @@ async def pause(seconds: float) -> None:
 
 async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
     task.cancel()
-    interrupted: asyncio.CancelledError | None = None
+    interrupted: tuple[Any, ...] | None = None
     while not task.done():
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
-            interrupted = error  # Raised below, after the task has cleaned up, because nothing else waits for it.
+            interrupted = error.args  # Raised below, when the task has cleaned up, as nothing else waits for it.
     if not task.cancelled():
         task.exception()  # Mark it as retrieved: the caller raises it, or prefers the exception of its block.
     if interrupted is not None:
-        try:
-            raise interrupted
-        finally:
-            del interrupted  # The traceback refers to this frame, so a variable would close a cycle.
+        raise asyncio.CancelledError(*interrupted)

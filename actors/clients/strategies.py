@@ -11,6 +11,7 @@ from storage.configs.kinds.speech import SPEECH, Speech
 from storage.configs.kinds.strategies import VendorCall
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.configs.store import Active, ConfigStore
+from streams.kept_errors import copy_of
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, listed
 from streams.wire.ids import sha256_hex
@@ -279,8 +280,7 @@ def _check_any_usable(strategies: Sequence[object]) -> None:
     existing = [strategy for strategy in broken if not isinstance(strategy.fault, ItemNotFound)]
     by_config = [strategy for strategy in existing if isinstance(strategy.fault, ConfigInvalid)]
     if by_config and len(by_config) == len(existing) and len(broken) == len(strategies):
-        # The error is cached and raised again: without this, its traceback would grow.
-        raise by_config[0].fault.with_traceback(None)
+        raise copy_of(by_config[0].fault)  # It is cached, and raised again.
 
 
 def _check_language(languages: Sequence[str] | None, field: str, language_code: str) -> None:

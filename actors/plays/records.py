@@ -15,6 +15,7 @@ from storage.conversations.conversations import RecordStatus
 from storage.conversations.retry_queue import enqueue, enqueue_attempts
 from storage.conversations.turn_rows import ClosedTurn, NewTurn, TurnOutcome
 from storage.conversations.turns import TurnWriter
+from streams.kept_errors import copy_of
 from streams.wire.codec import decimal_number
 from streams.wire.errors import (
     Conflict,
@@ -140,12 +141,9 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
     except StoreUnavailable as unavailable:
         await _queue(ctx, turn, why_not_stored=unavailable.what)
         return
-    if (error := lost_turn(answered.status, status)) is not None:
+    if (lost := lost_turn(answered.status, status)) is not None:
         log.error("turn.lost", stream_id=ctx.stream_id, conversation_id=conversation_id, record_id=record_id)
-        try:
-            raise error
-        finally:
-            del error  # The traceback refers to this frame, so a variable would close a cycle.
+        raise copy_of(lost)
 
 
 def lost_turn(requested: RecordStatus, actual: RecordStatus | None) -> ServiceError | None:

@@ -12,6 +12,7 @@ from actors.runtime.log_replication import LogReplicator
 from actors.runtime.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Replicate, SessionEnded
 from actors.runtime.report import report_crash, report_end
 from streams.events import End, Event, Failed, Start, attempts_content, encode, error_content
+from streams.kept_errors import stripped
 from streams.tasks import background
 from streams.wire.codec import now_ms
 from streams.wire.errors import BackendUnavailable, InternalError, InvalidSession, ServiceError, Unavailable
@@ -150,9 +151,7 @@ class Actor:
         try:
             return await self._play(self.ctx)
         except ServiceError as error:
-            # Its traceback refers to the stack of the play, and that to this actor.
-            error.__traceback__ = error.__context__ = error.__cause__ = None
-            return error
+            return stripped(error)  # The stack of the play refers to this actor.
         except asyncio.CancelledError:
             return _stopped(self.ctx.stop)
         except Exception as error:  # noqa: BLE001 - the stream must end with an event in every case

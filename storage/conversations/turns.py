@@ -12,6 +12,7 @@ from storage.conversations.turn_rows import ClosedTurn, NewTurn
 from storage.errors import ConversationNotFound, TurnRunning
 from storage.postgres.database import Database, Locked, map_errors
 from storage.processes.heartbeats import Heartbeat
+from streams.kept_errors import copy_of, stripped
 from streams.tasks import background, stopping
 from streams.wire.errors import DatabaseUnavailable, StoreError, StoreUnavailable
 
@@ -218,9 +219,10 @@ class Batch(Generic[T]):
         return [request for request in self.turns.values() if not request[1].done()]
 
     def fail(self, error: Exception) -> None:
-        _forget_stack(error)
+        """Let each caller get a copy of `error`, to which it may add information for its client."""
+        stripped(error)  # Its frames refer to the futures.
         for _, future in self.pending():
-            future.set_exception(_for_one_caller(error))
+            future.set_exception(copy_of(error))
 
 
 class BatchQueue(Generic[T]):
@@ -293,22 +295,6 @@ class BatchQueue(Generic[T]):
                 raise TimeoutError
             async with asyncio.timeout_at(batch.until):
                 await self._write(batch)
-
-
-def _forget_stack(error: BaseException | None) -> None:
-    """Remove the tracebacks of `error` and its causes. Their frames hold the futures that get it: a cycle."""
-    while error is not None:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
-
-
-def _for_one_caller(error: Exception) -> Exception:
-    """Return a copy of a `StoreUnavailable` error, because each caller adds information for its client to it."""
-    if not isinstance(error, StoreUnavailable):
-        return error
-    copy = type(error)(error.what)
-    copy.__cause__ = error
-    return copy
 
 
 def _database_unavailable() -> DatabaseUnavailable:

@@ -22,6 +22,7 @@ from storage.postgres.causes import (
 )
 from storage.postgres.connection import Connection
 from storage.postgres.pool import ConnectionPool
+from streams.kept_errors import copy_of
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import DatabaseError, DatabaseUnavailable
 
@@ -88,10 +89,7 @@ class on_conflict:  # noqa: N801 - used like a function
 
 def _raise_converted(error: Exception) -> None:
     if (converted := store_error(error)) is not None:
-        try:
-            raise converted from error
-        finally:
-            del converted  # The traceback refers to this frame, so a variable would close a cycle.
+        raise copy_of(converted) from error
 
 
 class _AcquiredConnection:

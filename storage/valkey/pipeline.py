@@ -20,6 +20,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from storage.availability import Availability
 from storage.valkey.causes import outage
+from streams.kept_errors import copy_of
 
 _MAX_PENDING = 16_384
 _INCOMPLETE = object()
@@ -73,7 +74,7 @@ class CommandPipeline:
                 return self._protocol
             if self._failure is not None and self._attempts > attempts_before:
                 # This caller has waited for an attempt of another caller, which failed.
-                raise self._failure.with_traceback(None)
+                raise copy_of(self._failure)
             try:
                 self._protocol = await self._connect()
             except Exception as error:

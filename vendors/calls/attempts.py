@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from streams.kept_errors import copy_of
 from streams.wire.errors import ServiceError
 from vendors.calls import metrics
 from vendors.calls.gate import Gate, GatePolicy, Hedge
@@ -99,7 +100,6 @@ def failed_attempt(strategy: str, stage: Stage, fault: ServiceError) -> Attempt[
     """Return an attempt that fails with `fault`, for a strategy that has no client."""
 
     def refuse() -> AbstractAsyncContextManager[AsyncIterator[Any]]:
-        # `fault` is kept and raised by many streams. Without this its traceback would grow with each of them.
-        raise fault.with_traceback(None)
+        raise copy_of(fault)  # It is raised by many streams.
 
     return Attempt(strategy, stage, metrics.NO_VENDOR, refuse, lambda _: True, first_output_s=1, between_s=1)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
+from streams.kept_errors import stripped
 from streams.wire.errors import ServiceError
 from vendors.errors import Garbled, TimedOut
 from vendors.http.client import open_vendor_http
@@ -39,15 +40,8 @@ class Fetched(Generic[T]):
             try:
                 self.value, self.error = await fetch(), None
             except ServiceError as error:
-                self.error = copy_of(error)
+                self.error = stripped(error)
             self._attempts += 1
-
-
-def copy_of(error: ServiceError) -> ServiceError:
-    """Return the same error without its traceback, which would keep the frames of the fetch in memory."""
-    copy = type(error).__new__(type(error), *error.args)
-    copy.__dict__.update(error.__dict__)
-    return copy
 
 
 async def download(

@@ -26,10 +26,11 @@ from cryptography.x509.verification import (
     VerificationError,
 )
 
+from streams.kept_errors import copy_of
 from streams.wire.errors import listed
 from streams.wire.ids import sha256_hex
 from vendors.errors import Garbled
-from vendors.http.fetched import Fetched, copy_of, download
+from vendors.http.fetched import Fetched, download
 from vendors.http.kept import Kept
 from vendors.http.transport import VendorHttp
 

@@ -18,9 +18,10 @@ from cryptography.x509 import (
 from cryptography.x509.oid import NameOID
 from cryptography.x509.verification import Criticality, ExtensionPolicy, PolicyBuilder, Store, VerificationError
 
+from streams.kept_errors import copy_of
 from streams.wire.errors import listed
 from vendors.errors import Garbled, Refused
-from vendors.http.fetched import Fetched, copy_of, download
+from vendors.http.fetched import Fetched, download
 from vendors.http.kept import Kept
 from vendors.http.transport import VendorHttp
 from vendors.signin.apps import invalid

@@ -10,10 +10,11 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from pydantic import ValidationError
 
+from streams.kept_errors import copy_of
 from streams.wire.codec import loads
 from streams.wire.model import Model
 from vendors.errors import Garbled
-from vendors.http.fetched import Fetched, copy_of, download
+from vendors.http.fetched import Fetched, download
 from vendors.http.kept import Kept
 from vendors.http.transport import VendorHttp
 

@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import EMPTY_PAYLOAD, StreamReader, web
 
 from app.http.wire.ingress import SlicedConnection
+from streams.kept_errors import stripped
 from streams.wire.errors import InvalidParameter, ServiceError
 
 LINE_BYTES = 16 * 1024
@@ -109,9 +110,7 @@ class BoundedConnection(SlicedConnection):
         """Send the rest of a response. On a broken connection, wait until the last response has arrived."""
         finished = await super().finish_response(request, resp, start_time)
         if (error := request.content.exception()) is not None:
-            # The body keeps the error that its readers got. Its traceback refers to their frames, and these to the
-            # body and to all that was uploaded, which would stay until the collector runs.
-            error.__traceback__ = None
+            stripped(error)  # The body keeps it, and the frames of its readers refer to all that was uploaded.
         if self.broken and not (resp.keep_alive and request.content.is_eof()):
             await self._linger()
         return finished
@@ -132,8 +131,7 @@ class BoundedConnection(SlicedConnection):
         # aiohttp itself parses the bytes after an upgrade request, and may have begun the request already.
         error, body = self.newest_request()
         if error is not None:
-            # The traceback refers to the connection and its data, which would stay in memory until a collection.
-            error.__traceback__ = error.__context__ = None
+            stripped(error)  # Its frames refer to the connection and its data.
             self._break(NOT_HTTP)
         else:
             self.content_bytes += body.total_bytes

@@ -8,6 +8,7 @@ from itertools import cycle, islice
 from aiohappyeyeballs import AddrInfoType
 from aiohttp.abc import AbstractResolver
 
+from streams.kept_errors import copy_of
 from vendors.http.dns import NameNotFound
 
 _TTL_S = 60
@@ -51,7 +52,7 @@ class DnsCache:
                 if entry.lookups == lookups_before:
                     await self._look_up(entry, host, port)
                 if entry.fault is not None:
-                    raise entry.fault.with_traceback(None)
+                    raise copy_of(entry.fault)
         entry.rotation += 1
         start = entry.rotation % len(entry.addresses)
         return list(islice(cycle(entry.addresses), start, start + len(entry.addresses)))
