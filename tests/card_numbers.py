@@ -21,7 +21,7 @@ with stored as materialized (
         and (pg_stat_file(pg_relation_filepath(pg_class.oid))).size > 0
 )
 select name from stored where pg_total_relation_size(oid) < {_MOST_BYTES} order by 1
-"""  # noqa: S608 - a constant
+"""
 """A new connection would need 10 ms for `pg_relation_size` of all tables."""
 
 
@@ -43,7 +43,7 @@ def shows_number(text: str, numbers: Iterable[str]) -> bool:
 async def tables_with(conn: Connection, numbers: Iterable[str]) -> list[str]:
     """Return the names of the tables that have one of the numbers in any column of any row, also as bytes."""
     names = [row[0] for row in await conn.fetch(_WITH_ROWS)]
-    rows = (f"select '{name}', string_agg(t::text, E'\\n') from {name} t" for name in names)  # noqa: S608
+    rows = (f"select '{name}', string_agg(t::text, E'\\n') from {name} t" for name in names)
     texts = await conn.fetch(" union all ".join(rows)) if names else []
     return [name for name, text in texts if text and _stores_number(text, numbers)]
 

@@ -94,7 +94,7 @@ coalesce((select address from pending_emails p where p.app_id = users.app_id and
 
 _FIND_ACCOUNT = f"""
 select {COLUMNS}, {LINKED} from users where app_id = $1 and uid = $2 and status <> 'deactivated'
-"""  # noqa: S608 - constants
+"""
 
 
 async def find_account(conn: Connection, app_id: str, uid: str) -> Account | None:

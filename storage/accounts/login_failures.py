@@ -38,7 +38,7 @@ class Filter(NamedTuple):
 
 
 _COLUMNS = "failure_id, app_id, request_id, operation, platform, social_id, uid, error_type, steps, failed_at"
-_ADD = f"insert into login_failures ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"  # noqa: S608 - constants
+_ADD = f"insert into login_failures ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 
 
 async def add(
@@ -67,7 +67,7 @@ union select failure_id from login_failures failure join (
 on failure.social_id = own.social_id
 and failure.platform in (own.platform, own.platform || '_password', own.platform || '_code')
 where failure.app_id = $1
-"""  # noqa: S608 - constants
+"""
 """A query of the failures of a user, and of those with an identity or an address of the user. Its parameters are
 the app and the user."""
 
@@ -77,7 +77,7 @@ where app_id = $1 and ($2::text is null or request_id = $2) and ($3::text is nul
 and ($4::text is null or social_id = $4) and ($5::text is null or uid = $5)
 and ($6::text is null or failure_id < $6)
 order by failure_id desc limit $7
-"""  # noqa: S608 - constants
+"""
 
 
 async def listed(conn: Connection, which: Filter, *, before: str | None, size: int) -> Sequence[LoginFailure]:

@@ -47,7 +47,7 @@ with owner as (
     select $1, $6, uid, $2, $3, $4, $4, $7, $8, $9, $10 from entered where status = 'active'
 )
 select {COLUMNS}, {LINKED} from entered users
-"""  # noqa: S608 - constants
+"""
 
 
 async def enter(
@@ -69,7 +69,7 @@ with {ADDED_USER}, begun as (
     select $1, $9, uid, $2, $3, $5, $5, $10, $11, $12, $13 from added returning uid
 )
 select uid from begun
-"""  # noqa: S608 - constants
+"""
 
 
 async def sign_up(

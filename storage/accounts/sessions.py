@@ -43,7 +43,7 @@ update sessions set revoke_time = $3
 where app_id = $1 and uid = $2 and revoke_time is null and ($4::text is null or digest = $4)
 and ($5::text is null or digest <> $5) and ($6::text is null or (platform = $6 and social_id = $7))
 returning digest, {NOTIFY}
-"""  # noqa: S608 - constants
+"""
 
 
 async def end(
@@ -72,7 +72,7 @@ async def end(
 
 _REREAD = f"""
 select digest, {NOTIFY} from sessions where app_id = $1 and uid = $2 and revoke_time is null
-"""  # noqa: S608 - constants
+"""
 
 
 async def reread(conn: Connection, app_id: str, uid: str, *, cache: SessionCache) -> None:

@@ -35,11 +35,11 @@ _PARTS: Mapping[str, str] = {
         from earlier_emails where app_id = $1 and uid = $2
         union all
         select created_at, address, jsonb_build_object('platform', 'email', 'social_id', address, 'pending', true)
-        from pending_emails where app_id = $1 and uid = $2""",  # noqa: S608 - constants
+        from pending_emails where app_id = $1 and uid = $2""",
     "login_failure": f"""
         select failed_at as at, failure_id as id, jsonb_build_object('operation', operation, 'platform', platform,
             'error_type', error_type, 'request_id', request_id) as facts
-        from login_failures where failure_id in ({OF_USER})""",  # noqa: S608 - constants
+        from login_failures where failure_id in ({OF_USER})""",
     "mail": """
         select created_at as at, mail_id as id, jsonb_build_object('strategy', strategy, 'status', status,
             'sent_at', sent_at, 'opens', opens) as facts

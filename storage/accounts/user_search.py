@@ -33,7 +33,7 @@ class FoundUser:
 _IDENTITIES = f"""
 array(select platform || ': ' || social_id from identities i
     where i.uid = u.uid and i.app_id = u.app_id and platform <> all(array{list(SECRET_IDS)}) order by create_time)
-"""  # noqa: S608 - constants
+"""
 _COLUMNS = f"u.app_id, u.uid, u.status, u.name, u.create_time, u.last_login, {_IDENTITIES} as identities"
 _PAGE = """
 select {columns} from users u
@@ -92,7 +92,7 @@ with found (app_id, uid, found_by) as (
     union all select app_id, uid, 'mail' from mails where mail_id = $2 and app_id = any($1)
 ), users_found as (select app_id, uid, min(found_by) as found_by from found group by app_id, uid limit $5)
 select {_COLUMNS}, found_by from users_found join users u using (app_id, uid) order by u.app_id, u.uid desc
-"""  # noqa: S608 - constants
+"""
 _LAST_CHARACTER = "\U0010ffff"
 
 

@@ -31,7 +31,7 @@ class User(NamedTuple):
 COLUMNS = "uid, status, create_time, name, cuid, freeze_time, close_time"
 """The columns of `User`, in the order of its fields."""
 
-_FIND = f"select {COLUMNS} from users where app_id = $1 and uid = $2 and status <> 'deactivated'"  # noqa: S608 - constants
+_FIND = f"select {COLUMNS} from users where app_id = $1 and uid = $2 and status <> 'deactivated'"
 
 
 async def find(conn: Connection, app_id: str, uid: str) -> User | None:
@@ -40,7 +40,7 @@ async def find(conn: Connection, app_id: str, uid: str) -> User | None:
     return None if row is None else User(**row)
 
 
-_FIND_ANY = f"select {COLUMNS} from users where app_id = $1 and uid = $2"  # noqa: S608 - constants
+_FIND_ANY = f"select {COLUMNS} from users where app_id = $1 and uid = $2"
 
 
 async def find_any(conn: Connection, app_id: str, uid: str) -> User | None:

@@ -162,10 +162,10 @@ _CHANGES: Mapping[EntryKind, Callable[[Asset, Entry, datetime], Asset]] = {
 COLUMNS: Sequence[str] = Asset.__slots__
 """The columns of `Asset`, in the order of its fields."""
 _COLUMNS = ", ".join(COLUMNS)
-_OF_USER = f"select {_COLUMNS} from assets where app_id = $1 and uid = $2 order by name, subscription"  # noqa: S608 - constants
+_OF_USER = f"select {_COLUMNS} from assets where app_id = $1 and uid = $2 order by name, subscription"
 _FIND = f"""
 select {_COLUMNS} from assets where app_id = $1 and uid = $2 and name = $3 and subscription = $4
-"""  # noqa: S608 - constants
+"""
 
 
 async def of_user(conn: Connection, app_id: str, uid: str) -> list[Asset]:
@@ -183,7 +183,7 @@ insert into assets (app_id, uid, {_COLUMNS})
 values ($1, $2, {", ".join(f"${number}" for number in range(3, 3 + len(Asset.__slots__)))})
 on conflict (app_id, uid, name, subscription) do update set
     {", ".join(f"{column} = excluded.{column}" for column in Asset.__slots__)}
-"""  # noqa: S608 - constants
+"""
 
 
 async def put(conn: Connection, app_id: str, uid: str, *, asset: Asset) -> None:
@@ -193,7 +193,7 @@ async def put(conn: Connection, app_id: str, uid: str, *, asset: Asset) -> None:
 _OF_USERS = f"""
 select app_id, uid, {_COLUMNS} from assets
 where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) order by name, subscription
-"""  # noqa: S608 - constants
+"""
 
 
 async def of_users(conn: Connection, users: Sequence[tuple[str, str]]) -> list[tuple[str, str, Asset]]:

@@ -46,7 +46,7 @@ _VALUES = ", ".join(f"${number}" for number in range(4, 4 + len(Entry.__slots__)
 _ADD = f"""
 insert into asset_entries (app_id, uid, entered_at, {COLUMNS}) values ($1, $2, $3, {_VALUES})
 on conflict (app_id, key) do nothing returning entry_id
-"""  # noqa: S608 - constants
+"""
 
 
 async def add(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime) -> bool:
@@ -54,7 +54,7 @@ async def add(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: dat
     return await conn.fetchval(_ADD, app_id, uid, now, *astuple(entry)) is not None
 
 
-_FIND = f"select {COLUMNS} from asset_entries where app_id = $1 and key = $2"  # noqa: S608 - constants
+_FIND = f"select {COLUMNS} from asset_entries where app_id = $1 and key = $2"
 
 
 async def find(conn: Connection, app_id: str, *, key: str) -> Entry | None:
@@ -66,7 +66,7 @@ async def find(conn: Connection, app_id: str, *, key: str) -> Entry | None:
 _OF_USERS = f"""
 select app_id, uid, entered_at, {COLUMNS} from asset_entries
 where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) order by entry_id
-"""  # noqa: S608 - constants
+"""
 
 
 async def of_users(conn: Connection, users: Sequence[tuple[str, str]]) -> list[tuple[str, str, datetime, Entry]]:
@@ -78,7 +78,7 @@ async def of_users(conn: Connection, users: Sequence[tuple[str, str]]) -> list[t
 _GRANTS = f"""
 select {COLUMNS} from asset_entries
 where app_id = $1 and uid = $2 and subscription = $3 and kind = 'grant' order by ends_at, entry_id
-"""  # noqa: S608 - constants
+"""
 
 
 async def grants_of(conn: Connection, app_id: str, uid: str, *, subscription: str) -> list[Entry]:
@@ -96,7 +96,7 @@ class StoredEntry:
 _PAGE = f"""
 select entry_id, entered_at, {COLUMNS} from asset_entries
 where app_id = $1 and uid = $2 and ($3::bigint is null or entry_id < $3) order by entry_id desc limit $4
-"""  # noqa: S608 - constants
+"""
 
 
 async def page(conn: Connection, app_id: str, uid: str, *, before: int | None, size: int) -> list[StoredEntry]:

@@ -64,7 +64,7 @@ insert into share_groups (group_id, app_id, uid, name, subscription, code, code_
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 on conflict (app_id, uid, name, subscription) do update set quota = excluded.quota
 returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 _MEMBERS = "select count(*) from share_members where group_id = $1"
 
 
@@ -84,7 +84,7 @@ async def put(conn: Connection, app_id: str, uid: str, *, asset: Asset, quota: i
     return group
 
 
-_LOCK = f"select {_COLUMNS} from share_groups where app_id = $1 and code_hash = $2 for update"  # noqa: S608 - constants
+_LOCK = f"select {_COLUMNS} from share_groups where app_id = $1 and code_hash = $2 for update"
 
 
 async def lock(conn: Connection, app_id: str, *, code: str) -> ShareGroup | None:
@@ -112,7 +112,7 @@ from share_members member join share_groups using (group_id) join assets asset
     on asset.app_id = share_groups.app_id and asset.uid = share_groups.uid
     and asset.name = share_groups.name and asset.subscription = share_groups.subscription
 where member.app_id = $1 and member.uid = $2 order by asset.name, group_id
-"""  # noqa: S608 - constants
+"""
 
 
 async def assets_of_member(conn: Connection, app_id: str, uid: str, *, now: datetime) -> list[Asset]:

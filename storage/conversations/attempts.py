@@ -46,7 +46,7 @@ def insert_statement(app_id: str, stream_id: str, uid: str, rows: str, *, offset
     `offset_s` is the offset of the app's clock.
     """
     return (
-        f"insert into attempts (app_id, stream_id, uid, created_at, {_COLUMNS})"  # noqa: S608 - the inserted text is constant
+        f"insert into attempts (app_id, stream_id, uid, created_at, {_COLUMNS})"
         f" select {app_id}, {stream_id}, {uid}, {app_now(offset_s)}, {_COLUMNS}"
         f" from jsonb_to_recordset({rows}::jsonb) as attempt ({_RECORD})"
         " on conflict do nothing"
@@ -88,7 +88,7 @@ _OF_STREAM = f"""
 select min(uid), min(created_at), jsonb_agg(to_jsonb(attempt) || jsonb_build_object('price', price::text)
     order by number)
 from (select uid, created_at, {_COLUMNS} from attempts where app_id = $1 and stream_id = $2) attempt
-"""  # noqa: S608 - constants
+"""
 
 
 async def of_stream(conn: Connection, app_id: str, *, stream_id: str) -> StoredAttempts | None:

@@ -82,7 +82,7 @@ insert into conversation_records
 select $1, $2, turn.last_record_id, 'running', $4, $5, $7, turn.updated_at, turn.updated_at
 from turn, (select count(*) from left_running) as cleared  -- read first, so that its index entry is removed
 returning stream_id, record_id
-"""  # noqa: S608 - the inserted text is constant
+"""
 
 
 async def open_turns(conn: Connection, turns: Sequence[NewTurn]) -> dict[str, int]:
@@ -115,7 +115,7 @@ select process from conversation_records where app_id = $1 and conversation_id =
 _END_LEFT = f"""
 update conversation_records set status = 'incomplete', updated_at = {app_now("$4")}
 where app_id = $1 and conversation_id = $2 and status = 'running' and process = $3
-"""  # noqa: S608 - the inserted text is constant
+"""
 
 
 async def end_dead_turn(
@@ -140,7 +140,7 @@ async def end_dead_turn(
 _END = f"""
 update conversation_records set status = 'incomplete', updated_at = {app_now("$4")}
 where app_id = $1 and conversation_id = $2 and stream_id = $3 and status = 'running'
-"""  # noqa: S608 - the inserted text is constant
+"""
 
 
 async def end_turns(conn: Connection, turns: Sequence[NewTurn]) -> None:
@@ -152,7 +152,7 @@ async def end_turns(conn: Connection, turns: Sequence[NewTurn]) -> None:
 _RUNS = f"""
 select exists (select from conversation_records where app_id = $1 and conversation_id = $2 and status = 'running'
                and created_at > {app_now("$4")} - make_interval(secs => $3))
-"""  # noqa: S608 - the inserted text is constant
+"""
 
 
 async def turn_runs(
@@ -174,7 +174,7 @@ with asked as ({insert_statement("$1", "$4", "$11", "$12", offset_s="$13")}), cl
 )
 update conversations set record_token = record_token + closed.tokens, updated_at = {app_now("$13")}
 from closed where app_id = $1 and conversation_id = $2 returning $4, closed.status
-"""  # noqa: S608 - the inserted text is constant
+"""
 
 
 async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> dict[str, RecordStatus]:
@@ -229,7 +229,7 @@ async def status_of(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
 _SETTLE = f"""
 update conversation_records set status = $5, updated_at = {app_now("$6")}
 where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and status = 'incomplete'
-"""  # noqa: S608 - the inserted text is constant
+"""
 
 
 async def close_queued(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
@@ -250,7 +250,7 @@ _INTERRUPT = f"""
 update conversation_records
 set status = 'interrupted', content = jsonb_build_array(content -> 0) || $5::jsonb, updated_at = {app_now("$6")}
 where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and status = 'complete'
-"""  # noqa: S608 - the inserted text is constant
+"""
 
 
 async def interrupt(

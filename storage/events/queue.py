@@ -124,7 +124,7 @@ select {", ".join(StoredEvent.__slots__)} from reported_events
 where ($1::text is null or app_id = $1) and ($2::text is null or sink = $2)
 and ($3::text is null or (dead_at is not null) = ($3 = 'dead')) and ($4::bigint is null or position < $4)
 order by position desc limit $5
-"""  # noqa: S608 - constants
+"""
 
 
 async def listed(conn: Connection, which: Filter, *, before: int | None, size: int) -> list[StoredEvent]:

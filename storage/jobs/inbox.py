@@ -116,7 +116,7 @@ async def _enqueue(conn: Connection, app_id: str, *, webhook_id: str) -> None:
 
 STATE_COLUMNS = "webhook_id, app_id, source, config, event_id, delivery_id, received_at, status, error, worked_at"
 
-_FIND = f"select {STATE_COLUMNS}, headers, body from webhooks where webhook_id = $1"  # noqa: S608 - constants
+_FIND = f"select {STATE_COLUMNS}, headers, body from webhooks where webhook_id = $1"
 
 
 async def find(conn: Connection, webhook_id: str) -> Webhook | None:
@@ -133,7 +133,7 @@ select {STATE_COLUMNS} from webhooks
 where ($1::text is null or app_id = $1) and ($2::text is null or source = $2) and ($3::text is null or status = $3)
 and ($4::text is null or webhook_id < $4)
 order by webhook_id desc limit $5
-"""  # noqa: S608 - constants
+"""
 
 
 async def listed(conn: Connection, which: Filter, *, before: str | None, size: int) -> Sequence[WebhookState]:

@@ -142,7 +142,7 @@ and args ->> 'app_id' = $1 and (
         select platform, social_id from identities where app_id = $1 and uid = $2)
     or (args ->> 'uid' is null and args ->> 'recipient' = any($4)))
 returning 1
-"""  # noqa: S608 - constants
+"""
 
 
 async def erase(
@@ -162,7 +162,7 @@ with expired as (
     limit $3 for update skip locked
 )
 delete from procrastinate_jobs using expired where procrastinate_jobs.id = expired.id
-"""  # noqa: S608 - constants
+"""
 
 
 async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
@@ -189,7 +189,7 @@ from procrastinate_jobs job
 where {_IS_HELD} and ($1::text is null or task_name = $1) and ($2::bigint is null or id < $2)
 order by id desc
 limit $3
-"""  # noqa: S608 - constants
+"""
 
 
 async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None, size: int) -> list[HeldJob]:
@@ -198,12 +198,12 @@ async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None
     return [HeldJob(row["id"], row["task_name"], row["args"], row["attempts"], row["held_at"]) for row in rows]
 
 
-_LOCK_HELD = f"select task_name, attempts from procrastinate_jobs where id = $1 and {_IS_HELD} for update"  # noqa: S608 - constants
+_LOCK_HELD = f"select task_name, attempts from procrastinate_jobs where id = $1 and {_IS_HELD} for update"
 _RUN_NOW = f"""
 update procrastinate_jobs set status = 'todo', attempts = 0, priority = 0, scheduled_at = null,
     queueing_lock = case when status = 'todo' then queueing_lock end
 where id = $1 and (status = 'todo' or {_IS_HELD}) returning true
-"""  # noqa: S608 - constants
+"""
 
 
 async def run_now(conn: Connection, job_id: int) -> bool:

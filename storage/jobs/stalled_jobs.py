@@ -22,7 +22,7 @@ class StalledJob(NamedTuple):
     task: str
 
 
-_FIND = f"select id, task_name from procrastinate_jobs where {_IS_STALLED} order by id"  # noqa: S608 - constants
+_FIND = f"select id, task_name from procrastinate_jobs where {_IS_STALLED} order by id"
 
 
 async def find(conn: Connection, *, stalled_s: float) -> list[StalledJob]:
@@ -44,11 +44,11 @@ update procrastinate_jobs set attempts = attempts + 1, priority = priority + 1,
     scheduled_at = now() + make_interval(secs => random() * least({_MAX_WAIT_S}, 2 ^ priority)),
     status = (case when priority + 1 < {MAX_DEATHS} then 'todo' else 'failed' end)::procrastinate_job_status
 where id = $2 and {_IS_STALLED} returning status::text, attempts
-"""  # noqa: S608 - constants
+"""
 _DROP = f"""
 delete from procrastinate_jobs where id = $2 and {_IS_STALLED}
 returning 'dropped' as status, attempts + 1 as attempts
-"""  # noqa: S608 - constants
+"""
 
 
 class _AlreadyWaits(Exception):

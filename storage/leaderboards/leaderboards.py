@@ -102,7 +102,7 @@ async def created_at(conn: Connection, app_id: str, *, board: str) -> datetime:
 
 
 _PERIOD = "(select period_id from leaderboard_periods where app_id = $1 and board = $2 and starts_at = $3)"
-_EXTRAS = f"select uid, extra from leaderboard_scores where period_id = {_PERIOD} and uid = any($4)"  # noqa: S608 - constants
+_EXTRAS = f"select uid, extra from leaderboard_scores where period_id = {_PERIOD} and uid = any($4)"
 
 
 async def extras(conn: Connection, period: BoardPeriod, *, uids: Sequence[str]) -> dict[str, str | None]:
@@ -116,7 +116,7 @@ def _entries(order: str) -> str:
     select uid, score, $4 - 1 + row_number() over (order by score {order}, change) as rank, extra from (
         select uid, score, change, extra from leaderboard_scores where period_id = {_PERIOD}
         order by score {order}, change offset $4 - 1 limit $5) page order by rank
-    """  # noqa: S608 - constants
+    """
 
 
 _ENTRIES = {True: _entries("desc"), False: _entries("asc")}
@@ -137,7 +137,7 @@ def _rank(better: str) -> str:
         + (select count(*) from leaderboard_scores other
             where other.period_id = own.period_id and other.score = own.score and other.change < own.change)
     from leaderboard_scores own where period_id = {_PERIOD} and uid = $4
-    """  # noqa: S608 - constants
+    """
 
 
 _RANK = {True: _rank(">"), False: _rank("<")}
@@ -154,7 +154,7 @@ async def rank_of(conn: Connection, period: BoardPeriod, *, uid: str) -> int:
 _CHANGES = f"""
 select uid, change, score, extra is not null from leaderboard_scores
 where period_id = {_PERIOD} and uid > $4 order by uid limit $5
-"""  # noqa: S608 - constants
+"""
 
 
 async def changes(conn: Connection, period: BoardPeriod, *, after: str, limit: int) -> list[Change]:

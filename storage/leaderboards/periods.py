@@ -92,7 +92,7 @@ async def end_due(conn: Connection, app_id: str, *, now: datetime, limit: int) -
     return len(due)
 
 
-_FIND = f"select {_COLUMNS} from leaderboard_periods where period_id = $1"  # noqa: S608 - constants
+_FIND = f"select {_COLUMNS} from leaderboard_periods where period_id = $1"
 
 
 async def find(conn: Connection, period_id: int) -> EndedPeriod:
@@ -102,7 +102,7 @@ async def find(conn: Connection, period_id: int) -> EndedPeriod:
 
 _BY_START = f"""
 select {_COLUMNS} from leaderboard_periods where app_id = $1 and board = $2 and starts_at = $3
-"""  # noqa: S608 - constants
+"""
 
 
 async def find_by_start(conn: Connection, app_id: str, *, board: str, starts_at: datetime) -> EndedPeriod | None:
@@ -113,7 +113,7 @@ async def find_by_start(conn: Connection, app_id: str, *, board: str, starts_at:
 _PAGE = f"""
 select {_COLUMNS} from leaderboard_periods
 where app_id = $1 and board = $2 and ($3::timestamptz is null or starts_at < $3) order by starts_at desc limit $4
-"""  # noqa: S608 - constants
+"""
 
 
 async def page(
@@ -143,7 +143,7 @@ async def counts(conn: Connection, period_id: int) -> Counts:
 _CLOSE = f"""
 update leaderboard_periods set state = 'rewarding', closed_at = {app_now("$3")}, descending = $2
 where period_id = $1 and state = 'open' and ends_at <= {app_now("$3")} returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def close(conn: Connection, period_id: int, *, descending: bool, offset_s: float) -> EndedPeriod | None:
@@ -152,7 +152,7 @@ async def close(conn: Connection, period_id: int, *, descending: bool, offset_s:
     return None if row is None else EndedPeriod(**row)
 
 
-_IS_OVER = f"select ends_at <= {app_now('$2')} from leaderboard_periods where period_id = $1"  # noqa: S608 - constants
+_IS_OVER = f"select ends_at <= {app_now('$2')} from leaderboard_periods where period_id = $1"
 
 
 async def is_over(conn: Connection, ended: EndedPeriod, *, offset_s: float) -> bool:
@@ -175,7 +175,7 @@ def _winners(order: str) -> str:
         where period_id = $1 and status <> 'deactivated' order by score {order}, change limit $2) ranked
     join unnest($3::bigint[], $4::bigint[], $5::text[]) as reward (first, last, product)
         on rank between first and last
-    """  # noqa: S608 - constants
+    """
 
 
 _WINNERS = {True: _winners("desc"), False: _winners("asc")}
@@ -217,7 +217,7 @@ _END = f"""
 update leaderboard_periods set state = 'closed', rewarded_at = case when exists (
     select from leaderboard_rewards rewards where rewards.period_id = $1) then {app_now("$2")} end
 where period_id = $1 and state = 'rewarding' returning true
-"""  # noqa: S608 - constants
+"""
 
 
 async def end(conn: Connection, period_id: int, *, offset_s: float) -> bool:

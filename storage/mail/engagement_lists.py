@@ -54,16 +54,16 @@ and ($3::text is null or status = $3) and ($4::text is null or {key} < $4) order
 _MAILS = f"""
 select mail_id, app_id, uid, strategy, status, created_at, sent_at, opens, machine_opens from mails
 {_WHERE.format(key="mail_id")}
-"""  # noqa: S608 - constants
+"""
 _TASKS: dict[TaskKind, str] = {
     "prediction": f"""
         select prediction_id as task_id, app_id, uid, strategy, account, model as what, host_id, status, error,
             created_at, ended_at
-        from predictions {_WHERE.format(key="prediction_id")}""",  # noqa: S608 - constants
+        from predictions {_WHERE.format(key="prediction_id")}""",
     "image": f"""
         select task_id, app_id, uid, strategy, account, type as what, host_task_id as host_id, status,
             coalesce(host_task ->> 'failReason', host_task ->> 'fail_reason', '') as error, created_at, ended_at
-        from image_tasks {_WHERE.format(key="task_id")}""",  # noqa: S608 - constants
+        from image_tasks {_WHERE.format(key="task_id")}""",
 }
 
 

@@ -128,7 +128,7 @@ where ($1::bigint is null or audit_id < $1)
     and ($9::boolean is null or (kind = '{OPERATOR}') = $9)
 order by audit_id desc
 limit $10
-"""  # noqa: S608 - only constants
+"""
 
 
 async def record(

@@ -23,14 +23,14 @@ _FIND = f"""
 select o.operator_id, o.name, o.role, o.created_at, o.expires_at, o.last_used_at,
     coalesce(o.expires_at <= now(), false) as expired, s.used_at < now() - interval '1 minute' as use_is_due
 from operator_sessions s join operators o using (operator_id) where s.digest = $1 and {_LIVE}
-"""  # noqa: S608 - only constants
+"""
 _TOUCH = "update operator_sessions set used_at = now() where digest = $1"
 _OPEN = "insert into operator_sessions (digest, operator_id) values ($1, $2)"
 _DELETE_ENDED = f"""
 delete from operator_sessions where digest in (
     select s.digest from operator_sessions s where s.created_at <= now() - interval '{MAX_S} s'
     limit 100 for update skip locked)
-"""  # noqa: S608 - only constants
+"""
 _AUTHENTICATOR = """
 select totp_secret, totp_confirmed, totp_step, extract(epoch from now())::float8 as now_s
 from operators where operator_id = $1 for update

@@ -76,7 +76,7 @@ operator_id, name, role, created_at, expires_at, last_used_at, coalesce(expires_
 _BY_DIGEST = f"""
 select {_COLUMNS}, coalesce(last_used_at < now() - interval '1 minute', true) as use_is_due
 from operators where digest = $1
-"""  # noqa: S608 - only constants
+"""
 _TOUCH = """
 update operators set last_used_at = now() where operator_id in (
     select operator_id from operators
@@ -84,23 +84,23 @@ update operators set last_used_at = now() where operator_id in (
     for update skip locked
 )
 """
-_ALL = f"select {_COLUMNS} from operators order by name"  # noqa: S608 - only constants
+_ALL = f"select {_COLUMNS} from operators order by name"
 _PAGE = f"""
 select {_COLUMNS} from operators where $1::text is null or operator_id < $1 order by operator_id desc limit $2
-"""  # noqa: S608 - only constants
-_LOCK = f"select {_COLUMNS} from operators where name = $1 for update"  # noqa: S608 - only constants
+"""
+_LOCK = f"select {_COLUMNS} from operators where name = $1 for update"
 _ADD = f"""
 insert into operators (operator_id, name, role, digest, expires_at) values ($1, $2, $3, $4, $5)
 on conflict (name) do nothing
 returning {_COLUMNS}
-"""  # noqa: S608 - only constants
+"""
 _CHANGE = f"""
 update operators set role = $2, expires_at = $3 where operator_id = $1 returning {_COLUMNS}
-"""  # noqa: S608 - only constants
+"""
 _ROTATE = f"""
 update operators set digest = $2, expires_at = $3, totp_secret = null, totp_confirmed = false
 where operator_id = $1 returning {_COLUMNS}
-"""  # noqa: S608 - only constants
+"""
 _END_SESSIONS = "delete from operator_sessions where operator_id = $1"
 
 

@@ -75,7 +75,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) on conflict do nothing returning
 _ADD_DETAILS = """
 insert into card_payment_details (payment_id, app_id, uid, email, device_info) values ($1, $2, $3, $4, $5)
 """
-_FIND = f"select {_COLUMNS} from card_payments where payment_id = $1"  # noqa: S608 - constants
+_FIND = f"select {_COLUMNS} from card_payments where payment_id = $1"
 
 
 async def begin(conn: Connection, new: NewCardPayment, *, now: datetime) -> CardPayment:
@@ -93,7 +93,7 @@ async def begin(conn: Connection, new: NewCardPayment, *, now: datetime) -> Card
 _PREPARE = f"""
 update card_payments set customer_id = $2, payment_method = $3, confirms = $4
 where payment_id = $1 returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def prepare(
@@ -105,7 +105,7 @@ async def prepare(
 
 _OF_USER = f"""
 select {_COLUMNS} from card_payments where app_id = $1 and config = $3 and intent_id = $4 and uid = $2
-"""  # noqa: S608 - constants
+"""
 
 
 async def of_user(conn: Connection, app_id: str, uid: str, *, config: str, intent_id: str) -> CardPayment | None:
@@ -116,7 +116,7 @@ async def of_user(conn: Connection, app_id: str, uid: str, *, config: str, inten
 _OF_INTENT = f"""
 select {_COLUMNS} from card_payments
 where app_id = $1 and config = $2 and (intent_id = $3 or (intent_id is null and payment_id = $4))
-"""  # noqa: S608 - constants
+"""
 
 
 async def of_intent(
@@ -131,7 +131,7 @@ _SET = f"""
 update card_payments set intent_id = $2, status = $3, checked_at = $4
 where payment_id = $1 and status not in ({", ".join(f"'{status}'" for status in sorted(FINAL - {"abandoned"}))})
 returning true
-"""  # noqa: S608 - constants
+"""
 
 
 async def set_intent(conn: Connection, payment_id: str, *, intent_id: str, status: str, now: datetime) -> bool:

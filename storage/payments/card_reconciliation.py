@@ -36,7 +36,7 @@ update card_payments set checked_at = $3 where payment_id = (
     where {_DUE} and status not in ('succeeded', 'canceled', 'abandoned') and (status = 'new' or created_at > $6)
     order by checked_at limit 1 for update skip locked)
 returning {", ".join(CardPayment.__slots__)}
-"""  # noqa: S608 - constants
+"""
 
 
 async def next_payment(
@@ -58,7 +58,7 @@ update card_subscriptions set checked_at = $3 where row_id = (
     and (status not in ('trialing', 'active') or period_ends_at <= $3)
     order by checked_at limit 1 for update skip locked)
 returning {", ".join(CardSubscription.__slots__)}
-"""  # noqa: S608 - constants
+"""
 
 
 async def next_subscription(

@@ -38,7 +38,7 @@ _COLUMNS = ", ".join(CardSale.__slots__)
 _ADD = f"""
 insert into card_sales ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 on conflict (app_id, config, sale_id) do update set intent_id = coalesce(card_sales.intent_id, excluded.intent_id)
-"""  # noqa: S608 - constants
+"""
 
 
 async def add(conn: Connection, sale: CardSale) -> None:
@@ -54,7 +54,7 @@ async def known(conn: Connection, app_id: str, *, config: str, sale_ids: Sequenc
     return {row["sale_id"] for row in await conn.fetch(_KNOWN, app_id, config, sale_ids)}
 
 
-_FIND = f"select {_COLUMNS} from card_sales where app_id = $1 and config = $2 and intent_id = $3"  # noqa: S608 - constants
+_FIND = f"select {_COLUMNS} from card_sales where app_id = $1 and config = $2 and intent_id = $3"
 
 
 async def of_intent(conn: Connection, app_id: str, *, config: str, intent_id: str) -> CardSale | None:

@@ -58,17 +58,17 @@ class CardSubscription:
 
 
 _COLUMNS = ", ".join(CardSubscription.__slots__)
-_GET = f"select {_COLUMNS} from card_subscriptions where row_id = $1"  # noqa: S608 - constants
+_GET = f"select {_COLUMNS} from card_subscriptions where row_id = $1"
 _LIVE = f"""
 select {_COLUMNS} from card_subscriptions
 where app_id = $1 and uid = $2 and product_id = $3 and status not in {_ENDED} order by row_id limit 1
-"""  # noqa: S608 - constants
+"""
 _ADD = f"""
 insert into card_subscriptions (
     row_id, app_id, uid, config, product_id, product, price_id, trial_ends_at, created_at, checked_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
 on conflict (row_id) do update set status = 'new' returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 _HAD = """
 select exists (
     select from card_subscriptions
@@ -136,7 +136,7 @@ _LINK = f"""
 update card_subscriptions set subscription_id = $4
 where app_id = $1 and config = $2 and row_id = $3 and (subscription_id is null or subscription_id = $4)
 returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def link(
@@ -149,10 +149,10 @@ async def link(
 
 _FIND = f"""
 select {_COLUMNS} from card_subscriptions where app_id = $1 and config = $2 and subscription_id = $3
-"""  # noqa: S608 - constants
+"""
 _OF_USER = f"""
 select {_COLUMNS} from card_subscriptions where app_id = $1 and uid = $2 and subscription_id = $3
-"""  # noqa: S608 - constants
+"""
 
 
 async def find(conn: Connection, app_id: str, *, config: str, subscription_id: str) -> CardSubscription | None:
@@ -168,7 +168,7 @@ async def of_user(conn: Connection, app_id: str, uid: str, *, subscription_id: s
 _UNENDED = f"""
 select {_COLUMNS} from card_subscriptions
 where app_id = $1 and uid = $2 and subscription_id is not null and status not in {_ENDED}
-"""  # noqa: S608 - constants
+"""
 
 
 async def unended_of_user(conn: Connection, app_id: str, uid: str) -> list[CardSubscription]:

@@ -77,7 +77,7 @@ select {COLUMNS} from payment_mismatches
 where ($1::text is null or app_id = $1) and ($2::text is null or kind = $2)
     and ($3::bigint is null or mismatch_id < $3)
 order by mismatch_id desc limit $4
-"""  # noqa: S608 - constants
+"""
 
 
 async def page(

@@ -85,7 +85,7 @@ async def page(
         if platform is None or table.startswith(platform.removesuffix("pay")):
             where = _WHERE.format(key=_KEYS.get(table, "row_id"), compare=compare, order=order)
             parts.append(f"({statement.format(where=where)})")
-    merged = f"select * from ({' union all '.join(parts)}) found order by row_id {order} limit $4"  # noqa: S608 - constants
+    merged = f"select * from ({' union all '.join(parts)}) found order by row_id {order} limit $4"
     return [ListedOrder(**row) for row in await conn.fetch(merged, of_app, status, before, size)]
 
 
@@ -104,7 +104,7 @@ async def find(conn: Connection, app_id: str, uid: str, *, order: str) -> Listed
 _ENTRIES = f"""
 select entry_id, entered_at, {COLUMNS} from asset_entries
 where app_id = $1 and uid = $2 and (receipt_id = $3 or subscription = $3) order by entry_id
-"""  # noqa: S608 - constants
+"""
 
 
 async def entries(conn: Connection, order: ListedOrder) -> list[StoredEntry]:
@@ -116,7 +116,7 @@ async def entries(conn: Connection, order: ListedOrder) -> list[StoredEntry]:
 _MISMATCHES = f"""
 select {MISMATCH_COLUMNS} from payment_mismatches
 where app_id = $1 and subject = any($2) order by mismatch_id
-"""  # noqa: S608 - constants
+"""
 
 
 async def mismatches(conn: Connection, order: ListedOrder, *, subjects: Sequence[str]) -> list[Mismatch]:
@@ -130,7 +130,7 @@ _WEBHOOKS = f"""
 select {STATE_COLUMNS} from (
     select * from webhooks where app_id = $1 and received_at between $2 and $3 order by received_at limit $4
 ) near where source = $5 and position(convert_to($6, 'UTF8') in body) > 0 order by received_at limit 50
-"""  # noqa: S608 - constants
+"""
 
 
 async def webhooks(conn: Connection, order: ListedOrder) -> list[WebhookState]:

@@ -59,8 +59,8 @@ _ADD = f"""
 insert into wallet_orders (app_id, {_COLUMNS})
 values ($1, {", ".join(f"${number}" for number in range(2, 2 + len(WalletOrder.__slots__)))})
 on conflict (row_id) do nothing
-"""  # noqa: S608 - constants
-_BY_ROW = f"select {_COLUMNS} from wallet_orders where app_id = $1 and row_id = $2"  # noqa: S608 - constants
+"""
+_BY_ROW = f"select {_COLUMNS} from wallet_orders where app_id = $1 and row_id = $2"
 
 
 async def add(conn: Connection, app_id: str, *, order: WalletOrder) -> WalletOrder:
@@ -76,7 +76,7 @@ async def remove(conn: Connection, app_id: str, *, row_id: str) -> None:
     )
 
 
-_FIND = f"select {_COLUMNS} from wallet_orders where app_id = $1 and order_id = $2"  # noqa: S608 - constants
+_FIND = f"select {_COLUMNS} from wallet_orders where app_id = $1 and order_id = $2"
 
 
 async def find(conn: Connection, app_id: str, *, order_id: str) -> WalletOrder | None:
@@ -106,7 +106,7 @@ update wallet_orders set check_at = $4 where row_id in (
     select row_id from wallet_orders where app_id = $1 and config = $2 and check_at <= $3
     order by check_at limit $5 for update skip locked)
 returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def claim_due(

@@ -75,8 +75,8 @@ _ADD = f"""
 insert into wallet_subscriptions (app_id, {_COLUMNS})
 values ($1, {", ".join(f"${number}" for number in range(2, 2 + len(WalletSubscription.__slots__)))})
 on conflict (row_id) do nothing
-"""  # noqa: S608 - constants
-_BY_ROW = f"select {_COLUMNS} from wallet_subscriptions where app_id = $1 and row_id = $2"  # noqa: S608 - constants
+"""
+_BY_ROW = f"select {_COLUMNS} from wallet_subscriptions where app_id = $1 and row_id = $2"
 
 
 async def add(conn: Connection, app_id: str, *, subscription: WalletSubscription) -> WalletSubscription:
@@ -99,7 +99,7 @@ async def remove(conn: Connection, app_id: str, *, row_id: str) -> None:
     await conn.execute(_REMOVE, app_id, row_id)
 
 
-_FIND = f"select {_COLUMNS} from wallet_subscriptions where app_id = $1 and subscription_id = $2"  # noqa: S608 - constants
+_FIND = f"select {_COLUMNS} from wallet_subscriptions where app_id = $1 and subscription_id = $2"
 
 
 async def find(conn: Connection, app_id: str, *, subscription_id: str) -> WalletSubscription | None:
@@ -111,7 +111,7 @@ async def find(conn: Connection, app_id: str, *, subscription_id: str) -> Wallet
 _UNENDED = f"""
 select {_COLUMNS} from wallet_subscriptions
 where app_id = $1 and uid = $2 and subscription_id is not null and status not in ('CANCELLED', 'EXPIRED')
-"""  # noqa: S608 - constants
+"""
 
 
 async def unended_of_user(conn: Connection, app_id: str, uid: str) -> list[WalletSubscription]:
@@ -148,7 +148,7 @@ update wallet_subscriptions set check_at = $4 where row_id in (
     select row_id from wallet_subscriptions where app_id = $1 and config = $2 and check_at <= $3
     order by check_at limit $5 for update skip locked)
 returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def claim_due(

@@ -30,7 +30,7 @@ _COLUMNS = "upgrade_id, old_row, new_row, bp_product_id, state"
 _ADD = f"""
 insert into wallet_upgrades (upgrade_id, app_id, old_row, new_row, bp_product_id, state, created_at, changed_at)
 values ($1, $2, $3, $4, $5, 'awaiting_approval', $6, $6) returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def add(
@@ -43,8 +43,8 @@ async def add(
 _OF_OLD = f"""
 select {_COLUMNS} from wallet_upgrades where app_id = $1 and old_row = $2
 order by state = 'abandoned', created_at desc, upgrade_id desc
-"""  # noqa: S608 - constants
-_TO_NEW = f"select {_COLUMNS} from wallet_upgrades where app_id = $1 and new_row = $2"  # noqa: S608 - constants
+"""
+_TO_NEW = f"select {_COLUMNS} from wallet_upgrades where app_id = $1 and new_row = $2"
 
 
 async def of_old(conn: Connection, app_id: str, *, old_row: str) -> list[Upgrade]:

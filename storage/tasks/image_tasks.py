@@ -77,7 +77,7 @@ insert into image_tasks (
     app_id, uid, task_id, operation_id, strategy, account, type, request, origin_task_id, lost_at, created_at,
     status)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'pending') returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def add(conn: Connection, app_id: str, uid: str, *, new: NewImageTask, now: datetime) -> ImageTask:
@@ -97,13 +97,13 @@ async def count_running(conn: Connection, app_id: str, uid: str) -> int:
     return count
 
 
-_FIND = f"select {_COLUMNS} from image_tasks where app_id = $1 and uid = $2 and task_id = $3"  # noqa: S608 - constants
+_FIND = f"select {_COLUMNS} from image_tasks where app_id = $1 and uid = $2 and task_id = $3"
 _OF_OPERATION = f"""
 select {_COLUMNS} from image_tasks where app_id = $1 and uid = $2 and operation_id = $3
-"""  # noqa: S608 - constants
+"""
 _OF_ACCOUNT = f"""
 select {_COLUMNS} from image_tasks where app_id = $1 and account = $2 and task_id = $3
-"""  # noqa: S608 - constants
+"""
 
 
 async def find(conn: Connection, app_id: str, uid: str, *, task_id: str) -> ImageTask | None:

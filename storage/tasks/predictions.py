@@ -95,7 +95,7 @@ _ADD = f"""
 insert into predictions (
     prediction_id, app_id, uid, strategy, account, model, body, is_awaited, created_at, asked_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning {COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def add(
@@ -126,9 +126,9 @@ async def add(
     return prediction
 
 
-_FIND = f"select {COLUMNS} from predictions where app_id = $1 and uid = $2 and prediction_id = $3"  # noqa: S608 - constants
+_FIND = f"select {COLUMNS} from predictions where app_id = $1 and uid = $2 and prediction_id = $3"
 _LOCK = f"{_FIND} for update"
-_FIND_BY_HOST = f"select {COLUMNS} from predictions where app_id = $1 and account = $2 and host_id = $3"  # noqa: S608 - constants
+_FIND_BY_HOST = f"select {COLUMNS} from predictions where app_id = $1 and account = $2 and host_id = $3"
 
 
 async def find(conn: Connection, app_id: str, uid: str, *, prediction_id: str) -> Prediction | None:

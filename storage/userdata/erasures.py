@@ -226,11 +226,11 @@ select platform, settled_at, case when state = 'pending' and not exists (
     and args ->> 'app_id' = $1 and args ->> 'uid' = $2 and args ->> 'platform' = platform)
     then 'failed' else state end as state
 from revocations where app_id = $1 and uid = $2 order by platform
-"""  # noqa: S608 - constants
+"""
 
 
 _COUNT_KEPT = " union all ".join(
-    f"select '{table.name}', count(*) from {table.name} where {OWN}"  # noqa: S608 - constants
+    f"select '{table.name}', count(*) from {table.name} where {OWN}"
     for table in USER_TABLES
     if table.kept and table.counted
 )

@@ -39,7 +39,7 @@ exists (
 _COLUMNS = f"""
 app_id, uid, export_id, requested_at, finished_at, finished_at is null and not {_HAS_JOB} as failed
 """
-_FIND = f"select {_COLUMNS} from user_exports where app_id = $1 and uid = $2"  # noqa: S608 - constants
+_FIND = f"select {_COLUMNS} from user_exports where app_id = $1 and uid = $2"
 _LOCK = f"{_FIND} for update"
 _BEGIN = f"""
 insert into user_exports (app_id, uid, export_id, requested_at) values ($1, $2, $3, $4)
@@ -47,7 +47,7 @@ on conflict (app_id, uid) do update
 set export_id = excluded.export_id, requested_at = excluded.requested_at, finished_at = null
 where user_exports.finished_at is not null or not {_HAS_JOB}
 returning export_id
-"""  # noqa: S608 - constants
+"""
 
 
 async def find(conn: Connection, app_id: str, uid: str) -> Export | None:
@@ -82,7 +82,7 @@ async def finish(conn: Connection, export: Export, *, now: datetime) -> bool:
     return await conn.fetchval(_FINISH, *key, now) is not None
 
 
-_ERASE = f"delete from user_exports where app_id = $1 and uid = $2 returning {_COLUMNS}"  # noqa: S608 - constants
+_ERASE = f"delete from user_exports where app_id = $1 and uid = $2 returning {_COLUMNS}"
 
 
 async def erase(conn: Connection, app_id: str, uid: str) -> int:
@@ -98,7 +98,7 @@ delete from user_exports where (app_id, uid) in (
     select app_id, uid from user_exports
     where app_id = $1 and coalesce(finished_at, requested_at) < $2 limit $3 for update skip locked)
 returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:

@@ -79,7 +79,7 @@ def rows_before(table: str, time: str, *, only: str = "true") -> DeleteBefore:
     statement = f"""
         delete from {table} where ctid = any(array(
             select ctid from {table} where app_id = $1 and {time} < $2 and {only} limit $3 for update skip locked))
-    """  # noqa: S608 - constants
+    """
 
     async def delete(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
         status: str = await conn.execute(statement, app_id, before, limit)

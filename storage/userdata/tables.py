@@ -53,7 +53,7 @@ class UserTable:
         """Delete what the deactivation of a user deletes. Return the number of rows."""
         if not isinstance(self.erased, str):
             return await self.erased(conn, app_id, uid)
-        status: str = await conn.execute(f"delete from {self.name} where {self.erased}", app_id, uid)  # noqa: S608 - constants
+        status: str = await conn.execute(f"delete from {self.name} where {self.erased}", app_id, uid)
         return int(status.rpartition(" ")[2])
 
     async def remove_expired(self, app: KeptApp) -> int:
@@ -110,7 +110,7 @@ USER_TABLES: Sequence[UserTable] = (
                 select social_id as target from identities
                 where app_id = $1 and uid = $2 and platform in ('email', 'phone')
                 union {NOT_CURRENT}) own using (target)
-            where app_id = $1)""",  # noqa: S608 - constants
+            where app_id = $1)""",
         expires=After("expires_at", _KEEP_CODES),
     ),
     UserTable("passwords", erased=OWN),
@@ -226,7 +226,7 @@ USER_TABLES: Sequence[UserTable] = (
         # Their steps are left out, because they say what the app's configs allow, and nothing about the user.
         exported=paged(f"""
             select failure_id, operation, platform, social_id, error_type, failed_at from login_failures
-            where failure_id in ({OF_USER}) and failure_id > $3 order by failure_id limit $4"""),  # noqa: S608 - constants
+            where failure_id in ({OF_USER}) and failure_id > $3 order by failure_id limit $4"""),
         erased=f"failure_id in ({OF_USER})",
         expires=After("failed_at", "login_failure_days"),
     ),

@@ -37,5 +37,5 @@ async def page(
     select {COLUMNS} from withdrawals
     where {_CONDITIONS[state]} and ($1::text is null or app_id = $1) and ($2::text is null or withdrawal_id < $2)
     order by withdrawal_id desc limit $3
-    """  # noqa: S608 - constants
+    """
     return [Withdrawal(**row) for row in await conn.fetch(statement, of_app, before, size)]

@@ -85,7 +85,7 @@ COLUMNS = ", ".join(Withdrawal.__slots__)
 _INSERT = f"""
 insert into withdrawals ({COLUMNS})
 values ({", ".join(f"${number}" for number in range(1, 1 + len(Withdrawal.__slots__)))})
-"""  # noqa: S608 - constants
+"""
 _ENTER = """
 insert into withdrawal_entries (withdrawal_id, app_id, uid, kind, config, amount, currency, entered_at)
 select withdrawal_id, app_id, uid, $2, config, amount, currency, $3 from withdrawals where withdrawal_id = $1
@@ -122,7 +122,7 @@ async def reserved(conn: Connection, app_id: str, uid: str, *, config: str, sinc
     return amount
 
 
-_BY_APP_ID = f"select {COLUMNS} from withdrawals where app_id = $1 and app_withdraw_id = $2"  # noqa: S608 - constants
+_BY_APP_ID = f"select {COLUMNS} from withdrawals where app_id = $1 and app_withdraw_id = $2"
 
 
 async def find_by_app_id(conn: Connection, app_id: str, *, app_withdraw_id: str) -> Withdrawal | None:
@@ -135,7 +135,7 @@ _OF_USER = f"""
 select {COLUMNS} from withdrawals
 where app_id = $1 and uid = $2 and ($3::text is null or withdrawal_id = $3 or app_withdraw_id = $3)
 order by withdrawal_id = $3 desc nulls last, created_at desc, withdrawal_id desc limit 1
-"""  # noqa: S608 - constants
+"""
 
 
 async def find_of_user(conn: Connection, app_id: str, uid: str, *, any_id: str | None) -> Withdrawal | None:
@@ -143,7 +143,7 @@ async def find_of_user(conn: Connection, app_id: str, uid: str, *, any_id: str |
     return _withdrawal(await conn.fetchrow(_OF_USER, app_id, uid, any_id))
 
 
-_FIND = f"select {COLUMNS} from withdrawals where withdrawal_id = $1"  # noqa: S608 - constants
+_FIND = f"select {COLUMNS} from withdrawals where withdrawal_id = $1"
 
 
 async def find(conn: Connection, withdrawal_id: str) -> Withdrawal | None:
@@ -157,7 +157,7 @@ async def lock(conn: Connection, withdrawal_id: str) -> Withdrawal:
     return Withdrawal(**row)
 
 
-_BY_PAYOUT = f"select {COLUMNS} from withdrawals where app_id = $1 and config = $2 and payout_id = any($3)"  # noqa: S608 - constants
+_BY_PAYOUT = f"select {COLUMNS} from withdrawals where app_id = $1 and config = $2 and payout_id = any($3)"
 
 
 async def find_by_payouts(conn: Connection, app_id: str, *, config: str, ids: Sequence[str]) -> list[Withdrawal]:
@@ -252,7 +252,7 @@ update withdrawals set check_at = $2 where withdrawal_id in (
     select withdrawal_id from withdrawals where app_id = $1 and check_at <= $3 order by check_at limit $4
     for update skip locked)
 returning {COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def take_due(

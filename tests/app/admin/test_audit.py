@@ -136,7 +136,7 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
     future = "2090-01-01T00:00:00Z"
     columns = "app_id, board, starts_at, descending, state"
     values = "('default', 'race', '2090-01-01Z', true, 'closed')"
-    await sql(server, f"insert into leaderboard_periods ({columns}) values {values}")  # noqa: S608 - constants
+    await sql(server, f"insert into leaderboard_periods ({columns}) values {values}")
     viewer, editor = {"role": "viewer", "expires_at": None}, {"role": "editor", "expires_at": future}
     config, of_sink = ("default", "vendor_accounts", "main"), ("default", "events", "crm")
     of_user, new_bob = ("default", "user", uid), {"name": "bob", "role": "viewer"}

@@ -57,7 +57,7 @@ class Sinks:
         return calls
 
     async def rows(self, columns: str = "event", *, where: str = "true") -> list[Any]:
-        statement = f"select {columns} from reported_events where {where} order by position"  # noqa: S608 - constants
+        statement = f"select {columns} from reported_events where {where} order by position"
         async with self.server.services.database.connection() as conn:
             return [tuple(row) for row in await conn.fetch(statement)]
 

@@ -88,7 +88,7 @@ class Hub:
 
     async def rows(self, columns: str, uid: str) -> list[Any]:
         """Columns of the rows of a user's emails, the oldest first."""
-        statement = f"select {columns} from mails where uid = $1 order by mail_id"  # noqa: S608 - constants
+        statement = f"select {columns} from mails where uid = $1 order by mail_id"
         async with self.server.services.database.connection() as conn:
             return [tuple(row) if len(row) > 1 else row[0] for row in await conn.fetch(statement, uid)]
 

@@ -72,7 +72,7 @@ async def test_a_creation_is_completed(
         assert (await create(wallet, KEY))[0] == 200
     else:
         await recovered(wallet)
-    rows = await wallet.rows(f"select status in ('CREATED', 'APPROVAL_PENDING') from {table}")  # noqa: S608
+    rows = await wallet.rows(f"select status in ('CREATED', 'APPROVAL_PENDING') from {table}")
     assert rows == [(True,)]
     created = wallet.calls("/v2/checkout/orders" if table == "wallet_orders" else "/v1/billing/subscriptions")
     assert len({call["key"] for call in created}) == 1

@@ -47,7 +47,7 @@ _COLUMNS = "postcard_id, design, text, order_id, created_at, posted_at"
 _ADD = f"""
 insert into postcards (postcard_id, app_id, uid, design, text, created_at) values ($1, $2, $3, $4, $5, $6)
 returning {_COLUMNS}
-"""  # noqa: S608 - constants
+"""
 
 
 async def add(conn: Connection, app_id: str, uid: str, *, design: str, text: str, now: datetime) -> Postcard:
@@ -58,7 +58,7 @@ async def add(conn: Connection, app_id: str, uid: str, *, design: str, text: str
     return postcard
 
 
-_FIND = f"select {_COLUMNS} from postcards where app_id = $1 and postcard_id = $2"  # noqa: S608 - constants
+_FIND = f"select {_COLUMNS} from postcards where app_id = $1 and postcard_id = $2"
 
 
 async def find(conn: Connection, app_id: str, *, postcard_id: str) -> Postcard | None:
@@ -69,7 +69,7 @@ async def find(conn: Connection, app_id: str, *, postcard_id: str) -> Postcard |
 _PAGE = f"""
 select {_COLUMNS} from postcards where app_id = $1 and uid = $2 and ($3::text is null or postcard_id < $3)
 order by postcard_id desc limit $4
-"""  # noqa: S608 - constants
+"""
 
 
 async def page(conn: Connection, app_id: str, uid: str, *, before: str | None, size: int) -> list[Postcard]:

@@ -250,7 +250,7 @@ async def test_only_the_id_of_a_deactivated_user_is_left(box: Mailbox):
         assert row["last_login"] == row["create_time"]
         tables = await conn.fetch("select tablename from pg_tables where schemaname = 'public'")
         for (table,) in tables:
-            rows = await conn.fetch(f"select t::text as all from {table} t")  # noqa: S608 - names of tables
+            rows = await conn.fetch(f"select t::text as all from {table} t")
             texts = [each["all"] for each in rows]
             assert not [text for text in texts if any(each in text for each in (address, waiting, device))], table
             if table not in {"users", "erasures", "revocations", "procrastinate_jobs", "procrastinate_events"}:

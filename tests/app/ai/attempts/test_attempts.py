@@ -14,7 +14,7 @@ COLUMNS = "stage, strategy, vendor, outcome, input_unit, output_unit, price, usa
 
 async def rows(server: Server) -> list[tuple]:
     async with server.services.database.connection() as conn:
-        found = await conn.fetch(f"select {COLUMNS} from attempts order by created_at, stream_id, number")  # noqa: S608
+        found = await conn.fetch(f"select {COLUMNS} from attempts order by created_at, stream_id, number")
     return [tuple(row) for row in found]
 
 

@@ -60,7 +60,7 @@ class Schedule:
             (self.orders, "wallet_orders", "order_id"),
             (self.subs, "wallet_subscriptions", "subscription_id"),
         ):
-            statement = f"select {column} from {table} where uid = $1 and {column} is not null order by row_id"  # noqa: S608
+            statement = f"select {column} from {table} where uid = $1 and {column} is not null order by row_id"
             known += [name for (name,) in await self.wallet.rows(statement, self.wallet.uid) if name not in known]
 
     async def run(self, step: tuple[str, Any]) -> None:

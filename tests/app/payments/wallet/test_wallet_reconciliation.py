@@ -35,7 +35,7 @@ async def check_times(wallet: Wallet, table: str) -> list[Any]:
 
 async def states(wallet: Wallet, table: str) -> list[tuple[str, datetime | None]]:
     """The status of each row, and when it is read back."""
-    return await wallet.rows(f"select status, check_at from {table} where uid = $1", wallet.uid)  # noqa: S608
+    return await wallet.rows(f"select status, check_at from {table} where uid = $1", wallet.uid)
 
 
 async def deactivate(wallet: Wallet) -> None:
