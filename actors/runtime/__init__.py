@@ -1,5 +1,8 @@
 """How a stream lives: its actor, mailbox and context, their owner, and access from other processes.
 
+`AdmissionControl.admit` (`admission.py`) is the only way in: it takes the slot, creates the context and starts the
+actor, or says where the stream of a repeated request is.
+
 A stream can be resumed on any process. While its client is attached, a stream costs two scripts in Valkey, and its
 events stay in the process. Its log is copied to a Redis Stream when its last reader disconnects, when another
 process asks for it (`relay.py`), or when its process drains. Later events are added to the copy. The ids of its
