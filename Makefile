@@ -11,7 +11,7 @@ RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help rooms reference run test test-dates test-browser test-busy picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
+.PHONY: help rooms paths reference run test test-dates test-browser test-busy picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,9 @@ picture: $(INSTALLED) ## update the README's picture of the talk page
 	@cp build/screenshots/talk.png app/pages/talk.png
 
 check: format lint types layers locks ## check format, lint, types, import layers and lock files
+
+paths: $(INSTALLED) ## list the files that a login, a conversation, an order, its webhook, a score and an email run through
+	@$(VENV)/bin/python -m pytest -q -s -p no:randomly tests/app/test_request_paths.py
 
 reference: $(INSTALLED) ## write docs/reference from the models, errors and settings of the code
 	@$(VENV)/bin/python -m deploy.reference
