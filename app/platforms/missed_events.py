@@ -62,7 +62,7 @@ def finder_of(lists: Sequence[EventList]) -> Callable[[Services, FindMissedEvent
     async def find(services: Services, _: FindMissedEvents) -> None:
         await enqueue_for_configs(
             services,
-            [each.kind for each in lists],
+            [event_list.kind for event_list in lists],
             lambda key: CompareEvents(app_id=key.app_id, kind=key.kind, config=key.name),
         )
 
@@ -71,7 +71,7 @@ def finder_of(lists: Sequence[EventList]) -> Callable[[Services, FindMissedEvent
 
 def comparer_of(lists: Sequence[EventList]) -> Callable[[Services, CompareEvents], Awaitable[None]]:
     """Return the handler of the job of one config. What fails is logged, and done the next time."""
-    by_kind = {each.kind.name: each for each in lists}
+    by_kind = {event_list.kind.name: event_list for event_list in lists}
 
     async def compare(services: Services, job: CompareEvents) -> None:
         key = ConfigKey(job.app_id, job.kind, job.config)

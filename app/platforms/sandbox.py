@@ -19,12 +19,12 @@ _KINDS: tuple[ConfigKind[Any], ...] = (CARDPAY, WALLETPAY, PAYOUTS)
 
 def sandbox_configs(configs: ConfigStore, app_id: str) -> Iterator[tuple[ConfigKey, CardPay | PayPalApp]]:
     """Yield the configs of an app that name the sandbox. Those that cannot be used are left out."""
-    for each in _KINDS:
-        for name in configs.names(each, app_id):
+    for kind in _KINDS:
+        for name in configs.names(kind, app_id):
             with suppress(ConfigInvalid):
-                config: CardPay | PayPalApp = configs.get(each, app_id, name).value
+                config: CardPay | PayPalApp = configs.get(kind, app_id, name).value
                 if (config.base_url or "").startswith(SANDBOX):
-                    yield ConfigKey(app_id, each.name, name), config
+                    yield ConfigKey(app_id, kind.name, name), config
 
 
 def sandbox_accounts(configs: ConfigStore, app_id: str) -> set[str]:

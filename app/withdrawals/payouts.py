@@ -98,7 +98,7 @@ def _is_lost(services: Services, withdrawal: Withdrawal, error: VendorError | Co
 def _asked(withdrawal: Withdrawal) -> str:
     """Return the details by which an operator finds a payout: its amount, its id, and the account."""
     asked = withdrawal.account or "an account that is not recorded"
-    return ", ".join(each for each in (str(withdrawal.money), withdrawal.payout_id, f"asked: {asked}") if each)
+    return ", ".join(part for part in (str(withdrawal.money), withdrawal.payout_id, f"asked: {asked}") if part)
 
 
 async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:

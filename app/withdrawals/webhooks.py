@@ -23,7 +23,7 @@ async def _work(services: Services, webhook: Webhook) -> None:
     """Read back the withdrawal that a stored webhook names. Others are ignored."""
     state = webhook.state
     payout_id, ours = _ids(WebhookEvent.read(webhook.body).resource)
-    ids = [each for each in (payout_id, ours) if each]
+    ids = [id_ for id_ in (payout_id, ours) if id_]
     async with services.database.connection() as conn:
         found = await withdrawals.find_by_payouts(conn, state.app_id, config=state.config, ids=ids)
     for withdrawal in found:

@@ -77,7 +77,7 @@ async def _differences_of(conn: Connection, users: Sequence[tuple[str, str]]) ->
     return [
         Difference(app_id, uid, f"{name} ({subscription})" if subscription else name, problem)
         for app_id, uid, name, subscription in sorted(stored.keys() | expected.keys())
-        if (problem := _problem(*(each.get((app_id, uid, name, subscription)) for each in (stored, expected))))
+        if (problem := _problem(*(state.get((app_id, uid, name, subscription)) for state in (stored, expected))))
     ]
 
 

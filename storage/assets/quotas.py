@@ -54,11 +54,11 @@ async def use(
         return True
     free = min(await _free_left(conn, app_id, uid, quota=quota, now=now), quota.amount)
     uses = _uses(await _valid_assets(conn, app_id, uid, name=quota.asset, now=now), quota.amount - free, key=key)
-    if free + sum(each.units for each in uses) < quota.amount:
+    if free + sum(spent.units for spent in uses) < quota.amount:
         raise _used_up(quota, now=now)
-    for each in uses:
-        await ledger.spend(conn, app_id, uid, use=each, now=now, sinks=sinks)
-    await conn.execute(_ADD, app_id, key, uid, quota.asset, free, [each.key for each in uses], now)
+    for spent in uses:
+        await ledger.spend(conn, app_id, uid, use=spent, now=now, sinks=sinks)
+    await conn.execute(_ADD, app_id, key, uid, quota.asset, free, [spent.key for spent in uses], now)
     return True
 
 
@@ -90,8 +90,8 @@ async def give_back(conn: Connection, app_id: str, uid: str, *, key: str, now: d
     """
     await users.lock(conn, app_id, uid)
     entry_keys: list[str] | None = await conn.fetchval(_RETURN, app_id, key, now)
-    for each in entry_keys or ():
-        await ledger.give_back(conn, app_id, uid, key=each, now=now, sinks=sinks)
+    for entry_key in entry_keys or ():
+        await ledger.give_back(conn, app_id, uid, key=entry_key, now=now, sinks=sinks)
     return entry_keys is not None
 
 

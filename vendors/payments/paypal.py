@@ -152,7 +152,7 @@ class PayPal(PayPalCalls):
         path = path_of(_SUBSCRIPTIONS, subscription_id, "/transactions")
         query = {"start_time": rfc3339(start), "end_time": rfc3339(end)}
         found = await self.get(path, Transactions, query)
-        return sorted(found.transactions, key=lambda each: each.time)
+        return sorted(found.transactions, key=lambda transaction: transaction.time)
 
     async def sale(self, sale_id: str) -> Sale:
         return await self.get(path_of(_SALES, sale_id), Sale)

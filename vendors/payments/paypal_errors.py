@@ -71,7 +71,7 @@ def refused(error: Refused) -> PayPalRefused:
         extra={"code": issue, "debug_id": body.debug_id[:64]} if issue else None,
     )
     found.body, found.issue, found.name, found.field = error.body, issue, body.name, detail.field
-    found.links = (*body.links, *(link for each in body.details for link in each.link))
+    found.links = (*body.links, *(link for detail in body.details for link in detail.link))
     return found
 
 

@@ -61,7 +61,7 @@ class Plan(PayPalObject):
 
     def payment(self, quantity: int = 1) -> Money | None:
         """Return the regular payment with its taxes. `None`: the plan has no fixed price."""
-        prices = (each.pricing_scheme.fixed_price for each in self.billing_cycles if each.tenure_type != _TRIAL)
+        prices = (cycle.pricing_scheme.fixed_price for cycle in self.billing_cycles if cycle.tenure_type != _TRIAL)
         price = next((price for price in prices if price is not None), None)
         if price is None:
             return None

@@ -49,8 +49,8 @@ async def list_mismatches(call: Call, query: Query[MismatchQuery]) -> MismatchLi
         found = await mismatches.page(
             conn, of_app=query.app, kind=query.kind, before=query.before, size=query.size + 1
         )
-    page, further = page_of(found, query.size, lambda each: each.mismatch_id)
-    return MismatchList(next=further, mismatches=[mismatch_view(each) for each in page])
+    page, further = page_of(found, query.size, lambda mismatch: mismatch.mismatch_id)
+    return MismatchList(next=further, mismatches=[mismatch_view(mismatch) for mismatch in page])
 
 
 def mismatch_view(found: Mismatch) -> MismatchView:

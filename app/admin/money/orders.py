@@ -73,8 +73,8 @@ async def _page(call: Call, query: OrderQuery, what: What) -> OrderList:
             before=query.before,
             size=query.size + 1,
         )
-    page, further = page_of(found, query.size, lambda each: each.row_id)
-    return OrderList(next=further, orders=[order_row(each) for each in page])
+    page, further = page_of(found, query.size, lambda order: order.row_id)
+    return OrderList(next=further, orders=[order_row(order) for order in page])
 
 
 def order_row(order: ListedOrder) -> OrderRow:

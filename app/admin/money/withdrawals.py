@@ -96,8 +96,8 @@ async def list_withdrawals(call: Call, query: Query[WithdrawalListQuery]) -> Adm
         found = await withdrawal_list.page(
             conn, of_app=query.app, state=query.state, before=query.before, size=query.size + 1
         )
-    page, further = page_of(found, query.size, lambda each: each.withdrawal_id)
-    return AdminWithdrawalList(next=further, withdrawals=[_row(each) for each in page])
+    page, further = page_of(found, query.size, lambda withdrawal: withdrawal.withdrawal_id)
+    return AdminWithdrawalList(next=further, withdrawals=[_row(withdrawal) for withdrawal in page])
 
 
 async def settle(

@@ -16,7 +16,7 @@ async def open_payment(platform: CardPlatform, subscription: Subscription) -> Pa
     if invoice is None or subscription.status not in _UNPAID:
         return None
     payments = await platform.stripe.payments_of_invoice(invoice)
-    names = [each.payment.payment_intent for each in payments if each.payment.payment_intent is not None]
+    names = [payment.payment.payment_intent for payment in payments if payment.payment.payment_intent is not None]
     return await platform.stripe.payment_intent(names[0]) if names else None
 
 

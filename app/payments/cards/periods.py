@@ -92,7 +92,7 @@ async def _read(platform: CardPlatform, row: CardSubscription, subscription_id: 
 
 async def _intent_of(platform: CardPlatform, invoice_id: str) -> str | None:
     payments = await platform.stripe.payments_of_invoice(invoice_id)
-    return next((each.payment.payment_intent for each in payments if each.payment.payment_intent), None)
+    return next((payment.payment.payment_intent for payment in payments if payment.payment.payment_intent), None)
 
 
 async def _apply(posting: Posting, row: CardSubscription, read: SubscriptionRead) -> None:

@@ -89,9 +89,9 @@ async def find_in(list_page: ListPage[Found], customer: str, *, field: str, valu
     after: str | None = None
     while True:
         page = await list_page(customer, after=after)
-        for each in page.data:
-            if each.metadata.get(field) == value:
-                return each
+        for found in page.data:
+            if found.metadata.get(field) == value:
+                return found
         if not page.has_more or not page.data:
             return None
         after = page.data[-1].id

@@ -42,7 +42,7 @@ class SubscriptionRead:
     @property
     def payments(self) -> list[Transaction]:
         """The payments whose money we got."""
-        return [each for each in self.transactions if each.status in _PAID and each.amount.amount > 0]
+        return [paid for paid in self.transactions if paid.status in _PAID and paid.amount.amount > 0]
 
 
 async def create_at_platform(services: Services, app_id: str, row: WalletSubscription) -> Subscription:

@@ -72,15 +72,15 @@ async def _replace(posting: Posting, row: WalletSubscription, old: Synced) -> No
     conn, app_id = posting.conn, posting.app_id
     new = await wallet_subscriptions.get(conn, app_id, row_id=row.row_id)
     upgrades = await wallet_upgrades.of_old(conn, app_id, old_row=old.row.row_id)
-    this = next(each for each in upgrades if each.new_row == row.row_id)
+    this = next(upgrade for upgrade in upgrades if upgrade.new_row == row.row_id)
     if this.state not in UNDECIDED or new.superseded_at is not None:
         return
-    if any(each.state not in UNDECIDED for each in upgrades):
+    if any(upgrade.state not in UNDECIDED for upgrade in upgrades):
         await _supersede(posting, replace(new, superseded_at=new.created_at))
         return
-    for each in upgrades:
-        if each.state == "awaiting_approval" and each.new_row != row.row_id:
-            await wallet_upgrades.move(conn, app_id, upgrade=each, to="abandoned", now=posting.now)
+    for upgrade in upgrades:
+        if upgrade.state == "awaiting_approval" and upgrade.new_row != row.row_id:
+            await wallet_upgrades.move(conn, app_id, upgrade=upgrade, to="abandoned", now=posting.now)
     await wallet_upgrades.move(conn, app_id, upgrade=this, to="new_active", now=posting.now)
     before = await wallet_subscriptions.get(conn, app_id, row_id=old.row.row_id)
     before = replace(before, superseded_at=new.activated_at or posting.now)

@@ -74,8 +74,8 @@ async def sync_upgrade(call: Call, path: Path[SubscriptionPath]) -> Subscription
     """
     row = await own_row(call, path.sub_id)
     async with call.services.database.connection() as conn:
-        for each in await wallet_upgrades.of_old(conn, call.app_id, old_row=row.row_id):
-            new = await wallet_subscriptions.get(conn, call.app_id, row_id=each.new_row)
+        for upgrade in await wallet_upgrades.of_old(conn, call.app_id, old_row=row.row_id):
+            new = await wallet_subscriptions.get(conn, call.app_id, row_id=upgrade.new_row)
             if new.subscription_id is not None:
                 row = new
                 break
@@ -127,15 +127,15 @@ async def _store(
     urls = return_urls(call.services, app_id, product.walletpay.config)
     async with call.services.database.transaction() as conn:
         posting = await begin(call, conn)
-        for each in await wallet_upgrades.of_old(conn, app_id, old_row=source.row_id):
-            if each.state == "abandoned":
+        for upgrade in await wallet_upgrades.of_old(conn, app_id, old_row=source.row_id):
+            if upgrade.state == "abandoned":
                 continue
-            row = await wallet_subscriptions.get(conn, app_id, row_id=each.new_row)
-            if each.state != "awaiting_approval":
+            row = await wallet_subscriptions.get(conn, app_id, row_id=upgrade.new_row)
+            if upgrade.state != "awaiting_approval":
                 raise UpgradeRefused("the subscription is replaced by another one")
-            if each.bp_product_id == bp_product_id and row.plan_id == plan_id and row.status != EXPIRED:
+            if upgrade.bp_product_id == bp_product_id and row.plan_id == plan_id and row.status != EXPIRED:
                 return row
-            await wallet_upgrades.move(conn, app_id, upgrade=each, to="abandoned", now=posting.now)
+            await wallet_upgrades.move(conn, app_id, upgrade=upgrade, to="abandoned", now=posting.now)
         new = new_row(
             call, new_id(), bp_product_id, product, plan_id=plan_id, country=source.country or None, urls=urls
         )

@@ -151,7 +151,7 @@ async def test_counts_equal_a_model_of_all_calls(server: Server) -> None:
         asyncio.run_coroutine_threadsafe(run(server, steps, quota), loop).result()
 
     await asyncio.to_thread(each)
-    assert [each async for each in find_differences(server.services.database)] == []
+    assert [difference async for difference in find_differences(server.services.database)] == []
 
 
 async def run(server: Server, steps: list[tuple[str, int]], quota: Quota) -> None:
@@ -201,7 +201,7 @@ async def test_uses_at_once_do_not_use_more_than_there_is(server: Server) -> Non
     await user.buy(4)
     results = await asyncio.gather(*(user._use(key // 2) for key in range(20)), return_exceptions=True)
     assert results.count(True) == 3
-    assert {type(each) for each in results} == {bool, QuotaUsed}
+    assert {type(result) for result in results} == {bool, QuotaUsed}
     assert await user.stored() == Counts(1, 7)
 
 
@@ -214,7 +214,9 @@ async def test_use_that_differs_from_the_ledger_is_reported(server: Server) -> N
     async with server.services.database.connection() as conn:
         await conn.execute("update quota_uses set returned_at = now() where key = $1", f"test:{uid}:1")
         await conn.execute("update quota_uses set entry_keys = '{none}' where key = $1", f"test:{uid}:2")
-    found = [(each.subject, each.problem) async for each in find_differences(server.services.database)]
+    found = [
+        (difference.subject, difference.problem) async for difference in find_differences(server.services.database)
+    ]
     assert found == [
         (f"quota of test:{uid}:1", "is returned, but its entries are not"),
         (f"quota of test:{uid}:2", "has no entry"),

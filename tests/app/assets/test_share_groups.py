@@ -266,7 +266,7 @@ async def test_an_export_names_the_groups_of_a_user(server: Server) -> None:
     share_code = (await code(server, session))[1]["share_code"]
     await join(server, other, share_code)
     async with working(server.services):
-        groups = {each: await exported(server, each) for each in (uid, member)}
+        groups = {user_id: await exported(server, user_id) for user_id in (uid, member)}
     assert [(group["name"], group["code"], group["joined"]) for group in groups[uid]] == [
         ("pro", share_code, False)
     ]

@@ -91,7 +91,7 @@ async def left(server: Server, uid: str) -> int:
 
 
 async def differences(server: Server) -> list[Any]:
-    return [each async for each in find_differences(server.services.database)]
+    return [difference async for difference in find_differences(server.services.database)]
 
 
 async def test_units_follow_from_what_is_granted_used_and_given_back(server: Server) -> None:
@@ -123,7 +123,7 @@ async def test_uses_at_once_do_not_use_more_than_there_is(server: Server) -> Non
     uses = (use(server, uid, key=number // 2, units=30) for number in range(12))
     results = await asyncio.gather(*uses, return_exceptions=True)
     assert results.count(True) == 3
-    assert {type(each) for each in results} <= {bool, TooFewUnits}
+    assert {type(result) for result in results} <= {bool, TooFewUnits}
     assert await left(server, uid) == 10
     assert await differences(server) == []
 

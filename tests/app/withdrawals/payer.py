@@ -102,5 +102,5 @@ class Payer:
     async def entries(self, uid: str) -> list[str]:
         async with self.server.services.database.connection() as conn:
             rows = await conn.fetch("select kind from withdrawal_entries where uid = $1 order by entry_id", uid)
-        assert [each async for each in find_differences(self.server.services.database)] == []
+        assert [difference async for difference in find_differences(self.server.services.database)] == []
         return [row["kind"] for row in rows]

@@ -18,10 +18,10 @@ async def reported(payer: Payer, uid: str) -> list[tuple[str, str]]:
     _, reply = await payer.read(uid)
     found = await Operator(payer.server)("GET", "payments/mismatches?app=default&size=100")
     ours: list[dict[str, Any]] = [
-        each for each in found.body["mismatches"] if each["subject"] == reply["withdraw"]["withdraw_id"]
+        mismatch for mismatch in found.body["mismatches"] if mismatch["subject"] == reply["withdraw"]["withdraw_id"]
     ]
-    assert {each["platform"] for each in ours} <= {"payouts"}
-    return [(each["kind"], each["detail"]) for each in ours]
+    assert {mismatch["platform"] for mismatch in ours} <= {"payouts"}
+    return [(mismatch["kind"], mismatch["detail"]) for mismatch in ours]
 
 
 async def ended(payer: Payer, receiver: str, status: str) -> tuple[str, str]:
@@ -98,7 +98,7 @@ async def test_a_payout_whose_result_is_unknown_is_never_asked_of_another_accoun
     assert await reported(payer, uid) == [("payout_unknown", f"12.30 USD, asked: {asked}")]
     assert await payer.status(uid) == "WITHDRAW_START"
     found = await Operator(payer.server)("GET", "withdrawals?app=default&state=unknown")
-    assert uid in {each["user_id"] for each in found.body["withdrawals"]}
+    assert uid in {withdrawal["user_id"] for withdrawal in found.body["withdrawals"]}
 
 
 async def test_a_payout_that_another_account_has_accepted_is_left_to_operators_until_it_can_be_read(
@@ -161,7 +161,7 @@ async def test_an_account_that_paypal_has_not_accepted_can_be_corrected(payer: P
 async def state(payer: Payer, withdrawal_id: str) -> str:
     """The state of a withdrawal as operators see it."""
     found = await Operator(payer.server)("GET", "withdrawals?app=default&size=100")
-    [row] = [each for each in found.body["withdrawals"] if each["withdrawal_id"] == withdrawal_id]
+    [row] = [withdrawal for withdrawal in found.body["withdrawals"] if withdrawal["withdrawal_id"] == withdrawal_id]
     return str(row["state"])
 
 

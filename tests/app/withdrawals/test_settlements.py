@@ -21,7 +21,7 @@ async def listed(payer: Payer, query: str) -> list[str]:
         found = await Operator(payer.server)("GET", f"withdrawals?app=default&size=2&{query}{before}")
         assert found.status == 200, found.body
         assert len(found.body["withdrawals"]) <= 2
-        ids += [each["withdrawal_id"] for each in found.body["withdrawals"]]
+        ids += [withdrawal["withdrawal_id"] for withdrawal in found.body["withdrawals"]]
         if "next" not in found.body:
             return ids
         before = f"&before={found.body['next']}"
@@ -201,7 +201,7 @@ async def test_a_withdrawal_of_which_a_webhook_reports_progress_is_read_back_aga
 async def test_withdrawals_are_listed_in_pages_the_newest_first(payer: Payer) -> None:
     made = [(await unknown(payer))[1] for _ in range(3)]
     found = await listed(payer, "state=unknown")
-    assert [each for each in found if each in made] == made[::-1]
+    assert [id_ for id_ in found if id_ in made] == made[::-1]
     assert found == sorted(found, reverse=True)
     assert set(made) <= set(await listed(payer, ""))
     assert await Operator(payer.server)("GET", "withdrawals?app=other") == await Operator(payer.server)(

@@ -223,7 +223,7 @@ async def test_a_withdrawal_is_paid_out_once_in_many_schedules(payer: Payer) -> 
 async def check(schedule: Schedule) -> None:
     history = await schedule.history()
     withdrawals = [await schedule.withdrawal(uid) for uid in schedule.users]
-    assert set(history) <= {each["withdraw_id"] for each in withdrawals}
+    assert set(history) <= {withdrawal["withdraw_id"] for withdrawal in withdrawals}
     for uid, withdrawal in zip(schedule.users, withdrawals, strict=True):
         states = history[withdrawal["withdraw_id"]]
         assert len({payout_id for payout_id, _ in states}) == len(set(await schedule.payer.payouts_of(uid)))

@@ -108,7 +108,7 @@ async def test_a_payout_whose_return_no_webhook_has_reported_is_found_in_the_lis
         assert (await ask(payer.server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
         await until(lambda: _has_entries(payer, uid, ["reserve", "pay", "return"]))
     found = await Operator(payer.server)("GET", "payments/mismatches?app=default&size=100")
-    kinds = {each["detail"] for each in found.body["mismatches"] if each["platform"] == "payouts"}
+    kinds = {mismatch["detail"] for mismatch in found.body["mismatches"] if mismatch["platform"] == "payouts"}
     assert "PAYMENT.PAYOUTS-ITEM.REVERSED" in kinds
     await payer.server.services.clock.move("default", offset_s=0)
 

@@ -41,12 +41,12 @@ async def payout_of(payer: Payer, withdrawal_id: str) -> str:
     url, query = f"{payer.sandbox_url}/paypal/_control/books", {"client_id": payer.client_id}
     async with payer.server.http.get(url, params=query) as response:
         books = await response.json()
-    [found] = [each["id"] for each in books["payouts"] if each["sender_batch_id"] == withdrawal_id]
+    [found] = [payout["id"] for payout in books["payouts"] if payout["sender_batch_id"] == withdrawal_id]
     return str(found)
 
 
 async def reported(payer: Payer, withdrawal_id: str) -> list[tuple[str, str]]:
     """The kind and the detail of each mismatch of a withdrawal, the oldest first."""
     found = await Operator(payer.server)("GET", "payments/mismatches?app=default&size=100")
-    ours = [each for each in found.body["mismatches"] if each["subject"] == withdrawal_id]
-    return [(each["kind"], each["detail"]) for each in reversed(ours)]
+    ours = [mismatch for mismatch in found.body["mismatches"] if mismatch["subject"] == withdrawal_id]
+    return [(mismatch["kind"], mismatch["detail"]) for mismatch in reversed(ours)]

@@ -37,5 +37,5 @@ async def test_payments_refunds_payouts_and_subscriptions_are_in_the_books(shop:
     assert found["refunds"] == [
         {"id": refund.id, "payment_id": capture.id, "amount": 50, "status": "COMPLETED"},
     ]
-    assert [(each["id"], each["sender_batch_id"]) for each in found["payouts"]] == [(payout.id, batch)]
+    assert [(listed["id"], listed["sender_batch_id"]) for listed in found["payouts"]] == [(payout.id, batch)]
     assert found["subscriptions"] == [{"id": subscription.id, "status": "ACTIVE"}]

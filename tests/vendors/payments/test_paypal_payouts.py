@@ -55,7 +55,7 @@ async def test_the_refusal_of_a_repeated_batch_is_as_paypal_sends_it(shop: Merch
     link = sent["details"][0].pop("link")
     assert (raised.value.vendor_status, sent["name"], sent["links"]) == (400, "USER_BUSINESS_ERROR", [])
     assert sent["details"] == [{"field": "SENDER_BATCH_ID", "location": "body", "issue": DUPLICATE}]
-    assert [each["href"].rpartition("/")[2] for each in link] == [first.id]
+    assert [target["href"].rpartition("/")[2] for target in link] == [first.id]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_a_payment_may_be_paid_or_reversed_later(shop: Merchant):
     await shop.control("payout", payout_id=made.id, status="REVERSED")
     reversed_ = await shop.paypal.payout(made.id)
 
-    states = [each.item.transaction_status for each in (slow, paid, reversed_) if each.item]
+    states = [payout.item.transaction_status for payout in (slow, paid, reversed_) if payout.item]
     assert states == ["PENDING", "SUCCESS", "REVERSED"]
     assert (slow.status, paid.status) == ("PROCESSING", "SUCCESS")
 

@@ -45,8 +45,8 @@ async def test_a_year_of_payments_passes_with_the_clock(shop: Merchant):
 
     payments = await shop.transactions(made.id)
     assert len(payments) == 13
-    assert [each.time for each in payments] == sorted(each.time for each in payments)
-    assert {each.amount for each in payments} == {MONTHLY_PRICE}
+    assert [payment.time for payment in payments] == sorted(payment.time for payment in payments)
+    assert {payment.amount for payment in payments} == {MONTHLY_PRICE}
     now = utc_now()
     first = await shop.paypal.transactions(made.id, start=now - timedelta(days=1), end=now)
     assert list(first) == payments[:1]
@@ -66,7 +66,7 @@ async def test_a_trial_is_active_without_a_payment(shop: Merchant):
     assert (made.status, made.last_payment, made.next_payment) == ("ACTIVE", None, MONTHLY_PRICE)
     assert await shop.transactions(made.id) == []
     await shop.move_clock(8)
-    assert [each.amount for each in await shop.transactions(made.id)] == [MONTHLY_PRICE]
+    assert [payment.amount for payment in await shop.transactions(made.id)] == [MONTHLY_PRICE]
 
 
 async def test_plans_say_what_they_cost_and_whether_they_have_a_trial(shop: Merchant):

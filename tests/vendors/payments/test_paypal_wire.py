@@ -100,14 +100,14 @@ async def test_our_requests_are_published(shop: Merchant):
 
     asked = [entry.asked for entry in shop.sandbox.bill.since(0) if "path" in entry.asked]
     problems = []
-    for each in asked:
-        method = "POST" if each["key"] else "GET"
-        call = call_of(method, each["path"])
+    for request in asked:
+        method = "POST" if request["key"] else "GET"
+        call = call_of(method, request["path"])
         fact = CALLS[call]
-        problems += [f"{call}: {problem}" for problem in unlike(each["body"], fact.get("request", {}))]
-        problems += [f"{call}: query {name}" for name in each["query"] if name not in fact.get("query", [])]
+        problems += [f"{call}: {problem}" for problem in unlike(request["body"], fact.get("request", {}))]
+        problems += [f"{call}: query {name}" for name in request["query"] if name not in fact.get("query", [])]
     assert problems == []
-    assert {call_of("POST" if each["key"] else "GET", each["path"]) for each in asked} >= {
+    assert {call_of("POST" if request["key"] else "GET", request["path"]) for request in asked} >= {
         call for call in CALLS if "revise" not in call and "verify" not in call and call != "POST /v1/billing/plans"
     }
 
@@ -117,15 +117,15 @@ async def test_the_answers_of_the_sandbox_are_published(shop: Merchant):
     await shop.move_clock(0)  # PayPal still remembers the keys.
 
     problems = []
-    for each in [entry.asked for entry in shop.sandbox.bill.since(0) if "path" in entry.asked]:
-        path, key = each["path"].removeprefix("/paypal"), each["key"]
+    for request in [entry.asked for entry in shop.sandbox.bill.since(0) if "path" in entry.asked]:
+        path, key = request["path"].removeprefix("/paypal"), request["key"]
         call = call_of("POST" if key else "GET", path)
         if "response" not in CALLS[call]:
             continue
         if key:
-            answer = await shop.paypal.post(key, path, repeatable(each["body"]), Anything)
+            answer = await shop.paypal.post(key, path, repeatable(request["body"]), Anything)
         else:
-            answer = await shop.paypal.get(path, Anything, each["query"])
+            answer = await shop.paypal.get(path, Anything, request["query"])
         problems += [f"{call}: {problem}" for problem in unlike(answer.model_dump(), CALLS[call]["response"])]
     assert sorted(set(problems)) == []
 

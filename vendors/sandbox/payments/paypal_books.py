@@ -29,5 +29,7 @@ def books(merchant: Merchant) -> dict[str, Any]:
         {"id": payout.id, "sender_batch_id": payout.header["sender_batch_id"], "status": payout.status}
         for payout in merchant.payouts.values()
     ]
-    subscriptions = [{"id": each.id, "status": each.status} for each in merchant.subscriptions.values()]
+    subscriptions = [
+        {"id": subscription.id, "status": subscription.status} for subscription in merchant.subscriptions.values()
+    ]
     return {"payments": payments, "refunds": refunds, "payouts": payouts, "subscriptions": subscriptions}

@@ -149,7 +149,7 @@ def _webhook(merchant: Merchant, webhook_id: str, url: str) -> dict[str, Any]:
 
 
 def _list_webhooks(asked: Asked) -> dict[str, Any]:
-    return {"webhooks": [_webhook(asked.merchant, *each) for each in asked.merchant.hooks.items()]}
+    return {"webhooks": [_webhook(asked.merchant, *webhook) for webhook in asked.merchant.hooks.items()]}
 
 
 def _list_events(asked: Asked) -> dict[str, Any]:

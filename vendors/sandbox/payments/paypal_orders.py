@@ -81,7 +81,7 @@ def settle(merchant: Merchant, payment: Payment, capture_as: CaptureAs) -> None:
 def to_object(merchant: Merchant, order: Order) -> dict[str, Any]:
     unit = {"reference_id": "default", **order.unit}
     if order.capture is not None:
-        refunds = [each for each in merchant.refunds.values() if each.payment is order.capture]
+        refunds = [refund for refund in merchant.refunds.values() if refund.payment is order.capture]
         unit["payments"] = _payments(merchant, order.capture, refunds)
     payer = {"name": {"given_name": "Mei", "surname": "Lin"}, "payer_id": "2J6QB8YJQSJRJ"}
     return {
@@ -98,7 +98,7 @@ def to_object(merchant: Merchant, order: Order) -> dict[str, Any]:
 def _payments(merchant: Merchant, payment: Payment, refunds: list[Refund]) -> dict[str, Any]:
     return {
         "captures": [capture_object(merchant, payment, in_order=True)],
-        **({"refunds": [capture_refund_object(merchant, each) for each in refunds]} if refunds else {}),
+        **({"refunds": [capture_refund_object(merchant, refund) for refund in refunds]} if refunds else {}),
     }
 
 

@@ -81,7 +81,7 @@ def turn(merchant: Merchant, payout: Payout, item: Item, status: str) -> None:
     if status in _EVENTS:
         resource = _item_object(merchant, payout, item)
         merchant.emit(f"PAYMENT.PAYOUTS-ITEM.{_EVENTS[status]}", "payouts_item", resource, at=merchant.now)
-    if payout.status == "PROCESSING" and all(each.status != "PENDING" for each in payout.items):
+    if payout.status == "PROCESSING" and all(item.status != "PENDING" for item in payout.items):
         payout.status = "SUCCESS"
         merchant.emit("PAYMENT.PAYOUTSBATCH.SUCCESS", "payouts", _event(payout), at=merchant.now)
 

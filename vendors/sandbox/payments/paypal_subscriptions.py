@@ -145,39 +145,38 @@ def transactions(subscription: Subscription, merchant: Merchant, start: str, end
         begin_at, end_at = from_rfc3339(start), from_rfc3339(end_)
     except ValueError:
         raise refusal(400, "INVALID_PARAMETER_SYNTAX", "start_time and end_time are times.") from None
-    sales = (each for each in merchant.payments.values() if each.subscription_id == subscription.id)
+    sales = (sale for sale in merchant.payments.values() if sale.subscription_id == subscription.id)
     found = [sale for sale in sales if begin_at <= sale.at <= end_at + timedelta(seconds=1)]
     return [transaction_object(sale) for sale in reversed(found)]
 
 
 def to_object(merchant: Merchant, subscription: Subscription, *, with_plan: bool = False) -> dict[str, Any]:
-    each = subscription
-    path = f"/v1/billing/subscriptions/{each.id}"
+    path = f"/v1/billing/subscriptions/{subscription.id}"
     links = [merchant.link("edit", path, "PATCH"), merchant.link("self", path)]
-    if each.status == "APPROVAL_PENDING":
-        links.insert(0, merchant.link("approve", f"{_PAGE}?ba_token={each.token}"))
+    if subscription.status == "APPROVAL_PENDING":
+        links.insert(0, merchant.link("approve", f"{_PAGE}?ba_token={subscription.token}"))
     return {
-        "id": each.id,
-        "status": each.status,
-        "status_update_time": time_text(each.status_at or each.created_at),
-        "plan_id": each.plan["id"],
+        "id": subscription.id,
+        "status": subscription.status,
+        "status_update_time": time_text(subscription.status_at or subscription.created_at),
+        "plan_id": subscription.plan["id"],
         "plan_overridden": False,
-        "start_time": time_text(each.start_at or each.created_at),
-        "quantity": str(each.quantity),
-        **({"custom_id": each.custom_id} if each.custom_id else {}),
+        "start_time": time_text(subscription.start_at or subscription.created_at),
+        "quantity": str(subscription.quantity),
+        **({"custom_id": subscription.custom_id} if subscription.custom_id else {}),
         "subscriber": {"email_address": "mei@example.test", "payer_id": "2J6QB8YJQSJRJ"},
-        "create_time": time_text(each.created_at),
-        "update_time": time_text(each.status_at or each.created_at),
-        **({} if each.status == "APPROVAL_PENDING" else {"billing_info": _billing_info(each)}),
-        **({"plan": each.plan} if with_plan else {}),
+        "create_time": time_text(subscription.created_at),
+        "update_time": time_text(subscription.status_at or subscription.created_at),
+        **({} if subscription.status == "APPROVAL_PENDING" else {"billing_info": _billing_info(subscription)}),
+        **({"plan": subscription.plan} if with_plan else {}),
         "links": links,
     }
 
 
-def _billing_info(each: Subscription) -> dict[str, Any]:
+def _billing_info(subscription: Subscription) -> dict[str, Any]:
     executions = []
-    begun = each.cycles
-    for cycle in _cycles(each.plan):
+    begun = subscription.cycles
+    for cycle in _cycles(subscription.plan):
         total = cycle["total_cycles"]
         done = min(begun, total) if total else begun
         begun -= done
@@ -190,13 +189,13 @@ def _billing_info(each: Subscription) -> dict[str, Any]:
                 "total_cycles": total,
             }
         )
-    price = _price(each, each.cycles) or Money(0, "USD")
+    price = _price(subscription, subscription.cycles) or Money(0, "USD")
     return {
         "outstanding_balance": written(Money(0, price.currency)),
         "cycle_executions": executions,
-        **({"last_payment": _last_payment(each.last)} if each.last else {}),
-        **({"next_billing_time": time_text(each.next_at)} if each.next_at else {}),
-        "failed_payments_count": each.failed,
+        **({"last_payment": _last_payment(subscription.last)} if subscription.last else {}),
+        **({"next_billing_time": time_text(subscription.next_at)} if subscription.next_at else {}),
+        "failed_payments_count": subscription.failed,
     }
 
 
@@ -218,59 +217,59 @@ def _cycle(plan: dict[str, Any], number: int) -> dict[str, Any] | None:
     return None
 
 
-def _price(each: Subscription, number: int) -> Money | None:
+def _price(subscription: Subscription, number: int) -> Money | None:
     """Return the payment of a period with its taxes. `None`: it is free."""
-    cycle = _cycle(each.plan, number) or _cycles(each.plan)[-1]
+    cycle = _cycle(subscription.plan, number) or _cycles(subscription.plan)[-1]
     price = cycle.get("pricing_scheme", {}).get("fixed_price")
     if price is None:
         return None
     single = read_amount(price, "/fixed_price")
-    net = Money(single.amount * each.quantity, single.currency)
-    taxes = each.plan.get("taxes")
+    net = Money(single.amount * subscription.quantity, single.currency)
+    taxes = subscription.plan.get("taxes")
     if taxes is None or taxes.get("inclusive", True):
         return net
     return net + net.part(round(float(taxes["percentage"]) * 10_000), 1_000_000)
 
 
-def _pay(merchant: Merchant, each: Subscription) -> None:
+def _pay(merchant: Merchant, subscription: Subscription) -> None:
     """Begin the next period, and take its payment."""
-    at = each.due_at
-    cycle = _cycle(each.plan, each.cycles)
+    at = subscription.due_at
+    cycle = _cycle(subscription.plan, subscription.cycles)
     assert at is not None, "a payment is due"
-    assert each.next_at is not None, "a period is due"
+    assert subscription.next_at is not None, "a period is due"
     if cycle is None:
-        end(merchant, each, "EXPIRED", at=at)
+        end(merchant, subscription, "EXPIRED", at=at)
         return
-    price = _price(each, each.cycles)
-    if price is not None and each.declines:
-        _decline(merchant, each, price, at=at)
+    price = _price(subscription, subscription.cycles)
+    if price is not None and subscription.declines:
+        _decline(merchant, subscription, price, at=at)
         return
-    each.cycles += 1
-    each.failed, each.retry_at = 0, None
-    each.next_at = _after(each.next_at, cycle["frequency"])
+    subscription.cycles += 1
+    subscription.failed, subscription.retry_at = 0, None
+    subscription.next_at = _after(subscription.next_at, cycle["frequency"])
     if price is not None:
-        each.last = Payment(price, at, each.custom_id, subscription_id=each.id)
-        merchant.payments[each.last.id] = each.last
-        resource = {**sale_object(merchant, each.last), "custom": each.custom_id}
+        subscription.last = Payment(price, at, subscription.custom_id, subscription_id=subscription.id)
+        merchant.payments[subscription.last.id] = subscription.last
+        resource = {**sale_object(merchant, subscription.last), "custom": subscription.custom_id}
         merchant.emit("PAYMENT.SALE.COMPLETED", "sale", resource, at=at)
 
 
-def _decline(merchant: Merchant, each: Subscription, price: Money, *, at: datetime) -> None:
-    each.declines -= 1
-    each.failed += 1
-    each.retry_at = at + _RETRY_AFTER
-    resource = to_object(merchant, each)
+def _decline(merchant: Merchant, subscription: Subscription, price: Money, *, at: datetime) -> None:
+    subscription.declines -= 1
+    subscription.failed += 1
+    subscription.retry_at = at + _RETRY_AFTER
+    resource = to_object(merchant, subscription)
     resource["billing_info"]["last_failed_payment"] = {
         "amount": written(price),
         "time": time_text(at),
         "reason_code": "PAYMENT_DENIED",
-        "next_payment_retry_time": time_text(each.retry_at),
+        "next_payment_retry_time": time_text(subscription.retry_at),
     }
     merchant.emit("BILLING.SUBSCRIPTION.PAYMENT.FAILED", "subscription", resource, at=at)
-    threshold = each.plan["payment_preferences"].get("payment_failure_threshold", 0)
-    if threshold and each.failed >= threshold:
-        _turn(each, "SUSPENDED", at=at)
-        _changed(merchant, each, "SUSPENDED", at=at)
+    threshold = subscription.plan["payment_preferences"].get("payment_failure_threshold", 0)
+    if threshold and subscription.failed >= threshold:
+        _turn(subscription, "SUSPENDED", at=at)
+        _changed(merchant, subscription, "SUSPENDED", at=at)
 
 
 def _after(moment: datetime, frequency: dict[str, Any]) -> datetime:
@@ -281,12 +280,12 @@ def _after(moment: datetime, frequency: dict[str, Any]) -> datetime:
     return moment.replace(year=year, month=month + 1, day=min(moment.day, monthrange(year, month + 1)[1]))
 
 
-def _turn(each: Subscription, status: str, *, at: datetime) -> None:
-    each.status, each.status_at = status, at
+def _turn(subscription: Subscription, status: str, *, at: datetime) -> None:
+    subscription.status, subscription.status_at = status, at
 
 
-def _changed(merchant: Merchant, each: Subscription, what: str, *, at: datetime) -> None:
-    merchant.emit(f"BILLING.SUBSCRIPTION.{what}", "subscription", to_object(merchant, each), at=at)
+def _changed(merchant: Merchant, subscription: Subscription, what: str, *, at: datetime) -> None:
+    merchant.emit(f"BILLING.SUBSCRIPTION.{what}", "subscription", to_object(merchant, subscription), at=at)
 
 
 def _require_reason(body: dict[str, Any]) -> None:

@@ -180,16 +180,20 @@ def list_subscriptions(store: Store, params: Object) -> Object:
     found = store.find("subscription", **where)
     match params.get("status"):
         case None:
-            found = [each for each in found if each["status"] not in {"canceled", "incomplete_expired"}]
+            found = [
+                subscription
+                for subscription in found
+                if subscription["status"] not in {"canceled", "incomplete_expired"}
+            ]
         case str(status) if status != "all":
-            found = [each for each in found if each["status"] == status]
+            found = [subscription for subscription in found if subscription["status"] == status]
     return page_of(found, params, url="/v1/subscriptions")
 
 
 def advance(store: Store, *, by_s: int) -> None:
     """Move the clock, and do in order what became due meanwhile."""
     until = store.now() + by_s
-    while due := min(_due(store, until=until), key=lambda each: each[0], default=None):
+    while due := min(_due(store, until=until), key=lambda entry: entry[0], default=None):
         at, subscription = due
         store.offset_s += max(0, at - store.now())
         _renew(store, subscription)
@@ -203,7 +207,7 @@ def _due(store: Store, *, until: int) -> list[tuple[int, Object]]:
             found.append((subscription["created"] + _EXPIRES_S, subscription))
         elif subscription["status"] in {"trialing", "active", "past_due"}:
             found.append((subscription["items"]["data"][0]["current_period_end"], subscription))
-    return [each for each in found if each[0] <= until]
+    return [entry for entry in found if entry[0] <= until]
 
 
 def _renew(store: Store, subscription: Object) -> None:

@@ -44,9 +44,10 @@ def link(store: Store, invoice: Object, intent: Object) -> None:
 def payments(store: Store, params: Object) -> Object:
     intent = params.get("payment", {}).get("payment_intent")
     found = [
-        each
-        for each in store.find("invoice_payment")
-        if params.get("invoice") in {None, each["invoice"]} and intent in {None, each["payment"]["payment_intent"]}
+        payment
+        for payment in store.find("invoice_payment")
+        if params.get("invoice") in {None, payment["invoice"]}
+        and intent in {None, payment["payment"]["payment_intent"]}
     ]
     return page_of(found, params, url="/v1/invoice_payments")
 
@@ -73,7 +74,7 @@ def list_invoices(store: Store, params: Object) -> Object:
     where = {name: params[name] for name in ("customer", "status") if name in params}
     found = store.find("invoice", **where)
     if "subscription" in params:
-        found = [each for each in found if is_of(each, params["subscription"])]
+        found = [invoice for invoice in found if is_of(invoice, params["subscription"])]
     return page_of(found, params, url="/v1/invoices")
 
 

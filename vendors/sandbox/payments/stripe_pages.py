@@ -45,7 +45,7 @@ class Pages:
         ]
 
     async def _list(self, request: web.Request) -> web.Response:
-        found = [each for each in self._store.find("payment_intent") if each["status"] in _OPEN][:_SHOWN]
+        found = [intent for intent in self._store.find("payment_intent") if intent["status"] in _OPEN][:_SHOWN]
         rows = "".join(map(_row, found))
         return _page(
             "Open payments", f'<ul class="rows">{rows}</ul>' if rows else "<p>No payment waits for a card.</p>"

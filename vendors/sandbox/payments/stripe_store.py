@@ -110,9 +110,9 @@ class Store:
     def find(self, kind: str, **where: Any) -> list[Object]:
         """Return the objects of a kind with these fields, the newest first."""
         return [
-            each
-            for each in reversed(self._objects.values())
-            if each["object"] == kind and all(each.get(name) == value for name, value in where.items())
+            stored
+            for stored in reversed(self._objects.values())
+            if stored["object"] == kind and all(stored.get(name) == value for name, value in where.items())
         ]
 
     def emit(self, kind: str, about: Object, *, previous: Mapping[str, Any] | None = None) -> None:
@@ -145,7 +145,7 @@ def page_of(found: list[Object], params: Mapping[str, Any], *, url: str) -> Obje
     limit = number(params.get("limit", "10"), param="limit")
     if not 1 <= limit <= 100:
         raise invalid("Limit must be from 1 to 100.", code="parameter_invalid_integer", param="limit")
-    ids = [each["id"] for each in found]
+    ids = [item["id"] for item in found]
     if (after := params.get("starting_after")) is not None:
         found = found[ids.index(after) + 1 :] if after in ids else []
     elif (before := params.get("ending_before")) is not None:

@@ -47,7 +47,7 @@ async def test_every_grant_arrives_although_webhooks_are_lost(shop: Shop, buyer:
         for _ in range(MONTHS):
             await move(shop, days=31)
         invoices = await shop.listed("invoices", customer=customer, status="paid", limit="100")
-        renewals = [each["id"] for each in invoices if each["billing_reason"] == "subscription_cycle"]
+        renewals = [invoice["id"] for invoice in invoices if invoice["billing_reason"] == "subscription_cycle"]
         assert len(renewals) == MONTHS
         await move(shop, minutes=15)
         await until(lambda: _has_granted(shop, buyer, [*paid, *renewals]))

@@ -101,7 +101,9 @@ async def test_a_charge_whose_response_was_lost_is_found_by_the_repeated_request
     assert await shop.coins(buyer) == 0
     await shop.configure()
     assert (await shop.create(buyer, key="order-2", **body))[1]["status"] == "succeeded"
-    charged = [each for each in await shop.listed("payment_intents", customer=customer) if each["amount_received"]]
+    charged = [
+        intent for intent in await shop.listed("payment_intents", customer=customer) if intent["amount_received"]
+    ]
     assert len(charged) == 1
     assert await shop.coins(buyer) == 100
 

@@ -72,9 +72,12 @@ async def test_a_refund_without_a_webhook_is_found_in_the_list_of_events(shop: S
         await pass_time(shop)
         await entered(shop, buyer, "grant", "refund")
     reported = await report(shop)
-    assert ("missed_event", "charge.refunded") in [(each["kind"], each["detail"]) for each in reported]
-    assert {each["platform"] for each in reported} == {"cardpay"}
-    assert [each["detail"] for each in reported if each["kind"] == "missed_entry"] == ["refund", "grant"]
+    assert ("missed_event", "charge.refunded") in [(mismatch["kind"], mismatch["detail"]) for mismatch in reported]
+    assert {mismatch["platform"] for mismatch in reported} == {"cardpay"}
+    assert [mismatch["detail"] for mismatch in reported if mismatch["kind"] == "missed_entry"] == [
+        "refund",
+        "grant",
+    ]
 
 
 async def report(shop: Shop) -> list[dict[str, Any]]:
@@ -95,7 +98,7 @@ async def test_a_paid_amount_that_is_not_that_of_the_order_is_a_mismatch(
     for _ in range(2):
         _, answer = await shop.get(buyer, intent)
     assert (answer["cardpay_payment_intent"]["status"], answer["assets"]) == ("succeeded", [])
-    [found] = [each for each in await report(shop) if each["subject"] == intent]
+    [found] = [mismatch for mismatch in await report(shop) if mismatch["subject"] == intent]
     assert (found["kind"], found["platform"]) == ("amount_differs", "cardpay")
     assert found["detail"] == "1.50 USD were paid instead of 1.99 USD"
 
@@ -216,7 +219,7 @@ async def test_events_that_have_arrived_are_not_worked_on_again(shop: Shop, buye
     await shop.platform("refunds", payment_intent=intent["id"])
     async with reconciling(shop):
         await until(refunded, within_s=15)
-    assert intent["id"] not in [each["subject"].removeprefix("card:") for each in await report(shop)]
+    assert intent["id"] not in [mismatch["subject"].removeprefix("card:") for mismatch in await report(shop)]
     async with shop.server.services.database.connection() as conn:
         text = "convert_from(body, 'UTF8')"
         stored = await conn.fetchval(

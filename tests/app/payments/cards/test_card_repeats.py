@@ -33,7 +33,7 @@ async def lose(shop: Shop, name: str, *, skip: int, fault: str = "cut_mid_stream
 
 async def charged(shop: Shop, customer: str) -> list[str]:
     listed = await shop.listed("payment_intents", customer=customer, limit="100")
-    return [each["id"] for each in listed if each["amount_received"]]
+    return [intent["id"] for intent in listed if intent["amount_received"]]
 
 
 @pytest.fixture

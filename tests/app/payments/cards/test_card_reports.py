@@ -112,7 +112,7 @@ async def test_reversals_of_a_payment_that_has_granted_nothing_are_reported(
         await are("charge", "refund", "restored", "refund")
         await shop.stop_webhooks()
     events = await reported(shop.server, buyer.uid)
-    assert {(each["transaction_id"], each["amount"], each["product_id"]) for each in events} == {
+    assert {(event["transaction_id"], event["amount"], event["product_id"]) for event in events} == {
         (intent, int(amount), product_id)
     }
     assert await shop.assets(buyer) == {}

@@ -125,14 +125,14 @@ class Schedule:
         return any(call.asked.get("path") == "payment_intents" and call.asked.get("key") for call in calls)
 
     async def _refund(self, index: int) -> None:
-        paid = [each for each in await self.intents() if each["status"] == "succeeded"]
+        paid = [intent for intent in await self.intents() if intent["status"] == "succeeded"]
         if index < len(paid) and not await self.reversals(paid[index]["id"]):
             await self.shop.platform("refunds", payment_intent=paid[index]["id"])
 
     async def _dispute(self, choice: tuple[int, str]) -> None:
         """Open a dispute, or let an open one end."""
         index, status = choice
-        paid = [each for each in await self.intents() if each["status"] == "succeeded"]
+        paid = [intent for intent in await self.intents() if intent["status"] == "succeeded"]
         if index < len(paid) and await self.reversals(paid[index]["id"]) in ([], ["needs_response"]):
             await self.shop.control("dispute", payment_intent=paid[index]["id"], status=status)
 
@@ -150,8 +150,8 @@ class Schedule:
         assert status in {200, 400}
 
     async def _cancel(self, _: None) -> None:
-        for each in await self.shop.listed("subscriptions", customer=self.customer):
-            path = f"/bp/asset/cardpay_sub/{each['id']}"
+        for sub in await self.shop.listed("subscriptions", customer=self.customer):
+            path = f"/bp/asset/cardpay_sub/{sub['id']}"
             assert (await self.shop.client_call(self.buyer, "DELETE", path))[0] in {200, 400, 404}
 
     async def _month(self, _: None) -> None:
@@ -178,16 +178,16 @@ class Schedule:
     async def intents(self) -> list[dict[str, Any]]:
         """The payments of the user that the server has created, the newest first."""
         found = await self.shop.listed("payment_intents", customer=self.customer, limit="100")
-        return [each for each in found if "payment_id" in each["metadata"] and each["amount"] == 199]
+        return [intent for intent in found if "payment_id" in intent["metadata"] and intent["amount"] == 199]
 
     async def reversals(self, intent: str) -> list[str]:
         """The statuses of the refunds and disputes of a payment."""
         found = [await self.shop.listed(kind, payment_intent=intent) for kind in ("refunds", "disputes")]
-        return [each["status"] for listed in found for each in listed]
+        return [reversal["status"] for listed in found for reversal in listed]
 
     async def expected(self) -> tuple[int, list[str]]:
         """The coins of the user, and the paid invoices."""
-        paid = [each["id"] for each in await self.intents() if each["status"] == "succeeded"]
+        paid = [intent["id"] for intent in await self.intents() if intent["status"] == "succeeded"]
         sold = await self._sold()
         coins = 100 * sum([await self.reversals(intent) in ([], ["won"]) for intent in paid if intent in sold])
         invoices = await self.shop.listed("invoices", customer=self.customer, status="paid", limit="100")
@@ -199,7 +199,7 @@ class Schedule:
             query = "select intent_id, product_id from card_payments where uid = $1 and intent_id is not null"
             rows = await conn.fetch(query, self.buyer.uid)
         known = {row["intent_id"] for row in rows}
-        charged = {each["id"] for each in await self.intents() if each["status"] == "succeeded"}
+        charged = {intent["id"] for intent in await self.intents() if intent["status"] == "succeeded"}
         return {row["intent_id"] for row in rows if row["product_id"]} | (charged - known)
 
     async def owned(self) -> tuple[int, list[str]]:
@@ -258,7 +258,7 @@ async def example(shop: Shop, steps: list[tuple[str, Any]]) -> None:
     await shop.reset_clocks()
     async with shop.server.services.database.connection() as conn:
         await conn.execute("delete from procrastinate_jobs")
-    assert [each async for each in find_differences(shop.server.services.database)] == []
+    assert [difference async for difference in find_differences(shop.server.services.database)] == []
 
 
 async def test_assets_follow_from_what_was_paid(shop: Shop) -> None:

@@ -44,15 +44,15 @@ async def test_a_card_that_does_not_exist_does_not_let_the_next_request_subscrib
 
     assert (refused[0], again[0], slow.result()[0]) == (404, 200, 200)
     subscriptions = await shop.listed("subscriptions", customer=customer, status="all")
-    assert [each["status"] for each in subscriptions] == ["active"]
+    assert [sub["status"] for sub in subscriptions] == ["active"]
     ids = {answer["cardpay_sub"]["id"] for _, answer in (again, slow.result())}
-    assert ids == {each["id"] for each in subscriptions}
+    assert ids == {sub["id"] for sub in subscriptions}
 
 
 async def test_requests_with_different_cards_subscribe_once(shop: Shop, buyer: Buyer) -> None:
     customer, cards = await customer_of(shop, buyer), [await card(shop) for _ in range(3)]
     await shop.configure(secret_key=SLOW)
-    answers = await asyncio.gather(*(subscribe(shop, buyer, payment_method_id=each) for each in cards))
+    answers = await asyncio.gather(*(subscribe(shop, buyer, payment_method_id=card_id) for card_id in cards))
     await shop.configure()
 
     assert {status for status, _ in answers} == {200}

@@ -84,7 +84,7 @@ async def test_a_subscription_with_a_card_cannot_be_upgraded_by_wallet(shop: Sho
     assert (answer["cardpay_sub"]["status"], answer["assets"]) == ("incomplete", [])
     path = f"/bp/asset/walletpay_sub/{answer['cardpay_sub']['id']}/upgrade"
     target = {"new_bp_product_id": "pro_year"}
-    attempts = [await shop.client_call(each, "POST", path, json=target) for each in (buyer, await shop.buyer())]
+    attempts = [await shop.client_call(user, "POST", path, json=target) for user in (buyer, await shop.buyer())]
     assert [(status, refused["error"]["error_type"]) for status, refused in attempts] == [
         (400, "subscription_unsupported_upgrade"),
         (404, "item_not_found"),
@@ -181,7 +181,7 @@ async def test_a_subscription_that_costs_another_amount_is_granted_and_reported(
     await subscribed(shop, buyer, product_id="fair")
     found = await Operator(shop.server)("GET", "payments/mismatches?app=default")
     [invoice] = await shop.listed("invoices", subscription=answer["cardpay_sub"]["id"])
-    ours = [(each["kind"], each["subject"], each["detail"]) for each in found.body["mismatches"]]
+    ours = [(mismatch["kind"], mismatch["subject"], mismatch["detail"]) for mismatch in found.body["mismatches"]]
     assert ours == [("amount_differs", invoice["id"], "9.99 USD were paid instead of 5.00 USD")]
 
 

@@ -14,7 +14,7 @@ async def deactivate(shop: Shop, buyer: Buyer) -> None:
 
 async def has_status(shop: Shop, name: str, status: str) -> bool:
     found = await shop.listed("subscriptions", status="all")
-    return {each["status"] for each in found if each["id"] == name} == {status}
+    return {sub["status"] for sub in found if sub["id"] == name} == {status}
 
 
 async def test_a_subscription_that_waits_for_its_payment_is_cancelled(shop: Shop, buyer: Buyer) -> None:

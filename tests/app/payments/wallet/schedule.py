@@ -182,8 +182,8 @@ class Schedule:
         """Begin an upgrade, and approve one that was begun before."""
         if sub := one_of(self.subs, which):
             await self._upgraded(sub)
-        for each in self.upgrades[: which + 1]:
-            await self.wallet.approve(each["approve_link_href"])
+        for upgrade in self.upgrades[: which + 1]:
+            await self.wallet.approve(upgrade["approve_link_href"])
 
     async def _upgraded(self, sub: str) -> dict[str, Any] | None:
         product = "month" if (await self.sub(sub))["plan_id"].startswith("P-2") else "year"
@@ -239,7 +239,9 @@ class Schedule:
         query = "start_time=2020-01-01T00:00:00Z&end_time=2099-01-01T00:00:00Z"
         path = f"/v1/billing/subscriptions/{sub_id}/transactions?{query}"
         found = (await self.wallet.platform("GET", path))["transactions"]
-        return sorted((each for each in found if each["status"] in PAID), key=lambda each: each["time"])
+        return sorted(
+            (payment for payment in found if payment["status"] in PAID), key=lambda payment: payment["time"]
+        )
 
     async def captures(self, order_id: str) -> list[dict[str, Any]]:
         order = await self.wallet.platform("GET", f"/v2/checkout/orders/{order_id}")

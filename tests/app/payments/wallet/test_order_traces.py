@@ -39,7 +39,7 @@ async def test_an_order_says_what_it_waits_for_and_then_that_it_was_granted(wall
     _, oldest = await call(
         wallet.server, "GET", "/admin/api/payments/orders?sort=created&status=completed&size=100"
     )
-    assert row_id in [each["row_id"] for each in oldest["orders"]]
+    assert row_id in [order["row_id"] for order in oldest["orders"]]
     assert (await call(wallet.server, "GET", f"/admin/api/users/default/{wallet.uid}/orders/nope"))[0] == 404
 
 

@@ -118,4 +118,4 @@ async def test_each_period_of_which_another_amount_is_paid_is_reported_to_operat
         await wallet.sync(sub_id)
     assert await wallet.kinds() == ["grant", "grant"]
     found = await wallet.mismatches("amount_differs")
-    assert [each["detail"] for each in found] == ([] if detail is None else [detail, detail])
+    assert [mismatch["detail"] for mismatch in found] == ([] if detail is None else [detail, detail])

@@ -273,8 +273,8 @@ async def test_an_export_names_the_orders_and_subscriptions_of_a_user(wallet: Wa
         await until(url)
     async with wallet.server.http.get(await url()) as response:
         data = await response.json(content_type=None)
-    assert [(each["order_id"], each["amount"]) for each in data["wallet_orders"]] == [(order["id"], 199)]
-    assert [each["subscription_id"] for each in data["wallet_subscriptions"]] == [sub["id"]]
+    assert [(order["order_id"], order["amount"]) for order in data["wallet_orders"]] == [(order["id"], 199)]
+    assert [subscription["subscription_id"] for subscription in data["wallet_subscriptions"]] == [sub["id"]]
 
 
 async def test_the_platform_is_told_what_the_order_is_for(wallet: Wallet) -> None:

@@ -55,7 +55,7 @@ async def test_a_payment_that_nobody_has_reported_is_granted(wallet: Wallet) -> 
     await later(wallet)
     [(key, kind)] = await wallet.entries()
     assert kind == "grant"
-    [missed] = [each for each in await wallet.mismatches("missed_entry") if each["subject"] == key]
+    [missed] = [mismatch for mismatch in await wallet.mismatches("missed_entry") if mismatch["subject"] == key]
     assert (missed["app"], missed["platform"], missed["detail"]) == ("default", "walletpay", "grant")
     await later(wallet)
     assert await wallet.kinds() == ["grant"]
@@ -223,7 +223,7 @@ async def test_events_that_no_webhook_has_delivered_are_found(wallet: Wallet) ->
 
     async with working(wallet.server.services):
         await until(refunded)
-    missed = {each["detail"] for each in await wallet.mismatches("missed_event")}
+    missed = {mismatch["detail"] for mismatch in await wallet.mismatches("missed_event")}
     assert missed >= {"PAYMENT.SALE.COMPLETED", "PAYMENT.SALE.REFUNDED", "BILLING.SUBSCRIPTION.ACTIVATED"}
     count = len(await wallet.mismatches("missed_event"))
     await wallet.find_missed_events()

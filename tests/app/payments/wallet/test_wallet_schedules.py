@@ -27,10 +27,10 @@ async def run_examples(server: Server, sandbox: Running, *, count: int, steps: i
 
     @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(STEPS, min_size=3, max_size=steps))
-    def each(steps: list[tuple[str, Any]]) -> None:
+    def run_example(steps: list[tuple[str, Any]]) -> None:
         asyncio.run_coroutine_threadsafe(example(server, sandbox, steps), loop).result()
 
-    await asyncio.to_thread(each)
+    await asyncio.to_thread(run_example)
 
 
 async def example(server: Server, sandbox: Running, steps: list[tuple[str, Any]]) -> None:
@@ -116,7 +116,7 @@ async def check(schedule: Schedule) -> None:
         where state in ('pending', 'accepted') and uid = $1
     """
     assert await wallet.rows(pending, wallet.uid) == []
-    assert [each async for each in find_differences(wallet.server.services.database)] == []
+    assert [difference async for difference in find_differences(wallet.server.services.database)] == []
 
 
 async def check_books(schedule: Schedule) -> None:
@@ -156,7 +156,7 @@ async def check_asset(schedule: Schedule, sub_id: str, asset: dict[str, Any] | N
         assert asset["valid_seconds"] == 0
         return
     last, sub = payments[-1], await schedule.sub(sub_id)
-    product = next(each for each in PRODUCTS.values() if each["walletpay"].get("plan_id") == sub["plan_id"])
+    product = next(config for config in PRODUCTS.values() if config["walletpay"].get("plan_id") == sub["plan_id"])
     assert asset["total_quantity"] == product.get("quantity", 0)
     assert asset["custom_expire_time"] == ZERO
     if last["status"] == "REFUNDED":

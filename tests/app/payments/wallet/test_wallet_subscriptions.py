@@ -308,10 +308,10 @@ async def test_a_subscription_whose_product_was_removed_is_granted_as_it_was_bou
 
 async def test_a_subscription_of_another_user_does_not_exist(wallet: Wallet) -> None:
     sub_id, other = await wallet.subscribed(), await another(wallet)
-    for each in (sub_id, "I-BW452GLLEP1G", "..%2Fx", "x" * 500):
-        path = f"walletpay_sub/{each}"
+    for foreign_id in (sub_id, "I-BW452GLLEP1G", "..%2Fx", "x" * 500):
+        path = f"walletpay_sub/{foreign_id}"
         answers = [await other.get(f"{path}{how}") for how in ("", "/sync", "/fetch", "/sync_upgrade")]
-        answers.append(await other.upgrade(each))
+        answers.append(await other.upgrade(foreign_id))
         assert [error(answer) for answer in answers] == [(404, "item_not_found")] * 5
 
 

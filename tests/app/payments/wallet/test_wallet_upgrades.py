@@ -57,7 +57,9 @@ async def at_platform(wallet: Wallet, sub_id: str) -> tuple[str, list[str]]:
     sub = await wallet.platform("GET", f"/v1/billing/subscriptions/{sub_id}")
     query = "start_time=2020-01-01T00:00:00Z&end_time=2099-01-01T00:00:00Z"
     found = await wallet.platform("GET", f"/v1/billing/subscriptions/{sub_id}/transactions?{query}")
-    return sub["status"], [each["status"] for each in sorted(found["transactions"], key=lambda each: each["time"])]
+    return sub["status"], [
+        payment["status"] for payment in sorted(found["transactions"], key=lambda payment: payment["time"])
+    ]
 
 
 async def test_an_upgrade_replaces_the_subscription_and_refunds_what_is_unused(wallet: Wallet) -> None:

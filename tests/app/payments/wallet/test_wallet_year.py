@@ -111,13 +111,13 @@ async def check(wallet: Wallet) -> None:
     periods = await wallet.rows(statement, wallet.uid)
     assert [name for name, *_ in periods] == ["month"] * (1 + len(MONTHS)) + ["plus"] * (1 + len(UPGRADED_MONTHS))
     for name in ("month", "plus"):
-        times = [(start, end) for each, start, end in periods if each == name]
+        times = [(start, end) for granted, start, end in periods if granted == name]
         assert [end for _, end in times[:-1]] == [start for start, _ in times[1:]]
     assert periods[-1][2] - periods[0][1] > timedelta(days=365)
     books: dict[str, Any] = await wallet.books()
-    assert {each["status"] for each in books["subscriptions"]} == {"CANCELLED"}
+    assert {subscription["status"] for subscription in books["subscriptions"]} == {"CANCELLED"}
     assert len(books["refunds"]) == 2
     _, answer = await wallet.get("")
     ended = {asset["bp_product_id"]: (asset["is_refund"], asset["valid_seconds"]) for asset in answer["assets"]}
     assert ended == {"month": (False, 0), "plus": (True, 0)}
-    assert [each async for each in find_differences(wallet.server.services.database)] == []
+    assert [difference async for difference in find_differences(wallet.server.services.database)] == []

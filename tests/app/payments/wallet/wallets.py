@@ -208,7 +208,7 @@ class Wallet:
         """What operators are told of a kind, the newest first."""
         found = await Operator(self.server)("GET", "payments/mismatches?app=default&size=100")
         assert found.status == 200, found.body
-        return [each for each in found.body["mismatches"] if each["kind"] == kind]
+        return [mismatch for mismatch in found.body["mismatches"] if mismatch["kind"] == kind]
 
     async def kinds(self) -> list[str]:
         return [kind for _, kind in await self.entries()]

@@ -24,7 +24,7 @@ _NAMES: dict[str, Any] = {
     **vars(typing),
     **vars(stripe),
     **vars(stripe.params),
-    **{each.__name__: each for each in (Decimal, ErrorObject, ListObject, UntypedStripeObject)},
+    **{kind.__name__: kind for kind in (Decimal, ErrorObject, ListObject, UntypedStripeObject)},
     "ExpandableField": ExpandableField,
 }
 
@@ -70,7 +70,7 @@ def unlike(value: Any, hint: Any, path: str = "", *, is_form: bool = False) -> l
     if any(get_args(kind) != ("",) for kind in enums):
         kinds = [kind for kind in kinds if kind is not str]
     problems = [[*_differences(value, kind, path, is_form=is_form)] for kind in kinds]
-    return min(problems, key=lambda found: (len(found), [-each.count("/") for each in found]))
+    return min(problems, key=lambda found: (len(found), [-problem.count("/") for problem in found]))
 
 
 def fields_of(kind: Any) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def alternatives(hint: Any) -> Iterator[Any]:
     if get_origin(hint) in {NotRequired, Required}:
         yield from alternatives(get_args(hint)[0])
     elif get_origin(hint) in {Union, type(int | str)}:
-        for each in get_args(hint):
-            yield from alternatives(each)
+        for member in get_args(hint):
+            yield from alternatives(member)
     else:
         yield hint
 
@@ -128,11 +128,11 @@ def _differences(value: Any, kind: Any, path: str, *, is_form: bool) -> Iterator
     elif origin is ListObject:
         yield from _list_differences(value, arguments[0], path)
     elif origin is list and isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from unlike(each, arguments[0], f"{path}/{index}", is_form=is_form)
+        for index, item in enumerate(value):
+            yield from unlike(item, arguments[0], f"{path}/{index}", is_form=is_form)
     elif origin in {dict, UntypedStripeObject} and isinstance(value, dict):
-        for name, each in value.items():
-            yield from unlike(each, arguments[-1], f"{path}/{name}", is_form=is_form)
+        for name, field in value.items():
+            yield from unlike(field, arguments[-1], f"{path}/{name}", is_form=is_form)
     elif has_fields(origin) and isinstance(value, dict):
         yield from _object_differences(value, origin, path, is_form=is_form)
     elif not _is_a(value, origin, is_form=is_form):
@@ -145,8 +145,8 @@ def _list_differences(value: Any, item: Any, path: str) -> Iterator[str]:
         yield f"{path} is no list"
         return
     yield from (f"{path}/{name} is unknown" for name in value if name not in {*fields_of(ListObject), "object"})
-    for index, each in enumerate(value["data"]):
-        yield from unlike(each, item, f"{path}/data/{index}")
+    for index, item_value in enumerate(value["data"]):
+        yield from unlike(item_value, item, f"{path}/data/{index}")
 
 
 def has_fields(kind: Any) -> bool:
@@ -161,9 +161,9 @@ def _object_differences(value: dict[str, Any], kind: Any, path: str, *, is_form:
     for name in getattr(kind, "__required_keys__", ()):
         if name not in value and get_origin(resolved(fields[name])) is not NotRequired:
             yield f"{path}/{name} is missing"
-    for name, each in value.items():
+    for name, field in value.items():
         if name in fields:
-            yield from unlike(each, fields[name], f"{path}/{name}", is_form=is_form)
+            yield from unlike(field, fields[name], f"{path}/{name}", is_form=is_form)
         else:
             yield f"{path}/{name} is unknown"
 

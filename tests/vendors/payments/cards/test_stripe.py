@@ -45,7 +45,7 @@ async def test_a_payment_is_created_confirmed_and_read(stripe: Stripe) -> None:
     confirmed = await stripe.confirm_payment_intent("1:confirm", created.id, payment_method="pm_card_visa")
     assert confirmed.status == "succeeded"
     assert await stripe.payment_intent(created.id) == confirmed
-    assert [each.id for each in (await stripe.payment_intents(created.customer or "")).data] == [created.id]
+    assert [intent.id for intent in (await stripe.payment_intents(created.customer or "")).data] == [created.id]
 
 
 async def test_a_repeated_key_charges_once(stripe: Stripe, sandbox: Running) -> None:
@@ -130,12 +130,12 @@ async def test_a_subscription_lives_until_the_end_of_its_period(stripe: Stripe, 
     [payment] = await stripe.payments_of_invoice(invoice.id)
     intent = payment.payment.payment_intent
     assert intent is not None
-    assert [each.invoice for each in await stripe.invoices_paid_by(intent)] == [invoice.id]
+    assert [payment.invoice for payment in await stripe.invoices_paid_by(intent)] == [invoice.id]
     cancelled = await stripe.set_cancel("1:cancel", created.id, cancels=True)
     assert (cancelled.status, cancelled.cancel_at_period_end) == ("active", True)
     await control(sandbox, "clock", by_s=32 * 86400)
     assert (await stripe.subscription(created.id)).status == "canceled"
-    assert [each.id for each in (await stripe.subscriptions(customer)).data] == [created.id]
+    assert [subscription.id for subscription in (await stripe.subscriptions(customer)).data] == [created.id]
     incomplete = await stripe.create_subscription("2:create", payment_method=None, **params)
     assert incomplete.status == "incomplete"
     other = await stripe.attach("2:attach", "pm_card_visa", customer=customer)

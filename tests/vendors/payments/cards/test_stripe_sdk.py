@@ -59,7 +59,7 @@ async def test_customers_have_methods_and_a_default(client: Any) -> None:
     assert found.invoice_settings.default_payment_method == method.id
     assert found.metadata["uid"] == "1"
     listed = await client.customers.payment_methods.list_async(customer.id)
-    assert [each.id for each in listed.data] == [method.id]
+    assert [card.id for card in listed.data] == [method.id]
     await client.payment_methods.detach_async(method.id)
     assert (await client.payment_methods.list_async({"customer": customer.id})).data == []
 
@@ -78,7 +78,7 @@ async def test_a_payment_is_confirmed_and_refunded(client: Any) -> None:
         await client.refunds.create_async({"payment_intent": intent.id, "amount": 101})
     await client.refunds.create_async({"payment_intent": intent.id})
     listed = await client.refunds.list_async({"payment_intent": intent.id})
-    assert [each.amount for each in listed.data] == [100, 99]
+    assert [refund.amount for refund in listed.data] == [100, 99]
     with pytest.raises(sdk.InvalidRequestError) as again:
         await client.refunds.create_async({"payment_intent": intent.id})
     assert again.value.code == "charge_already_refunded"
@@ -155,8 +155,8 @@ async def test_a_subscription_is_paid_and_renews_until_it_is_cancelled(client: A
     assert (subscription.status, subscription.latest_invoice.status) == ("active", "paid")
     await advance(sandbox, days=32)
     invoices = await client.invoices.list_async({"subscription": subscription.id})
-    assert [each.billing_reason for each in invoices.data] == ["subscription_cycle", "subscription_create"]
-    newest, first = (each.lines.data[0].period for each in invoices.data)
+    assert [invoice.billing_reason for invoice in invoices.data] == ["subscription_cycle", "subscription_create"]
+    newest, first = (invoice.lines.data[0].period for invoice in invoices.data)
     assert first.end == newest.start < newest.end
     await client.subscriptions.update_async(subscription.id, {"cancel_at_period_end": True})
     await advance(sandbox, days=32)
@@ -193,9 +193,9 @@ async def test_events_are_listed_and_sent_with_a_signature_of_the_platform(clien
         event = sdk.Webhook.construct_event(receiver.bodies[0], receiver.signatures[0], endpoint.secret)
         assert (event.type, event.data.object["id"]) == ("payment_intent.succeeded", intent.id)
         listed = await client.events.list_async({"limit": 100, "created": {"gte": intent.created}})
-        assert event.id in [each.id for each in listed.data]
+        assert event.id in [event.id for event in listed.data]
         [first, *_] = pages = [
-            each.id async for each in (await client.events.list_async({"limit": 1})).auto_paging_iter()
+            event.id async for event in (await client.events.list_async({"limit": 1})).auto_paging_iter()
         ]
         assert len(pages) == len(set(pages)) == len(listed.data)
         assert (await client.events.retrieve_async(first)).id == first

@@ -130,11 +130,11 @@ async def test_the_answers_of_the_sandbox_are_published(stripe: Stripe, sandbox:
     problems, kinds = set(), set()
     for path in lists:
         answer = await send(sandbox, "GET", f"v1/{path}", limit="100")
-        problems |= {f"{path}: {each}" for each in unlike(answer, calls()[f"GET /v1/{path}"].response)}
-        objects = answer["data"] + [each["data"]["object"] for each in answer["data"] if path == "events"]
-        for each in objects:
-            kinds.add(each["object"])
-            problems |= {f"{each['object']}: {problem}" for problem in unlike(each, class_of(each["object"]))}
+        problems |= {f"{path}: {problem}" for problem in unlike(answer, calls()[f"GET /v1/{path}"].response)}
+        objects = answer["data"] + [event["data"]["object"] for event in answer["data"] if path == "events"]
+        for about in objects:
+            kinds.add(about["object"])
+            problems |= {f"{about['object']}: {problem}" for problem in unlike(about, class_of(about["object"]))}
     assert sorted(problems) == []
     assert kinds > {"customer", "charge", "setup_intent", "payment_method", "invoice", "dispute", "refund"}
 
@@ -171,15 +171,15 @@ def misread(model: Any, kind: Any, path: str) -> Iterator[str]:
             yield f"{path}.{name}"
             continue
         held = [field.annotation, *get_args(field.annotation)]
-        ours = next((each for each in held if isinstance(each, type) and issubclass(each, Model)), None)
-        for each in alternatives(published[name]):
-            if ours is not None and get_origin(each) is ListObject:
+        ours = next((hint for hint in held if isinstance(hint, type) and issubclass(hint, Model)), None)
+        for alternative in alternatives(published[name]):
+            if ours is not None and get_origin(alternative) is ListObject:
                 [item] = get_args(ours.model_fields["data"].annotation)
-                yield from misread(item, resolved(get_args(each)[0]), f"{path}.{name}")
-            elif ours is not None and has_fields(each):
-                yield from misread(ours, each, f"{path}.{name}")
-            elif not (has_fields(each) or is_held(each, held)):
-                yield f"{path}.{name} may be {each}"
+                yield from misread(item, resolved(get_args(alternative)[0]), f"{path}.{name}")
+            elif ours is not None and has_fields(alternative):
+                yield from misread(ours, alternative, f"{path}.{name}")
+            elif not (has_fields(alternative) or is_held(alternative, held)):
+                yield f"{path}.{name} may be {alternative}"
 
 
 def is_held(kind: Any, held: Sequence[Any]) -> bool:
@@ -187,7 +187,7 @@ def is_held(kind: Any, held: Sequence[Any]) -> bool:
     origin = get_origin(kind) or kind
     if origin is Literal:
         return {type(value) for value in get_args(kind)} <= {*held}
-    return origin in held or (origin is UntypedStripeObject and dict in {get_origin(each) for each in held})
+    return origin in held or (origin is UntypedStripeObject and dict in {get_origin(hint) for hint in held})
 
 
 def test_the_comparison_finds_what_is_not_published() -> None:
