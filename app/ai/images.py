@@ -106,7 +106,7 @@ async def _begin(call: Call, body: NewImage, data: ImageData, config: Strategy, 
         running = await image_tasks.count_running(conn, call.app_id, call.caller.user)
         if running >= config.at_once:
             raise RateLimited(f"{running} image tasks have not ended", retry_after_s=_BUSY_RETRY_S)
-        await quotas.use(
+        await quotas.use_units(
             conn, call.app_id, call.caller.user,
             key=quota_key(new.task_id), quota=config.quota, now=now, sinks=services.sinks,
         )  # fmt: skip

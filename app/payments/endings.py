@@ -27,9 +27,9 @@ async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
 
 async def _end_wallet(services: Services, app_id: str, row: WalletSubscription) -> None:
     """Cancel a subscription that the user has approved. The platform cancels no other, and lets it expire."""
-    found = (await wallet_subscription_states.read(services, app_id, row)).subscription
+    found = (await wallet_subscription_states.read_subscription(services, app_id, row)).subscription
     if found is not None and found.status in RENEWING_STATUSES:
-        await wallet_subscription_sync.cancel(services, app_id, row, reason="The account was deleted")
+        await wallet_subscription_sync.cancel_subscription(services, app_id, row, reason="The account was deleted")
 
 
 async def _end_card(services: Services, row: CardSubscription) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.http.rows.endpoint import Call
 from app.services import Services
 from storage.assets import ledger
 from storage.assets.entries import Channel, Entry
@@ -62,3 +63,8 @@ async def begin_posting(
     """Lock a user, so that no other transaction applies payments of the user. Deactivated users are locked too."""
     has_assets = await ledger.lock(conn, app_id, uid)
     return Posting(services, conn, app_id, uid, channel, services.clock.now(app_id), is_deactivated=not has_assets)
+
+
+async def begin_client_posting(call: Call, conn: Connection) -> Posting:
+    """Begin a posting for the user of a call."""
+    return await begin_posting(call.services, conn, call.app_id, call.caller.user, channel="client")

@@ -36,7 +36,7 @@ def account_of(services: Services, kind: Kind, app_id: str, *, name: str) -> Pay
     return open_paypal(services.vendors, config, key=key, sandbox_url=services.settings.sandbox_url)
 
 
-async def verify(services: Services, delivery: Delivery, *, kind: Kind) -> Verified:
+async def verify_delivery(services: Services, delivery: Delivery, *, kind: Kind) -> Verified:
     """Verify a delivery to one of our apps.
 
     Raises `PlatformNotFound`, `ConfigInvalid`, `InvalidSignature` or `WebhookUnverified`.

@@ -72,7 +72,7 @@ async def predict_later(call: Call, transaction: Transaction, body: Body[AsyncRe
     now, prediction_id = services.clock.now(app_id), transaction.operation_id
     async with transaction.begin() as conn:
         key = f"prediction:{prediction_id}"
-        await quotas.use(conn, app_id, uid, key=key, quota=strategy.quota, now=now, sinks=services.sinks)
+        await quotas.use_units(conn, app_id, uid, key=key, quota=strategy.quota, now=now, sinks=services.sinks)
         await predictions.add(
             conn,
             app_id,

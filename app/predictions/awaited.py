@@ -90,7 +90,7 @@ async def _add(call: Call, body: PredictionRequest, strategy: Predictions) -> Pr
     services, app_id, uid, prediction_id = call.services, call.app_id, call.caller.user, new_id()
     now, key = services.clock.now(app_id), f"prediction:{prediction_id}"
     async with services.database.transaction() as conn:
-        await quotas.use(conn, app_id, uid, key=key, quota=strategy.quota, now=now, sinks=services.sinks)
+        await quotas.use_units(conn, app_id, uid, key=key, quota=strategy.quota, now=now, sinks=services.sinks)
         return await predictions.add(
             conn,
             app_id,

@@ -18,7 +18,7 @@ from storage.payments import mismatches
 from storage.payments.mismatches import MismatchKind
 from storage.postgres.database import Connection
 from storage.withdrawals import withdrawals
-from storage.withdrawals.results import end
+from storage.withdrawals.results import end_withdrawal
 from storage.withdrawals.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError
@@ -67,7 +67,9 @@ async def pay_out(services: Services, job: PayOut, *, reported_id: str = "") -> 
     assert withdrawal is not None, "withdrawals are not deleted"
     payout_id = withdrawal.payout_id or reported_id
     try:
-        payout = await (_read(services, withdrawal, payout_id) if payout_id else _submit(services, withdrawal))
+        payout = await (
+            _read_payout(services, withdrawal, payout_id) if payout_id else _submit_withdrawal(services, withdrawal)
+        )
     except (VendorError, ConfigInvalid) as error:
         if _is_lost(services, withdrawal, error):
             await _leave_to_operators(services, withdrawal, detail=_asked(withdrawal))
@@ -76,10 +78,10 @@ async def pay_out(services: Services, job: PayOut, *, reported_id: str = "") -> 
         return
     if payout is not None:
         async with services.database.transaction() as conn:
-            await _apply(conn, services, withdrawal, payout)
+            await _apply_payout(conn, services, withdrawal, payout)
 
 
-async def _read(services: Services, withdrawal: Withdrawal, payout_id: str) -> Payout:
+async def _read_payout(services: Services, withdrawal: Withdrawal, payout_id: str) -> Payout:
     return await account_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config).payout(payout_id)
 
 
@@ -101,7 +103,7 @@ def _asked(withdrawal: Withdrawal) -> str:
     return ", ".join(part for part in (str(withdrawal.money), withdrawal.payout_id, f"asked: {asked}") if part)
 
 
-async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
+async def _submit_withdrawal(services: Services, withdrawal: Withdrawal) -> Payout | None:
     """Make the payout of a withdrawal, or return the one that the platform has made. None: there will be none."""
     now, receiver = services.clock.now(withdrawal.app_id), withdrawal.receiver
     if withdrawal.status != "START" or withdrawal.unknown_at is not None:
@@ -112,21 +114,25 @@ async def _submit(services: Services, withdrawal: Withdrawal) -> Payout | None:
     account = account_of(services, PAYOUTS, withdrawal.app_id, name=withdrawal.config)
     note, name = withdrawal.request.get("desc", ""), withdrawal.withdrawal_id
 
-    async def mark() -> None:
+    async def mark_submitted() -> None:
         # Not earlier: an account that does not exist has paid nothing, and may be corrected.
         async with services.database.connection() as conn:
             if not await withdrawals.mark_submitted(conn, name, account=account.label, now=now):
                 raise _AskedElsewhere
 
     try:
-        return await account.create_payout(name, receiver=receiver, amount=withdrawal.money, note=note, before=mark)
+        return await account.create_payout(
+            name, receiver=receiver, amount=withdrawal.money, note=note, before=mark_submitted
+        )
     except _AskedElsewhere:
         await _leave_to_operators(services, withdrawal, detail=_asked(withdrawal))
     except PayPalRefused as error:
         if not _is_final(error):
             raise
         async with services.database.transaction() as conn:
-            await _end(conn, services, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None)
+            await _apply_result(
+                conn, services, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None
+            )
     return None
 
 
@@ -142,7 +148,7 @@ async def _leave_to_operators(services: Services, withdrawal: Withdrawal, *, det
         if locked.status != "START" or locked.payout_id != withdrawal.payout_id:
             return
         await withdrawals.mark_unknown(conn, locked.withdrawal_id, since=locked.unknown_at or now)
-        if await _report(conn, services, locked, kind="payout_unknown", detail=detail):
+        if await _report_mismatch(conn, services, locked, kind="payout_unknown", detail=detail):
             _bound(locked).error("withdrawal.unknown", detail=detail)
 
 
@@ -169,15 +175,17 @@ async def _postpone(services: Services, withdrawal: Withdrawal, *, cause: str) -
             )
 
 
-async def _apply(conn: Connection, services: Services, withdrawal: Withdrawal, payout: Payout) -> None:
+async def _apply_payout(conn: Connection, services: Services, withdrawal: Withdrawal, payout: Payout) -> None:
     """Store what was read of a payout. `conn` is in a transaction."""
     item, now = payout.item, services.clock.now(withdrawal.app_id)
     status = "" if item is None else item.transaction_status
     if item is not None and status == "SUCCESS":
-        await _end(conn, services, withdrawal, payout_id=payout.id, reason="", paid_at=item.time_processed or now)
+        await _apply_result(
+            conn, services, withdrawal, payout_id=payout.id, reason="", paid_at=item.time_processed or now
+        )
     elif status in _FAILED_ITEMS or payout.status in _FAILED_BATCHES:
         error = (item.error if item is not None else "") or (status if status in _FAILED_ITEMS else payout.status)
-        await _end(conn, services, withdrawal, payout_id=payout.id, reason=reason_of(error), paid_at=None)
+        await _apply_result(conn, services, withdrawal, payout_id=payout.id, reason=reason_of(error), paid_at=None)
     else:
         locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
         if locked.status == "START":
@@ -188,7 +196,7 @@ async def _apply(conn: Connection, services: Services, withdrawal: Withdrawal, p
             await withdrawals.mark_unknown(conn, locked.withdrawal_id, since=None)
 
 
-async def _end(
+async def _apply_result(
     conn: Connection,
     services: Services,
     withdrawal: Withdrawal,
@@ -205,26 +213,28 @@ async def _end(
     locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
     bound, detail = _bound(locked), f"{locked.money}, {payout_id}"
     if locked.status == "START":
-        await end(conn, locked, payout_id=payout_id, reason=reason, paid_at=paid_at, now=now)
+        await end_withdrawal(conn, locked, payout_id=payout_id, reason=reason, paid_at=paid_at, now=now)
     elif locked.settled_at is not None:
         differs = (locked.status == "SUCCESS") != (paid_at is not None)
         detail = f"{detail}: {reason or 'paid'}"
-        if differs and await _report(conn, services, locked, kind="payout_settled_otherwise", detail=detail):
+        if differs and await _report_mismatch(
+            conn, services, locked, kind="payout_settled_otherwise", detail=detail
+        ):
             bound.error("withdrawal.settled_otherwise", payout_id=payout_id, reason=reason)
     elif locked.status == "SUCCESS" and paid_at is None:
         if await withdrawals.enter_return(conn, locked.withdrawal_id, now=now):
             RETURNED.inc()
-            await _report(conn, services, locked, kind="payout_returned", detail=f"{detail}: {reason}")
+            await _report_mismatch(conn, services, locked, kind="payout_returned", detail=f"{detail}: {reason}")
             bound.error("withdrawal.returned", reason=reason)
     elif (
         locked.status == "FAILED"
         and paid_at is not None
-        and await _report(conn, services, locked, kind="payout_paid_after_failure", detail=detail)
+        and await _report_mismatch(conn, services, locked, kind="payout_paid_after_failure", detail=detail)
     ):
         bound.error("withdrawal.paid_after_failure", payout_id=payout_id)
 
 
-async def _report(
+async def _report_mismatch(
     conn: Connection, services: Services, locked: Withdrawal, *, kind: MismatchKind, detail: str
 ) -> bool:
     """Report what operators have to look into. Return whether it is new. `conn` has locked the withdrawal."""

@@ -47,6 +47,9 @@ def _text(fields: Any, name: str) -> str:
 
 
 PAYOUT_WEBHOOKS = WebhookSource(
-    "payouts", "Receive an event of the payout platform (webhook).", partial(paypal.verify, kind=PAYOUTS), _work
+    "payouts",
+    "Receive an event of the payout platform (webhook).",
+    partial(paypal.verify_delivery, kind=PAYOUTS),
+    _work,
 )
 PAYOUT_EVENTS = EventList(PAYOUTS, ("PAYMENT.PAYOUTS",), paypal.event_pages)

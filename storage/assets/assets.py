@@ -57,7 +57,7 @@ class Asset:
         return self.ends_at is not None and now < self.ends_at
 
 
-def apply(asset: Asset | None, entry: Entry, *, at: datetime) -> Asset:
+def apply_entry(asset: Asset | None, entry: Entry, *, at: datetime) -> Asset:
     """Return the asset after an entry that was entered at `at`."""
     return _CHANGES[entry.kind](asset or Asset(entry.name, entry.subscription, entry.type), entry, at)
 

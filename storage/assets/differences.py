@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from storage.assets import assets, quotas, share_groups
 from storage.assets import entries as asset_entries
-from storage.assets.assets import Asset, apply
+from storage.assets.assets import Asset, apply_entry
 from storage.postgres.database import Connection, Database
 from storage.withdrawals import withdrawals
 
@@ -69,7 +69,7 @@ async def _differences_of(conn: Connection, users: Sequence[tuple[str, str]]) ->
     for app_id, uid, entered_at, entry in await asset_entries.of_users(conn, users):
         if (app_id, uid) in active:
             key = (app_id, uid, entry.name, entry.subscription)
-            expected[key] = apply(expected.get(key), entry, at=entered_at)
+            expected[key] = apply_entry(expected.get(key), entry, at=entered_at)
     stored = {
         (app_id, uid, asset.name, asset.subscription): asset
         for app_id, uid, asset in await assets.of_users(conn, users)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from storage.assets import assets
 from storage.assets import entries as asset_entries
-from storage.assets.assets import apply
+from storage.assets.assets import apply_entry
 from storage.assets.entries import Entry
 from storage.events.outbox import AssetEvent, EventSinks
 from storage.postgres.database import Connection
@@ -41,7 +41,7 @@ async def enter(
         return False
     if has_assets:
         asset = await assets.find(conn, app_id, uid, name=entry.name, subscription=entry.subscription)
-        await assets.put(conn, app_id, uid, asset=apply(asset, entry, at=now))
+        await assets.put(conn, app_id, uid, asset=apply_entry(asset, entry, at=now))
     await sinks.report(conn, app_id, _event(uid, entry), now=now)
     return True
 

@@ -39,7 +39,7 @@ values ($1, $2, $3, $4, $5, $6, $7)
 _EXISTS = "select exists (select from quota_uses where app_id = $1 and key = $2)"
 
 
-async def use(
+async def use_units(
     conn: Connection, app_id: str, uid: str, *, key: str, quota: Quota | None, now: datetime, sinks: EventSinks
 ) -> bool:
     """Use the units of one call. Return `False` if they were used with this key already.

@@ -74,10 +74,10 @@ async def put(conn: Connection, app_id: str, uid: str, *, asset: Asset, quota: i
     `conn` is in a transaction. Raises `ShareGroupFull` if the group has more members than the quota.
     """
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARACTERS))
-    put = await conn.fetchrow(
+    stored = await conn.fetchrow(
         _PUT, new_id(), app_id, uid, asset.name, asset.subscription, code, _digest(code), quota, now
     )
-    row = one(put)
+    row = one(stored)
     group = ShareGroup(**row, members=await conn.fetchval(_MEMBERS, row["group_id"]))
     if group.members > quota:
         raise ShareGroupFull(f"more users have joined than {quota}: {group.members}")
@@ -130,7 +130,9 @@ where app_id = $1 and uid = $2 and name = $3 and subscription = $4
 """
 
 
-async def move(conn: Connection, app_id: str, uid: str, *, old: tuple[str, str], new: tuple[str, str]) -> None:
+async def move_group(
+    conn: Connection, app_id: str, uid: str, *, old: tuple[str, str], new: tuple[str, str]
+) -> None:
     """Let the group of a subscription share the one that replaces it. Both are named by asset and subscription."""
     await conn.execute(_MOVE, app_id, uid, *old, *new)
 

@@ -78,7 +78,7 @@ insert into card_payment_details (payment_id, app_id, uid, email, device_info) v
 _FIND = f"select {_COLUMNS} from card_payments where payment_id = $1"
 
 
-async def begin(conn: Connection, new: NewCardPayment, *, now: datetime) -> CardPayment:
+async def add(conn: Connection, new: NewCardPayment, *, now: datetime) -> CardPayment:
     """Store a payment, and return it; or the one that an earlier attempt has stored. `conn` is in a transaction."""
     product = None if new.product is None else new.product.model_dump(mode="json", exclude_none=True)
     added = await conn.fetchval(

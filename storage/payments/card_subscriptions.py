@@ -87,7 +87,7 @@ class NewCardSubscription:
     """The end of the trial, unless the user has had the subscription before."""
 
 
-async def begin(
+async def add_unless_live(
     conn: Connection, app_id: str, uid: str, *, new: NewCardSubscription, now: datetime
 ) -> CardSubscription:
     """Store a subscription, or return the live one to the same product. `conn` is in a transaction.

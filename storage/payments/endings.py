@@ -17,7 +17,7 @@ class EndSubscriptions(Job):
     uid: str
 
 
-async def end_later(conn: Connection, app_id: str, uid: str) -> None:
+async def end_subscriptions_later(conn: Connection, app_id: str, uid: str) -> None:
     """Store the job that ends what a user has subscribed to, if there is anything. `conn` is in a transaction."""
     has_wallet = await wallet_subscriptions.unended_of_user(conn, app_id, uid)
     if has_wallet or await card_subscriptions.unended_of_user(conn, app_id, uid):

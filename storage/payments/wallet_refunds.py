@@ -48,7 +48,7 @@ values ($1, $2, $3, $4, $5, $6, 'done', false, $7, $8) on conflict (app_id, refu
 """
 
 
-async def report(
+async def add_reported(
     conn: Connection,
     app_id: str,
     *,

@@ -58,12 +58,12 @@ async def to_new(conn: Connection, app_id: str, *, new_row: str) -> Upgrade | No
     return None if row is None else Upgrade(**row)
 
 
-_MOVE = "update wallet_upgrades set state = $3, changed_at = $4 where app_id = $1 and upgrade_id = $2"
+_SET_STATE = "update wallet_upgrades set state = $3, changed_at = $4 where app_id = $1 and upgrade_id = $2"
 
 
-async def move(conn: Connection, app_id: str, *, upgrade: Upgrade, to: State, now: datetime) -> None:
+async def set_state(conn: Connection, app_id: str, *, upgrade: Upgrade, to: State, now: datetime) -> None:
     """Change the state. `conn` is in a transaction that has locked the user."""
-    await conn.execute(_MOVE, app_id, upgrade.upgrade_id, to, now)
+    await conn.execute(_SET_STATE, app_id, upgrade.upgrade_id, to, now)
 
 
 _IS_UNFINISHED = """

@@ -137,7 +137,7 @@ async def deactivate(
     await conn.execute(_DEACTIVATE, app_id, uid)
     await conn.execute(_ADD, app_id, uid, cause, now, deleted)
     await _revoke_later(conn, app_id, uid, linked=linked, keyring=keyring, now=now)
-    await endings.end_later(conn, app_id, uid)
+    await endings.end_subscriptions_later(conn, app_id, uid)
     await enqueue(conn, EraseUser(app_id=app_id, uid=uid))
 
 

@@ -16,7 +16,7 @@ NOT_PAID = "withdraw.not_paid"
 ENDED = Counter("parley_withdrawals", "Withdrawals that have ended, by outcome", ["outcome"])
 
 
-async def end(
+async def end_withdrawal(
     conn: Connection,
     locked: Withdrawal,
     *,

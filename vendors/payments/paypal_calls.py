@@ -93,11 +93,13 @@ class PayPalCalls:
 
     async def get(self, path: str, model: type[M], query: Mapping[str, str] | None = None) -> M:
         """Read an object."""
-        return await self._call(lambda bearer: self._read(path, bearer, query), lambda reply: reply.value(model))
+        return await self._call(lambda bearer: self._get(path, bearer, query), lambda reply: reply.value(model))
 
     async def ask(self, path: str, body: object, model: type[M]) -> M:
         """Send a POST that changes nothing at PayPal, and return the response."""
-        return await self._call(lambda bearer: self._question(path, bearer, body), lambda reply: reply.value(model))
+        return await self._call(
+            lambda bearer: self._unkeyed_post(path, bearer, body), lambda reply: reply.value(model)
+        )
 
     async def post(self, key: str, path: str, body: object, model: type[M], *, before: Step | None = None) -> M:
         """Send a POST that PayPal executes once for all calls with the same `key`, and return the response.
@@ -105,12 +107,12 @@ class PayPalCalls:
         `before` is awaited once PayPal has accepted the app's id and secret, and the gate has admitted the call.
         """
         return await self._call(
-            lambda bearer: self._move(key, path, bearer, body), lambda reply: reply.value(model), before
+            lambda bearer: self._keyed_post(key, path, bearer, body), lambda reply: reply.value(model), before
         )
 
     async def command(self, key: str, path: str, body: object) -> None:
         """Send a POST that PayPal executes once for all calls with the same `key`. The response has no content."""
-        await self._call(lambda bearer: self._move(key, path, bearer, body), _nothing)
+        await self._call(lambda bearer: self._keyed_post(key, path, bearer, body), _nothing)
 
     async def _call(
         self, call: _WithToken, read: Callable[[_Reply], Awaitable[Result]], before: Step | None = None
@@ -126,30 +128,30 @@ class PayPalCalls:
         if before is not None:
             await before()
         try:
-            return await self._once(call(bearer), read)
+            return await self._send_once(call(bearer), read)
         except Refused as error:
             if error.vendor_status != _UNAUTHORIZED:
                 raise
         self._forget(bearer)
-        return await self._once(call(await self._bearer()), read)
+        return await self._send_once(call(await self._bearer()), read)
 
-    async def _once(self, call: MoneyCall | ReadCall, read: Callable[[_Reply], Awaitable[Result]]) -> Result:
+    async def _send_once(self, call: MoneyCall | ReadCall, read: Callable[[_Reply], Awaitable[Result]]) -> Result:
         try:
             async with self._http.stream(call) as reply:
                 return await read(reply)
         except Refused as error:
             raise refused(error) from None
 
-    def _read(self, path: str, bearer: str, query: Mapping[str, str] | None) -> ReadCall:
+    def _get(self, path: str, bearer: str, query: Mapping[str, str] | None) -> ReadCall:
         url = self._account.url(f"{path}?{urlencode(query)}" if query else path)
         return ReadCall(self.vendor, url, headers=_headers(bearer))
 
-    def _question(self, path: str, bearer: str, body: object) -> ReadCall:
+    def _unkeyed_post(self, path: str, bearer: str, body: object) -> ReadCall:
         return ReadCall(
             self.vendor, self._account.url(path), method="POST", headers=_headers(bearer), body=dumps(body)
         )
 
-    def _move(self, key: str, path: str, bearer: str, body: object) -> MoneyCall:
+    def _keyed_post(self, key: str, path: str, bearer: str, body: object) -> MoneyCall:
         return MoneyCall(
             self.vendor,
             self._account.url(path),
@@ -182,7 +184,7 @@ class PayPalCalls:
         )
         asked_at = time.monotonic()
         try:
-            token = await self._once(call, lambda reply: reply.value(_TokenReply))
+            token = await self._send_once(call, lambda reply: reply.value(_TokenReply))
         except Refused as error:
             if error.vendor_status != _UNAUTHORIZED:
                 raise

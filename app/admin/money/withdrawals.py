@@ -13,7 +13,7 @@ from storage.operators import audit
 from storage.operators.audit import Subject
 from storage.postgres.database import Connection
 from storage.withdrawals import withdrawal_list, withdrawals
-from storage.withdrawals.results import NOT_PAID, end
+from storage.withdrawals.results import NOT_PAID, end_withdrawal
 from storage.withdrawals.withdrawal_list import State, state_of
 from storage.withdrawals.withdrawals import Withdrawal
 from streams.wire.codec import rfc3339
@@ -115,17 +115,21 @@ async def settle(
             raise NoSuchWithdrawal(path.withdrawal_id)
         locked = await withdrawals.lock(conn, path.withdrawal_id)
         if locked.unknown_at is not None:
-            locked = await _settle(call, conn, locked, body)
+            locked = await _settle_withdrawal(call, conn, locked, body)
         elif locked.settled_at is None or state_of(locked) != body.outcome:
             raise ResultKnown(locked)
         return transaction.answer(_row(locked))
 
 
-async def _settle(call: Call, conn: Connection, locked: Withdrawal, settlement: Settlement) -> Withdrawal:
+async def _settle_withdrawal(
+    call: Call, conn: Connection, locked: Withdrawal, settlement: Settlement
+) -> Withdrawal:
     """End a withdrawal, record it, and return the withdrawal after it."""
     now, is_paid = call.services.clock.now(locked.app_id), settlement.outcome == "paid"
     reason, paid_at = ("", now) if is_paid else (NOT_PAID, None)
-    await end(conn, locked, payout_id=locked.payout_id, reason=reason, paid_at=paid_at, now=now, by_operator=True)
+    await end_withdrawal(
+        conn, locked, payout_id=locked.payout_id, reason=reason, paid_at=paid_at, now=now, by_operator=True
+    )
     after = await withdrawals.lock(conn, locked.withdrawal_id)
     subject = Subject(locked.app_id, "withdrawal", locked.withdrawal_id)
     await audit.record(

@@ -19,7 +19,7 @@ from app.http.rows.transactions import Transaction
 from storage.accounts import users
 from storage.assets import assets, ledger
 from storage.assets import entries as asset_entries
-from storage.assets.assets import Asset, apply
+from storage.assets.assets import Asset, apply_entry
 from storage.assets.entries import Entry, StoredEntry
 from storage.configs.kinds.products import MAX_QUANTITY, PRODUCTS, Product
 from storage.operators import audit
@@ -158,7 +158,9 @@ async def _enter(
     expected = entry(_KEY)
     asset = await assets.find(conn, path.app, path.user_id, name=expected.name, subscription=expected.subscription)
     before = None if asset is None else _audited(asset)
-    after = _audited(apply(asset, expected, at=now)) | {"change": change.model_dump(mode="json", exclude_none=True)}
+    after = _audited(apply_entry(asset, expected, at=now)) | {
+        "change": change.model_dump(mode="json", exclude_none=True)
+    }
     audit_id = await audit.record(conn, origin, action=action, subject=subject, before=before, after=after)
     posted, sinks = entry(f"{_KEY}{audit_id}"), call.services.sinks
     await ledger.post(conn, path.app, path.user_id, entry=posted, now=now, sinks=sinks)

@@ -11,7 +11,7 @@ from app.http.rows.transactions import Transaction
 from app.payments.cards.grants import PAYMENT_ID, apply_intent, find_intent
 from app.payments.cards.platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.cards.views import PaymentIntentReply, PaymentIntentWithAssets, view_of
-from app.payments.posting import begin_posting
+from app.payments.posting import begin_client_posting
 from storage.configs.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
 from storage.payments import card_payments
 from storage.payments.card_payments import CardPayment, CardPaymentNotFound, NewCardPayment
@@ -77,14 +77,14 @@ async def create_payment_intent(
     The app confirms it with the `client_secret` and a card. A declined card is no error: the payment is returned
     with the status `requires_payment_method`.
     """
-    services, uid = call.services, call.caller.user
+    services = call.services
     platform = card_platform(services, call.app_id, body.pay_platform_config_name)
     new = _payment(call, body, platform, payment_id=transaction.operation_id)
     async with services.database.transaction() as conn:
-        payment = await card_payments.begin(conn, new, now=services.clock.now(call.app_id))
+        payment = await card_payments.add(conn, new, now=services.clock.now(call.app_id))
     intent = await _intent_of(platform, payment, body)
     async with transaction.begin() as conn:
-        posting = await begin_posting(services, conn, call.app_id, uid, channel="client")
+        posting = await begin_client_posting(call, conn)
         await apply_intent(posting, payment, intent)
         return transaction.answer(PaymentIntentReply(cardpay_payment_intent=view_of(payment, intent)))
 
@@ -106,7 +106,7 @@ async def get_payment_intent(
         raise CardPaymentNotFound(path.payment_intent_id)
     intent = await platform.stripe.payment_intent(path.payment_intent_id)
     async with services.database.transaction() as conn:
-        posting = await begin_posting(services, conn, app_id, uid, channel="client")
+        posting = await begin_client_posting(call, conn)
         await apply_intent(posting, payment, intent)
         owned = await assets_of(conn, app_id, uid, now=posting.now)
     return PaymentIntentWithAssets(cardpay_payment_intent=view_of(payment, intent), assets=owned)
@@ -143,7 +143,7 @@ def _product(call: Call, product_id: str, money: Money) -> Product:
     return product
 
 
-async def _prepare(
+async def _prepare_payment(
     platform: CardPlatform, payment: CardPayment, body: NewPaymentIntent, *, customer: str
 ) -> CardPayment:
     """Choose the payment method, and store it before the call that may charge it."""
@@ -179,13 +179,13 @@ async def _intent_of(platform: CardPlatform, payment: CardPayment, body: NewPaym
     async def create(customer: str, _: str | None) -> PaymentIntent:
         prepared = payment
         if payment.customer_id != customer:
-            prepared = await _prepare(platform, payment, body, customer=customer)
-        return await _create(platform, prepared, email=body.email)
+            prepared = await _prepare_payment(platform, payment, body, customer=customer)
+        return await _create_intent(platform, prepared, email=body.email)
 
     return await platform.for_customer(payment.uid, create, customer=payment.customer_id)
 
 
-async def _create(platform: CardPlatform, payment: CardPayment, *, email: str | None) -> PaymentIntent:
+async def _create_intent(platform: CardPlatform, payment: CardPayment, *, email: str | None) -> PaymentIntent:
     customer = payment.customer_id
     assert customer is not None, "it is prepared"
     return await platform.stripe.create_payment_intent(

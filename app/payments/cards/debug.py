@@ -20,7 +20,7 @@ from app.payments.cards.setups import PlatformId, ProductId, config_for
 from app.payments.cards.subscription_creation import CardSetupNotFound, existing
 from app.payments.cards.subscriptions import CardSubscriptionPath
 from app.payments.cards.views import PaymentIntentReply, SetupIntentReply, setup_view, view_of
-from app.payments.posting import begin_posting
+from app.payments.posting import begin_client_posting
 from app.services import Services
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.rows import ConfigKey
@@ -119,7 +119,7 @@ async def confirm_payment_intent(
     key = f"{transaction.operation_id}:confirm"
     intent = await platform.stripe.confirm_payment_intent(key, name, payment_method=method)
     async with transaction.begin() as conn:
-        posting = await begin_posting(call.services, conn, call.app_id, uid, channel="client")
+        posting = await begin_client_posting(call, conn)
         await apply_intent(posting, payment, intent)
         return transaction.answer(PaymentIntentReply(cardpay_payment_intent=view_of(payment, intent)))
 

@@ -46,13 +46,13 @@ async def sync_subscription(
     row = await _row_of(platform, subscription_id)
     if row is None:
         return None
-    read = await _read(platform, row, subscription_id)
+    read = await _read_subscription(platform, row, subscription_id)
     async with platform.services.database.transaction() as conn:
         posting = await begin_posting(platform.services, conn, row.app_id, row.uid, channel=channel)
         row = await card_subscriptions.lock(conn, row.row_id)
-        await _apply(posting, row, read)
+        await _apply_read(posting, row, read)
         if posting.is_deactivated and not read.is_cancelled:  # It may be paid first after the deactivation.
-            await endings.end_later(conn, row.app_id, row.uid)
+            await endings.end_subscriptions_later(conn, row.app_id, row.uid)
     return read
 
 
@@ -78,7 +78,9 @@ async def _row_of(platform: CardPlatform, subscription_id: str) -> CardSubscript
         )
 
 
-async def _read(platform: CardPlatform, row: CardSubscription, subscription_id: str) -> SubscriptionRead:
+async def _read_subscription(
+    platform: CardPlatform, row: CardSubscription, subscription_id: str
+) -> SubscriptionRead:
     async with platform.services.database.connection() as conn:
         number = await card_subscriptions.begin_read(conn, row.row_id)
     subscription = await platform.stripe.subscription(subscription_id)
@@ -95,7 +97,7 @@ async def _intent_of(platform: CardPlatform, invoice_id: str) -> str | None:
     return next((payment.payment.payment_intent for payment in payments if payment.payment.payment_intent), None)
 
 
-async def _apply(posting: Posting, row: CardSubscription, read: SubscriptionRead) -> None:
+async def _apply_read(posting: Posting, row: CardSubscription, read: SubscriptionRead) -> None:
     """Grant the periods that are paid, and store the state unless a later read is stored. The row is locked."""
     for invoice in read.invoices:
         if invoice.id in read.intents:

@@ -59,21 +59,21 @@ class CardPlatform:
         return made.id
 
     async def for_customer(
-        self, uid: str, use: Callable[[str, str | None], Awaitable[Result]], *, customer: str | None = None
+        self, uid: str, call: Callable[[str, str | None], Awaitable[Result]], *, customer: str | None = None
     ) -> Result:
-        """Return the result of `use` with the platform's id of a user, which is `customer` if that is known.
+        """Return the result of `call` with the platform's id of a user, which is `customer` if that is known.
 
-        If that customer was deleted, `use` is called again with another one, and with the one that it replaces.
+        If that customer was deleted, `call` is called again with another one, and with the one that it replaces.
         """
         customer = customer or await self.customer_of(uid)
         try:
-            return await use(customer, None)
+            return await call(customer, None)
         except Refused as refused:
             if not lacks_customer(refused):
                 raise
         async with self.services.database.connection() as conn:
             await card_customers.forget(conn, self.app_id, uid, config=self.name, customer_id=customer)
-        return await use(await self.customer_of(uid), customer)
+        return await call(await self.customer_of(uid), customer)
 
 
 def card_platform(services: Services, app_id: str, name: str) -> CardPlatform:

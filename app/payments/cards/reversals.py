@@ -60,7 +60,7 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
 
     The sale, and what it has granted, are stored first if they are missing.
     """
-    sale = await _sale_of(platform, intent_id) or await _sold(platform, intent_id, channel=channel)
+    sale = await _sale_of(platform, intent_id) or await _sync_sale(platform, intent_id, channel=channel)
     if sale is None:
         return
     intent = await platform.stripe.payment_intent(intent_id)
@@ -71,7 +71,7 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
         posting = await begin_posting(platform.services, conn, platform.app_id, sale.uid, channel=channel)
         current = await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
         assert current is not None, "sales are not deleted"
-        await _apply(posting, current, read)
+        await _apply_reversals(posting, current, read)
 
 
 async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
@@ -79,7 +79,7 @@ async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
         return await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
 
 
-async def _sold(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardSale | None:
+async def _sync_sale(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardSale | None:
     """Apply what a payment has paid for, and return the sale."""
     if await sync_intent(platform, intent_id, channel=channel) is None:
         for payment in await platform.stripe.invoices_paid_by(intent_id):
@@ -95,16 +95,16 @@ async def _sync_invoice(platform: CardPlatform, invoice_id: str | None, *, chann
         await sync_subscription(platform, invoice.subscription_id, channel=channel)
 
 
-async def _apply(posting: Posting, sale: CardSale, read: Reversals) -> None:
+async def _apply_reversals(posting: Posting, sale: CardSale, read: Reversals) -> None:
     """Report what has taken a sale, or given it back, and do the same with what it has granted, if anything."""
     taken_by = read.taken_by
     if sale.reversed_by is None and taken_by is not None and taken_by != sale.failed_reversal:
-        await _take(posting, sale, read.money, by=taken_by)
+        await _take_back(posting, sale, read.money, by=taken_by)
     elif sale.reversed_by is not None and taken_by is None and read.gives_back(sale.reversed_by):
         await _give_back(posting, sale, read.money, by=sale.reversed_by)
 
 
-async def _take(posting: Posting, sale: CardSale, money: Money, *, by: str) -> None:
+async def _take_back(posting: Posting, sale: CardSale, money: Money, *, by: str) -> None:
     granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
     if granted is not None:
         refund = replace(granted, key=f"refund:{by}", kind="refund", channel=posting.channel)

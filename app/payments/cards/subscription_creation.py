@@ -69,7 +69,7 @@ async def create_subscription(platform: CardPlatform, row: CardSubscription, pay
 async def _create_or_close(platform: CardPlatform, row: CardSubscription) -> str:
     """Create a subscription and return its id. If it is refused, close the row, unless the customer was deleted."""
     try:
-        return await _create(platform, row)
+        return await _create_unless_known(platform, row)
     except ServiceError as error:
         if _is_refusal(error):
             async with platform.services.database.connection() as conn:
@@ -77,7 +77,7 @@ async def _create_or_close(platform: CardPlatform, row: CardSubscription) -> str
         raise
 
 
-async def _create(platform: CardPlatform, row: CardSubscription) -> str:
+async def _create_unless_known(platform: CardPlatform, row: CardSubscription) -> str:
     """Create a subscription, unless an earlier attempt has done so. Return its id."""
     if not platform.knows_keys_since(row.created_at):
         earlier = await find_subscription(platform, row)

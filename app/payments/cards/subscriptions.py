@@ -82,13 +82,13 @@ async def subscribe(
         transaction.operation_id, offer.config, body.product_id, product, price_id, trial_ends_at
     )
     async with services.database.transaction() as conn:
-        row = await card_subscriptions.begin(conn, app_id, uid, new=new, now=now)
+        row = await card_subscriptions.add_unless_live(conn, app_id, uid, new=new, now=now)
     payer = Payer(body.payment_method_id, body.setup_intent_id)
     platform = card_platform(services, app_id, row.config)  # An earlier request may have used another one.
     if row.subscription_id is None:
         subscription_id = await create_subscription(platform, row, payer)
     else:
-        subscription_id = await _resume(platform, row, payer, key=transaction.operation_id)
+        subscription_id = await _resume_subscription(platform, row, payer, key=transaction.operation_id)
     return await _reply(platform, row, subscription_id, transaction)
 
 
@@ -125,7 +125,7 @@ def _offer(call: Call, product_id: str) -> tuple[Product, CardProduct, str]:
     return product, product.cardpay, product.cardpay.price_id
 
 
-async def _resume(platform: CardPlatform, row: CardSubscription, payer: Payer, *, key: str) -> str:
+async def _resume_subscription(platform: CardPlatform, row: CardSubscription, payer: Payer, *, key: str) -> str:
     name = row.subscription_id
     assert name is not None, "the caller has checked this"
     current = await platform.stripe.subscription(name)

@@ -57,14 +57,14 @@ async def _work(services: Services, webhook: Webhook) -> None:
 async def apply_event(platform: CardPlatform, event: Event, *, channel: Channel) -> None:
     """Read what an event is about from the platform, and apply it. Raises `VendorError`."""
     try:
-        await _sync(platform, event.type, event.data.object, channel=channel)
+        await _sync_object(platform, event.type, event.data.object, channel=channel)
     except Refused as refused:
         if refused.vendor_status != 404:
             raise
         log.warning("card_event.object_missing", app_id=platform.app_id, event_id=event.id, type=event.type)
 
 
-async def _sync(platform: CardPlatform, kind: str, about: dict[str, Any], *, channel: Channel) -> None:
+async def _sync_object(platform: CardPlatform, kind: str, about: dict[str, Any], *, channel: Channel) -> None:
     name, intent = about.get("id"), about.get("payment_intent")
     if kind.startswith("payment_intent.") and isinstance(name, str):
         await sync_intent(platform, name, channel=channel)

@@ -9,14 +9,13 @@ from app.assets.view import AssetView
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body, Path
 from app.http.rows.transactions import Transaction
-from app.payments.posting import Posting, begin_posting
+from app.payments.posting import begin_client_posting
 from app.payments.wallet import order_sync as wallet_order_sync
-from app.payments.wallet.order_sync import APPROVED, COMPLETED, apply, create_at_platform, status_of
+from app.payments.wallet.order_sync import APPROVED, COMPLETED, apply_order, create_at_platform, status_of
 from app.payments.wallet.wallet import account_of, product_for, return_urls, soon
 from storage.configs.kinds.products import Country
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import WalletOrder
-from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid, InvalidOperation, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model
 from streams.wire.money import Money
@@ -92,14 +91,14 @@ async def new_order(call: Call, transaction: Transaction, body: Body[NewOrder]) 
 
     Send the user to `approve_link_href`, then capture the order.
     """
-    order = await _store(call, transaction, body)
+    order = await _store_order(call, transaction, body)
     platform_order: Order | None
     if order.order_id is None:
         platform_order = await create_at_platform(call.services, call.app_id, order)
     else:  # An earlier attempt at the same request has created it, and the platform may have forgotten the key.
-        platform_order = await wallet_order_sync.read(call.services, call.app_id, order)
+        platform_order = await wallet_order_sync.read_order(call.services, call.app_id, order)
     async with transaction.begin() as conn:
-        applied = await apply(await _begin(call, conn), order, platform_order)
+        applied = await apply_order(await begin_client_posting(call, conn), order, platform_order)
         return transaction.answer(OrderReply(walletpay_order=_view(applied, platform_order)))
 
 
@@ -109,11 +108,13 @@ async def capture(call: Call, transaction: Transaction, body: Body[OrderBody]) -
     If the payment is declined, the order is not `COMPLETED`, and the user may approve it again with another means
     of payment. A repeat for a completed order returns it again.
     """
-    order = await _own(call, body.order_id)
-    platform_order, is_declined = await _capture(call, order)
+    order = await _own_order(call, body.order_id)
+    platform_order, is_declined = await _capture_at_platform(call, order)
     async with transaction.begin() as conn:
         declined = order.declined + is_declined
-        applied = await apply(await _begin(call, conn), order, platform_order, declined=declined)
+        applied = await apply_order(
+            await begin_client_posting(call, conn), order, platform_order, declined=declined
+        )
         return transaction.answer(OrderReply(walletpay_order=_view(applied, platform_order)))
 
 
@@ -122,8 +123,10 @@ async def sync_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
 
     It is read from the platform, and not captured.
     """
-    order = await _own(call, path.order_id)
-    applied, platform_order = await wallet_order_sync.sync(call.services, call.app_id, order, channel="client")
+    order = await _own_order(call, path.order_id)
+    applied, platform_order = await wallet_order_sync.sync_order(
+        call.services, call.app_id, order, channel="client"
+    )
     return await _with_assets(call, _view(applied, platform_order))
 
 
@@ -132,11 +135,13 @@ async def fetch_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
 
     The assets do not change.
     """
-    order = await _own(call, path.order_id)
-    return await _with_assets(call, _view(order, await wallet_order_sync.read(call.services, call.app_id, order)))
+    order = await _own_order(call, path.order_id)
+    return await _with_assets(
+        call, _view(order, await wallet_order_sync.read_order(call.services, call.app_id, order))
+    )
 
 
-async def _store(call: Call, transaction: Transaction, body: NewOrder) -> WalletOrder:
+async def _store_order(call: Call, transaction: Transaction, body: NewOrder) -> WalletOrder:
     """Store an order before the platform is called, so that the key of that call outlives this process."""
     services, app_id = call.services, call.app_id
     product, wallet = product_for(services, app_id, body.product_id)
@@ -162,7 +167,7 @@ def _payable(bp_product_id: str, price: Money) -> Money:
     return price
 
 
-async def _own(call: Call, order_id: str) -> WalletOrder:
+async def _own_order(call: Call, order_id: str) -> WalletOrder:
     """Return an order of the user. Those of others and unknown ones get the same error."""
     async with call.services.database.connection() as conn:
         order = await wallet_orders.find(conn, call.app_id, order_id=order_id)
@@ -171,26 +176,22 @@ async def _own(call: Call, order_id: str) -> WalletOrder:
     return order
 
 
-async def _capture(call: Call, order: WalletOrder) -> tuple[Order | None, bool]:
+async def _capture_at_platform(call: Call, order: WalletOrder) -> tuple[Order | None, bool]:
     """Return the order after its capture, and whether that was declined."""
     if order.status == COMPLETED:
-        return await wallet_order_sync.read(call.services, call.app_id, order), False
+        return await wallet_order_sync.read_order(call.services, call.app_id, order), False
     account = account_of(call.services, call.app_id, order.config)
     try:
         return await account.capture_order(order.capture_key, order.platform_id), False
     except PayPalRefused as error:
         if error.issue == _CAPTURED or error.issue in _DECLINED:
-            read = await wallet_order_sync.read(call.services, call.app_id, order)
+            read = await wallet_order_sync.read_order(call.services, call.app_id, order)
             return read, error.issue in _DECLINED
         if error.issue == _NOT_APPROVED:
             raise OrderNotApproved("the payer has not approved the order") from None
         if error.not_found:
             raise OrderNotApproved("the order has expired") from None
         raise
-
-
-async def _begin(call: Call, conn: Connection) -> Posting:
-    return await begin_posting(call.services, conn, call.app_id, call.caller.user, channel="client")
 
 
 async def _with_assets(call: Call, view: WalletOrderView) -> OrderWithAssets:

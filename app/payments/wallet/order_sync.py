@@ -58,19 +58,19 @@ def _description(services: Services, app_id: str, order: WalletOrder) -> str:
         return order.bp_product_id[:127]
 
 
-async def read(services: Services, app_id: str, order: WalletOrder) -> Order | None:
+async def read_order(services: Services, app_id: str, order: WalletOrder) -> Order | None:
     """Read an order back from the platform. `None`: it has expired there."""
     return await none_if_gone(account_of(services, app_id, order.config).order(order.platform_id))
 
 
-async def sync(
+async def sync_order(
     services: Services, app_id: str, order: WalletOrder, *, channel: Channel
 ) -> tuple[WalletOrder, Order | None]:
     """Read an order back and apply it. Return its row and what was read."""
-    platform_order = await read(services, app_id, order)
+    platform_order = await read_order(services, app_id, order)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, order.uid, channel=channel)
-        return await apply(posting, order, platform_order), platform_order
+        return await apply_order(posting, order, platform_order), platform_order
 
 
 async def complete_creation(services: Services, app_id: str, order: WalletOrder) -> None:
@@ -80,10 +80,12 @@ async def complete_creation(services: Services, app_id: str, order: WalletOrder)
     platform_order = await create_at_platform(services, app_id, order) if is_known else None
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, order.uid, channel="reconciliation")
-        await apply(posting, order, platform_order)
+        await apply_order(posting, order, platform_order)
 
 
-async def apply(posting: Posting, order: WalletOrder, read: Order | None, *, declined: int = 0) -> WalletOrder:
+async def apply_order(
+    posting: Posting, order: WalletOrder, read: Order | None, *, declined: int = 0
+) -> WalletOrder:
     """Post what follows from a read order, and store its state.
 
     `declined`: how many of its captures were declined.
@@ -91,7 +93,7 @@ async def apply(posting: Posting, order: WalletOrder, read: Order | None, *, dec
     conn, app_id = posting.conn, posting.app_id
     order = await wallet_orders.lock(conn, app_id, row_id=order.row_id)
     for capture in read.captures if read is not None else []:
-        await _post(posting, order, capture)
+        await _post_capture(posting, order, capture)
     status = status_of(order, read)
     applied = replace(
         order,
@@ -121,7 +123,7 @@ def status_of(order: WalletOrder, read: Order | None) -> str:
     return VOIDED if states and states <= {"DECLINED", "FAILED"} else APPROVED
 
 
-async def _post(posting: Posting, order: WalletOrder, capture: Capture) -> None:
+async def _post_capture(posting: Posting, order: WalletOrder, capture: Capture) -> None:
     """Post the grant of a capture, and its refund after it."""
     if capture.status not in _PAID:
         return

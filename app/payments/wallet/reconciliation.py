@@ -59,14 +59,14 @@ async def _check_order(services: Services, app_id: str, order: WalletOrder) -> N
     if order.status == NEW:
         await wallet_order_sync.complete_creation(services, app_id, order)
     else:
-        await wallet_order_sync.sync(services, app_id, order, channel="reconciliation")
+        await wallet_order_sync.sync_order(services, app_id, order, channel="reconciliation")
 
 
 async def _check_subscription(services: Services, app_id: str, row: WalletSubscription) -> None:
     if row.status == NEW:
         await wallet_subscription_sync.complete_creation(services, app_id, row)
         return
-    synced = (await wallet_subscription_sync.sync(services, app_id, row, channel="reconciliation")).row
+    synced = (await wallet_subscription_sync.sync_subscription(services, app_id, row, channel="reconciliation")).row
     if synced.superseded_at is not None:
         async with services.database.transaction() as conn:
             await wallet_subscription_sync.end_replaced_later(conn, app_id, row=synced)

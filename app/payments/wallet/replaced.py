@@ -5,7 +5,7 @@ from datetime import timedelta
 import structlog
 
 from app.payments.posting import begin_posting
-from app.payments.wallet.subscription_sync import Synced, cancel
+from app.payments.wallet.subscription_sync import Synced, cancel_subscription
 from app.payments.wallet.wallet import PLATFORM, account_of, is_final
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
@@ -37,12 +37,12 @@ async def end_replaced(services: Services, job: EndReplacedSubscription) -> None
         row = await wallet_subscriptions.get(conn, job.app_id, row_id=job.row_id)
     if row.superseded_at is None:
         return
-    cancelled = await cancel(services, job.app_id, row, reason="Replaced by another subscription")
-    await _move(services, job.app_id, row, after="new_active", to="old_cancelled")
+    cancelled = await cancel_subscription(services, job.app_id, row, reason="Replaced by another subscription")
+    await _advance_upgrade(services, job.app_id, row, after="new_active", to="old_cancelled")
     if not await _make_refunds(services, job.app_id, cancelled):
         return
-    await _move(services, job.app_id, row, after="old_cancelled", to="refunded")
-    await _move(services, job.app_id, row, after="refunded", to="done")
+    await _advance_upgrade(services, job.app_id, row, after="old_cancelled", to="refunded")
+    await _advance_upgrade(services, job.app_id, row, after="refunded", to="done")
 
 
 async def _make_refunds(services: Services, app_id: str, cancelled: Synced) -> bool:
@@ -51,15 +51,15 @@ async def _make_refunds(services: Services, app_id: str, cancelled: Synced) -> b
     async with services.database.connection() as conn:
         refunds = await wallet_refunds.open_refunds(conn, app_id, subscription_row=row_id)
     for refund in refunds:
-        await _make(services, app_id, cancelled, refund)
+        await _make_refund(services, app_id, cancelled, refund)
     async with services.database.connection() as conn:
         return not await wallet_refunds.open_refunds(conn, app_id, subscription_row=row_id)
 
 
-async def _make(services: Services, app_id: str, cancelled: Synced, refund: OpenRefund) -> None:
+async def _make_refund(services: Services, app_id: str, cancelled: Synced, refund: OpenRefund) -> None:
     """Make a refund, or read back one that is accepted. One that fails for good is kept, for operators."""
     try:
-        made = await _made(services, app_id, cancelled, refund)
+        made = await _refund_at_platform(services, app_id, cancelled, refund)
     except PayPalRefused as error:
         is_accepted = refund.refund_id is not None
         if not (error.not_found if is_accepted else is_final(error)):
@@ -80,7 +80,9 @@ async def _make(services: Services, app_id: str, cancelled: Synced, refund: Open
             await services.sinks.report(conn, app_id, purchase, now=services.clock.now(app_id))
 
 
-async def _made(services: Services, app_id: str, cancelled: Synced, refund: OpenRefund) -> Refund | None:
+async def _refund_at_platform(
+    services: Services, app_id: str, cancelled: Synced, refund: OpenRefund
+) -> Refund | None:
     """Return a refund as the platform has it, after making it unless that is done.
 
     The call is repeated while the platform remembers its key. After that, and if there is nothing left to refund,
@@ -132,10 +134,12 @@ async def _set_failed(
     )
 
 
-async def _move(services: Services, app_id: str, row: WalletSubscription, *, after: State, to: State) -> None:
+async def _advance_upgrade(
+    services: Services, app_id: str, row: WalletSubscription, *, after: State, to: State
+) -> None:
     """Move the upgrade that has replaced a subscription to its next state."""
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel="server")
         for upgrade in await wallet_upgrades.of_old(conn, app_id, old_row=row.row_id):
             if upgrade.state == after:
-                await wallet_upgrades.move(conn, app_id, upgrade=upgrade, to=to, now=posting.now)
+                await wallet_upgrades.set_state(conn, app_id, upgrade=upgrade, to=to, now=posting.now)

@@ -7,15 +7,19 @@ from pydantic import Field
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body, Path
 from app.http.rows.transactions import Transaction
-from app.payments.posting import Posting, begin_posting
+from app.payments.posting import begin_client_posting
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
-from app.payments.wallet.subscription_states import SubscriptionRead, apply, create_at_platform, read
+from app.payments.wallet.subscription_states import (
+    SubscriptionRead,
+    apply_subscription,
+    create_at_platform,
+    read_subscription,
+)
 from app.payments.wallet.views import SubscriptionReply, reply_of, subscription_view
 from app.payments.wallet.wallet import product_for, return_urls, soon
 from storage.configs.kinds.products import Country, Product
 from storage.payments import wallet_subscriptions
 from storage.payments.wallet_subscriptions import WalletSubscription
-from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model
 
@@ -65,18 +69,20 @@ async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscrip
     )
     async with call.services.database.transaction() as conn:
         row = await wallet_subscriptions.add(conn, call.app_id, subscription=new)
-    found = await created(call, row)
+    found = await create_or_sync(call, row)
     async with transaction.begin() as conn:
-        posting = await begin(call, conn)
-        row = await apply(posting, row, found)
+        posting = await begin_client_posting(call, conn)
+        row = await apply_subscription(posting, row, found)
         return transaction.answer(await reply_of(call, conn, subscription_view(call, row, found)))
 
 
-async def created(call: Call, row: WalletSubscription) -> SubscriptionRead:
+async def create_or_sync(call: Call, row: WalletSubscription) -> SubscriptionRead:
     """Return a stored subscription as the platform has it, after creating it there unless that is done."""
     if row.subscription_id is None:
         return SubscriptionRead(await create_at_platform(call.services, call.app_id, row))
-    return (await wallet_subscription_sync.sync(call.services, call.app_id, row, channel="client")).read
+    return (
+        await wallet_subscription_sync.sync_subscription(call.services, call.app_id, row, channel="client")
+    ).read
 
 
 async def sync(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
@@ -91,14 +97,14 @@ async def fetch(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
     The assets do not change.
     """
     row = await own_row(call, path.sub_id)
-    found = await read(call.services, call.app_id, row)
+    found = await read_subscription(call.services, call.app_id, row)
     async with call.services.database.connection() as conn:
         return await reply_of(call, conn, subscription_view(call, row, found, with_next_payment=True))
 
 
 async def synced_reply(call: Call, row: WalletSubscription) -> SubscriptionReply:
     """Read a subscription back, apply it, and return the response that shows it."""
-    synced = await wallet_subscription_sync.sync(call.services, call.app_id, row, channel="client")
+    synced = await wallet_subscription_sync.sync_subscription(call.services, call.app_id, row, channel="client")
     async with call.services.database.connection() as conn:
         return await reply_of(call, conn, subscription_view(call, synced.row, synced.read))
 
@@ -110,11 +116,6 @@ async def own_row(call: Call, sub_id: str) -> WalletSubscription:
     if row is None or row.uid != call.caller.user:
         raise SubscriptionNotFound(sub_id)
     return row
-
-
-async def begin(call: Call, conn: Connection) -> Posting:
-    """Return a posting for the user of a call. `conn` is in a transaction."""
-    return await begin_posting(call.services, conn, call.app_id, call.caller.user, channel="client")
 
 
 def plan_for(

@@ -68,7 +68,7 @@ async def create_at_platform(services: Services, app_id: str, row: WalletSubscri
         raise
 
 
-async def read(services: Services, app_id: str, row: WalletSubscription) -> SubscriptionRead:
+async def read_subscription(services: Services, app_id: str, row: WalletSubscription) -> SubscriptionRead:
     """Read a subscription and its payments back from the platform."""
     account = account_of(services, app_id, row.config)
     subscription = await none_if_gone(account.subscription(row.platform_id))
@@ -79,7 +79,9 @@ async def read(services: Services, app_id: str, row: WalletSubscription) -> Subs
     return SubscriptionRead(subscription, transactions)
 
 
-async def apply(posting: Posting, row: WalletSubscription, read: SubscriptionRead) -> WalletSubscription:
+async def apply_subscription(
+    posting: Posting, row: WalletSubscription, read: SubscriptionRead
+) -> WalletSubscription:
     """Post what follows from a read subscription, and store its state. The user is locked.
 
     Payments of one that is replaced by another are not granted any more, but what is unused of them is refunded.

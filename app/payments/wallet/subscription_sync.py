@@ -12,7 +12,7 @@ import structlog
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import subscription_states as wallet_subscription_states
 from app.payments.wallet.periods import post_end
-from app.payments.wallet.subscription_states import SubscriptionRead, apply, read
+from app.payments.wallet.subscription_states import SubscriptionRead, apply_subscription, read_subscription
 from app.payments.wallet.wallet import PLATFORM, account_of
 from app.services import Services
 from storage.assets import share_groups
@@ -38,18 +38,20 @@ class Synced:
     read: SubscriptionRead
 
 
-async def sync(services: Services, app_id: str, row: WalletSubscription, *, channel: Channel) -> Synced:
+async def sync_subscription(
+    services: Services, app_id: str, row: WalletSubscription, *, channel: Channel
+) -> Synced:
     """Read a subscription back from the platform and apply it, and the upgrade of which it is the target."""
-    found = await read(services, app_id, row)
+    found = await read_subscription(services, app_id, row)
     old = await _old_to_replace(services, app_id, row, found)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel=channel)
         if old is not None:
-            await apply(posting, old.row, old.read)
-            await _replace(posting, row, old)
-        applied = await apply(posting, row, found)
+            await apply_subscription(posting, old.row, old.read)
+            await _replace_old(posting, row, old)
+        applied = await apply_subscription(posting, row, found)
         if posting.is_deactivated and applied.status in RENEWING_STATUSES:  # Paid first after the deactivation.
-            await endings.end_later(conn, app_id, row.uid)
+            await endings.end_subscriptions_later(conn, app_id, row.uid)
         return Synced(applied, found)
 
 
@@ -64,10 +66,10 @@ async def _old_to_replace(
         if upgrade is None or upgrade.state not in UNDECIDED:
             return None
         old = await wallet_subscriptions.get(conn, app_id, row_id=upgrade.old_row)
-    return Synced(old, await read(services, app_id, old))
+    return Synced(old, await read_subscription(services, app_id, old))
 
 
-async def _replace(posting: Posting, row: WalletSubscription, old: Synced) -> None:
+async def _replace_old(posting: Posting, row: WalletSubscription, old: Synced) -> None:
     """Let a paid subscription replace the old one, or end it too if another one has replaced that."""
     conn, app_id = posting.conn, posting.app_id
     new = await wallet_subscriptions.get(conn, app_id, row_id=row.row_id)
@@ -80,15 +82,15 @@ async def _replace(posting: Posting, row: WalletSubscription, old: Synced) -> No
         return
     for upgrade in upgrades:
         if upgrade.state == "awaiting_approval" and upgrade.new_row != row.row_id:
-            await wallet_upgrades.move(conn, app_id, upgrade=upgrade, to="abandoned", now=posting.now)
-    await wallet_upgrades.move(conn, app_id, upgrade=this, to="new_active", now=posting.now)
+            await wallet_upgrades.set_state(conn, app_id, upgrade=upgrade, to="abandoned", now=posting.now)
+    await wallet_upgrades.set_state(conn, app_id, upgrade=this, to="new_active", now=posting.now)
     before = await wallet_subscriptions.get(conn, app_id, row_id=old.row.row_id)
     before = replace(before, superseded_at=new.activated_at or posting.now)
     ended = await post_end(posting, before, key=f"wallet:upgrade:{this.upgrade_id}")
     await _supersede(posting, before)
-    await apply(posting, before, old.read)
+    await apply_subscription(posting, before, old.read)
     if ended is not None:
-        await share_groups.move(
+        await share_groups.move_group(
             conn, app_id, posting.uid, old=(ended.name, ended.subscription), new=(_asset(new), row.platform_id)
         )
 
@@ -109,15 +111,15 @@ def _asset(row: WalletSubscription) -> str:
     return name
 
 
-async def cancel(services: Services, app_id: str, row: WalletSubscription, *, reason: str) -> Synced:
+async def cancel_subscription(services: Services, app_id: str, row: WalletSubscription, *, reason: str) -> Synced:
     """Cancel a subscription, and apply what is read of it then, such as a payment that was made meanwhile."""
     if row.status not in ENDED_STATUSES:
         account = account_of(services, app_id, row.config)
         await account.cancel_subscription(f"{row.row_id}:cancel", row.platform_id, reason=reason)
-    found = await read(services, app_id, row)
+    found = await read_subscription(services, app_id, row)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel="server")
-        row = await apply(posting, row, found)
+        row = await apply_subscription(posting, row, found)
     if row.status not in ENDED_STATUSES:
         raise Refused(PLATFORM, f"still says {row.status} of a subscription that was cancelled", retryable=True)
     return Synced(row, found)
@@ -131,4 +133,4 @@ async def complete_creation(services: Services, app_id: str, row: WalletSubscrip
         subscription = await wallet_subscription_states.create_at_platform(services, app_id, row)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel="reconciliation")
-        await apply(posting, row, SubscriptionRead(subscription))
+        await apply_subscription(posting, row, SubscriptionRead(subscription))

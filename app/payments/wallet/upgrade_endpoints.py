@@ -5,19 +5,19 @@ from pydantic import Field
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body, Path
 from app.http.rows.transactions import Transaction
+from app.payments.posting import begin_client_posting
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.payments.wallet.periods import last_paid
 from app.payments.wallet.subscription_endpoints import (
     SubscriptionNotFound,
     SubscriptionPath,
-    begin,
-    created,
+    create_or_sync,
     new_row,
     own_row,
     plan_for,
     synced_reply,
 )
-from app.payments.wallet.subscription_states import apply
+from app.payments.wallet.subscription_states import apply_subscription
 from app.payments.wallet.subscription_sync import Synced
 from app.payments.wallet.views import SubscriptionReply, reply_of, subscription_view
 from app.payments.wallet.wallet import account_of, return_urls
@@ -57,12 +57,12 @@ async def upgrade(
     """
     old = await _wallet_row(call, path.sub_id)
     target = plan_for(call, body.new_bp_product_id, country=old.country or None, field="new_bp_product_id")
-    source = await wallet_subscription_sync.sync(call.services, call.app_id, old, channel="client")
-    await _check(call, source, body.new_bp_product_id, target)
-    row = await _store(call, source.row, body.new_bp_product_id, target)
-    found = await created(call, row)
+    source = await wallet_subscription_sync.sync_subscription(call.services, call.app_id, old, channel="client")
+    await _check_upgrade(call, source, body.new_bp_product_id, target)
+    row = await _store_upgrade(call, source.row, body.new_bp_product_id, target)
+    found = await create_or_sync(call, row)
     async with transaction.begin() as conn:
-        row = await apply(await begin(call, conn), row, found)
+        row = await apply_subscription(await begin_client_posting(call, conn), row, found)
         return transaction.answer(await reply_of(call, conn, subscription_view(call, row, found)))
 
 
@@ -95,7 +95,7 @@ async def _wallet_row(call: Call, sub_id: str) -> WalletSubscription:
         raise
 
 
-async def _check(call: Call, source: Synced, bp_product_id: str, target: tuple[Product, str]) -> None:
+async def _check_upgrade(call: Call, source: Synced, bp_product_id: str, target: tuple[Product, str]) -> None:
     """Raise `UpgradeRefused` if the rules do not allow to replace `source` by `target`."""
     row, found, (product, plan_id) = source.row, source.read.subscription, target
     if row.superseded_at is not None:
@@ -115,7 +115,7 @@ async def _check(call: Call, source: Synced, bp_product_id: str, target: tuple[P
         raise UpgradeRefused(f"{bp_product_id} has a trial period")
 
 
-async def _store(
+async def _store_upgrade(
     call: Call, source: WalletSubscription, bp_product_id: str, target: tuple[Product, str]
 ) -> WalletSubscription:
     """Return the row of the new subscription: of the upgrade to the same target that waits, or of a new one.
@@ -126,7 +126,7 @@ async def _store(
     assert product.walletpay is not None, "the target has a plan"
     urls = return_urls(call.services, app_id, product.walletpay.config)
     async with call.services.database.transaction() as conn:
-        posting = await begin(call, conn)
+        posting = await begin_client_posting(call, conn)
         for upgrade in await wallet_upgrades.of_old(conn, app_id, old_row=source.row_id):
             if upgrade.state == "abandoned":
                 continue
@@ -135,7 +135,7 @@ async def _store(
                 raise UpgradeRefused("the subscription is replaced by another one")
             if upgrade.bp_product_id == bp_product_id and row.plan_id == plan_id and row.status != EXPIRED:
                 return row
-            await wallet_upgrades.move(conn, app_id, upgrade=upgrade, to="abandoned", now=posting.now)
+            await wallet_upgrades.set_state(conn, app_id, upgrade=upgrade, to="abandoned", now=posting.now)
         new = new_row(
             call, new_id(), bp_product_id, product, plan_id=plan_id, country=source.country or None, urls=urls
         )

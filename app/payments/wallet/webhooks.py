@@ -60,7 +60,7 @@ async def _sync_subscription(
         row = await wallet_subscriptions.find(conn, app_id, subscription_id=subscription_id)
     if row is None:
         return
-    synced = await wallet_subscription_sync.sync(services, app_id, row, channel=channel)
+    synced = await wallet_subscription_sync.sync_subscription(services, app_id, row, channel=channel)
     if sale_id and all(payment.id != sale_id for payment in synced.read.transactions):
         raise Refused(PLATFORM, "does not list a payment yet that it has reported", retryable=True)
 
@@ -77,19 +77,19 @@ async def _apply_sale_refund(
         if row is None:
             return
         if refund.amount is not None and refund.status == "COMPLETED":
-            await wallet_refunds.report(
+            await wallet_refunds.add_reported(
                 conn, app_id,
                 sale_id=sale.id, subscription_row=row.row_id, refund_id=refund.id, amount=refund.amount,
                 now=services.clock.now(app_id),
             )  # fmt: skip
-    await wallet_subscription_sync.sync(services, app_id, row, channel=channel)
+    await wallet_subscription_sync.sync_subscription(services, app_id, row, channel=channel)
 
 
 async def _sync_order(services: Services, app_id: str, order_id: str, *, channel: Channel) -> None:
     async with services.database.connection() as conn:
         order = await wallet_orders.find(conn, app_id, order_id=order_id)
     if order is not None:
-        await wallet_order_sync.sync(services, app_id, order, channel=channel)
+        await wallet_order_sync.sync_order(services, app_id, order, channel=channel)
 
 
 async def _order_of(services: Services, app_id: str, config: str, resource: Any, *, is_refund: bool) -> str:
@@ -109,7 +109,7 @@ def _text(resource: Any, field: str) -> str:
 WALLET_WEBHOOKS = WebhookSource(
     PLATFORM,
     "Receive notifications of the wallet platform.",
-    partial(paypal.verify, kind=WALLETPAY),
+    partial(paypal.verify_delivery, kind=WALLETPAY),
     _work,
 )
 WALLET_EVENTS = EventList(

@@ -130,7 +130,7 @@ class Model:
 
     async def _use(self, key: int) -> bool:
         async with self.server.services.database.transaction() as conn:
-            return await quotas.use(
+            return await quotas.use_units(
                 conn, "default", self.uid,
                 key=self._key(key), quota=self.quota, now=self.now, sinks=self.server.services.sinks,
             )  # fmt: skip

@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.assets.assets import Asset, apply
+from storage.assets.assets import Asset, apply_entry
 from storage.assets.entries import Entry
 from streams.wire.period import Period
 
@@ -36,7 +36,7 @@ def restore(number: int) -> Entry:
 
 
 def after(*entries: Entry) -> Asset | None:
-    return reduce(lambda asset, entry: apply(asset, entry, at=NOW), entries, None)
+    return reduce(lambda asset, entry: apply_entry(asset, entry, at=NOW), entries, None)
 
 
 @given(st.permutations(range(6)))

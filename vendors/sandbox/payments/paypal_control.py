@@ -68,7 +68,7 @@ class _Settle(_Action):
     state: CaptureAs
 
     def act(self, merchant: Merchant) -> None:
-        paypal_orders.settle(merchant, merchant.payments[self.capture_id], self.state)
+        paypal_orders.set_capture_state(merchant, merchant.payments[self.capture_id], self.state)
 
 
 class _Reverse(_Action):
@@ -170,7 +170,7 @@ class _TurnPayout(_Action):
     def act(self, merchant: Merchant) -> None:
         payout = merchant.payouts[self.payout_id]
         for item in payout.items:
-            paypal_payouts.turn(merchant, payout, item, self.status)
+            paypal_payouts.set_item_status(merchant, payout, item, self.status)
 
 
 _ACTIONS: Mapping[str, type[_Action]] = {

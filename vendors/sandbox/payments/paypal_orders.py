@@ -63,12 +63,12 @@ def capture(merchant: Merchant, order: Order) -> None:
     order.status = "COMPLETED"
     order.capture = Payment(order.amount, merchant.now, order.custom_id, order_id=order.id)
     merchant.payments[order.capture.id] = order.capture
-    settle(merchant, order.capture, order.capture_as)
+    set_capture_state(merchant, order.capture, order.capture_as)
     resource = to_object(merchant, order)
     merchant.emit("CHECKOUT.ORDER.COMPLETED", "checkout-order", resource, at=merchant.now)
 
 
-def settle(merchant: Merchant, payment: Payment, capture_as: CaptureAs) -> None:
+def set_capture_state(merchant: Merchant, payment: Payment, capture_as: CaptureAs) -> None:
     """Give a capture its state, at first or after it was pending."""
     payment.status, payment.reason = capture_as.upper(), ""
     event = {"completed": "COMPLETED", "pending": "PENDING"}.get(capture_as, "DENIED")

@@ -71,10 +71,10 @@ def advance(merchant: Merchant, payout: Payout) -> None:
     """Return what nobody has claimed for 30 days by the merchant's clock."""
     for item in payout.items:
         if item.status == "UNCLAIMED" and merchant.now - item.at > _UNCLAIMED_FOR:
-            turn(merchant, payout, item, "RETURNED")
+            set_item_status(merchant, payout, item, "RETURNED")
 
 
-def turn(merchant: Merchant, payout: Payout, item: Item, status: str) -> None:
+def set_item_status(merchant: Merchant, payout: Payout, item: Item, status: str) -> None:
     """Give a payment another state, and complete its batch."""
     item.status = status
     item.error = item.error if status not in {"SUCCESS", "PENDING"} else ""
@@ -132,7 +132,7 @@ def _process(merchant: Merchant, payout: Payout) -> None:
     for item in payout.items:
         status, item.error = OUTCOMES.get(item.receiver.partition("@")[0], ("SUCCESS", ""))
         if status != "PENDING":
-            turn(merchant, payout, item, status)
+            set_item_status(merchant, payout, item, status)
 
 
 def _header(payout: Payout) -> dict[str, Any]:

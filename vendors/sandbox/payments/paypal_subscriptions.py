@@ -59,9 +59,9 @@ def approve(merchant: Merchant, subscription: Subscription, *, later: bool = Fal
     """Let the payer approve a subscription, or its revision. `later`: it is not active at once."""
     if subscription.revised is not None:
         subscription.plan, subscription.revised = subscription.revised, None
-        _changed(merchant, subscription, "UPDATED", at=merchant.now)
+        _emit_change(merchant, subscription, "UPDATED", at=merchant.now)
     elif subscription.status == "APPROVAL_PENDING":
-        _turn(subscription, "APPROVED", at=merchant.now)
+        _set_status(subscription, "APPROVED", at=merchant.now)
         if not later and (subscription.start_at is None or subscription.start_at <= merchant.now):
             begin(merchant, subscription)
 
@@ -73,43 +73,43 @@ def begin(merchant: Merchant, subscription: Subscription) -> None:
     """
     now = max(merchant.now, subscription.start_at or merchant.now)
     subscription.next_at = now
-    _turn(subscription, "ACTIVE", at=now)
-    _pay(merchant, subscription)
+    _set_status(subscription, "ACTIVE", at=now)
+    _begin_period(merchant, subscription)
     if subscription.failed:  # Its first payment has been declined.
         subscription.next_at = subscription.retry_at = None
         subscription.failed = 0
-        _turn(subscription, "APPROVAL_PENDING", at=now)
+        _set_status(subscription, "APPROVAL_PENDING", at=now)
         return
-    _changed(merchant, subscription, "ACTIVATED", at=now)
+    _emit_change(merchant, subscription, "ACTIVATED", at=now)
 
 
 def cancel(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> None:
     _require_reason(body)
     if subscription.status not in {"ACTIVE", "SUSPENDED"}:
         raise _invalid_status("cancel", "active or suspended")
-    end(merchant, subscription, "CANCELLED", at=merchant.now)
+    _end(merchant, subscription, "CANCELLED", at=merchant.now)
 
 
-def end(merchant: Merchant, subscription: Subscription, status: str, *, at: datetime) -> None:
-    _turn(subscription, status, at=at)
+def _end(merchant: Merchant, subscription: Subscription, status: str, *, at: datetime) -> None:
+    _set_status(subscription, status, at=at)
     subscription.next_at = subscription.retry_at = None
-    _changed(merchant, subscription, status, at=at)
+    _emit_change(merchant, subscription, status, at=at)
 
 
 def suspend(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> None:
     _require_reason(body)
     if subscription.status != "ACTIVE":
         raise _invalid_status("suspend", "active")
-    _turn(subscription, "SUSPENDED", at=merchant.now)
-    _changed(merchant, subscription, "SUSPENDED", at=merchant.now)
+    _set_status(subscription, "SUSPENDED", at=merchant.now)
+    _emit_change(merchant, subscription, "SUSPENDED", at=merchant.now)
 
 
 def activate(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> None:
     if subscription.status != "SUSPENDED":
         raise _invalid_status("activate", "suspended")
     subscription.failed = 0
-    _turn(subscription, "ACTIVE", at=merchant.now)
-    _changed(merchant, subscription, "RE-ACTIVATED", at=merchant.now)
+    _set_status(subscription, "ACTIVE", at=merchant.now)
+    _emit_change(merchant, subscription, "RE-ACTIVATED", at=merchant.now)
 
 
 def revise(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def advance(merchant: Merchant, subscription: Subscription) -> None:
         due_at = subscription.due_at
         if subscription.status != "ACTIVE" or due_at is None or due_at > merchant.now:
             return
-        _pay(merchant, subscription)
+        _begin_period(merchant, subscription)
 
 
 def transactions(subscription: Subscription, merchant: Merchant, start: str, end_: str) -> list[dict[str, Any]]:
@@ -231,18 +231,18 @@ def _price(subscription: Subscription, number: int) -> Money | None:
     return net + net.part(round(float(taxes["percentage"]) * 10_000), 1_000_000)
 
 
-def _pay(merchant: Merchant, subscription: Subscription) -> None:
+def _begin_period(merchant: Merchant, subscription: Subscription) -> None:
     """Begin the next period, and take its payment."""
     at = subscription.due_at
     cycle = _cycle(subscription.plan, subscription.cycles)
     assert at is not None, "a payment is due"
     assert subscription.next_at is not None, "a period is due"
     if cycle is None:
-        end(merchant, subscription, "EXPIRED", at=at)
+        _end(merchant, subscription, "EXPIRED", at=at)
         return
     price = _price(subscription, subscription.cycles)
     if price is not None and subscription.declines:
-        _decline(merchant, subscription, price, at=at)
+        _decline_payment(merchant, subscription, price, at=at)
         return
     subscription.cycles += 1
     subscription.failed, subscription.retry_at = 0, None
@@ -254,7 +254,7 @@ def _pay(merchant: Merchant, subscription: Subscription) -> None:
         merchant.emit("PAYMENT.SALE.COMPLETED", "sale", resource, at=at)
 
 
-def _decline(merchant: Merchant, subscription: Subscription, price: Money, *, at: datetime) -> None:
+def _decline_payment(merchant: Merchant, subscription: Subscription, price: Money, *, at: datetime) -> None:
     subscription.declines -= 1
     subscription.failed += 1
     subscription.retry_at = at + _RETRY_AFTER
@@ -268,8 +268,8 @@ def _decline(merchant: Merchant, subscription: Subscription, price: Money, *, at
     merchant.emit("BILLING.SUBSCRIPTION.PAYMENT.FAILED", "subscription", resource, at=at)
     threshold = subscription.plan["payment_preferences"].get("payment_failure_threshold", 0)
     if threshold and subscription.failed >= threshold:
-        _turn(subscription, "SUSPENDED", at=at)
-        _changed(merchant, subscription, "SUSPENDED", at=at)
+        _set_status(subscription, "SUSPENDED", at=at)
+        _emit_change(merchant, subscription, "SUSPENDED", at=at)
 
 
 def _after(moment: datetime, frequency: dict[str, Any]) -> datetime:
@@ -280,11 +280,11 @@ def _after(moment: datetime, frequency: dict[str, Any]) -> datetime:
     return moment.replace(year=year, month=month + 1, day=min(moment.day, monthrange(year, month + 1)[1]))
 
 
-def _turn(subscription: Subscription, status: str, *, at: datetime) -> None:
+def _set_status(subscription: Subscription, status: str, *, at: datetime) -> None:
     subscription.status, subscription.status_at = status, at
 
 
-def _changed(merchant: Merchant, subscription: Subscription, what: str, *, at: datetime) -> None:
+def _emit_change(merchant: Merchant, subscription: Subscription, what: str, *, at: datetime) -> None:
     merchant.emit(f"BILLING.SUBSCRIPTION.{what}", "subscription", to_object(merchant, subscription), at=at)
 
 
