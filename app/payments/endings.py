@@ -13,7 +13,7 @@ from streams.tasks import run_all
 
 
 async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
-    """Cancel all subscriptions of a deactivated user. If one fails, the others are cancelled nevertheless."""
+    """Cancel all subscriptions of a deactivated user. If one fails, the others are still cancelled."""
     async with services.database.connection() as conn:
         wallet = await wallet_subscriptions.unended_of_user(conn, job.app_id, job.uid)
         cards = await card_subscriptions.unended_of_user(conn, job.app_id, job.uid)
@@ -26,7 +26,7 @@ async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
 
 
 async def _end_wallet(services: Services, app_id: str, row: WalletSubscription) -> None:
-    """Cancel a subscription that the user has approved. The platform cancels no other, and lets it expire."""
+    """Cancel a subscription that the user has approved. The platform lets others expire."""
     found = (await wallet_subscription_states.read_subscription(services, app_id, row)).subscription
     if found is not None and found.status in RENEWING_STATUSES:
         await wallet_subscription_sync.cancel_subscription(services, app_id, row, reason="The account was deleted")

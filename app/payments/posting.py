@@ -1,4 +1,4 @@
-"""The transaction in which what was read of a payment platform changes what a user owns."""
+"""Applies what was read from a payment platform to the assets of a user, in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from streams.wire.money import Money
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """Posts entries of one user, whose row is locked, in the transaction of `conn`."""
+    """Posts ledger entries of one user in the transaction of `conn`, which has locked the user's row."""
 
     services: Services
     conn: Connection
     app_id: str
     uid: str
     channel: Channel
-    """What has reported the events."""
+    """The source that has reported the events."""
     now: datetime
     """The app's time."""
     is_deactivated: bool
     """Whether the user is deactivated. Such a user has entries, but no assets."""
 
     async def post(self, entry: Entry) -> bool:
-        """Enter an event, once. Return whether it was new. What only a reconciliation finds is a mismatch."""
+        """Post an entry once. Return whether it was new. A new entry from a reconciliation is a mismatch."""
         is_new = await ledger.enter(
             self.conn, self.app_id, self.uid,
             entry=entry, has_assets=not self.is_deactivated, now=self.now, sinks=self.services.sinks,
@@ -43,11 +43,11 @@ class Posting:
         return is_new
 
     async def report(self, purchase: PurchaseEvent) -> None:
-        """Report what the platform has taken or given back."""
+        """Report a payment or a refund to the app's event sinks."""
         await self.services.sinks.report(self.conn, self.app_id, purchase, now=self.now)
 
     async def compare_paid(self, platform: str, sale_id: str, *, paid: Money, expected: Sequence[Money]) -> None:
-        """Report a sale to operators if its amount is none of those expected."""
+        """Record a mismatch if the amount of a sale is none of those expected."""
         if paid in expected:
             return
         await mismatches.add(
@@ -60,7 +60,7 @@ class Posting:
 async def begin_posting(
     services: Services, conn: Connection, app_id: str, uid: str, *, channel: Channel
 ) -> Posting:
-    """Lock a user, so that no other transaction applies payments of the user. Deactivated users are locked too."""
+    """Lock a user so that no other transaction applies the user's payments. Deactivated users are locked too."""
     has_assets = await ledger.lock(conn, app_id, uid)
     return Posting(services, conn, app_id, uid, channel, services.clock.now(app_id), is_deactivated=not has_assets)
 

@@ -35,7 +35,7 @@ _DECLINED = frozenset(
         "COMPLIANCE_VIOLATION",
     }
 )
-"""Why the payer's money is not taken. The payer may approve the order again."""
+"""The issues of a declined payment. The payer may approve the order again."""
 
 
 class OrderNotFound(ItemNotFound):
@@ -53,7 +53,7 @@ class NewOrder(Model):
     product_id: str = Field(min_length=1, max_length=128)
     """Name of a config of kind `products`."""
     country_code: Country | None = None
-    """Where the user is, for products whose price depends on it."""
+    """The country of the user, for products whose price depends on it."""
 
 
 class OrderBody(Model):
@@ -74,7 +74,7 @@ class WalletOrderView(Model):
     currency: str
     """In lower case."""
     approve_link_href: str
-    """Where the user approves the payment. Empty once that is done."""
+    """The page on which the user approves the payment. Empty once it is approved."""
 
 
 class OrderReply(Model):
@@ -103,10 +103,10 @@ async def new_order(call: Call, transaction: Transaction, body: Body[NewOrder]) 
 
 
 async def capture(call: Call, transaction: Transaction, body: Body[OrderBody]) -> OrderReply:
-    """Take the payment of an order that the user has approved.
+    """Capture the payment of an order that the user has approved.
 
-    If the payment is declined, the order is not `COMPLETED`, and the user may approve it again with another means
-    of payment. A repeat for a completed order returns it again.
+    If the payment is declined, the order is not `COMPLETED`, and the user may approve it again with another payment
+    method. A repeat for a completed order returns the order again.
     """
     order = await _own_order(call, body.order_id)
     platform_order, is_declined = await _capture_at_platform(call, order)
@@ -119,9 +119,9 @@ async def capture(call: Call, transaction: Transaction, body: Body[OrderBody]) -
 
 
 async def sync_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
-    """Read an order back, and grant what it has paid for.
+    """Read an order from the platform, and grant its product if it is paid.
 
-    It is read from the platform, and not captured.
+    The order is not captured.
     """
     order = await _own_order(call, path.order_id)
     applied, platform_order = await wallet_order_sync.sync_order(
@@ -131,7 +131,7 @@ async def sync_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
 
 
 async def fetch_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
-    """Read an order back from the platform.
+    """Read an order from the platform.
 
     The assets do not change.
     """
@@ -168,7 +168,7 @@ def _payable(bp_product_id: str, price: Money) -> Money:
 
 
 async def _own_order(call: Call, order_id: str) -> WalletOrder:
-    """Return an order of the user. Those of others and unknown ones get the same error."""
+    """Return an order of the user. Unknown orders and those of other users get the same error."""
     async with call.services.database.connection() as conn:
         order = await wallet_orders.find(conn, call.app_id, order_id=order_id)
     if order is None or order.uid != call.caller.user:
@@ -177,7 +177,7 @@ async def _own_order(call: Call, order_id: str) -> WalletOrder:
 
 
 async def _capture_at_platform(call: Call, order: WalletOrder) -> tuple[Order | None, bool]:
-    """Return the order after its capture, and whether that was declined."""
+    """Capture an order. Return it, and whether the capture was declined."""
     if order.status == COMPLETED:
         return await wallet_order_sync.read_order(call.services, call.app_id, order), False
     account = account_of(call.services, call.app_id, order.config)

@@ -1,4 +1,4 @@
-"""Orders of the wallet platform: what is read of one, and what follows from it."""
+"""Creates orders at the wallet platform, reads them back, and grants what they have paid for."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ from vendors.payments.paypal_orders import Capture, Order
 COMPLETED = "COMPLETED"
 APPROVED = "APPROVED"
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
-"""The states of captures whose money we got."""
+"""The states of captures that were paid."""
 _REFUNDED = "REFUNDED"
 _FINAL = frozenset({COMPLETED, VOIDED})
 _KEY_KEPT = timedelta(hours=6)
@@ -28,9 +28,9 @@ _KEY_KEPT = timedelta(hours=6)
 
 
 async def create_at_platform(services: Services, app_id: str, order: WalletOrder) -> Order:
-    """Create a stored order at the platform, or return it as an earlier call has created it.
+    """Create a stored order at the platform, or return the one that an earlier call has created.
 
-    If the platform refuses it for good, the row is deleted.
+    If the platform refuses permanently, the row is deleted.
     """
     brand_name = wallet_config(services, app_id, order.config).brand_name
     try:
@@ -51,7 +51,7 @@ async def create_at_platform(services: Services, app_id: str, order: WalletOrder
 
 
 def _description(services: Services, app_id: str, order: WalletOrder) -> str:
-    """Return what the payer reads about the product, or its id if its config can no longer be used."""
+    """Return the label of the product for the payer, or its id if its config can no longer be used."""
     try:
         return services.configs.required(PRODUCTS, app_id, order.bp_product_id).value.label
     except ConfigInvalid:
@@ -66,7 +66,7 @@ async def read_order(services: Services, app_id: str, order: WalletOrder) -> Ord
 async def sync_order(
     services: Services, app_id: str, order: WalletOrder, *, channel: Channel
 ) -> tuple[WalletOrder, Order | None]:
-    """Read an order back and apply it. Return its row and what was read."""
+    """Read an order back and apply it. Return its row, and the order of the platform."""
     platform_order = await read_order(services, app_id, order)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, order.uid, channel=channel)
@@ -74,7 +74,10 @@ async def sync_order(
 
 
 async def complete_creation(services: Services, app_id: str, order: WalletOrder) -> None:
-    """Create an order whose first call had no known result, while the platform remembers the key of that call."""
+    """Repeat the creation of an order, because the result of the first call is unknown.
+
+    The order is voided if the platform no longer remembers the key of that call.
+    """
     now = services.clock.now(app_id)
     is_known = now - order.created_at < _KEY_KEPT
     platform_order = await create_at_platform(services, app_id, order) if is_known else None
@@ -86,9 +89,9 @@ async def complete_creation(services: Services, app_id: str, order: WalletOrder)
 async def apply_order(
     posting: Posting, order: WalletOrder, read: Order | None, *, declined: int = 0
 ) -> WalletOrder:
-    """Post what follows from a read order, and store its state.
+    """Post the entries that follow from an order of the platform, and store its state.
 
-    `declined`: how many of its captures were declined.
+    `declined` is the number of its declined captures.
     """
     conn, app_id = posting.conn, posting.app_id
     order = await wallet_orders.lock(conn, app_id, row_id=order.row_id)
@@ -107,9 +110,9 @@ async def apply_order(
 
 
 def status_of(order: WalletOrder, read: Order | None) -> str:
-    """Return the state of an order: the platform's, but `COMPLETED` means that we got the money.
+    """Return the state of an order: that of the platform, except that `COMPLETED` means that it was paid.
 
-    A completed one does not become anything else, even if what was read is older.
+    A completed order stays completed, even if older data was read.
     """
     if order.status == COMPLETED:
         return COMPLETED
@@ -124,7 +127,7 @@ def status_of(order: WalletOrder, read: Order | None) -> str:
 
 
 async def _post_capture(posting: Posting, order: WalletOrder, capture: Capture) -> None:
-    """Post the grant of a capture, and its refund after it."""
+    """Post the grant of a paid capture, and then its refund if it was refunded."""
     if capture.status not in _PAID:
         return
     grant = _grant(posting, order, capture)

@@ -1,4 +1,4 @@
-"""The paid periods of a wallet subscription: what its payments, its refunds and its state change in the assets."""
+"""Posts the entries of a wallet subscription: for its payments, its refunds and its state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ _REFUNDED = "REFUNDED"
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What the last payment of a subscription has granted."""
+    """The grant of the last payment of a subscription."""
 
     entry: Entry
     ends_at: datetime
@@ -34,7 +34,7 @@ class Paid:
 async def post_payments(
     posting: Posting, row: WalletSubscription, read: Subscription, payments: Sequence[Transaction]
 ) -> None:
-    """Post the grants of all payments, oldest first, and the refund of a payment after its grant."""
+    """Post a grant for each payment, oldest first, and then its refund if it was refunded."""
     if not payments:
         await _post_trial(posting, row, read)
     is_upgrade = await wallet_upgrades.to_new(posting.conn, posting.app_id, new_row=row.row_id) is not None
@@ -68,7 +68,7 @@ def _is_of_changed_plan(row: WalletSubscription, payment: Transaction, before: T
 async def refund_unused(
     posting: Posting, row: WalletSubscription, payments: Sequence[Transaction], *, at: datetime
 ) -> None:
-    """Store a refund of what is unused of each payment at `at`. Payments after it were never used."""
+    """Store a refund of the unused part of each payment at `at`. Later payments are refunded in full."""
     granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
     for payment in payments:
         entry = granted.get(_key(payment)) or _grant(posting, row, payment, plan_id=row.plan_id, origin="renewal")
@@ -89,7 +89,7 @@ async def refund_unused(
 
 
 async def _compare_paid(posting: Posting, row: WalletSubscription, payment: Transaction, *, plan_id: str) -> None:
-    """Compare a payment with the price of its product, if that is configured."""
+    """Compare a payment with the price of its product, if it has one."""
     product = _product(posting, row, plan_id)[1]
     if product.price is None:
         return
@@ -117,7 +117,7 @@ def _purchase(row: WalletSubscription, payment: Transaction, kind: PurchaseKind)
 
 
 async def post_state(posting: Posting, row: WalletSubscription, read: Subscription) -> Paid | None:
-    """Post what the state of a subscription changes in its asset. Return what was paid last."""
+    """Post the entry that follows from the state of a subscription. Return the last paid period."""
     paid = await last_paid(posting.conn, posting.app_id, row)
     if paid is None:
         return None
@@ -137,7 +137,7 @@ async def last_paid(conn: Connection, app_id: str, row: WalletSubscription) -> P
 
 
 async def post_end(posting: Posting, row: WalletSubscription, *, key: str) -> Entry | None:
-    """End the asset of a subscription now, if it is valid. Return what was granted last."""
+    """End the asset of a subscription now, if it is valid. Return its last grant."""
     paid = await last_paid(posting.conn, posting.app_id, row)
     if paid is None:
         return None
@@ -152,7 +152,7 @@ async def post_end(posting: Posting, row: WalletSubscription, *, key: str) -> En
 async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscription) -> None:
     """Post the grant of a free trial, which has no payment."""
     product = _product(posting, row, row.plan_id)[1]
-    is_paid = read.last_payment is not None  # It is not listed yet.
+    is_paid = read.last_payment is not None  # The payment is not listed yet.
     if (
         product.trial is None
         or product.trial.amount
@@ -166,7 +166,7 @@ async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscript
 
 
 async def _post_grace(posting: Posting, row: WalletSubscription, paid: Paid, *, is_suspended: bool) -> None:
-    """Let the asset last longer while its subscription is suspended, by the grace of the config."""
+    """Extend the asset by the `grace_s` of the config while its subscription is suspended."""
     entry = paid.entry
     asset = await assets.find(
         posting.conn, posting.app_id, posting.uid, name=entry.name, subscription=entry.subscription
@@ -177,7 +177,7 @@ async def _post_grace(posting: Posting, row: WalletSubscription, paid: Paid, *, 
     until = paid.ends_at + timedelta(seconds=grace_s) if grace_s else None
     if asset.grace_ends_at != until:
         kind: EntryKind = "resume" if until is None else "suspend"
-        # A state has no id. The time makes the key another one than that of an earlier suspension.
+        # A state has no id. The time distinguishes the key from that of an earlier suspension.
         key = f"wallet:{kind}:{row.subscription_id}:{posting.now.isoformat()}"
         await posting.post(replace(_change(posting, entry, key, kind), ends_at=until))
 
@@ -216,7 +216,7 @@ def _entry(
 
 
 def _product(posting: Posting, row: WalletSubscription, plan_id: str) -> tuple[str, Product]:
-    """Return the product of a plan, with its id: as configured now, or else as it was when it was subscribed to."""
+    """Return the product of a plan, with its id: as configured now, or else as stored with the subscription."""
     configs = posting.services.configs
     is_changed = plan_id != row.plan_id
     for name in configs.names(PRODUCTS, posting.app_id) if is_changed else [row.bp_product_id]:

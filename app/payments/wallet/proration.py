@@ -1,4 +1,4 @@
-"""What is given back of a payment whose period ends early. The arithmetic is exact."""
+"""Computes the refund of a payment whose period ends early. The arithmetic is exact."""
 
 from datetime import datetime, timedelta
 
@@ -9,10 +9,10 @@ _SECOND = timedelta(seconds=1)
 
 
 def unused_part(payment: Money, *, start: datetime, end: datetime, at: datetime) -> Money:
-    """Return what part of a payment for the time from `start` to `end` is not used at `at`.
+    """Return the part of a payment for the time from `start` to `end` that is unused at `at`.
 
-    It is in proportion to the seconds that are left, and rounded half up to an amount that the platform can pay. A
-    second that has begun is used.
+    It is proportional to the full seconds that are left, and rounded half up to an amount that the platform can
+    pay.
     """
     period_s = (end - start) // _SECOND
     left_s = min(max((end - at) // _SECOND, 0), period_s)
@@ -20,6 +20,6 @@ def unused_part(payment: Money, *, start: datetime, end: datetime, at: datetime)
 
 
 def refund_due(payment: Money, *, refunded: Money, start: datetime, end: datetime, at: datetime) -> Money:
-    """Return how much of a payment is to be refunded at `at`: the unused part, but not what is refunded already."""
+    """Return the amount to refund at `at`: the unused part, less any amount that is refunded already."""
     left = max(payment - refunded, Money(0, payment.currency))
     return min(unused_part(payment, start=start, end=end, at=at), left)

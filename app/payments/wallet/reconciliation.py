@@ -1,4 +1,4 @@
-"""The jobs that repair what no webhook of the wallet platform has reported."""
+"""Reads orders and subscriptions back from the wallet platform, in case a webhook was lost."""
 
 import time
 from collections.abc import Coroutine, Sequence
@@ -20,7 +20,7 @@ from streams.tasks import run_all
 
 _AT_ONCE = 8
 _WITHIN_S = 50
-"""How long one job reads. The next one, a minute later, continues with what is due longest."""
+"""How long one job reads. The next job, a minute later, continues with the rows that are most overdue."""
 
 
 async def reconcile_wallets(services: Services, _: ReconcileWallets) -> None:
@@ -31,7 +31,7 @@ async def reconcile_wallets(services: Services, _: ReconcileWallets) -> None:
 
 
 async def reconcile_wallet(services: Services, job: ReconcileWallet) -> None:
-    """Read back what is due now, what is due longest first. What fails is due again after a minute."""
+    """Read back the rows that are due, the most overdue first. A row that fails is due again in a minute."""
     now, until = services.clock.now(job.app_id), time.monotonic() + _WITHIN_S
     while checks := await _claim(services, job, now=now):
         await run_all(checks)
@@ -40,7 +40,7 @@ async def reconcile_wallet(services: Services, job: ReconcileWallet) -> None:
 
 
 async def _claim(services: Services, job: ReconcileWallet, *, now: datetime) -> Sequence[Coroutine[Any, Any, None]]:
-    """Return the checks of rows that are due. Other jobs do not get them until a minute later."""
+    """Claim due rows for a minute, and return the coroutines that read them back."""
     app_id, key = job.app_id, ConfigKey(job.app_id, WALLETPAY.name, job.config)
     async with services.database.transaction() as conn:
         orders = await wallet_orders.claim_due(

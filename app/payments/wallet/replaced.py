@@ -1,4 +1,4 @@
-"""The job that ends a subscription which another one has replaced: it is cancelled, and its refunds are made."""
+"""The job that cancels a replaced subscription and makes its refunds."""
 
 from datetime import timedelta
 
@@ -30,8 +30,9 @@ _PARTLY_REFUNDED = "PARTIALLY_REFUNDED"
 async def end_replaced(services: Services, job: EndReplacedSubscription) -> None:
     """Cancel a replaced subscription at the platform, and then make its refunds.
 
-    Each step is repeated by its own key until the platform has answered. Refunds that it has only accepted are read
-    back by further jobs, which the reconciliation stores until they are made or have failed.
+    Each step has its own idempotency key, and is repeated until the platform has answered. Refunds that the
+    platform has only accepted are read back by further jobs, which the reconciliation stores until each refund is
+    made or has failed.
     """
     async with services.database.connection() as conn:
         row = await wallet_subscriptions.get(conn, job.app_id, row_id=job.row_id)
@@ -46,7 +47,7 @@ async def end_replaced(services: Services, job: EndReplacedSubscription) -> None
 
 
 async def _make_refunds(services: Services, app_id: str, cancelled: Synced) -> bool:
-    """Make the refunds of a subscription. Return whether the result of each is known."""
+    """Make the refunds of a subscription. Return whether all results are known."""
     row_id = cancelled.row.row_id
     async with services.database.connection() as conn:
         refunds = await wallet_refunds.open_refunds(conn, app_id, subscription_row=row_id)
@@ -57,7 +58,7 @@ async def _make_refunds(services: Services, app_id: str, cancelled: Synced) -> b
 
 
 async def _make_refund(services: Services, app_id: str, cancelled: Synced, refund: OpenRefund) -> None:
-    """Make a refund, or read back one that is accepted. One that fails for good is kept, for operators."""
+    """Make a refund, or read back an accepted one. A permanent failure is reported to operators."""
     try:
         made = await _refund_at_platform(services, app_id, cancelled, refund)
     except PayPalRefused as error:
@@ -83,10 +84,10 @@ async def _make_refund(services: Services, app_id: str, cancelled: Synced, refun
 async def _refund_at_platform(
     services: Services, app_id: str, cancelled: Synced, refund: OpenRefund
 ) -> Refund | None:
-    """Return a refund as the platform has it, after making it unless that is done.
+    """Make a refund at the platform unless it exists, and return it. `None`: its id cannot be known.
 
-    The call is repeated while the platform remembers its key. After that, and if there is nothing left to refund,
-    the payment's own refunds count as ours, whose id is not known then: the result is `None`.
+    The call is repeated while the platform remembers its key. After that, or if there is nothing left to refund,
+    the refunds that the payment shows count as ours.
     """
     account = account_of(services, app_id, cancelled.row.config)
     if refund.refund_id is not None:

@@ -35,11 +35,11 @@ class NewSubscription(Model):
     product_id: str = Field(min_length=1, max_length=128)
     """Name of a config of kind `products`."""
     country_code: Country | None = None
-    """Where the user is, for products whose plan depends on it."""
+    """The country of the user, for products whose plan depends on it."""
     return_url: str | None = None
-    """Where the user goes after the approval. Default: as in the config."""
+    """Where the user goes after the approval. Default: the URL of the config."""
     cancel_url: str | None = None
-    """Where the user goes after cancelling. Default: as in the config."""
+    """Where the user goes after cancelling. Default: the URL of the config."""
 
 
 class SubscriptionPath(Model):
@@ -77,7 +77,7 @@ async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscrip
 
 
 async def create_or_sync(call: Call, row: WalletSubscription) -> SubscriptionRead:
-    """Return a stored subscription as the platform has it, after creating it there unless that is done."""
+    """Create a stored subscription at the platform, or sync it if it exists there. Return what was read."""
     if row.subscription_id is None:
         return SubscriptionRead(await create_at_platform(call.services, call.app_id, row))
     return (
@@ -86,13 +86,13 @@ async def create_or_sync(call: Call, row: WalletSubscription) -> SubscriptionRea
 
 
 async def sync(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
-    """Read a subscription back, and grant what it has paid for."""
+    """Read a subscription from the platform, and grant the periods that are paid."""
     row = await own_row(call, path.sub_id)
     return await synced_reply(call, row)
 
 
 async def fetch(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
-    """Read a subscription back, with its next payment.
+    """Read a subscription from the platform, with its next payment.
 
     The assets do not change.
     """
@@ -103,14 +103,14 @@ async def fetch(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
 
 
 async def synced_reply(call: Call, row: WalletSubscription) -> SubscriptionReply:
-    """Read a subscription back, apply it, and return the response that shows it."""
+    """Sync a subscription, and return the response that shows it."""
     synced = await wallet_subscription_sync.sync_subscription(call.services, call.app_id, row, channel="client")
     async with call.services.database.connection() as conn:
         return await reply_of(call, conn, subscription_view(call, synced.row, synced.read))
 
 
 async def own_row(call: Call, sub_id: str) -> WalletSubscription:
-    """Return a subscription of the user. Those of others and unknown ones get the same error."""
+    """Return a subscription of the user. Unknown ones and those of other users get the same error."""
     async with call.services.database.connection() as conn:
         row = await wallet_subscriptions.find(conn, call.app_id, subscription_id=sub_id)
     if row is None or row.uid != call.caller.user:

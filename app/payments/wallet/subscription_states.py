@@ -1,4 +1,4 @@
-"""Subscriptions of the wallet platform: what is read of one, and what follows from it."""
+"""Creates subscriptions at the wallet platform, reads them back, and grants what they have paid for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from vendors.payments.paypal_errors import PayPalRefused
 from vendors.payments.paypal_subscriptions import Subscription, Transaction
 
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
-"""The states of payments whose money we got."""
+"""The states of payments that were made."""
 _UNAPPROVED_FOR = timedelta(hours=72)
 """How long a subscription waits for its approval, and how long the platform remembers the key of its creation."""
 _LAG = timedelta(hours=1)
@@ -32,23 +32,23 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRead:
-    """What was read of a subscription."""
+    """A subscription as read from the platform."""
 
     subscription: Subscription | None
     """`None`: the platform does not have it, because it was not approved in time."""
     transactions: Sequence[Transaction] = ()
-    """All payments, oldest first, whatever has become of them."""
+    """All payments, oldest first, also those that have failed."""
 
     @property
     def payments(self) -> list[Transaction]:
-        """The payments whose money we got."""
+        """The payments that were made."""
         return [paid for paid in self.transactions if paid.status in _PAID and paid.amount.amount > 0]
 
 
 async def create_at_platform(services: Services, app_id: str, row: WalletSubscription) -> Subscription:
-    """Create a stored subscription at the platform, or return it as an earlier call has created it.
+    """Create a stored subscription at the platform, or return the one that an earlier call has created.
 
-    If the platform refuses it for good, the row is deleted.
+    If the platform refuses permanently, the row is deleted.
     """
     brand_name = wallet_config(services, app_id, row.config).brand_name
     try:
@@ -82,9 +82,9 @@ async def read_subscription(services: Services, app_id: str, row: WalletSubscrip
 async def apply_subscription(
     posting: Posting, row: WalletSubscription, read: SubscriptionRead
 ) -> WalletSubscription:
-    """Post what follows from a read subscription, and store its state. The user is locked.
+    """Post the entries that follow from a subscription of the platform, and store its state.
 
-    Payments of one that is replaced by another are not granted any more, but what is unused of them is refunded.
+    Payments of a replaced subscription are not granted: their unused part is refunded. The user is locked.
     """
     row = await wallet_subscriptions.get(posting.conn, posting.app_id, row_id=row.row_id)
     subscription = read.subscription
@@ -113,7 +113,7 @@ async def apply_subscription(
 
 
 def status_of(row: WalletSubscription, read: SubscriptionRead, *, now: datetime) -> str:
-    """Return the state: the platform's, but one that is not approved in 72 hours has expired."""
+    """Return the state: that of the platform, but `EXPIRED` if it is not approved within 72 hours."""
     if read.subscription is None:
         return EXPIRED if row.status in UNPAID_STATUSES else row.status
     status = read.subscription.status
@@ -123,7 +123,7 @@ def status_of(row: WalletSubscription, read: SubscriptionRead, *, now: datetime)
 def _check_at(
     row: WalletSubscription, read: SubscriptionRead, paid: Paid | None, *, now: datetime
 ) -> datetime | None:
-    """Return when to read a subscription back: at its renewal, and at any time while something is expected."""
+    """Return when to read a subscription back: at its renewal, and every minute while a change is expected."""
     if row.status in UNPAID_STATUSES:
         return soon(now)
     if row.status in ENDED_STATUSES:

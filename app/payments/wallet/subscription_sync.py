@@ -1,8 +1,9 @@
-"""Reads wallet subscriptions back and applies them, with upgrades (§3.4): a paid one replaces the old one.
+"""Reads wallet subscriptions back and applies them, and completes upgrades (§3.4).
 
-Then, in one transaction, the asset of the new one is granted, that of the old one ends, and what is unused of its
-payments is stored as refunds. A job (`wallet_replaced.py`) cancels the old one and makes the refunds. The first of
-several upgrades whose subscription is paid replaces the old one. Any other is cancelled too, and refunded in full.
+Once the new subscription of an upgrade is paid, one transaction grants its asset, ends the old asset, and stores
+refunds for the unused part of the old payments. A job (`replaced.py`) cancels the old subscription and makes the
+refunds. If a subscription has several upgrades, the first one that is paid replaces it. The others are cancelled
+too, and refunded in full.
 """
 
 from dataclasses import dataclass, replace
@@ -41,7 +42,7 @@ class Synced:
 async def sync_subscription(
     services: Services, app_id: str, row: WalletSubscription, *, channel: Channel
 ) -> Synced:
-    """Read a subscription back from the platform and apply it, and the upgrade of which it is the target."""
+    """Read a subscription back and apply it. If it is paid, complete the upgrade to it."""
     found = await read_subscription(services, app_id, row)
     old = await _old_to_replace(services, app_id, row, found)
     async with services.database.transaction() as conn:
@@ -50,7 +51,7 @@ async def sync_subscription(
             await apply_subscription(posting, old.row, old.read)
             await _replace_old(posting, row, old)
         applied = await apply_subscription(posting, row, found)
-        if posting.is_deactivated and applied.status in RENEWING_STATUSES:  # Paid first after the deactivation.
+        if posting.is_deactivated and applied.status in RENEWING_STATUSES:  # First paid after the deactivation.
             await endings.end_subscriptions_later(conn, app_id, row.uid)
         return Synced(applied, found)
 
@@ -58,7 +59,7 @@ async def sync_subscription(
 async def _old_to_replace(
     services: Services, app_id: str, row: WalletSubscription, found: SubscriptionRead
 ) -> Synced | None:
-    """Read the subscription that another one replaces as soon as that is paid. `None`: there is nothing to do."""
+    """Read back the subscription that a paid one is to replace. `None`: there is nothing to replace."""
     if not found.payments:
         return None
     async with services.database.connection() as conn:
@@ -70,7 +71,7 @@ async def _old_to_replace(
 
 
 async def _replace_old(posting: Posting, row: WalletSubscription, old: Synced) -> None:
-    """Let a paid subscription replace the old one, or end it too if another one has replaced that."""
+    """Replace the old subscription by a paid one. If another one has replaced it, end the paid one too."""
     conn, app_id = posting.conn, posting.app_id
     new = await wallet_subscriptions.get(conn, app_id, row_id=row.row_id)
     upgrades = await wallet_upgrades.of_old(conn, app_id, old_row=old.row.row_id)
@@ -96,7 +97,7 @@ async def _replace_old(posting: Posting, row: WalletSubscription, old: Synced) -
 
 
 async def _supersede(posting: Posting, row: WalletSubscription) -> None:
-    """Store that a subscription is replaced, and the job that ends it at the platform."""
+    """Store that a subscription is replaced, and store the job that ends it at the platform."""
     await wallet_subscriptions.update(posting.conn, posting.app_id, subscription=row)
     await end_replaced_later(posting.conn, posting.app_id, row=row)
 
@@ -112,7 +113,7 @@ def _asset(row: WalletSubscription) -> str:
 
 
 async def cancel_subscription(services: Services, app_id: str, row: WalletSubscription, *, reason: str) -> Synced:
-    """Cancel a subscription, and apply what is read of it then, such as a payment that was made meanwhile."""
+    """Cancel a subscription, then read it back and apply it: it may have been paid meanwhile."""
     if row.status not in ENDED_STATUSES:
         account = account_of(services, app_id, row.config)
         await account.cancel_subscription(f"{row.row_id}:cancel", row.platform_id, reason=reason)
@@ -121,12 +122,15 @@ async def cancel_subscription(services: Services, app_id: str, row: WalletSubscr
         posting = await begin_posting(services, conn, app_id, row.uid, channel="server")
         row = await apply_subscription(posting, row, found)
     if row.status not in ENDED_STATUSES:
-        raise Refused(PLATFORM, f"still says {row.status} of a subscription that was cancelled", retryable=True)
+        raise Refused(PLATFORM, f"still reports {row.status} for a cancelled subscription", retryable=True)
     return Synced(row, found)
 
 
 async def complete_creation(services: Services, app_id: str, row: WalletSubscription) -> None:
-    """Create a subscription whose first call had no known result, while the platform remembers the key of it."""
+    """Repeat the creation of a subscription, because the result of the first call is unknown.
+
+    The subscription expires if the platform no longer remembers the key of that call.
+    """
     now = services.clock.now(app_id)
     subscription = None
     if wallet_subscription_states.creation_is_remembered(row, now=now):

@@ -52,8 +52,8 @@ async def upgrade(
     """Replace an active subscription by one to another product.
 
     Send the user to `approve_link_href`, then call `sync_upgrade`. Once the new subscription is paid, the asset of
-    the old one ends, the old one is cancelled, and what is unused of its last payment is refunded. Until then the
-    same call returns the same new subscription. Another target replaces it.
+    the old one ends, the old one is cancelled, and the unused part of its last payment is refunded. Until then, the
+    same call returns the same new subscription, and a call with another target abandons it.
     """
     old = await _wallet_row(call, path.sub_id)
     target = plan_for(call, body.new_bp_product_id, country=old.country or None, field="new_bp_product_id")
@@ -67,10 +67,10 @@ async def upgrade(
 
 
 async def sync_upgrade(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
-    """Read the new subscription of an upgrade back.
+    """Read the new subscription of an upgrade from the platform.
 
-    What it has paid for is granted. The id may be that of the new or of the old subscription. The response shows
-    the new one.
+    The periods that are paid are granted. The id may be that of the new or of the old subscription. The response
+    shows the new one.
     """
     row = await own_row(call, path.sub_id)
     async with call.services.database.connection() as conn:
@@ -96,7 +96,7 @@ async def _wallet_row(call: Call, sub_id: str) -> WalletSubscription:
 
 
 async def _check_upgrade(call: Call, source: Synced, bp_product_id: str, target: tuple[Product, str]) -> None:
-    """Raise `UpgradeRefused` if the rules do not allow to replace `source` by `target`."""
+    """Raise `UpgradeRefused` unless `target` may replace `source`."""
     row, found, (product, plan_id) = source.row, source.read.subscription, target
     if row.superseded_at is not None:
         raise UpgradeRefused("the subscription is replaced by another one")
@@ -118,9 +118,9 @@ async def _check_upgrade(call: Call, source: Synced, bp_product_id: str, target:
 async def _store_upgrade(
     call: Call, source: WalletSubscription, bp_product_id: str, target: tuple[Product, str]
 ) -> WalletSubscription:
-    """Return the row of the new subscription: of the upgrade to the same target that waits, or of a new one.
+    """Return the row of the new subscription: that of a pending upgrade to the same target, or a new one.
 
-    An upgrade to another target is abandoned.
+    A pending upgrade to another target is abandoned.
     """
     app_id, (product, plan_id) = call.app_id, target
     assert product.walletpay is not None, "the target has a plan"

@@ -34,7 +34,7 @@ class SubscriptionView(Model):
     status: str
     """`APPROVAL_PENDING`, `APPROVED`, `ACTIVE`, `SUSPENDED`, `CANCELLED` or `EXPIRED`."""
     approve_link_href: str
-    """Where the user approves it. Empty once that is done."""
+    """The page on which the user approves it. Empty once it is approved."""
     canceled_ts: int
     canceled_time: str
     """Deprecated: use `canceled_ts`."""

@@ -1,4 +1,4 @@
-"""What all wallet payments share: the account of a config, products, and where users go after an approval."""
+"""Shared by all wallet payments: the account of a config, products, and the URLs to return to."""
 
 from collections.abc import Awaitable
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from vendors.payments.paypal_errors import PayPalRefused
 PLATFORM = "walletpay"
 """The platform of assets that are bought here."""
 CHECK_AGAIN = timedelta(minutes=1)
-"""How often what may change is read back from the platform."""
+"""How often a row that may change is read back from the platform."""
 _REFUSED = frozenset({400, 403, 404, 422})
 _URL_CHARACTERS = 2048
 
@@ -35,7 +35,7 @@ def account_of(services: Services, app_id: str, name: str) -> PayPal:
 
 
 async def none_if_gone(reading: Awaitable[Result]) -> Result | None:
-    """Return what is read, or `None` if the platform has no such object any more."""
+    """Return the result of `reading`, or `None` if the platform no longer has the object."""
     try:
         return await reading
     except PayPalRefused as error:
@@ -61,7 +61,7 @@ def product_for(services: Services, app_id: str, bp_product_id: str) -> tuple[Pr
 def return_urls(
     services: Services, app_id: str, name: str, *, return_url: str | None = None, cancel_url: str | None = None
 ) -> tuple[str, str]:
-    """Return where users go after they have approved or cancelled: as a request says, or else the config.
+    """Return the URLs for users who have approved or cancelled: those of the request, or else of the config.
 
     Raises `InvalidParameter` for a URL that is not allowed, and `ConfigInvalid` if there is none.
     """
@@ -81,7 +81,7 @@ def return_urls(
 
 
 def _allowed(field: str, url: str, config: WalletPay) -> str:
-    """Return a URL of a request if it is one of the app's pages. Anybody may be sent to it."""
+    """Return a URL of a request. Raises `InvalidParameter` unless it is one of the app's pages."""
     try:
         parts = urlsplit(url)
         is_host = (parts.hostname or "") in config.url_hosts and parts.port in {None, 443}
@@ -97,5 +97,5 @@ def _allowed(field: str, url: str, config: WalletPay) -> str:
 
 
 def soon(now: datetime) -> datetime:
-    """Return when to read something back that may change at any time."""
+    """Return when to read back a row that may change at any time."""
     return now + CHECK_AGAIN

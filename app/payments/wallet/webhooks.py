@@ -1,4 +1,4 @@
-"""Webhooks of the wallet platform (§6.4). Each is a hint: what it names is read back and applied."""
+"""Webhooks of the wallet platform (§6.4). Each names an object, which is read back and applied."""
 
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 async def _work(services: Services, webhook: Webhook) -> None:
-    """Read back what a stored webhook is about, and apply it."""
+    """Read back the object that a stored webhook names, and apply it."""
     state = webhook.state
     event = WebhookEvent.read(webhook.body)
     await apply_event(services, state.app_id, state.config, event, channel=channel_of(webhook))
@@ -32,7 +32,7 @@ async def _work(services: Services, webhook: Webhook) -> None:
 async def apply_event(
     services: Services, app_id: str, config: str, event: WebhookEvent, *, channel: Channel
 ) -> None:
-    """Read back what an event is about, and apply it. Objects that are not ours are ignored."""
+    """Read back the object that an event names, and apply it. Unknown objects are ignored."""
     resource = event.resource
     match event.event_type.split("."):
         case ["BILLING", "SUBSCRIPTION", *_]:
@@ -62,13 +62,13 @@ async def _sync_subscription(
         return
     synced = await wallet_subscription_sync.sync_subscription(services, app_id, row, channel=channel)
     if sale_id and all(payment.id != sale_id for payment in synced.read.transactions):
-        raise Refused(PLATFORM, "does not list a payment yet that it has reported", retryable=True)
+        raise Refused(PLATFORM, "does not yet list a payment that it has reported", retryable=True)
 
 
 async def _apply_sale_refund(
     services: Services, app_id: str, config: str, refund_id: str, *, channel: Channel
 ) -> None:
-    """Store a refund as the platform has it, and apply the subscription whose payment it refunds."""
+    """Read back a refund and store it, then sync the subscription whose payment it refunds."""
     account = account_of(services, app_id, config)
     refund = await account.sale_refund(refund_id)
     sale = await account.sale(refund.sale_id)
@@ -93,7 +93,7 @@ async def _sync_order(services: Services, app_id: str, order_id: str, *, channel
 
 
 async def _order_of(services: Services, app_id: str, config: str, resource: Any, *, is_refund: bool) -> str:
-    """Return the order of a capture, or of its refund, as the platform has it."""
+    """Return the id of the order of a capture, or of a refund of one, as the platform reports it."""
     account, capture_id = account_of(services, app_id, config), _text(resource, "id")
     if is_refund:
         capture_id = (await account.capture_refund(capture_id)).capture_id
@@ -101,7 +101,7 @@ async def _order_of(services: Services, app_id: str, config: str, resource: Any,
 
 
 def _text(resource: Any, field: str) -> str:
-    """Return a text of an event, which may be anything."""
+    """Return a text field of an event. Empty: it is missing, or no text."""
     value = resource.get(field)
     return value if isinstance(value, str) else ""
 
