@@ -1,4 +1,4 @@
-"""The customers that users are at the card platform."""
+"""The customers of users at the card platform."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ _FIND = "select row_id, customer_id from card_customers where app_id = $1 and ui
 
 
 async def ensure(conn: Connection, app_id: str, uid: str, *, config: str, now: datetime) -> CardCustomer:
-    """Return the row of a user, which is stored if it is missing."""
+    """Return the row of a user. Store it if it is missing."""
     if (found := await find(conn, app_id, uid, config=config)) is not None:
         return found
     await conn.execute(_ADD, app_id, uid, config, new_id(), now)

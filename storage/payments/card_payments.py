@@ -79,7 +79,7 @@ _FIND = f"select {_COLUMNS} from card_payments where payment_id = $1"
 
 
 async def add(conn: Connection, new: NewCardPayment, *, now: datetime) -> CardPayment:
-    """Store a payment, and return it; or the one that an earlier attempt has stored. `conn` is in a transaction."""
+    """Store a payment, or return the one that an earlier attempt has stored. `conn` is in a transaction."""
     product = None if new.product is None else new.product.model_dump(mode="json", exclude_none=True)
     added = await conn.fetchval(
         _ADD, new.payment_id, new.app_id, new.uid, new.config, new.money.amount, new.money.currency,
@@ -99,7 +99,7 @@ where payment_id = $1 returning {_COLUMNS}
 async def prepare(
     conn: Connection, payment_id: str, *, customer_id: str, payment_method: str | None, confirms: bool
 ) -> CardPayment:
-    """Store with what the platform is going to be called."""
+    """Store the parameters of the call that creates the payment at the platform."""
     return CardPayment(**one(await conn.fetchrow(_PREPARE, payment_id, customer_id, payment_method, confirms)))
 
 
@@ -122,7 +122,7 @@ where app_id = $1 and config = $2 and (intent_id = $3 or (intent_id is null and 
 async def of_intent(
     conn: Connection, app_id: str, *, config: str, intent_id: str, payment_id: str
 ) -> CardPayment | None:
-    """Return the payment of an intent. `payment_id`: what the platform says it is, if no row has the intent yet."""
+    """Return the payment of an intent. `payment_id` is that of its metadata, in case no row has the intent yet."""
     row = await conn.fetchrow(_OF_INTENT, app_id, config, intent_id, payment_id)
     return None if row is None else CardPayment(**row)
 
@@ -135,7 +135,7 @@ returning true
 
 
 async def set_intent(conn: Connection, payment_id: str, *, intent_id: str, status: str, now: datetime) -> bool:
-    """Store what was read of a payment. Return `False` if it has succeeded or was cancelled before."""
+    """Store the state of a payment. Return `False` if it had succeeded or was cancelled before."""
     return await conn.fetchval(_SET, payment_id, intent_id, status, now) is not None
 
 
@@ -143,6 +143,6 @@ _DEVICE_INFO = "select device_info from card_payment_details where payment_id = 
 
 
 async def device_info(conn: Connection, payment_id: str) -> dict[str, Any] | None:
-    """Return what the app has sent about the device. `None`: nothing, or the user is deactivated."""
+    """Return the `device_info` of the request. `None`: it had none, or the user is deactivated."""
     found: dict[str, Any] | None = await conn.fetchval(_DEVICE_INFO, payment_id)
     return found

@@ -9,7 +9,7 @@ from storage.payments.card_subscriptions import CardSubscription
 from storage.postgres.database import Connection
 
 PAYMENTS_READ_FOR = timedelta(days=1)
-"""For how long an unpaid payment is read back. If it is paid later, an event says so."""
+"""How long an unpaid payment is read back. If it is paid later, an event reports that."""
 _BETWEEN = timedelta(seconds=30)
 """The minimum time between two reads of one row."""
 
@@ -42,9 +42,9 @@ returning {", ".join(CardPayment.__slots__)}
 async def next_payment(
     conn: Connection, app_id: str, *, config: str, now: datetime, since: datetime
 ) -> CardPayment | None:
-    """Return an unpaid payment that is due to be read from the platform, and was not returned since a time.
+    """Claim an unpaid payment that is due to be read back, and was not claimed since `since`.
 
-    It is due again after a while.
+    It is due again after 30 s.
     """
     unread = _due_outside(now=now, since=since)
     row = await conn.fetchrow(_PAYMENT, app_id, config, now, *unread, now - PAYMENTS_READ_FOR)
@@ -64,13 +64,13 @@ returning {", ".join(CardSubscription.__slots__)}
 async def next_subscription(
     conn: Connection, app_id: str, *, config: str, now: datetime, since: datetime
 ) -> CardSubscription | None:
-    """Do the same for a subscription that is not paid, or whose period has ended."""
+    """Claim a subscription that is unpaid, or whose period has ended, as `next_payment` does."""
     row = await conn.fetchrow(_SUBSCRIPTION, app_id, config, now, *_due_outside(now=now, since=since))
     return None if row is None else CardSubscription(**row)
 
 
 def _due_outside(*, now: datetime, since: datetime) -> tuple[datetime, datetime]:
-    """Return the times between which a row was read if it is not due. Later ones are of a clock that was moved."""
+    """Return the range of `checked_at` of rows that are not due. Later times come from a clock that was moved."""
     return since - _BETWEEN, now + _BETWEEN
 
 

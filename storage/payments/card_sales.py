@@ -1,4 +1,4 @@
-"""What users have paid at the card platform: payments, and invoices of subscriptions."""
+"""Sales at the card platform: paid payments, and paid invoices of subscriptions."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -16,17 +16,17 @@ class CardSale:
     """The platform's id of the payment or invoice."""
     uid: str
     intent_id: str | None
-    """The payment, which refunds and disputes name. An invoice of nothing has none."""
+    """The payment, which refunds and disputes name. An invoice over nothing has none."""
     subscription_id: str | None
     product_id: str | None
     reversed_by: str | None = None
-    """The refund or dispute that has taken it back."""
+    """The refund or dispute that has reversed it."""
     failed_reversal: str | None = None
-    """The last one that has given it back: a refund that has failed, or a dispute that was won."""
+    """The last reversal that was undone: a refund that has failed, or a dispute that was won."""
 
     @property
     def key(self) -> str:
-        """The key of what it has granted, if anything, in the ledger."""
+        """The key of its grant in the ledger, if it has granted anything."""
         return key_of(self.sale_id)
 
 
@@ -70,10 +70,10 @@ where app_id = $1 and config = $2 and sale_id = $3
 
 
 async def reverse(conn: Connection, sale: CardSale, *, by: str) -> None:
-    """Store which refund or dispute has taken a sale back."""
+    """Store the refund or dispute that has reversed a sale."""
     await conn.execute(_REVERSE, sale.app_id, sale.config, sale.sale_id, by)
 
 
 async def restore(conn: Connection, sale: CardSale) -> None:
-    """Store that what has taken a sale back has given it back."""
+    """Store that the reversal of a sale was undone."""
     await conn.execute(_RESTORE, sale.app_id, sale.config, sale.sale_id)

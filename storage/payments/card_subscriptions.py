@@ -18,7 +18,7 @@ select exists (
 """
 """Whether a user has subscriptions that renew. The account cannot be deactivated until they are cancelled.
 
-The platform is called for a new one only after its customer is stored.
+A new subscription counts once its customer is stored, because the platform is called only after that.
 """
 
 
@@ -92,7 +92,7 @@ async def add_unless_live(
 ) -> CardSubscription:
     """Store a subscription, or return the live one to the same product. `conn` is in a transaction.
 
-    The row of the user is locked, so there is one live subscription to a product.
+    The row of the user is locked, so a user has at most one live subscription to a product.
     """
     await users.lock(conn, app_id, uid)
     live = await conn.fetchrow(_LIVE, app_id, uid, new.product_id)
@@ -116,9 +116,10 @@ where row_id = $1 and (customer_id is null or customer_id = $4)
 async def prepare(
     conn: Connection, row_id: str, *, customer_id: str, replaced: str | None, payment_method: str | None
 ) -> CardSubscription:
-    """Store with what the platform is going to be called, unless a concurrent request has. Return what is stored.
+    """Store the parameters of the call that creates the subscription. Return the row.
 
-    The customer `replaced` was deleted at the platform.
+    The parameters of a concurrent request are kept, unless its customer is `replaced`, which was deleted at the
+    platform.
     """
     await conn.execute(_PREPARE, row_id, customer_id, payment_method, replaced)
     return CardSubscription(**one(await conn.fetchrow(_GET, row_id)))
@@ -128,7 +129,7 @@ _CLOSE = "update card_subscriptions set status = $2 where row_id = $1 and subscr
 
 
 async def close(conn: Connection, row_id: str, *, status: str) -> None:
-    """Store that the platform has no such subscription: `refused` or `abandoned`."""
+    """Store that the platform has no such subscription. `status` is `refused` or `abandoned`."""
     await conn.execute(_CLOSE, row_id, status)
 
 
@@ -172,7 +173,7 @@ where app_id = $1 and uid = $2 and subscription_id is not null and status not in
 
 
 async def unended_of_user(conn: Connection, app_id: str, uid: str) -> list[CardSubscription]:
-    """Return the subscriptions of a user that are paid, or may be."""
+    """Return the subscriptions of a user that are paid, or may still be paid."""
     return [CardSubscription(**row) for row in await conn.fetch(_UNENDED, app_id, uid)]
 
 
@@ -180,7 +181,7 @@ _BEGIN_READ = "update card_subscriptions set reads = reads + 1 where row_id = $1
 
 
 async def begin_read(conn: Connection, row_id: str) -> int:
-    """Return the number of a read of the platform that begins now."""
+    """Return the number of a read from the platform that begins now."""
     number: int = await conn.fetchval(_BEGIN_READ, row_id)
     return number
 
@@ -208,5 +209,5 @@ async def set_read(
     read: int,
     now: datetime,
 ) -> None:
-    """Store what was read of a subscription. `read` is the number of the read."""
+    """Store a subscription as read from the platform. `read` is the number of the read."""
     await conn.execute(_SET, row_id, status, period_ends_at, canceled_at, read, now)

@@ -18,7 +18,7 @@ class EndSubscriptions(Job):
 
 
 async def end_subscriptions_later(conn: Connection, app_id: str, uid: str) -> None:
-    """Store the job that ends what a user has subscribed to, if there is anything. `conn` is in a transaction."""
+    """Store the job that cancels the subscriptions of a user, if there are any. `conn` is in a transaction."""
     has_wallet = await wallet_subscriptions.unended_of_user(conn, app_id, uid)
     if has_wallet or await card_subscriptions.unended_of_user(conn, app_id, uid):
         await enqueue(conn, EndSubscriptions(app_id=app_id, uid=uid), key=f"subscriptions/{app_id}/{uid}")

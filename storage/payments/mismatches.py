@@ -1,4 +1,4 @@
-"""The report of mismatches: what no webhook had reported, and what operators have to look into."""
+"""Mismatches with platforms: events that no webhook has reported, and cases for operators."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -32,7 +32,7 @@ on conflict (app_id, kind, config) do update set compared_at = excluded.compared
 
 
 async def compared_until(conn: Connection, key: ConfigKey) -> datetime | None:
-    """Return until when the events of a config are compared. `None`: none were yet."""
+    """Return the time up to which the events of a config are compared. `None`: they never were."""
     until: datetime | None = await conn.fetchval(_READ, *key)
     return until
 

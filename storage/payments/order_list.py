@@ -1,4 +1,4 @@
-"""Payments and subscriptions of all platforms as operators see them: in one list, and one with its traces."""
+"""Payments and subscriptions of all platforms for operators: in one list, or one with its traces."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ async def mismatches(conn: Connection, order: ListedOrder, *, subjects: Sequence
 
 _SEARCHED = 5000
 _WITHIN = timedelta(days=3)
-# Bodies have no index. So only the webhooks of the days after the payment are searched, and not too many.
+# Bodies have no index, so only a limited number of webhooks in the days after the payment is searched.
 _WEBHOOKS = f"""
 select {STATE_COLUMNS} from (
     select * from webhooks where app_id = $1 and received_at between $2 and $3 order by received_at limit $4

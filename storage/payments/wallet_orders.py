@@ -19,7 +19,7 @@ class WalletOrder:
     """An order. The fields are columns."""
 
     row_id: str
-    """Begins the keys of all calls for the order."""
+    """The keys of all calls for the order begin with it."""
     uid: str
     config: str
     """Name of the config of kind `walletpay`."""
@@ -50,7 +50,7 @@ class WalletOrder:
 
     @property
     def capture_key(self) -> str:
-        """The key of the next capture. A declined one would be repeated by its own key."""
+        """The key of the next capture. The key of a declined capture would repeat the decline."""
         return f"{self.row_id}:capture:{self.declined}"
 
 
@@ -64,7 +64,7 @@ _BY_ROW = f"select {_COLUMNS} from wallet_orders where app_id = $1 and row_id = 
 
 
 async def add(conn: Connection, app_id: str, *, order: WalletOrder) -> WalletOrder:
-    """Store a new order, and return it. If an earlier attempt at the same request has stored one, return that."""
+    """Store a new order, or return the one that an earlier attempt at the same request has stored."""
     await conn.execute(_ADD, app_id, *(getattr(order, name) for name in WalletOrder.__slots__))
     return WalletOrder(**one(await conn.fetchrow(_BY_ROW, app_id, order.row_id)))
 
@@ -80,7 +80,7 @@ _FIND = f"select {_COLUMNS} from wallet_orders where app_id = $1 and order_id = 
 
 
 async def find(conn: Connection, app_id: str, *, order_id: str) -> WalletOrder | None:
-    """Return the order with a platform's id, of whichever user."""
+    """Return the order with an id of the platform, of any user."""
     row = await conn.fetchrow(_FIND, app_id, order_id)
     return None if row is None else WalletOrder(**row)
 
@@ -97,7 +97,7 @@ where app_id = $1 and row_id = $2
 
 
 async def update(conn: Connection, app_id: str, *, order: WalletOrder) -> None:
-    """Store what has been read of an order."""
+    """Store the state of an order as read from the platform."""
     await conn.execute(_UPDATE, app_id, order.row_id, order.order_id, order.status, order.declined, order.check_at)
 
 

@@ -1,4 +1,4 @@
-"""The jobs that read back what is expected of the wallet platform."""
+"""The jobs that read orders and subscriptions back from the wallet platform."""
 
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ class ReconcileWallets(Job):
 
 
 class ReconcileWallet(Job):
-    """Read back the orders and subscriptions of one config of which something is expected."""
+    """Read back the orders and subscriptions of one config that are expected to change."""
 
     task: ClassVar[str] = "reconcile_wallet"
     app_id: str

@@ -10,10 +10,10 @@ from streams.wire.money import Money
 
 @dataclass(frozen=True, slots=True)
 class OpenRefund:
-    """A refund that we are to make, or that the platform has accepted and not made yet."""
+    """A refund that is still to be made, or that the platform has accepted but not made yet."""
 
     row_id: str
-    """Begins the key of the call."""
+    """The key of the call begins with it."""
     sale_id: str
     amount: int
     currency: str
@@ -82,7 +82,7 @@ where app_id = $1 and subscription_row = $2 and state in ('pending', 'accepted')
 
 
 async def open_refunds(conn: Connection, app_id: str, *, subscription_row: str) -> list[OpenRefund]:
-    """Return the refunds of a subscription of which it is not known that they are made, or that they failed."""
+    """Return the refunds of a subscription whose result is not known yet."""
     return [OpenRefund(**row) for row in await conn.fetch(_OPEN, app_id, subscription_row)]
 
 
@@ -94,7 +94,7 @@ where app_id = $1 and row_id = $2 and state = 'pending'
 
 
 async def set_accepted(conn: Connection, app_id: str, *, row_id: str, refund_id: str) -> None:
-    """Record that the platform will make a refund, or fail to. `conn` is in a transaction."""
+    """Record that the platform has accepted a refund, which may still fail. `conn` is in a transaction."""
     await conn.execute(_FORGET_REPORT, app_id, refund_id)
     await conn.execute(_ACCEPTED, app_id, row_id, refund_id)
 
@@ -108,9 +108,8 @@ where app_id = $1 and row_id = $2 and state in ('pending', 'accepted') returning
 async def set_done(conn: Connection, app_id: str, *, row_id: str, refund_id: str | None) -> bool:
     """Record that the platform has made a refund. Return `False` if its result is recorded already.
 
-    `conn` is in a transaction.
-
-    `refund_id`: the platform's id. It may have reported the refund already. `None`: the id is not known.
+    `refund_id` is the platform's id, or `None` if it is not known. The platform may have reported the refund
+    already. `conn` is in a transaction.
     """
     if refund_id is not None:
         await conn.execute(_FORGET_REPORT, app_id, refund_id)

@@ -24,7 +24,7 @@ ENDED_STATUSES = frozenset({CANCELLED, EXPIRED})
 
 
 class EndReplacedSubscription(Job):
-    """Cancel a subscription that another one replaces, and refund what is unused. Retried for up to a day."""
+    """Cancel a subscription that another one replaces, and refund the unused part. Retried for up to a day."""
 
     task: ClassVar[str] = "end_replaced_subscription"
     attempts: ClassVar[int] = 30
@@ -37,7 +37,7 @@ class WalletSubscription:
     """A subscription. The fields are columns."""
 
     row_id: str
-    """Begins the keys of all calls for the subscription."""
+    """The keys of all calls for the subscription begin with it."""
     uid: str
     config: str
     """Name of the config of kind `walletpay`."""
@@ -56,11 +56,11 @@ class WalletSubscription:
     activated_at: datetime | None = None
     """When it was first read as active."""
     superseded_at: datetime | None = None
-    """Since when another subscription replaces it. What is unused of its payments then is refunded."""
+    """When another subscription has replaced it. The part of its payments that was unused then is refunded."""
     changed_plan_id: str = ""
-    """The plan to which it was changed at the platform last. Empty: it was not changed."""
+    """The plan to which it was last changed at the platform. Empty: it was not changed."""
     changed_at: datetime | None = None
-    """When that change was first read. Later payments are of the changed plan."""
+    """When that change was first read. Later payments are for the changed plan."""
     check_at: datetime | None = None
     """When it is read back from the platform. `None`: nothing is expected to change."""
 
@@ -80,7 +80,7 @@ _BY_ROW = f"select {_COLUMNS} from wallet_subscriptions where app_id = $1 and ro
 
 
 async def add(conn: Connection, app_id: str, *, subscription: WalletSubscription) -> WalletSubscription:
-    """Store a new subscription, and return it. If an earlier attempt at the same request has one, return that."""
+    """Store a new subscription, or return the one that an earlier attempt at the same request has stored."""
     await conn.execute(_ADD, app_id, *(getattr(subscription, name) for name in WalletSubscription.__slots__))
     return await get(conn, app_id, row_id=subscription.row_id)
 
@@ -103,7 +103,7 @@ _FIND = f"select {_COLUMNS} from wallet_subscriptions where app_id = $1 and subs
 
 
 async def find(conn: Connection, app_id: str, *, subscription_id: str) -> WalletSubscription | None:
-    """Return the subscription with a platform's id, of whichever user."""
+    """Return the subscription with an id of the platform, of any user."""
     row = await conn.fetchrow(_FIND, app_id, subscription_id)
     return None if row is None else WalletSubscription(**row)
 
@@ -115,7 +115,7 @@ where app_id = $1 and uid = $2 and subscription_id is not null and status not in
 
 
 async def unended_of_user(conn: Connection, app_id: str, uid: str) -> list[WalletSubscription]:
-    """Return the subscriptions of a user that are paid, or may be."""
+    """Return the subscriptions of a user that are paid, or may still be paid."""
     return [WalletSubscription(**row) for row in await conn.fetch(_UNENDED, app_id, uid)]
 
 
@@ -128,7 +128,7 @@ where app_id = $1 and row_id = $2
 
 
 async def update(conn: Connection, app_id: str, *, subscription: WalletSubscription) -> None:
-    """Store what has been read of a subscription. `conn` is in a transaction that has locked the user."""
+    """Store a subscription as read from the platform. `conn` is in a transaction that has locked the user."""
     await conn.execute(
         _UPDATE,
         app_id,

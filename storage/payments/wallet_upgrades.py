@@ -1,7 +1,7 @@
 """Upgrades: a subscription that replaces another one of the same user.
 
-`awaiting_approval → new_active → old_cancelled → refunded → done`, or `abandoned` because the user has not approved
-it. The first of several upgrades of a subscription whose new one is paid replaces it.
+The states are `awaiting_approval → new_active → old_cancelled → refunded → done`, or `abandoned` if the user has
+not approved it. If a subscription has several upgrades, the first one that is paid replaces it.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ values ($1, $2, $3, $4, $5, 'awaiting_approval', $6, $6) returning {_COLUMNS}
 async def add(
     conn: Connection, app_id: str, *, upgrade_id: str, old_row: str, new_row: str, bp_product_id: str, now: datetime
 ) -> Upgrade:
-    """Store an upgrade. `conn` is in a transaction that has locked the user and abandoned any other one."""
+    """Store an upgrade. `conn` is in a transaction that has locked the user and abandoned other upgrades."""
     return Upgrade(**one(await conn.fetchrow(_ADD, upgrade_id, app_id, old_row, new_row, bp_product_id, now)))
 
 
@@ -62,7 +62,7 @@ _SET_STATE = "update wallet_upgrades set state = $3, changed_at = $4 where app_i
 
 
 async def set_state(conn: Connection, app_id: str, *, upgrade: Upgrade, to: State, now: datetime) -> None:
-    """Change the state. `conn` is in a transaction that has locked the user."""
+    """Set the state of an upgrade. `conn` is in a transaction that has locked the user."""
     await conn.execute(_SET_STATE, app_id, upgrade.upgrade_id, to, now)
 
 
@@ -75,6 +75,6 @@ select exists (select from wallet_refunds where app_id = $1 and subscription_row
 
 
 async def is_unfinished(conn: Connection, app_id: str, *, old_row: str) -> bool:
-    """Return whether steps of an upgrade, or refunds, of a replaced subscription remain."""
+    """Return whether steps of the upgrade, or refunds, remain for a replaced subscription."""
     unfinished: bool = await conn.fetchval(_IS_UNFINISHED, app_id, old_row)
     return unfinished

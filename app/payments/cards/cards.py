@@ -47,14 +47,14 @@ class NewPaymentIntent(Model):
     use_default_payment_method: bool = False
     """Whether to use the default payment method of the user, so that the app need not ask for a card."""
     with_customer_payment_method: bool = False
-    """Whether to charge the card that the user has linked last, at once. If that fails, or there is none, the
+    """Whether to charge the most recently linked card of the user at once. If that fails, or there is none, the
     payment can still be made with another card."""
     amonut: int = Field(ge=1, le=MAX_AMOUNT, validation_alias=AliasChoices("amonut", "amount"))
     """The price in minor units of the currency, such as cents. The name `amount` is accepted too."""
     currency: Annotated[Currency, BeforeValidator(_upper)]
     """The ISO 4217 code, such as usd."""
     device_info: Annotated[dict[str, Any], AfterValidator(_small)] | None = None
-    """Facts about the device, for reports of purchases. At most 8 KiB."""
+    """Details of the device, for reports of purchases. At most 8 KiB."""
     product_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     """Name of a config of kind `products` whose price this is. It is granted as soon as it is paid."""
 
@@ -74,8 +74,8 @@ async def create_payment_intent(
 ) -> PaymentIntentReply:
     """Create a payment of a user.
 
-    The app confirms it with the `client_secret` and a card. A declined card is no error: the payment is returned
-    with the status `requires_payment_method`.
+    The app confirms it with the `client_secret` and a card. A declined card is not an error: the payment is
+    returned with the status `requires_payment_method`.
     """
     services = call.services
     platform = card_platform(services, call.app_id, body.pay_platform_config_name)
@@ -168,7 +168,7 @@ async def _method(stripe: Stripe, customer: str, body: NewPaymentIntent) -> str 
 
 
 async def _intent_of(platform: CardPlatform, payment: CardPayment, body: NewPaymentIntent) -> PaymentIntent:
-    """Return the payment at the platform, which is created unless an earlier attempt has done so."""
+    """Return the payment at the platform. Create it unless an earlier attempt has done so."""
     if payment.intent_id is not None:
         return await platform.stripe.payment_intent(payment.intent_id)
     if not platform.knows_keys_since(payment.created_at):

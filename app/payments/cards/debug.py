@@ -1,6 +1,7 @@
 """Debug endpoints, which pay with test cards (§4.9). They exist where a config of kind `cardpay` has `debug`.
 
-The number of a card is never sent on: each test number stands for a payment method that the platform knows by name.
+Card numbers are never sent to the platform: each test number stands for a payment method that the platform knows by
+name.
 """
 
 from typing import Annotated
@@ -35,7 +36,7 @@ _DIGITS = "must consist of digits"
 
 
 def _test_card(number: str) -> str:
-    """Refuse other numbers before anything is made of them, such as the fingerprint of a request."""
+    """Refuse other numbers before anything is derived from them, such as the fingerprint of a request."""
     if number not in TEST_CARDS:
         raise ValueError("must be the number of a test card")
     return number
@@ -127,7 +128,7 @@ async def confirm_payment_intent(
 async def set_default_method(
     call: Call, transaction: Transaction, path: Path[CardSubscriptionPath], body: Body[DefaultMethod]
 ) -> Empty:
-    """Let a subscription be paid with a test card from now on.
+    """Set a test card as the payment method of a subscription.
 
     Only debug environments have this endpoint.
     """

@@ -1,4 +1,4 @@
-"""What a payment with a card grants, once the platform says that it is paid."""
+"""Grants the product of a card payment once the platform reports it as paid."""
 
 from app.assets.grants import grant_of
 from app.payments.cards.platform import CardPlatform, find_in
@@ -18,7 +18,7 @@ PAYMENT_ID = "payment_id"
 
 
 async def apply_intent(posting: Posting, payment: CardPayment, intent: PaymentIntent) -> None:
-    """Store what was read of a payment. Once it is paid, it is a sale, and its product is granted."""
+    """Store a payment as read from the platform. Once it is paid, store the sale and grant the product."""
     is_new = await card_payments.set_intent(
         posting.conn, payment.payment_id, intent_id=intent.id, status=intent.status, now=posting.now
     )
@@ -34,7 +34,7 @@ async def apply_intent(posting: Posting, payment: CardPayment, intent: PaymentIn
 
 
 async def _report(posting: Posting, payment: CardPayment, sale: CardSale, paid: Money) -> None:
-    """Report a sale, and whether another amount was paid than that of the order."""
+    """Report a sale, and a mismatch if the paid amount differs from that of the order."""
     device_info = await card_payments.device_info(posting.conn, payment.payment_id)
     await posting.report(purchase_of(sale, "charge", paid, device_info=device_info))
     await posting.compare_paid(CARDPAY.name, sale.sale_id, paid=paid, expected=[payment.money])
@@ -55,7 +55,7 @@ def _grant(posting: Posting, sale: CardSale, product: Product) -> Entry:
 
 
 async def find_intent(platform: CardPlatform, payment: CardPayment) -> PaymentIntent | None:
-    """Return what an earlier call has created for a payment, in the platform's list."""
+    """Find the intent that an earlier call has created for a payment in the platform's list."""
     if payment.customer_id is None:  # It is stored before that call.
         return None
     return await find_in(

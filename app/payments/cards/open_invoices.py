@@ -1,4 +1,4 @@
-"""The open invoice of a subscription with a card: the payment that is missing, and how another card makes it."""
+"""Finds the unpaid payment of a subscription's last invoice, and makes it with another card."""
 
 from app.payments.cards.platform import CardPlatform
 from app.payments.cards.subscription_creation import Payer, card_of
@@ -23,9 +23,9 @@ async def open_payment(platform: CardPlatform, subscription: Subscription) -> Pa
 async def pay_with(
     platform: CardPlatform, row: CardSubscription, subscription: Subscription, payer: Payer, *, key: str
 ) -> None:
-    """Pay the last invoice, if it is not paid, with the card that the request names, if there is one.
+    """Pay the last invoice, if it is unpaid, with the card that the request names, if any.
 
-    A declined card changes nothing. A card that has paid pays the next invoices too.
+    A declined card changes nothing. A card that has paid is also used for later invoices.
     """
     intent, customer, name = await open_payment(platform, subscription), row.customer_id, subscription.id
     if intent is None or customer is None:

@@ -1,4 +1,4 @@
-"""What a subscription with a card grants: each paid invoice grants its period, exactly once (§2.7)."""
+"""Grants the periods of card subscriptions: each paid invoice grants its period exactly once (§2.7)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,19 +20,19 @@ from vendors.payments.stripe_objects import Invoice, Subscription, money_of
 ROW_ID = "subscription_row_id"
 """The field of a subscription's metadata that names our row."""
 FINAL_STATUSES = frozenset({"canceled", "incomplete_expired"})
-"""The platform's statuses of subscriptions for which nothing is paid any more."""
+"""The platform's statuses of subscriptions that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRead:
-    """What was read of a subscription. `number`: which read of the row it was."""
+    """A subscription as read from the platform. `number` counts the reads of its row."""
 
     number: int
     subscription: Subscription
     invoices: Sequence[Invoice]
-    """The paid ones, the oldest first."""
+    """The paid invoices, the oldest first."""
     intents: Mapping[str, str | None]
-    """The payments of those that are not known yet, by invoice."""
+    """The payments of invoices that are not stored yet, by the id of the invoice."""
 
     @property
     def is_cancelled(self) -> bool:
@@ -51,20 +51,20 @@ async def sync_subscription(
         posting = await begin_posting(platform.services, conn, row.app_id, row.uid, channel=channel)
         row = await card_subscriptions.lock(conn, row.row_id)
         await _apply_read(posting, row, read)
-        if posting.is_deactivated and not read.is_cancelled:  # It may be paid first after the deactivation.
+        if posting.is_deactivated and not read.is_cancelled:  # Its first payment may come later.
             await endings.end_subscriptions_later(conn, row.app_id, row.uid)
     return read
 
 
 async def find_subscription(platform: CardPlatform, row: CardSubscription) -> Subscription | None:
-    """Return what an earlier call has created for a row, in the platform's list."""
+    """Find the subscription that an earlier call has created for a row in the platform's list."""
     if row.customer_id is None:  # It is stored before that call.
         return None
     return await find_in(platform.stripe.subscriptions, row.customer_id, field=ROW_ID, value=row.row_id)
 
 
 async def _row_of(platform: CardPlatform, subscription_id: str) -> CardSubscription | None:
-    """Return the row of a subscription. Its metadata names the row if that has no id yet."""
+    """Return the row of a subscription. If the row has no id of the platform yet, the metadata names it."""
     database, app_id, config = platform.services.database, platform.app_id, platform.name
     async with database.connection() as conn:
         row = await card_subscriptions.find(conn, app_id, config=config, subscription_id=subscription_id)
@@ -165,7 +165,7 @@ def _origin(row: CardSubscription, invoice: Invoice) -> AssetOrigin:
 
 
 async def _post_change(posting: Posting, row: CardSubscription, read: SubscriptionRead, kind: EntryKind) -> None:
-    """Enter that a subscription was cancelled or resumed, if it has granted something."""
+    """Post that a subscription was cancelled or resumed, if it has granted something."""
     product, name = row.sold, read.subscription.id
     if await assets.find(posting.conn, row.app_id, row.uid, name=product.asset, subscription=name) is None:
         return

@@ -1,4 +1,4 @@
-"""The card platform of an app, and the customer that a user is there."""
+"""The card platform of an app, and the customers of its users there."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -41,10 +41,10 @@ class CardPlatform:
         return self.services.clock.now(self.app_id) - at < KEYS_KEPT
 
     async def customer_of(self, uid: str) -> str:
-        """Return the platform's id of a user, who becomes a customer if necessary.
+        """Return the id of a user's customer at the platform. Create the customer if necessary.
 
-        If a response was lost, and the platform has forgotten the key, it is another customer. The first one has
-        neither cards nor payments.
+        If a response was lost, and the platform has forgotten the key, a second customer is created. The first one
+        has neither cards nor payments.
         """
         database = self.services.database
         async with database.transaction() as conn:
@@ -61,9 +61,9 @@ class CardPlatform:
     async def for_customer(
         self, uid: str, call: Callable[[str, str | None], Awaitable[Result]], *, customer: str | None = None
     ) -> Result:
-        """Return the result of `call` with the platform's id of a user, which is `customer` if that is known.
+        """Return the result of `call` for a user's customer, which is `customer` if that is known.
 
-        If that customer was deleted, `call` is called again with another one, and with the one that it replaces.
+        If that customer was deleted, `call` is called again with a new one, and with the one that it replaces.
         """
         customer = customer or await self.customer_of(uid)
         try:
@@ -85,7 +85,7 @@ def card_platform(services: Services, app_id: str, name: str) -> CardPlatform:
 
 
 async def find_in(list_page: ListPage[Found], customer: str, *, field: str, value: str) -> Found | None:
-    """Return the object of a customer's list whose metadata has a field of this value."""
+    """Return the object of a customer's list whose metadata has this value in a field."""
     after: str | None = None
     while True:
         page = await list_page(customer, after=after)

@@ -1,4 +1,4 @@
-"""What is reported of payments with a card to an app's sinks."""
+"""The events of card payments for an app's sinks."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def purchase_of(
     refund_id: str | None = None,
     device_info: dict[str, Any] | None = None,
 ) -> PurchaseEvent:
-    """Return the event of a sale, or of the refund or dispute `refund_id` that takes or gives it back."""
+    """Return the event of a sale, or of the refund or dispute `refund_id` that reverses or restores it."""
     return PurchaseEvent(
         user_id=sale.uid,
         kind=kind,

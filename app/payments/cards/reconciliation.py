@@ -30,9 +30,9 @@ log = structlog.get_logger()
 _AT_ONCE = 8
 """The maximum number of rows of a config that are read at a time."""
 _WITHIN_S = 45
-"""After this time, what is still due is left to the job of the next minute."""
+"""After this time, rows that are still due are left to the job of the next minute."""
 _UNANSWERED = timedelta(minutes=2)
-"""After this time, a call of which the platform knows nothing has not arrived."""
+"""After this time, a call that the platform does not know of has not arrived."""
 
 
 async def reconcile_cards(services: Services, _: ReconcileCards) -> None:
@@ -43,7 +43,7 @@ async def reconcile_cards(services: Services, _: ReconcileCards) -> None:
 
 
 async def reconcile_card_platform(services: Services, job: ReconcileCardPlatform) -> None:
-    """Read open rows back from the platform. What fails is logged, and done a minute later."""
+    """Read open rows back from the platform. A failure is logged, and the row is read a minute later."""
     try:
         platform = card_platform(services, job.app_id, job.config)
     except ConfigInvalid as error:

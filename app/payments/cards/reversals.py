@@ -1,4 +1,4 @@
-"""Refunds and disputes of payments with a card, which take back what a sale has granted (§2.7)."""
+"""Refunds and disputes of card payments, which reverse the grant of a sale (§2.7)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _FAILED = frozenset({"failed", "canceled"})
 
 @dataclass(frozen=True, slots=True)
 class Reversals:
-    """What was read of the refunds and disputes of a payment of `amount`, in the platform's unit of `currency`."""
+    """The refunds and disputes of a payment. `amount` is in the platform's unit of `currency`."""
 
     amount: int
     currency: str
@@ -35,9 +35,9 @@ class Reversals:
 
     @property
     def taken_by(self) -> str | None:
-        """The dispute that has taken the payment back, or the refund with which nothing is left of it.
+        """The dispute that has reversed the payment, or the refund that has completed its full refund.
 
-        A refund of a part changes nothing: the user keeps what the payment has granted.
+        A partial refund reverses nothing: the user keeps the grant.
         """
         if taken := [dispute.id for dispute in self.disputes if dispute.status in _TAKEN]:
             return min(taken)
@@ -49,7 +49,7 @@ class Reversals:
         return None
 
     def gives_back(self, reversed_by: str) -> bool:
-        """Return whether a dispute was won, or a refund has failed in the end."""
+        """Return whether the reversal was undone: the dispute was won, or the refund has failed."""
         return any(dispute.id == reversed_by and dispute.status == "won" for dispute in self.disputes) or any(
             refund.id == reversed_by and refund.status in _FAILED for refund in self.refunds
         )
@@ -58,7 +58,7 @@ class Reversals:
 async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Channel) -> None:
     """Read the refunds and disputes of a payment from the platform and apply them.
 
-    The sale, and what it has granted, are stored first if they are missing.
+    If the sale and its grant are missing, they are stored first.
     """
     sale = await _sale_of(platform, intent_id) or await _sync_sale(platform, intent_id, channel=channel)
     if sale is None:
@@ -80,7 +80,7 @@ async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
 
 
 async def _sync_sale(platform: CardPlatform, intent_id: str, *, channel: Channel) -> CardSale | None:
-    """Apply what a payment has paid for, and return the sale."""
+    """Sync the payment or the subscription that an intent has paid, and return the sale."""
     if await sync_intent(platform, intent_id, channel=channel) is None:
         for payment in await platform.stripe.invoices_paid_by(intent_id):
             await _sync_invoice(platform, payment.invoice, channel=channel)
@@ -96,7 +96,7 @@ async def _sync_invoice(platform: CardPlatform, invoice_id: str | None, *, chann
 
 
 async def _apply_reversals(posting: Posting, sale: CardSale, read: Reversals) -> None:
-    """Report what has taken a sale, or given it back, and do the same with what it has granted, if anything."""
+    """Reverse or restore a sale, and its grant if there is one, and report that."""
     taken_by = read.taken_by
     if sale.reversed_by is None and taken_by is not None and taken_by != sale.failed_reversal:
         await _take_back(posting, sale, read.money, by=taken_by)
@@ -108,7 +108,7 @@ async def _take_back(posting: Posting, sale: CardSale, money: Money, *, by: str)
     granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
     if granted is not None:
         refund = replace(granted, key=f"refund:{by}", kind="refund", channel=posting.channel)
-        if not await posting.post(refund):  # Given back before failed reversals were stored.
+        if not await posting.post(refund):  # Restored before failed reversals were stored.
             return
     await card_sales.reverse(posting.conn, sale, by=by)
     await posting.report(purchase_of(sale, "refund", money, refund_id=by))

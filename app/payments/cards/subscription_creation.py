@@ -1,4 +1,4 @@
-"""The creation of a subscription at the card platform, with the card that the user has chosen."""
+"""Creates subscriptions at the card platform, with the card that the user has chosen."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from vendors.payments.stripe_errors import CardDeclined, error_in, lacks_custome
 T = TypeVar("T")
 
 _REFUSALS = frozenset({400, 402, 404})
-"""Statuses that the platform keeps for a key. Others come before it looks whether an earlier call has succeeded."""
+"""Statuses that the platform stores for a key. It sends others before it looks for the result of an earlier
+call."""
 
 
 class CardSetupNotFound(ItemNotFound):
@@ -35,14 +36,14 @@ class SetupUnfinished(InvalidOperation):
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """With what a user pays: a card, a setup intent that was confirmed with one, or nothing yet."""
+    """How a user pays: a card, a setup intent that was confirmed with a card, or nothing yet."""
 
     payment_method_id: str | None
     setup_intent_id: str | None
 
 
 async def create_subscription(platform: CardPlatform, row: CardSubscription, payer: Payer) -> str:
-    """Create a subscription at the platform and return its id. If that is refused, the row is closed.
+    """Create a subscription at the platform and return its id. If the platform refuses, the row is closed.
 
     Concurrent requests of the user share the row, and the card of the first one.
     """
@@ -124,7 +125,7 @@ async def card_of(stripe: Stripe, customer: str, payer: Payer, *, key: str) -> s
 
 
 async def existing(reading: Awaitable[T], name: str) -> T:
-    """Return what is read. Raises `CardSetupNotFound` if the platform does not have it."""
+    """Return the result of `reading`. Raises `CardSetupNotFound` if the platform does not have the object."""
     try:
         return await reading
     except Refused as refused:
@@ -134,7 +135,7 @@ async def existing(reading: Awaitable[T], name: str) -> T:
 
 
 def _is_refusal(error: ServiceError) -> bool:
-    """Return whether the platform has certainly not done what was asked."""
+    """Return whether the platform has certainly not executed the call."""
     if not isinstance(error, VendorError):
         return True
     if not isinstance(error, Refused) or error.vendor_status not in _REFUSALS:

@@ -93,7 +93,7 @@ async def subscribe(
 
 
 async def get_subscription(call: Call, path: Path[CardSubscriptionPath]) -> CardSubscriptionReply:
-    """Read a subscription back, and grant what it has paid for."""
+    """Read a subscription from the platform, and grant the periods that are paid."""
     row, platform = await _row(call, path.sub_id)
     return await _reply(platform, row, path.sub_id)
 
@@ -101,7 +101,7 @@ async def get_subscription(call: Call, path: Path[CardSubscriptionPath]) -> Card
 async def cancel(call: Call, transaction: Transaction, path: Path[CardSubscriptionPath]) -> CardSubscriptionReply:
     """Cancel a subscription at the end of its period.
 
-    An `incomplete` one ends at once.
+    An `incomplete` subscription ends at once.
     """
     row, platform = await _row(call, path.sub_id)
     key = f"{transaction.operation_id}:cancel"
@@ -114,7 +114,7 @@ async def cancel(call: Call, transaction: Transaction, path: Path[CardSubscripti
 
 
 def _offer(call: Call, product_id: str) -> tuple[Product, CardProduct, str]:
-    """Return a product, how it is offered for cards, and the platform's price."""
+    """Return a product, its `cardpay` settings, and the id of its price at the platform."""
     product = call.services.configs.required(PRODUCTS, call.app_id, product_id).value
     if product.type != "subscription":
         raise InvalidParameter("product_id is not a subscription")

@@ -10,7 +10,7 @@ from vendors.payments.stripe_objects import PaymentIntent, SetupIntent
 class PaymentIntentView(Model):
     id: str
     client_secret: str
-    """With it, the app lets its user pay."""
+    """The app needs it to let the user pay."""
     status: str
     """The platform's status, such as `requires_payment_method` or `succeeded`."""
     payment_method_id: str

@@ -1,4 +1,4 @@
-"""Webhooks of the card platform. An event is a hint: its object is read from the platform, and that is applied."""
+"""Webhooks of the card platform. An event is a hint: its object is read from the platform and applied."""
 
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -32,7 +32,7 @@ SIGNATURE = "Stripe-Signature"
 
 
 class _Listed(Model):
-    """What is read of an event in a list."""
+    """The fields that are read of a listed event."""
 
     id: str
     type: str
@@ -43,7 +43,7 @@ async def _verify(services: Services, delivery: Delivery) -> Verified:
     config = platform_config(services, CARDPAY, delivery)
     secrets = [secret.get_secret_value() for secret in config.webhook_secrets]
     header = delivery.headers.get(SIGNATURE, "")
-    # The platform signs with real time, whatever time the app has.
+    # The platform signs with real time, even if the clock of the app was moved.
     if not is_signed(header, delivery.body, secrets=secrets, now=time.time()):
         raise InvalidSignature
     return Verified(event_id=Event.read(delivery.body).id)
@@ -55,7 +55,7 @@ async def _work(services: Services, webhook: Webhook) -> None:
 
 
 async def apply_event(platform: CardPlatform, event: Event, *, channel: Channel) -> None:
-    """Read what an event is about from the platform, and apply it. Raises `VendorError`."""
+    """Read the object of an event from the platform, and apply it. Raises `VendorError`."""
     try:
         await _sync_object(platform, event.type, event.data.object, channel=channel)
     except Refused as refused:
@@ -87,7 +87,7 @@ def _subscription_of(invoice: dict[str, Any]) -> str | None:
 async def _pages(
     services: Services, key: ConfigKey, since: datetime, until: datetime
 ) -> AsyncGenerator[Sequence[ListedEvent]]:
-    """Yield what the platform lists of its events between two times, the newest page first."""
+    """Yield the platform's events between two times, page by page, the newest page first."""
     stripe, after = card_platform(services, key.app_id, key.name).stripe, None
     while True:
         page = await stripe.events(since=int(since.timestamp()), after=after)
