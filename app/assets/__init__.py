@@ -1,1 +1,1 @@
-"""What users own, and share groups: their endpoints, and what the purchase of a product grants."""
+"""Assets of users, and share groups: their endpoints, and the grants of purchased products."""

@@ -16,8 +16,8 @@ class AssetList(Model):
 async def list_assets(call: Call) -> AssetList:
     """List the assets of the user.
 
-    Subscriptions that have ended are listed too, with `valid_seconds` 0. What others share with the user is listed
-    until it ends.
+    Subscriptions that have ended are listed too, with `valid_seconds` 0. Assets that others share with the user are
+    listed until they end.
     """
     now = call.services.clock.now(call.app_id)
     async with call.services.database.connection() as conn:
@@ -25,7 +25,7 @@ async def list_assets(call: Call) -> AssetList:
 
 
 async def assets_of(conn: Connection, app_id: str, uid: str, *, now: datetime) -> list[AssetView]:
-    """Return all assets of a user for a response: the user's own, and what others share with the user."""
+    """Return all assets of a user for a response: the user's own, and those that others share."""
     owned = await assets.of_user(conn, app_id, uid)
     shared = await share_groups.assets_of_member(conn, app_id, uid, now=now)
     return asset_views([*owned, *shared], now=now)

@@ -1,4 +1,4 @@
-"""What the purchase of a product grants."""
+"""The grant of a purchased product."""
 
 from datetime import datetime
 
@@ -21,9 +21,9 @@ def grant_of(
     product_id: str = "",
     renews: bool = False,
 ) -> Entry:
-    """Return the entry of a payment. `subscription` is the platform's id of it, for products of this type.
+    """Return the grant of a payment. `subscription` is the platform's id of a subscription.
 
-    `start` is when the paid period begins. The period of a trial is shorter or longer than the others.
+    `start` is when the paid period begins. A trial has a period of its own.
     """
     in_trial = origin == "trial" and product.trial is not None
     ends_at = None

@@ -58,7 +58,7 @@ class JoinBody(Model):
 async def get_code(call: Call, transaction: Transaction, body: Body[CodeBody]) -> ShareCode:
     """Get the code with which others join the user's subscription.
 
-    It belongs to the subscription that lasts longest, among those that may be shared, and stays the same.
+    The code stays the same. It belongs to the subscription that lasts longest among those that may be shared.
     """
     app_id, uid = call.app_id, call.caller.user
     now = call.services.clock.now(app_id)
@@ -76,7 +76,7 @@ async def get_code(call: Call, transaction: Transaction, body: Body[CodeBody]) -
 async def join(call: Call, transaction: Transaction, body: Body[JoinBody]) -> AssetList:
     """Join the subscription of another user by its code.
 
-    The user has the same asset from then on, until that of the owner ends. A repeat has no further effect.
+    The user has the same asset until that of the owner ends. A repeat has no further effect.
     """
     app_id, uid = call.app_id, call.caller.user
     now = call.services.clock.now(app_id)
@@ -96,7 +96,7 @@ async def join(call: Call, transaction: Transaction, body: Body[JoinBody]) -> As
 
 
 async def _lock(call: Call, conn: Connection, uid: str) -> None:
-    """Lock the user, whose assets do not change then, and who is not deactivated meanwhile."""
+    """Lock the user, so that the assets do not change and the user is not deactivated meanwhile."""
     if await users.lock(conn, call.app_id, uid) is None:
         raise InvalidSession
 
@@ -120,7 +120,7 @@ def _may_share(services: Services, app_id: str, asset: Asset) -> bool:
 
 
 def _quota(services: Services, app_id: str, asset: Asset) -> int:
-    """Return how many users may join, by the product or else by the asset."""
+    """Return how many users may join: the quota of the product, or else of the asset."""
     if services.configs.exists(PRODUCTS, app_id, asset.bp_product_id):
         product = services.configs.required(PRODUCTS, app_id, asset.bp_product_id).value
         if product.share_quota is not None:
@@ -130,9 +130,9 @@ def _quota(services: Services, app_id: str, asset: Asset) -> int:
 
 @asynccontextmanager
 async def _guess(call: Call) -> AsyncIterator[None]:
-    """Count the code of the block as wrong. The count is taken back unless it is.
+    """Count the code of the block as wrong, and take the count back unless it is.
 
-    It is counted before, because otherwise concurrent guesses could exceed the limits.
+    The code is counted before the block, because otherwise concurrent guesses could exceed the limits.
     """
     rate = call.app_limits.rate
     address = client_network(call.request, call.services.settings.trusted_proxies)

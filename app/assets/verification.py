@@ -1,4 +1,4 @@
-"""The job that compares what is stored with the entries of the ledger."""
+"""The job that compares assets with the entries of the ledger."""
 
 from contextlib import aclosing
 from dataclasses import asdict
@@ -19,7 +19,7 @@ _MAX_LINES = 100
 
 
 async def verify_ledger(services: Services, _: VerifyLedger) -> None:
-    """Count and log what does not follow from the entries. Nothing is changed."""
+    """Count and log differences from the entries. Nothing is changed."""
     count = 0
     async with aclosing(find_differences(services.database)) as differences:
         async for found in differences:

@@ -1,10 +1,10 @@
-"""Payment platforms as several areas use them: our accounts there, verified webhooks, and events that were missed.
+"""Payment platforms, for several areas: our accounts there, the verification of webhooks, and missed events.
 
 A config has one client (`accounts.py`), whose methods are the calls of the platform. Each call passes the gate of
 the config, which limits its time and counts its failures.
 
-Anybody can send webhooks, so they cost little (`paypal.py`): what needs no call is checked first, and known
-certificates are kept. The calls that remain pass a small gate of their own, so that forged webhooks cannot fill the
-bulkhead of payments or open their breaker. A genuine webhook that finds it full is answered with 503, and PayPal
-sends it again.
+Anybody can send webhooks, so refusing them must be cheap (`paypal.py`): checks that need no call come first, and
+known certificates are kept. The remaining calls pass a small gate of their own, so that forged webhooks cannot fill
+the bulkhead of payments or open their breaker. A genuine webhook that finds this gate full is answered with 503,
+and PayPal sends it again.
 """

@@ -15,9 +15,9 @@ from vendors.payments.paypal import PayPal
 from vendors.payments.stripe import Stripe
 
 _VERIFY_WITHIN_S = 4
-"""Less than what remains of the 10 seconds for a webhook after its certificate could not be fetched."""
+"""Less than the rest of the 10 seconds for a webhook whose certificate could not be fetched."""
 _VERIFICATIONS = 4
-"""How many webhooks of a config are verified at once by calls. Four times as many wait."""
+"""How many webhooks of a config are verified by calls at once. Four times as many may wait."""
 
 
 def open_stripe(vendors: VendorClients, config: CardPay, *, key: ConfigKey, sandbox_url: str | None) -> Stripe:

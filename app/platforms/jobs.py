@@ -1,4 +1,4 @@
-"""What the jobs that read from payment platforms share: one job for each config, and how a failure is logged."""
+"""Shared by jobs that read from payment platforms: one job for each config, and the log of failures."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ async def enqueue_for_configs(
 ) -> None:
     """Store one job for each config of these kinds in each app, so that a slow platform does not delay the others.
 
-    A job that still waits since the last time is not stored again.
+    A job that is still waiting is not stored again.
     """
     for app_id in services.configs.apps():
         for kind in kinds:
@@ -30,7 +30,7 @@ async def enqueue_for_configs(
 
 
 async def read_or_log(reading: Awaitable[None], config: ConfigKey, *, subject: str = "") -> None:
-    """Await `reading`. Log why it failed, unless our own stores are the cause. It is read again the next time.
+    """Await `reading`. Log a failure, unless our own stores are the cause. The next job reads again.
 
     `subject` is the row that is read.
     """

@@ -1,4 +1,4 @@
-"""Finds events of payment platforms that no webhook has delivered. They are stored as if one had, and reported."""
+"""Finds events of payment platforms that no webhook has delivered, stores them like webhooks, and reports them."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -42,7 +42,7 @@ class ListedEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventList:
-    """What a platform lists for each config of a kind, whose name is that of the source of its webhooks."""
+    """The events that a platform lists for each config of a kind. The webhook source has the kind's name."""
 
     kind: ConfigKind[Any]
     relevant: tuple[str, ...]
@@ -52,7 +52,7 @@ class EventList:
 
 
 def channel_of(webhook: Webhook) -> Channel:
-    """Return what has reported a stored webhook."""
+    """Return the channel of a stored webhook: a webhook, or the comparison of events."""
     return "reconciliation" if _MISSED in webhook.headers else "webhook"
 
 
@@ -70,7 +70,7 @@ def finder_of(lists: Sequence[EventList]) -> Callable[[Services, FindMissedEvent
 
 
 def comparer_of(lists: Sequence[EventList]) -> Callable[[Services, CompareEvents], Awaitable[None]]:
-    """Return the handler of the job of one config. What fails is logged, and done the next time."""
+    """Return the handler of the job of one config. A failure is logged, and the next job compares again."""
     by_kind = {event_list.kind.name: event_list for event_list in lists}
 
     async def compare(services: Services, job: CompareEvents) -> None:
@@ -81,7 +81,7 @@ def comparer_of(lists: Sequence[EventList]) -> Callable[[Services, CompareEvents
 
 
 async def _compare(services: Services, events: EventList, key: ConfigKey) -> None:
-    """Store the events that are not in the inbox, from the last comparison on. Jobs work on them."""
+    """Store the events since the last comparison that are not in the inbox. Jobs process them."""
     until = services.clock.now(key.app_id) - _GRACE
     async with services.database.connection() as conn:
         last = await missed_events.compared_until(conn, key)
@@ -99,7 +99,7 @@ async def _compare(services: Services, events: EventList, key: ConfigKey) -> Non
 
 
 async def _store_missed(services: Services, key: ConfigKey, events: Sequence[ListedEvent]) -> None:
-    """Store those events that are not stored yet."""
+    """Store the events that are not stored yet."""
     now = services.clock.now(key.app_id)
     async with services.database.transaction() as conn:
         stored = await inbox.stored_events(conn, key, event_ids=[event.id for event in events])

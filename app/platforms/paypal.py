@@ -57,10 +57,10 @@ async def verify_delivery(services: Services, delivery: Delivery, *, kind: Kind)
 async def verify_webhook(
     verifier: PayPal, config: PayPalApp, headers: Mapping[str, str], body: bytes
 ) -> SignedWebhook:
-    """Return a webhook that PayPal has sent to our app, by real time at most three days ago.
+    """Verify a webhook that PayPal has sent to our app, by real time at most three days ago, and return it.
 
-    Raises `NotGenuine` for any other, and `VendorError` if it cannot be verified at the moment. What needs no call
-    is checked first. PayPal is asked if there are no `certificate_hosts`, or if the certificate cannot be fetched
+    Raises `NotGenuine` for any other, and `VendorError` if it cannot be verified at the moment. Checks that need no
+    call come first. PayPal is asked if there are no `certificate_hosts`, or if the certificate cannot be fetched
     from them.
     """
     if not config.webhook_id:
@@ -89,7 +89,7 @@ async def verify_webhook(
 async def event_pages(
     services: Services, key: ConfigKey, since: datetime, until: datetime
 ) -> AsyncGenerator[Sequence[ListedEvent]]:
-    """Yield what PayPal lists of the events of a config between two times, page by page."""
+    """Yield PayPal's events for a config between two times, page by page."""
     account, page = account_of(services, _KINDS[key.kind], key.app_id, name=key.name), ""
     while True:
         listed = await account.events(start=since, end=until, page=page)

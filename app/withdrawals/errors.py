@@ -1,10 +1,10 @@
-"""Errors of payouts, by category. Later ones are the reason of a failure instead of an answer."""
+"""Errors of withdrawals, by category. After the response, an error is the `reason` of a failure."""
 
 from streams.wire.errors import Conflict, ItemNotFound, ServiceError, listed
 
 
 class AccountInvalid(ServiceError):
-    """The user has no account that can be paid, such as a proven email address."""
+    """The user has no account that can be paid, such as a verified email address."""
 
     error_type = "withdraw.account_invalid"
     status = 400
@@ -54,7 +54,7 @@ _CATEGORIES = {
     "TRANSACTION_LIMIT_EXCEEDED": LimitExceeded.error_type,
     "REGULATORY_BLOCKED": UserRestricted.error_type,
 }
-"""The category of each error of the platform that has one. Others are `withdraw.platform_rejected`."""
+"""The categories of the platform's errors. All others are `withdraw.platform_rejected`."""
 
 
 def reason_of(error: str) -> str:

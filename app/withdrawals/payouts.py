@@ -1,7 +1,7 @@
 """Payouts: a withdrawal is submitted to its platform once, and read back until it has ended.
 
-The account that is asked knows a withdrawal by our id. A call that repeats the id returns the first payout, so an
-unknown result is never submitted under another id, nor to another account.
+The account that is asked knows a withdrawal by our id, and a call that repeats the id returns the first payout. So
+a withdrawal whose result is unknown is never submitted under another id, nor to another account.
 """
 
 from datetime import datetime, timedelta
@@ -30,12 +30,12 @@ log = structlog.get_logger()
 CHECK_AGAIN = timedelta(seconds=20)
 """An open withdrawal is read back at least every 30 s: the rounds are 10 s apart."""
 _CHECK_FIRST = timedelta(seconds=5)
-"""When to read back what was submitted just now."""
+"""How long after its submission a withdrawal is first read back."""
 _REMEMBERED = timedelta(days=29)
 """The platform forgets our id after 30 days. A payout that is not known by then is left to an operator."""
 _ROUND = 500
 _FINAL = frozenset({400, 422})
-"""Statuses of a refusal. Others, such as missing rights of our app, may be mended by an operator."""
+"""Statuses of a final refusal. Others, such as missing rights of our app, can be fixed by an operator."""
 _FAILED_ITEMS = frozenset({"FAILED", "RETURNED", "BLOCKED", "REFUNDED", "REVERSED"})
 _FAILED_BATCHES = frozenset({"DENIED", "CANCELED"})
 
@@ -58,9 +58,10 @@ async def check_payouts(services: Services, _: CheckPayouts) -> None:
 
 
 async def pay_out(services: Services, job: PayOut, *, reported_id: str = "") -> None:
-    """Submit a withdrawal or read it back, and store what has become of it. A failed call is repeated later.
+    """Submit a withdrawal or read it back, and store the result. A failed call is repeated later.
 
-    `reported_id` is the platform's id of the payout, from a webhook, with which it is read once ours is forgotten.
+    `reported_id` is the platform's id of the payout, from a webhook. It serves to read the payout once the platform
+    has forgotten our id.
     """
     async with services.database.connection() as conn:
         withdrawal = await withdrawals.find(conn, job.withdrawal_id)
@@ -86,9 +87,9 @@ async def _read_payout(services: Services, withdrawal: Withdrawal, payout_id: st
 
 
 def _is_lost(services: Services, withdrawal: Withdrawal, error: VendorError | ConfigInvalid) -> bool:
-    """Return whether a payout that was made cannot be read any more.
+    """Return whether a payout that was made can no longer be read.
 
-    The account that made it is not configured, or it is older than what the platform keeps.
+    Its account is no longer configured, or the platform no longer keeps it.
     """
     if not (withdrawal.payout_id and isinstance(error, PayPalRefused) and error.not_found):
         return False
@@ -104,7 +105,7 @@ def _asked(withdrawal: Withdrawal) -> str:
 
 
 async def _submit_withdrawal(services: Services, withdrawal: Withdrawal) -> Payout | None:
-    """Make the payout of a withdrawal, or return the one that the platform has made. None: there will be none."""
+    """Make the payout of a withdrawal, or return the one that the platform has made. `None`: there is none."""
     now, receiver = services.clock.now(withdrawal.app_id), withdrawal.receiver
     if withdrawal.status != "START" or withdrawal.unknown_at is not None:
         return None
@@ -115,7 +116,7 @@ async def _submit_withdrawal(services: Services, withdrawal: Withdrawal) -> Payo
     note, name = withdrawal.request.get("desc", ""), withdrawal.withdrawal_id
 
     async def mark_submitted() -> None:
-        # Not earlier: an account that does not exist has paid nothing, and may be corrected.
+        # Not earlier: an account that does not exist has paid nothing, so its config may still be corrected.
         async with services.database.connection() as conn:
             if not await withdrawals.mark_submitted(conn, name, account=account.label, now=now):
                 raise _AskedElsewhere
@@ -137,10 +138,10 @@ async def _submit_withdrawal(services: Services, withdrawal: Withdrawal) -> Payo
 
 
 async def _leave_to_operators(services: Services, withdrawal: Withdrawal, *, detail: str) -> None:
-    """Mark a withdrawal whose result cannot be learned, and report it.
+    """Mark a withdrawal whose result cannot be determined, and report it.
 
-    The platform has forgotten our id, or the account that was asked is no longer configured. The payout is read
-    again nevertheless if its id is known.
+    The platform has forgotten our id, or the account that was asked is no longer configured. If the id of the
+    payout is known, it is still read back.
     """
     now = services.clock.now(withdrawal.app_id)
     async with services.database.transaction() as conn:
@@ -176,7 +177,7 @@ async def _postpone(services: Services, withdrawal: Withdrawal, *, cause: str) -
 
 
 async def _apply_payout(conn: Connection, services: Services, withdrawal: Withdrawal, payout: Payout) -> None:
-    """Store what was read of a payout. `conn` is in a transaction."""
+    """Store the state of a payout as read from the platform. `conn` is in a transaction."""
     item, now = payout.item, services.clock.now(withdrawal.app_id)
     status = "" if item is None else item.transaction_status
     if item is not None and status == "SUCCESS":
@@ -205,9 +206,10 @@ async def _apply_result(
     reason: str,
     paid_at: datetime | None,
 ) -> None:
-    """End a withdrawal unless it has ended. What was paid and is returned stays paid, and an entry says so.
+    """End a withdrawal. If it has ended before, report a result that differs.
 
-    A result that differs from what an operator has settled is reported, and changes nothing.
+    A paid withdrawal that is returned stays paid, and gets an entry for the return. A result that differs from the
+    settlement of an operator changes nothing.
     """
     now = services.clock.now(withdrawal.app_id)
     locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
@@ -237,7 +239,7 @@ async def _apply_result(
 async def _report_mismatch(
     conn: Connection, services: Services, locked: Withdrawal, *, kind: MismatchKind, detail: str
 ) -> bool:
-    """Report what operators have to look into. Return whether it is new. `conn` has locked the withdrawal."""
+    """Report a mismatch to operators. Return whether it is new. `conn` has locked the withdrawal."""
     return await mismatches.add_once(
         conn, locked.app_id,
         platform=PAYOUTS.name, kind=kind, subject=locked.withdrawal_id, detail=detail,

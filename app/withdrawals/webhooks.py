@@ -1,4 +1,4 @@
-"""Webhooks of the payout platform (§6.4). Each is a hint: the withdrawal that it names is read back."""
+"""Webhooks of the payout platform (§6.4). Each names a withdrawal, which is read back."""
 
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 async def _work(services: Services, webhook: Webhook) -> None:
-    """Read back the withdrawal that a stored webhook names. Others are ignored."""
+    """Read back the withdrawal that a stored webhook names. Unknown ones are ignored."""
     state = webhook.state
     payout_id, ours = _ids(WebhookEvent.read(webhook.body).resource)
     ids = [id_ for id_ in (payout_id, ours) if id_]
@@ -32,7 +32,7 @@ async def _work(services: Services, webhook: Webhook) -> None:
 
 
 def _ids(resource: Any) -> tuple[str, str]:
-    """Return the platform's id of the payout in the object of an event, and our id of the withdrawal, or empty."""
+    """Return the platform's id of the payout and our id of the withdrawal in an event. Empty: it has none."""
     match resource:
         case {"payout_batch_id": str(payout_id), **more}:
             return payout_id, _text(more.get("payout_item"), "sender_item_id")

@@ -48,7 +48,7 @@ _PLACES = 4
 
 
 def _validate_places(number: Decimal) -> Decimal:
-    """Bound the decimals before the config says how many its currency has. Zeros at the end do not count."""
+    """Limit the decimals before the currency of the config is known. Trailing zeros do not count."""
     try:
         return number.quantize(Decimal(1).scaleb(-_PLACES), context=Context(traps=[Inexact]))
     except Inexact:
@@ -75,7 +75,7 @@ class NewWithdrawal(Model):
     """A note for the receiver."""
     app_platform: str | None = Field(default=None, max_length=64)
     start_time: Annotated[str, Field(max_length=64), AfterValidator(_validate_time)]
-    """When the user has started it, in ISO 8601."""
+    """When the user started it, in ISO 8601."""
 
 
 class WithdrawalQuery(Model):
@@ -90,8 +90,8 @@ class WithdrawalView(Model):
     merchant_id: str
     platform: str
     reason: str
-    """Why it failed, as a type of error such as `withdraw.account_invalid`, and the platform's own name of the
-    reason. In progress: `withdraw.platform_unavailable` if the platform could not be asked the last time."""
+    """Why it failed: an error type such as `withdraw.account_invalid`, and the platform's own name of the reason.
+    While it is in progress: `withdraw.platform_unavailable` if the last call to the platform failed."""
     status: str
     """`WITHDRAW_START` while it is in progress, then `WITHDRAW_SUCCESS` or `WITHDRAW_FAILED`."""
     user_id: str
@@ -108,8 +108,8 @@ class WithdrawalReply(Model):
 async def create(call: Call, transaction: Transaction, body: Body[NewWithdrawal]) -> WithdrawalReply:
     """Start a withdrawal.
 
-    It is paid to the proven email address of the user. The result comes later: query it. The `withdraw_id` makes a
-    repeat safe, also without an `Idempotency-Key`.
+    It is paid to the verified email address of the user. The result comes later: query it. A repeat with the same
+    `withdraw_id` is safe, even without an `Idempotency-Key`.
     """
     config = call.services.configs.required(PAYOUTS, call.app_id, CONFIG).value
     amount = _amount(body.cash_num, config)
@@ -140,7 +140,7 @@ def _amount(cash_num: Decimal, config: Payouts) -> Money:
 async def _find_or_start(
     call: Call, conn: Connection, body: NewWithdrawal, *, config: Payouts, amount: Money
 ) -> Withdrawal:
-    """Return the withdrawal with the `withdraw_id` of the app, which is started unless it exists."""
+    """Return the withdrawal with the app's `withdraw_id`. Start it unless it exists."""
     app_id, uid = call.app_id, call.caller.user
     user = await users.lock(conn, app_id, uid)  # Deactivation takes the same lock.
     request = body.model_dump(mode="json", exclude_none=True)

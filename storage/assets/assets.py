@@ -1,4 +1,4 @@
-"""Assets of users (§2.7): what follows from the entries of the ledger."""
+"""Assets of users (§2.7), which follow from the entries of the ledger."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -17,17 +17,17 @@ class Asset:
     subscription: str
     type: AssetType
     quantity: int = 0
-    """Units granted, less those taken away. It is negative if units were refunded that were already used, so that
-    the order of entries does not matter. Of a nonconsumable, the number of purchases that were not refunded."""
+    """Units granted, less those taken away. It is negative if units were refunded after their use, so that the
+    order of entries does not matter. For a nonconsumable, it is the number of purchases that were not refunded."""
     total_quantity: int = 0
     """Units of the current period of a subscription."""
     starts_at: datetime | None = None
     paid_ends_at: datetime | None = None
     """The end of the last period that was paid."""
     grace_ends_at: datetime | None = None
-    """The end after that while the subscription is suspended."""
+    """The later end while the subscription is suspended."""
     ended_at: datetime | None = None
-    """When a subscription ended before that, because it was refunded or replaced."""
+    """When a subscription ended early, because it was refunded or replaced."""
     custom_ends_at: datetime | None = None
     """The end that an operator has set."""
     platform: str = ""
@@ -121,7 +121,7 @@ def _consume(asset: Asset, entry: Entry, _: datetime) -> Asset:
 
 
 def _return(asset: Asset, entry: Entry, _: datetime) -> Asset:
-    """Give units back. Those of a period of a subscription that has passed are not given back to the next one."""
+    """Give units back. Units of a past period of a subscription are not given back to the next period."""
     return replace(asset, quantity=asset.quantity + entry.quantity) if _is_of_last_period(asset, entry) else asset
 
 

@@ -1,4 +1,4 @@
-"""Differences between what is stored and what follows from the ledger."""
+"""Differences between stored assets and the entries of the ledger."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing

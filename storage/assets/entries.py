@@ -27,10 +27,10 @@ class Entry:
     type: AssetType
     subscription: str = ""
     quantity: int = 0
-    """A number of units, and a negative one in adjustments that take some away."""
+    """A number of units. It is negative in adjustments that take units away."""
     starts_at: datetime | None = None
     ends_at: datetime | None = None
-    """The period of a payment, the end that an operator sets, or that of the grace of a suspended subscription."""
+    """The end of a paid period, the end that an operator sets, or the end of the grace of a suspension."""
     platform: str = ""
     product_id: str = ""
     bp_product_id: str = ""

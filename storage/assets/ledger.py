@@ -1,4 +1,4 @@
-"""The ledger: enters events of assets exactly once, and changes the assets by them."""
+"""The ledger: enters each event exactly once, and changes the asset accordingly."""
 
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -15,7 +15,7 @@ _LOCK = "select status <> 'deactivated' from users where app_id = $1 and uid = $
 
 
 async def lock(conn: Connection, app_id: str, uid: str) -> bool:
-    """Lock the row of a user, and return whether the user may have assets. A deactivated one has entries only.
+    """Lock the row of a user, and return whether the user may have assets. A deactivated user has only entries.
 
     Entries are then stored in the order in which they change the assets. `conn` is in a transaction.
     """
@@ -55,7 +55,7 @@ class Use:
     """Units of one asset of a user that are to be used."""
 
     key: str
-    """What uses them, unique in the app: `task:<id>`. The same use again changes nothing."""
+    """What uses them, unique in the app: `task:<id>`. A repeated use changes nothing."""
     name: str
     """The asset."""
     units: int
@@ -64,7 +64,7 @@ class Use:
 
 
 async def spend(conn: Connection, app_id: str, uid: str, *, use: Use, now: datetime, sinks: EventSinks) -> bool:
-    """Use units of an asset. Return `False` if they were used by this already.
+    """Use units of an asset. Return `False` if the use is entered already.
 
     Raises `TooFewUnits`, and then nothing is entered. `conn` is in a transaction.
     """
@@ -84,9 +84,9 @@ async def spend(conn: Connection, app_id: str, uid: str, *, use: Use, now: datet
 
 
 async def give_back(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime, sinks: EventSinks) -> bool:
-    """Give back the units that were used with a key, since what they were used for has failed.
+    """Give back the units of a use that has failed.
 
-    Return `False` if none were used with it, or they are given back already. The key can then not be used again.
+    Return `False` if no units were used with the key, or they are given back already. The key cannot be used again.
     """
     used = await asset_entries.find(conn, app_id, key=key)
     if used is None or used.kind != "consume":

@@ -17,7 +17,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class QuotaUsed(ServiceError):
-    """The quota of the user is used up. `Retry-After` is sent if units of another day are free."""
+    """The quota of the user is used up. `Retry-After` is sent if the free units of another day are enough."""
 
     error_type = "ai_free_limit"
     status = 429
@@ -29,7 +29,7 @@ class Counts:
 
     left: int = 0
     total: int = 0
-    """Those of the current period: free ones of the day, and what the asset was granted."""
+    """The units of the current period: the free units of the day, and the granted units of the asset."""
 
 
 _ADD = """
@@ -44,8 +44,8 @@ async def use_units(
 ) -> bool:
     """Use the units of one call. Return `False` if they were used with this key already.
 
-    Raises `QuotaUsed`, and then nothing is used. `key` is unique in the app: `prediction:<id>`. Free units are used
-    first, then those of the subscriptions that end first. `conn` is in a transaction.
+    Raises `QuotaUsed` if too few are left; then nothing is used. `key` is unique in the app: `prediction:<id>`.
+    Free units are used first, then those of the subscriptions that end first. `conn` is in a transaction.
     """
     await users.lock(conn, app_id, uid)
     if await conn.fetchval(_EXISTS, app_id, key):
@@ -83,10 +83,10 @@ update quota_uses set returned_at = $3 where app_id = $1 and key = $2 and return
 
 
 async def give_back(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime, sinks: EventSinks) -> bool:
-    """Give the units of a call back, since it has failed or was canceled.
+    """Give back the units of a call that has failed or was canceled.
 
-    Return `False` if none were used with the key, or they are given back already. It cannot be used again. Free
-    units are given back to the day on which they were used. `conn` is in a transaction.
+    Return `False` if no units were used with the key, or they are given back already. The key cannot be used again.
+    Free units are given back to the day on which they were used. `conn` is in a transaction.
     """
     await users.lock(conn, app_id, uid)
     entry_keys: list[str] | None = await conn.fetchval(_RETURN, app_id, key, now)
@@ -133,7 +133,7 @@ async def _valid_assets(conn: Connection, app_id: str, uid: str, *, name: str, n
 
 
 def _uses(valid: Sequence[Asset], wanted: int, *, key: str) -> list[Use]:
-    """Return what to use of each asset. It is less than `wanted` if there is too little."""
+    """Return the units to use of each asset. Their sum is less than `wanted` if too few are left."""
     uses = []
     for asset in valid:
         units = min(asset.units, wanted)
@@ -159,7 +159,7 @@ async def _free_left(conn: Connection, app_id: str, uid: str, *, quota: Quota, n
 
 
 def _used_up(quota: Quota, *, now: datetime) -> QuotaUsed:
-    """Return the error. Waiting helps if enough units of a day are free."""
+    """Return the error. Its `retry_after_s` is set if the free units of a day are enough."""
     left_s = (_midnight(now) + timedelta(days=1) - now).total_seconds()
     return QuotaUsed(
         f"too few units of {quota.asset} are left: {quota.amount} are needed",

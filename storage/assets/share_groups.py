@@ -1,6 +1,6 @@
 """Share groups (§4.12): the owner of a subscription shares it with users who join by a code.
 
-Members have no rows of assets: what they see is derived from the owner's asset at the time of reading.
+Members have no asset rows: their assets are derived from the owner's asset when they are read.
 """
 
 import secrets
@@ -98,7 +98,7 @@ _JOIN = "insert into share_members (group_id, app_id, uid, joined_at) values ($1
 
 
 async def join(conn: Connection, app_id: str, uid: str, *, group: ShareGroup, quota: int, now: datetime) -> None:
-    """Add a user to a locked group of at most `quota` members. A member stays one. Raises `ShareGroupFull`."""
+    """Add a user to a locked group of at most `quota` members, unless a member. Raises `ShareGroupFull`."""
     if await conn.fetchval(_IS_MEMBER, group.group_id, uid):
         return
     if group.members >= min(quota, group.quota):
@@ -116,7 +116,7 @@ where member.app_id = $1 and member.uid = $2 order by asset.name, group_id
 
 
 async def assets_of_member(conn: Connection, app_id: str, uid: str, *, now: datetime) -> list[Asset]:
-    """Return what owners share with a user, as assets of the user. They end when those of the owners do."""
+    """Return the assets that owners share with a user, as assets of the user. They end with those of the owners."""
     shared = [
         replace(Asset(*values), origin="share", receipt_id=group_id)
         for group_id, *values in await conn.fetch(_SHARED, app_id, uid)
@@ -133,7 +133,7 @@ where app_id = $1 and uid = $2 and name = $3 and subscription = $4
 async def move_group(
     conn: Connection, app_id: str, uid: str, *, old: tuple[str, str], new: tuple[str, str]
 ) -> None:
-    """Let the group of a subscription share the one that replaces it. Both are named by asset and subscription."""
+    """Move the group of a subscription to the one that replaces it. Both are pairs of asset and subscription."""
     await conn.execute(_MOVE, app_id, uid, *old, *new)
 
 

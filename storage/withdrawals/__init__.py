@@ -1,1 +1,1 @@
-"""Withdrawals: their rows, lists, and what differs from the ledger."""
+"""Withdrawals: their rows, lists and results."""

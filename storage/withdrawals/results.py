@@ -1,4 +1,4 @@
-"""The end of a withdrawal, which its platform reports, or an operator if the platform cannot."""
+"""Ends withdrawals, with the result that the platform reports or an operator has settled."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from storage.withdrawals.withdrawals import Withdrawal
 log = structlog.get_logger()
 
 NOT_PAID = "withdraw.not_paid"
-"""The reason of a failure that an operator has settled."""
+"""The `reason` of a withdrawal that an operator has settled as failed."""
 ENDED = Counter("parley_withdrawals", "Withdrawals that have ended, by outcome", ["outcome"])
 
 
@@ -26,7 +26,7 @@ async def end_withdrawal(
     now: datetime,
     by_operator: bool = False,
 ) -> None:
-    """End an open withdrawal, which `conn` has locked: it is paid if there is a `paid_at`, and else failed."""
+    """End an open withdrawal, which `conn` has locked: as paid if there is a `paid_at`, otherwise as failed."""
     await withdrawals.end(
         conn,
         locked.withdrawal_id,

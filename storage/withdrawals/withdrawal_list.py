@@ -1,4 +1,4 @@
-"""The list of withdrawals for operators, by what has become of them."""
+"""The list of withdrawals for operators, by state."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -7,7 +7,7 @@ from storage.postgres.database import Connection
 from storage.withdrawals.withdrawals import COLUMNS, Withdrawal
 
 State = Literal["in_progress", "unknown", "paid", "failed"]
-"""`unknown`: in progress, and the platform does not know the result any more."""
+"""`unknown`: in progress, but the platform no longer knows the result."""
 
 _CONDITIONS: Mapping[State | None, str] = {
     None: "true",
@@ -16,11 +16,11 @@ _CONDITIONS: Mapping[State | None, str] = {
     "paid": "status = 'SUCCESS'",
     "failed": "status = 'FAILED'",
 }
-"""In SQL, each in a statement of its own: then the index of the unknown ones serves their pages."""
+"""The conditions in SQL. Each is part of its own statement, so that pages of unknown ones use their index."""
 
 
 def state_of(withdrawal: Withdrawal) -> State:
-    """Return what has become of a withdrawal."""
+    """Return the state of a withdrawal for operators."""
     match withdrawal.status:
         case "SUCCESS":
             return "paid"

@@ -1,7 +1,7 @@
-"""Withdrawals (§2.10): their rows, and the entries of what is reserved for each user.
+"""Withdrawals (§2.10): their rows, and the entries of the amounts that are reserved for each user.
 
-A withdrawal reserves its amount when it starts. It is paid or void once. The platform may return later what it has
-paid; the withdrawal stays paid then, and an entry says so.
+A withdrawal reserves its amount when it starts. It is paid or voided once. If the platform later returns a payment,
+the withdrawal stays paid, and an entry records the return.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ EntryKind = Literal["reserve", "pay", "void", "return"]
 
 
 class PayOut(Job):
-    """Submit a withdrawal to its platform, or read back what has become of it.
+    """Submit a withdrawal to its platform, or read its result back.
 
     The next round repeats it, so it needs few attempts.
     """
@@ -69,12 +69,12 @@ class Withdrawal:
     """When the platform was first asked to pay."""
     paid_at: datetime | None = None
     unknown_at: datetime | None = None
-    """Since when the result of this open withdrawal cannot be read: the platform has forgotten our id, or another
-    account was asked than is configured. `None`: it can."""
+    """When the result of this open withdrawal became unknown: the platform has forgotten our id, or the account
+    that was asked is no longer configured. `None`: it can be read."""
     settled_at: datetime | None = None
-    """When an operator has said what became of it. `None`: the platform has, or will."""
+    """When an operator has settled it. `None`: the platform reports the result."""
     account: str | None = None
-    """Which account of ours was asked to pay. `None`: none yet, or it was not recorded."""
+    """The account of ours that was asked to pay. `None`: none yet, or it was not recorded."""
 
     @property
     def money(self) -> Money:
@@ -117,7 +117,7 @@ where app_id = $1 and uid = $2 and config = $3 and kind = 'reserve' and entered_
 
 
 async def reserved(conn: Connection, app_id: str, uid: str, *, config: str, since: datetime) -> int:
-    """Return what the user has withdrawn since a time, in minor units. What failed does not count."""
+    """Return the amount that a user has withdrawn since a time, in minor units. Failures do not count."""
     amount: int = await conn.fetchval(_RESERVED, app_id, uid, config, since)
     return amount
 
@@ -130,7 +130,7 @@ async def find_by_app_id(conn: Connection, app_id: str, *, app_withdraw_id: str)
     return _withdrawal(await conn.fetchrow(_BY_APP_ID, app_id, app_withdraw_id))
 
 
-# An id of ours wins over the same id of the app's.
+# An id of ours takes precedence over an equal id of the app.
 _OF_USER = f"""
 select {COLUMNS} from withdrawals
 where app_id = $1 and uid = $2 and ($3::text is null or withdrawal_id = $3 or app_withdraw_id = $3)
@@ -178,7 +178,7 @@ async def mark_submitted(conn: Connection, withdrawal_id: str, *, account: str, 
 
 
 async def mark_unknown(conn: Connection, withdrawal_id: str, *, since: datetime | None) -> None:
-    """Record since when the result of an open withdrawal is unknown. It stays open until somebody learns of it.
+    """Record since when the result of an open withdrawal is unknown. It stays open until the result is known.
 
     `None`: the payout can be read.
     """
@@ -214,7 +214,7 @@ async def end(
     now: datetime,
     by_operator: bool,
 ) -> None:
-    """End an open withdrawal, which `conn` has locked: it is paid if there is a `paid_at`, and else void."""
+    """End an open withdrawal, which `conn` has locked: as paid if there is a `paid_at`, otherwise as void."""
     status, kind = ("FAILED", "void") if paid_at is None else ("SUCCESS", "pay")
     await conn.execute(_ENTER, withdrawal_id, kind, now)
     settled_at = now if by_operator else None
@@ -222,7 +222,7 @@ async def end(
 
 
 async def enter_return(conn: Connection, withdrawal_id: str, *, now: datetime) -> bool:
-    """Enter that the platform has returned what it had paid. Return `False` if it is entered already."""
+    """Enter that the platform has returned a payment. Return `False` if that is entered already."""
     return await conn.fetchval(_ENTER, withdrawal_id, "return", now) is not None
 
 

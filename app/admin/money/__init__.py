@@ -1,1 +1,1 @@
-"""Orders, the ledger, withdrawals, and what differs between them and the platforms."""
+"""Admin API of money: orders, the ledger, withdrawals, and mismatches with platforms."""

@@ -1,4 +1,4 @@
-"""Admin API of the ledger: the check that what users own follows from its entries."""
+"""Admin API of the ledger: the check that assets match its entries."""
 
 import asyncio
 from contextlib import aclosing
@@ -29,7 +29,7 @@ class LedgerCheck(Model):
 
 
 async def check_ledger(call: Call) -> LedgerCheck:
-    """Check that what users own follows from the entries of the ledger.
+    """Check that assets match the entries of the ledger.
 
     Assets, reservations and quotas are rebuilt from their entries. Nothing is changed.
     """

@@ -25,10 +25,10 @@ class MismatchView(Model):
     """`missed_event`: no webhook has delivered an event. `missed_entry`: an entry of the ledger was found by
     reading back. `refund_refused`: the platform does not make a refund; do it by hand. `refund_failed`: it has
     accepted a refund and not made it; do it by hand. `amount_differs`: another amount was paid than was ordered.
-    `payout_unknown`: the platform has forgotten a payout before its result was known, or another account is
-    configured than was asked. `payout_returned`: it has taken back what it had paid.
-    `payout_paid_after_failure`: it has paid what was counted as failed. `payout_settled_otherwise`: it reports
-    another result than an operator has settled. The guide to payments says what to do."""
+    `payout_unknown`: the platform has forgotten a payout before its result was known, or the account that was asked
+    is no longer configured. `payout_returned`: it has taken a payment back. `payout_paid_after_failure`: it has
+    paid a withdrawal that had failed. `payout_settled_otherwise`: it reports another result than an operator has
+    settled. The guide to payments says what to do."""
     subject: str
     """The event, the key of the entry, the payment, or the withdrawal."""
     detail: str
@@ -42,8 +42,8 @@ class MismatchList(Page[int]):
 async def list_mismatches(call: Call, query: Query[MismatchQuery]) -> MismatchList:
     """List mismatches between this server and payment platforms.
 
-    These are what no platform had reported, which is repaired already, and what an operator has to look into. The
-    newest comes first.
+    They include events that no webhook has reported, which are already repaired, and cases that an operator has to
+    look into. The newest comes first.
     """
     async with call.services.database.connection() as conn:
         found = await mismatches.page(

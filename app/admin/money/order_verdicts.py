@@ -1,4 +1,4 @@
-"""What has become of a payment or a subscription: whether it has granted what was bought and, if not, why."""
+"""The verdict on a payment or a subscription: whether it has granted its product and, if not, why."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -53,7 +53,7 @@ def verdict_of(
     webhooks: Sequence[WebhookState],
     now: datetime,
 ) -> Verdict:
-    """Return what has become of an order. `assets` are all that its user owns."""
+    """Return the verdict on an order. `assets` are all assets of its user."""
     granted = [stored.entry for stored in entries if stored.entry.kind == "grant"]
     if not granted:
         return _not_granted(order, mismatches=mismatches, webhooks=webhooks)

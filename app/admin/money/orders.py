@@ -22,7 +22,7 @@ class OrderQuery(PageQuery[IdCursor]):
     status: str | None = Field(default=None, max_length=64)
     """List only those with this status, as the platform names it."""
     sort: Literal["created", "-created"] = "-created"
-    """The oldest first, or the newest."""
+    """`created`: the oldest first. `-created`: the newest first."""
 
 
 class OrderRow(Model):

@@ -1,4 +1,4 @@
-"""Admin API of withdrawals: lists them, and settles those whose result their platform does not know any more."""
+"""Admin API of withdrawals: lists them, and settles those whose result the platform no longer knows."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -52,7 +52,7 @@ class WithdrawalPath(Model):
 
 class Settlement(Model):
     outcome: Literal["paid", "failed"]
-    """What has become of the withdrawal."""
+    """The result of the withdrawal."""
 
 
 class WithdrawalRow(Model):
@@ -68,16 +68,16 @@ class WithdrawalRow(Model):
     """In minor units of the currency."""
     currency: str
     state: State
-    """`unknown`: in progress, and the platform does not know the result any more. Settle it."""
+    """`unknown`: in progress, but the platform no longer knows the result. Settle it."""
     reason: str
-    """Why it failed, or why the platform could not be asked the last time."""
+    """Why it failed, or why the last call to the platform failed."""
     payout_id: str
     """The platform's id of the payout, or empty."""
     created_at: str
     submitted_at: str | None = None
     """When the platform was first asked to pay."""
     unknown_at: str | None = None
-    """Since when the result is unknown."""
+    """When the result became unknown."""
     paid_at: str | None = None
     settled_at: str | None = None
     """When an operator has settled it. Absent: the platform reports its result."""
@@ -103,10 +103,11 @@ async def list_withdrawals(call: Call, query: Query[WithdrawalListQuery]) -> Adm
 async def settle(
     call: Call, transaction: Transaction, path: Path[WithdrawalPath], body: Body[Settlement]
 ) -> WithdrawalRow:
-    """Say whether a withdrawal was paid whose result is unknown.
+    """Settle a withdrawal whose result is unknown, as paid or as failed.
 
-    It ends as if its platform had said so. What the platform reports later changes nothing; it is a mismatch if it
-    differs. A repeat with the same outcome returns the same. The header `X-Parley-Reason` is required.
+    It ends as if the platform had reported this. A later report of the platform changes nothing, and is a mismatch
+    if it differs. A repeat with the same outcome returns the same response. The header `X-Parley-Reason` is
+    required.
     """
     origin_with_reason(call)
     async with transaction.begin() as conn:
@@ -124,7 +125,7 @@ async def settle(
 async def _settle_withdrawal(
     call: Call, conn: Connection, locked: Withdrawal, settlement: Settlement
 ) -> Withdrawal:
-    """End a withdrawal, record it, and return the withdrawal after it."""
+    """End a withdrawal, record that in the audit log, and return the ended withdrawal."""
     now, is_paid = call.services.clock.now(locked.app_id), settlement.outcome == "paid"
     reason, paid_at = ("", now) if is_paid else (NOT_PAID, None)
     await end_withdrawal(
