@@ -132,10 +132,10 @@ class PayPal(PayPalCalls):
         return await self.get(path_of(_SUBSCRIPTIONS, subscription_id), Subscription, {"fields": "plan"})
 
     async def cancel_subscription(self, key: str, subscription_id: str, *, reason: str) -> None:
-        """End the payments of a subscription. `reason` is 1 to 128 characters.
+        """Cancel a subscription. `reason` is 1 to 128 characters.
 
-        It raises nothing if the subscription has ended already. One that is not approved yet cannot be cancelled;
-        it raises nothing for that either, so read it to learn its state.
+        Nothing is raised if the subscription has ended already, or if it cannot be cancelled because it is not
+        approved yet. Read it to learn its state.
         """
         path = path_of(_SUBSCRIPTIONS, subscription_id, "/cancel")
         try:
@@ -205,7 +205,7 @@ class PayPal(PayPalCalls):
         return await self.get(path_of(PAYOUTS, payout_id), Payout)
 
     async def events(self, *, start: datetime, end: datetime, page: str = "") -> EventPage:
-        """Return a page of the app's events between two times, whether a webhook has delivered them or not.
+        """Return a page of the app's events between two times, also those that no webhook has delivered.
 
         `page` is the `next` of the page before.
         """

@@ -32,7 +32,7 @@ _UNAUTHORIZED = 401
 M = TypeVar("M", bound=Model)
 Result = TypeVar("Result")
 Step = Callable[[], Awaitable[None]]
-"""What is done right before a call is sent. If it fails, nothing is sent."""
+"""A step right before a call is sent. If it fails, nothing is sent."""
 _WithToken = Callable[[str], MoneyCall | ReadCall]
 """Makes a call with an access token."""
 
@@ -77,7 +77,7 @@ class PayPalCalls:
         self._gate = gate
         self._within_s = within_s
         self.label = f"{client_id} at {account.base_url}"
-        """Whose payments these are, as operators know it. What another account was asked, it does not know."""
+        """The account, for operators. It does not know the payouts that another account was asked for."""
         secret = account.api_key.get_secret_value() if account.api_key else ""
         self._login = b64encode(f"{client_id}:{secret}".encode()).decode()
         self._token = _TOKENS.of(http, sha256_hex(f"{account.base_url} {self._login}".encode()))

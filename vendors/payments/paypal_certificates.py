@@ -47,7 +47,7 @@ _MIN_KEY_BITS = 2048
 
 
 class NotGenuine(Exception):
-    """A webhook that PayPal has not sent to us, or not lately. The text says why."""
+    """PayPal has not sent the webhook to us, or not recently. The message says why."""
 
 
 Chain = Sequence[Certificate]
@@ -72,7 +72,8 @@ class _Known:
 class WebhookCertificates:
     """The fetched certificates, kept in the `VendorHttp` for at most 24 hours. `clock` returns seconds.
 
-    Anybody can invent any number of URLs, so those that are being fetched do not replace what is kept.
+    Anybody can invent any number of URLs, so certificates that are being fetched do not replace those that are
+    kept.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -118,7 +119,7 @@ WEBHOOK_CERTIFICATES = WebhookCertificates()
 
 
 def check_url(url: str, *, hosts: Sequence[str], own_authorities: bool) -> None:
-    """Raise `NotGenuine` unless `url` is one from which a certificate may be fetched.
+    """Raise `NotGenuine` unless a certificate may be fetched from `url`.
 
     The form is compared with the whole text, because parsers differ in what they take for the host. IP addresses,
     and ports that `hosts` do not name, are only for development, which has authorities of its own.

@@ -44,7 +44,7 @@ class PayPalRefused(Refused):
 
     @property
     def not_found(self) -> bool:
-        """Whether PayPal has no object with this id, or deletes it by now."""
+        """Whether PayPal has no object with this id, or has deleted it."""
         return self.vendor_status == 404
 
     def linked_id(self, collection: str) -> str | None:

@@ -63,10 +63,11 @@ class Payout(PayPalObject):
 
 
 def is_duplicate(error: PayPalRefused) -> bool:
-    """Return whether a batch with this id exists already, of which the error may say nothing else.
+    """Return whether a batch with this id exists already.
 
-    PayPal writes sentences, which have changed: "Duplicate batch request", and "Batch with given sender_batch_id
-    already exists" with a link to the batch. An error about the id of a batch is not a refusal to pay.
+    PayPal reports this in sentences that have changed: "Duplicate batch request", and "Batch with given
+    sender_batch_id already exists" with a link to the batch. So any error about the id of a batch counts: it is
+    not a refusal to pay.
     """
     repeated = _REPEATED.search(f"{error.field} {error.issue} {error.name}") is not None
     return error.vendor_status == _BAD_REQUEST and (repeated or error.linked_id(PAYOUTS) is not None)

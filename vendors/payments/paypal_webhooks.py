@@ -1,7 +1,7 @@
 """Verification of PayPal's webhooks: offline with PayPal's certificate, or by a call to PayPal.
 
-The signed message is `<transmission id>|<time>|<webhook id>|<CRC-32 of the body>`. The webhook id is that of our
-config and not sent, so that an event for another webhook is not accepted.
+The signed message is `<transmission id>|<time>|<webhook id>|<CRC-32 of the body>`. The webhook id is not sent, but
+taken from our config, so that an event for another webhook is not accepted.
 """
 
 import re
@@ -26,7 +26,7 @@ from vendors.payments.paypal_fields import PayPalObject
 
 _ALGORITHM = "SHA256withRSA"
 _MAX_AGE = timedelta(days=3)
-"""As long as PayPal repeats a webhook."""
+"""How long PayPal repeats a webhook."""
 _MAX_SKEW = timedelta(minutes=5)
 _ID = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 _SIGNATURE = re.compile(r"[A-Za-z0-9+/]{1,1024}={0,2}", re.ASCII)
@@ -82,7 +82,7 @@ class SignedWebhook:
             "transmission_sig": self.signature,
             "transmission_time": self.time,
             "webhook_id": webhook_id,
-            "webhook_event": encoded(self.body),  # PayPal verifies these bytes, so they must not be written anew.
+            "webhook_event": encoded(self.body),  # PayPal verifies these bytes, so they must not be encoded again.
         }
 
     def check(self, key: RSAPublicKey, *, webhook_id: str) -> None:

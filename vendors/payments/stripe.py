@@ -1,8 +1,8 @@
 """Stripe's API: customers, cards, payments, subscriptions, refunds and the list of events.
 
 Each method makes one call. Amounts are in the platform's unit, times are Unix seconds. `key` is the idempotency
-key, which is stored before the call, and `KEYS_KEPT` says for how long Stripe recognizes it. Lists begin with the
-newest object, and `after` is the last object of the page before.
+key, which is stored before the call, and `KEYS_KEPT` is how long Stripe recognizes it. Lists begin with the newest
+object, and `after` is the last object of the page before.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from vendors.payments.stripe_objects import (
 
 BASE_URL = "https://api.stripe.com"
 KEYS_KEPT = timedelta(hours=23)
-"""For how long a key surely has the result of its first call: Stripe forgets it after 24 hours at the earliest."""
+"""How long a key is sure to return the result of its first call. Stripe forgets keys after at least 24 hours."""
 _PAGE = 100
 
 
@@ -46,7 +46,7 @@ class Stripe(StripeCalls):
         return await self.get(f"customers/{part(customer)}", {}, Customer)
 
     async def set_default_method(self, key: str, customer: str, *, payment_method: str) -> Customer:
-        """Make a payment method the one of new invoices."""
+        """Set the payment method of new invoices."""
         fields: Mapping[str, Value] = {"invoice_settings": {"default_payment_method": payment_method}}
         return await self.post(f"customers/{part(customer)}", key, fields, Customer)
 
@@ -60,7 +60,7 @@ class Stripe(StripeCalls):
         return await self.get(f"payment_methods/{part(payment_method)}", {}, PaymentMethod)
 
     async def attach(self, key: str, payment_method: str, *, customer: str) -> PaymentMethod:
-        """Attach a payment method to a customer. Raises `CardDeclined`. A name of a test card gives a new one."""
+        """Attach a payment method to a customer. Raises `CardDeclined`. A name of a test card creates one."""
         path = f"payment_methods/{part(payment_method)}/attach"
         return await self.post(path, key, {"customer": customer}, PaymentMethod)
 

@@ -53,7 +53,7 @@ class StripeCalls:
         return await self._send(call, model)
 
     async def post_intent(self, path: str, key: str, fields: Mapping[str, Value], model: type[M]) -> M:
-        """Like `post`. The intent of a declined card, which remains and can be confirmed again, is no error."""
+        """Like `post`. A declined card is not an error: its intent remains, and can be confirmed again."""
         return await self._send(self._posted(path, key, fields), model, is_intent=True)
 
     def _posted(self, path: str, key: str, fields: Mapping[str, Value]) -> MoneyCall:

@@ -8,7 +8,7 @@ from streams.wire.model import Model
 from vendors.errors import Refused
 
 _WITHHELD = frozenset({"lost_card", "stolen_card", "fraudulent", "pickup_card", "restricted_card"})
-"""Reasons that a user must not be told."""
+"""Reasons that must not be disclosed to a user."""
 FIELDS = {"amount": "amonut", "currency": "currency", "receipt_email": "email"}
 """The fields of requests that are sent to Stripe under other names."""
 
@@ -61,7 +61,7 @@ def lacks_customer(refused: Refused) -> bool:
 def meaning_of(refused: Refused) -> ServiceError:
     """Return the error for clients: `CardDeclined`, `InvalidParameter` if they sent the field, or `refused`."""
     error = error_in(refused)
-    if refused.vendor_status == 409:  # Another call with the same key, or one that changes the same object, runs.
+    if refused.vendor_status == 409:  # Another call with the same key, or for the same object, is running.
         refused.retryable = True
     if refused.vendor_status == 402:
         return CardDeclined(error.decline_code or error.code or "card_declined")

@@ -39,7 +39,7 @@ def money_of(amount: int, currency: str) -> Money:
 
 
 def _id_of(value: Any) -> Any:
-    """Return the id of an object, which Stripe sends whole where that was asked for."""
+    """Return the id of an object, which Stripe sends whole if the call has asked for that."""
     return value.get("id") if isinstance(value, Mapping) else value
 
 
@@ -117,7 +117,7 @@ class Subscription(Model):
     customer: Id = None
     items: Page[SubscriptionItem]
     current_period_end: int | None = None
-    """Of versions before 2025-03-31. Later ones have it in the items."""
+    """In versions before 2025-03-31. Later versions have it in the items."""
     cancel_at_period_end: bool = False
     canceled_at: int | None = None
     latest_invoice: Id = None
@@ -152,7 +152,7 @@ class Invoice(Model):
     created: int
     parent: _Parent | None = None
     subscription: Id = None
-    """Of versions before 2025-03-31."""
+    """In versions before 2025-03-31."""
     lines: Page[InvoiceLine]
 
     @property
@@ -171,7 +171,7 @@ class _Payment(Model):
 
 
 class InvoicePayment(Model):
-    """How an invoice was, or is to be, paid."""
+    """The payment that has paid an invoice, or is to pay it."""
 
     invoice: Id = None
     payment: _Payment = _Payment()

@@ -23,7 +23,7 @@ def is_signed(header: str, body: bytes, *, secrets: Sequence[str], now: float) -
         return False
     signed = times[0].encode() + b"." + body
     expected = [hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest() for secret in secrets if secret]
-    # All are compared, so that the time does not tell which one fits.
+    # All are compared, so that the time does not reveal which one matches.
     matches = [
         hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode())
         for one in given

@@ -1,4 +1,4 @@
-"""What the pages of the sandbox's payment platforms share: their frame, the buttons of faults, and the way back."""
+"""Shared by the pages of the sandbox's payment platforms: their frame, fault buttons, and return address."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -51,7 +51,7 @@ _OF_WEBHOOKS: Labels = (
     ("reordered", "Reverse webhooks"),
 )
 _BACK = "back"
-"""Of the address of a page: where the browser goes after it, in place of where the merchant sends it."""
+"""The query parameter with the URL to go to after a page, in place of the merchant's URL."""
 
 
 def fault_buttons(action: str, faults: Labels) -> str:
@@ -71,7 +71,7 @@ def _group(title: str, faults: Labels) -> str:
 
 
 def way_back(request: web.Request, query: Mapping[str, str], *, default: str = "") -> web.Response | None:
-    """Return a redirect to the page that the address of this one names, or to `default`. `None`: there is none."""
+    """Return a redirect to the URL that the address of the page names, or to `default`. `None`: there is none."""
     url = request.query.get(_BACK) or default
     if urlsplit(url).scheme not in {"http", "https"}:
         return None

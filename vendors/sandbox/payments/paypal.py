@@ -146,7 +146,7 @@ class _PayPal:
         await call.answer(b"" if value is None else value, empty={}, status=row.status)
 
     def move_clock(self, client_id: str, offset: timedelta) -> None:
-        """Move a merchant's clock, and do what is due by then."""
+        """Move a merchant's clock, and process what becomes due."""
         merchant = self.merchants.of(client_id)
         merchant.offset = offset
         _advance(merchant)
@@ -195,7 +195,7 @@ def _new_merchant(client_id: str, origin: str) -> Merchant:
 
 
 def _advance(merchant: Merchant) -> None:
-    """Do what is due by the merchant's clock."""
+    """Process what is due by the merchant's clock."""
     for subscription in merchant.subscriptions.values():
         paypal_subscriptions.advance(merchant, subscription)
     for payout in merchant.payouts.values():

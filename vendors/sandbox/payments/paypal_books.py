@@ -8,7 +8,7 @@ from vendors.sandbox.payments.paypal_state import Merchant
 def books(merchant: Merchant) -> dict[str, Any]:
     """Return all payments, refunds, payouts and subscriptions of a merchant. Amounts are minor units.
 
-    A payment is a capture if it has an order, else a sale of a subscription.
+    A payment with an order is a capture. Any other is a sale of a subscription.
     """
     payments = [
         {

@@ -97,7 +97,7 @@ class _Refund(_Action):
 
 
 class _RefundPending(_Action):
-    """Let PayPal only accept the refunds that calls ask for, and make them later or not at all."""
+    """Let PayPal only accept further refunds of calls, and make them later or not at all."""
 
     pending: bool = True
     """`false`: further refunds are made at once again."""

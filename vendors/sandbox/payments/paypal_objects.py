@@ -44,7 +44,7 @@ class Asked:
     """Its `PayPal-Request-Id`, or an empty string."""
     raw: bytes
     times_out: bool = False
-    """Set by a handler whose effect is not to be answered."""
+    """Whether the response is lost after the effect. Set by a handler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Row:
     """Returns the object to answer with, or `None` for an empty answer."""
     status: int = 200
     kept: timedelta | None = None
-    """How long a call with the same request id gets the same answer."""
+    """How long a repeat with the same request id gets the same answer."""
     minimal: bool = False
     """Whether the answer has only id, status and links unless the call asks for more."""
 

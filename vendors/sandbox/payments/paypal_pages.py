@@ -38,7 +38,7 @@ class _Approval:
 
     @property
     def query(self) -> dict[str, str]:
-        """What the payer's browser brings back."""
+        """The query with which the payer's browser returns."""
         if isinstance(self.object, Order):
             return {"token": self.token}
         return {"subscription_id": self.object.id, "ba_token": self.token, "token": self.token}

@@ -1,4 +1,4 @@
-"""Payouts of the sandbox's PayPal. The name before the @ of the receiver decides what becomes of a payment."""
+"""Payouts of the sandbox's PayPal. The name before the @ of the receiver determines the result of a payment."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -26,7 +26,7 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "hold": ("ONHOLD", "RECEIVER_UNCONFIRMED"),
     "slow": ("PENDING", ""),
 }
-"""The state of a payment and its error, by the receiver's name. That of any other receiver succeeds."""
+"""The state of a payment and its error, by the receiver's name. A payment to any other receiver succeeds."""
 _EVENTS = {
     "SUCCESS": "SUCCEEDED",
     "FAILED": "FAILED",
@@ -68,7 +68,7 @@ def payout_of(merchant: Merchant, payout_id: str) -> Payout:
 
 
 def advance(merchant: Merchant, payout: Payout) -> None:
-    """Return what nobody has claimed for 30 days by the merchant's clock."""
+    """Return payments that were not claimed for 30 days by the merchant's clock."""
     for item in payout.items:
         if item.status == "UNCLAIMED" and merchant.now - item.at > _UNCLAIMED_FOR:
             set_item_status(merchant, payout, item, "RETURNED")

@@ -1,4 +1,4 @@
-"""What a merchant of the sandbox's PayPal has: payments, refunds, orders, subscriptions and payouts."""
+"""The records of a merchant of the sandbox's PayPal: payments, refunds, orders, subscriptions, payouts."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,14 +8,14 @@ from streams.wire.money import Money
 from vendors.sandbox.payments.paypal_wire import new_id
 
 CaptureAs = Literal["completed", "pending", "declined", "instrument_declined"]
-"""What becomes of a capture. With `instrument_declined` there is none, and the payer has to approve again."""
+"""The result of a capture. With `instrument_declined` there is no capture, and the payer has to approve again."""
 
 RefundStatus = Literal["COMPLETED", "PENDING", "FAILED", "CANCELLED"]
 
 
 @dataclass(slots=True)
 class Payment:
-    """A capture if it has an order, else a sale."""
+    """A capture if it has an order, otherwise a sale."""
 
     amount: Money
     at: datetime

@@ -20,7 +20,7 @@ _REFUND_FOR = timedelta(days=180)
 
 
 def capture_object(merchant: Merchant, capture: Payment, *, in_order: bool = False) -> dict[str, Any]:
-    """Return a capture. Only outside of its order it names the order."""
+    """Return a capture. It names its order, except inside of the order."""
     related = {"supplementary_data": {"related_ids": {"order_id": capture.order_id}}}
     fee = fee_of(capture.amount)
     path = f"/v2/payments/captures/{capture.id}"

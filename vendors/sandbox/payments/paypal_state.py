@@ -1,4 +1,4 @@
-"""What the sandbox's PayPal knows: its merchants, each with a clock of its own, and the events of what they do."""
+"""The state of the sandbox's PayPal: its merchants, each with a clock of its own, and their events."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ class Event:
 
 @dataclass(slots=True)
 class Reply:
-    """The answer to the first call with a request id, which later ones get too."""
+    """The answer to the first call with a request id. Later calls with the id get it too."""
 
     at: datetime
     status: int
@@ -99,7 +99,7 @@ class Merchants:
         self._merchants: OrderedDict[str, Merchant] = OrderedDict()
 
     def of(self, client_id: str, origin: str = "") -> Merchant:
-        """Return a merchant, which is made if it is new. `origin` is the address at which it calls PayPal."""
+        """Return a merchant. Create it if it is new. `origin` is the address at which it calls PayPal."""
         merchant = self._merchants.get(client_id)
         if merchant is None:
             merchant = self._merchants[client_id] = self._make(client_id, origin)

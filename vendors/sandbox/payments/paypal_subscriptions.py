@@ -21,7 +21,7 @@ _MONTHS = {"MONTH": 1, "YEAR": 12}
 _MAX_CUSTOM_ID = 127
 _MAX_REASON = 128
 _MAX_RENEWALS = 1000
-"""By one move of the clock."""
+"""The maximum for one move of the clock."""
 
 
 def create(merchant: Merchant, body: dict[str, Any]) -> Subscription:

@@ -153,7 +153,7 @@ def _delete(sandbox: Sandbox, store: Store, path: str, act: Change) -> web.Route
 
 
 async def _act(store: Store, path: str, act: Any, call: Call) -> None:
-    """Do what a request asks for, once for each idempotency key that is not forgotten yet."""
+    """Execute a request once for each idempotency key that is not forgotten yet."""
     text = await call.request.text()
     params, key = _decoded(text), call.request.headers.get("Idempotency-Key")
     call.record(
@@ -264,7 +264,7 @@ class _Move(Model):
 
 
 async def _control(sandbox: Sandbox, store: Store, request: web.Request) -> web.Response:
-    """Change what only the card's owner, a bank, or time can change."""
+    """Change something that only the card's owner, a bank, or time can change."""
     body = loads_request(await request.read() or b"{}")
     answer: Object = {}
     try:

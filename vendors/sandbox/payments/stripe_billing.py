@@ -191,7 +191,7 @@ def list_subscriptions(store: Store, params: Object) -> Object:
 
 
 def advance(store: Store, *, by_s: int) -> None:
-    """Move the clock, and do in order what became due meanwhile."""
+    """Move the clock, and process in order the subscriptions that become due."""
     until = store.now() + by_s
     while due := min(_due(store, until=until), key=lambda entry: entry[0], default=None):
         at, subscription = due

@@ -1,4 +1,4 @@
-"""Stripe's test cards, and what happens to each."""
+"""Stripe's test cards, and the result of a payment with each."""
 
 from dataclasses import dataclass
 from typing import Literal

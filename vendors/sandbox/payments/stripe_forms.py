@@ -31,7 +31,7 @@ def _insert(tree: dict[str, Any], path: list[str], value: str) -> None:
 
 
 def _with_lists(value: Any) -> Any:
-    """Replace objects whose keys are 0, 1, … by lists."""
+    """Replace objects whose keys are 0, 1, … with lists."""
     if not isinstance(value, dict):
         return value
     items = {key: _with_lists(item) for key, item in value.items()}

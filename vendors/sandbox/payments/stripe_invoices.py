@@ -6,7 +6,7 @@ from vendors.sandbox.payments.stripe_store import Object, Store, invalid, missin
 
 
 def new_invoice(store: Store, subscription: Object, *, reason: str, amount: int, start: int, end: int) -> Object:
-    """Create the invoice of a period. One of nothing is paid at once."""
+    """Create the invoice of a period. An invoice over nothing is paid at once."""
     price = subscription["items"]["data"][0]["price"]
     line = {
         "object": "line_item", "amount": amount, "currency": price["currency"],

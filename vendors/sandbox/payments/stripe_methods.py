@@ -100,7 +100,7 @@ def _method(store: Store, card: TestCard, *, exp_month: int = 12, exp_year: int 
 
 
 def method_of(store: Store, name: str, *, param: str = "payment_method") -> Object:
-    """Return a payment method. The name of a test card gives a new one."""
+    """Return a payment method. The name of a test card creates a new one."""
     if name in BY_NAME:
         return _method(store, BY_NAME[name])
     return store.get("payment_method", name, param=param)

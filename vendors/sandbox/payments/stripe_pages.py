@@ -72,7 +72,7 @@ class Pages:
         """
         intent, form = self._find(request), await request.post()
         action = form.get("action")
-        with suppress(Refusal):  # The page shows what has become of the payment.
+        with suppress(Refusal):  # The page shows the result.
             if action == "pay":
                 self._pay(intent, str(form.get("fault", "")))
             else:
@@ -103,7 +103,7 @@ _STATES = {
     "requires_action": ("waits for authentication", ""),
     _DONE: ("succeeded", " good"),
 }
-"""By status: what its label says, and its look."""
+"""The text and the look of the label, by status."""
 _PAY = '<form method="post"><button name="action" value="pay">Pay</button></form>'
 _AUTHENTICATION = (
     "<p>The bank asks the owner of the card to approve this payment.</p>"

@@ -17,7 +17,7 @@ from vendors.sandbox.deliveries import Deliveries, Delivery, FaultSource, Signed
 WEBHOOK_SECRET = "whsec_sandbox"  # noqa: S105 - it protects nothing
 API_VERSION = "2025-03-31.basil"
 _KEYS_KEPT_S = 24 * 3600
-"""For how long an idempotency key is remembered."""
+"""How long an idempotency key is remembered."""
 
 Object = dict[str, Any]
 _PREFIXES = {
