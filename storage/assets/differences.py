@@ -38,7 +38,7 @@ where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) and status
 
 
 async def find_differences(database: Database, *, batch_size: int = 500) -> AsyncGenerator[Difference]:
-    """Rebuild every asset, reservation and quota from its entries, and yield what differs."""
+    """Rebuild every asset, reservation and quota from its entries, and yield the differences."""
     async with aclosing(_differing_assets(database, batch_size=batch_size)) as differing:
         async for difference in differing:
             yield difference

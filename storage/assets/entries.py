@@ -18,7 +18,7 @@ Channel = Literal["webhook", "client", "reconciliation", "operator", "server"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an event changes in one asset of a user. The fields are columns."""
+    """The change of one asset of a user by an event. The fields are columns."""
 
     key: str
     """The event, unique in the app: `card:<intent>`, `wallet:sale:<id>`, `admin:<id>`."""

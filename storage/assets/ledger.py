@@ -55,7 +55,7 @@ class Use:
     """Units of one asset of a user that are to be used."""
 
     key: str
-    """What uses them, unique in the app: `task:<id>`. A repeated use changes nothing."""
+    """The use, unique in the app: `task:<id>`. A repeated use changes nothing."""
     name: str
     """The asset."""
     units: int

@@ -12,7 +12,7 @@ from streams.wire.errors import ItemNotFound, listed
 from streams.wire.money import Money
 
 FINAL = frozenset({"succeeded", "canceled", "abandoned"})
-"""Statuses that do not change any more."""
+"""Statuses that no longer change."""
 
 
 class CardPaymentNotFound(ItemNotFound):

@@ -1,4 +1,4 @@
-"""What users have paid since a moment, by currency, for the overview of operators."""
+"""The sums that users have paid since a time, by currency, for the overview of operators."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from storage.postgres.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What was paid for orders by card and by wallet."""
+    """The payments for orders in one currency, by card and by wallet."""
 
     currency: str
     payments: int
@@ -27,6 +27,6 @@ select currency, count(*) as payments, sum(amount)::bigint as amount from (
 
 
 async def taken_since(conn: Connection, since: datetime) -> list[Taken]:
-    """Return what was paid for orders that were made since a time, the most frequent currency first."""
+    """Return the payments for orders made since a time, the most frequent currency first."""
     first = f"{int(since.timestamp() * 1000):012x}"
     return [Taken(**row) for row in await conn.fetch(_TAKEN, first)]

@@ -64,8 +64,8 @@ class PayPalCalls:
     """Calls of our app `client_id`, whose secret is the key of the account. Each passes the gate of the app.
 
     All calls raise `VendorError`: `PayPalRefused` if PayPal has answered with an error. They raise `ConfigInvalid`
-    if PayPal does not accept the app's id and secret. After `TimedOut` and `Unreachable`, PayPal may have done what
-    was asked.
+    if PayPal does not accept the app's id and secret. After `TimedOut` and `Unreachable`, PayPal may have executed
+    the call.
     """
 
     def __init__(

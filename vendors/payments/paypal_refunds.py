@@ -17,7 +17,7 @@ class Refund(PayPalObject):
     status: str
     """`COMPLETED`, `PENDING`, `FAILED` or `CANCELLED`."""
     amount: Amount | None = None
-    """What the payer gets. An answer to the call that made it may leave it out."""
+    """The amount that the payer gets. An answer to the call that made it may leave it out."""
     create_time: Moment | None = None
     sale_id: str = ""
     """The sale that it refunds. Empty for the refund of a capture."""

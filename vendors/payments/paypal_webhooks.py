@@ -70,7 +70,7 @@ class SignedWebhook:
         return cls(transmission_id, time, signature, url, body, _event(body))
 
     def message(self, webhook_id: str) -> bytes:
-        """Return what is signed."""
+        """Return the signed message."""
         return f"{self.transmission_id}|{self.time}|{webhook_id}|{zlib.crc32(self.body)}".encode()
 
     def question(self, webhook_id: str) -> Mapping[str, object]:

@@ -26,7 +26,7 @@ class StripeCalls:
     """Calls of one account. Each passes the gate of the account.
 
     All calls raise `VendorError` if Stripe fails or refuses. After `TimedOut` and `Unreachable`, Stripe may have
-    done what was asked.
+    executed the call.
     """
 
     def __init__(self, http: VendorHttp, account: Account, gate: Gate) -> None:
@@ -72,7 +72,7 @@ class StripeCalls:
         )
 
     async def _answer(self, call: MoneyCall | ReadCall, model: type[M], *, is_intent: bool) -> M:
-        """Send a call. The gate sees what a refusal means: a declined card is no failure of the account."""
+        """Send a call. The gate sees what a refusal means: a declined card is not a failure of the account."""
         try:
             async with self._http.stream(call) as response:
                 return await response.value(model)

@@ -43,7 +43,7 @@ fieldset button { font-size: var(--size-s); font-weight: 500; }
 @media (max-width: 30rem) { fieldset { grid-template-columns: 1fr; } }
 """
 Labels = Sequence[tuple[str, str]]
-"""Faults, and what their buttons say."""
+"""Faults, and the texts of their buttons."""
 _OF_WEBHOOKS: Labels = (
     ("lost", "Lose webhooks"),
     ("duplicate", "Repeat webhooks"),

@@ -32,7 +32,7 @@ _MAX_TOKENS = 1_000
 _MAX_REPLIES = 10_000
 _MARK = "A21AA"
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
-"""What handlers raise for bodies whose fields have other types than PayPal's."""
+"""The exceptions of handlers for bodies whose fields have other types than PayPal's."""
 
 
 def _refuse(fault: Fault, key_options: KeyOptions) -> Refusal:

@@ -1,4 +1,4 @@
-"""Amounts of money in the sandbox's PayPal: what it accepts, and how it writes them."""
+"""Amounts of money in the sandbox's PayPal: how it reads and writes them."""
 
 from typing import Any
 
@@ -74,5 +74,5 @@ def written_payout(amount: Money) -> dict[str, str]:
 
 
 def fee_of(amount: Money) -> Money:
-    """Return what the sandbox keeps of a payment."""
+    """Return the fee of the sandbox for a payment."""
     return amount.part(3, 100) if amount.currency not in _WHOLE else Money(0, amount.currency)
