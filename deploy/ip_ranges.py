@@ -95,7 +95,7 @@ def _cells(place: Place, texts: _Texts) -> bytes:
     code, country, region, city, latitude, longitude, zip_code = place
     # Readers expect the name of a country three bytes after its code.
     first = texts.position(_text(code).ljust(3, b"\0") + _text(country))
-    area, town, post = (texts.position(_text(each)) for each in (region, city, zip_code))
+    area, town, post = (texts.position(_text(name)) for name in (region, city, zip_code))
     return struct.pack("<IIIffI", first, area, town, latitude, longitude, post)
 
 

@@ -115,56 +115,58 @@ async def _watched(call: Call) -> web.StreamResponse:
 
 async def _overview(services: Services) -> Overview:
     found = await figures.of_all(services.valkey)
-    of_each = list(found.values())
+    processes = list(found.values())
     return Overview(
         at=rfc3339(datetime.now(UTC)),
         processes=[
-            _process(name, each) for name, each in sorted(found.items(), key=lambda item: item[1]["began_at"])
+            _process(name, process) for name, process in sorted(found.items(), key=lambda item: item[1]["began_at"])
         ],
-        live=_counted(_summed(each["live"] for each in of_each)),
-        readers=sum(each["readers"] for each in of_each),
-        ended_per_minute=_counted(_ended_per_minute(of_each)),
-        requests_per_minute=round(sum(each["requests"] * 60 / max(1, each["rate_s"]) for each in of_each), 1),
-        vendors=_vendors(of_each),
-        errors=_counted(_summed(each["errors"] for each in of_each)),
-        breakers=sorted({account for each in of_each for account in each["breakers"]}),
+        live=_counted(_summed(process["live"] for process in processes)),
+        readers=sum(process["readers"] for process in processes),
+        ended_per_minute=_counted(_ended_per_minute(processes)),
+        requests_per_minute=round(
+            sum(process["requests"] * 60 / max(1, process["rate_s"]) for process in processes), 1
+        ),
+        vendors=_vendors(processes),
+        errors=_counted(_summed(process["errors"] for process in processes)),
+        breakers=sorted({account for process in processes for account in process["breakers"]}),
         **_of_stored(await services.stored_figures.read()),
     )
 
 
 def _of_stored(stored: Figures) -> dict[str, Any]:
-    waiting = [each for each in stored.jobs if each.status == "todo"]
+    waiting = [job for job in stored.jobs if job.status == "todo"]
     taken = stored.taken
     return {
-        "jobs_waiting": sum(each.count for each in waiting),
-        "jobs_held": sum(each.count for each in stored.jobs if each.status == "failed"),
-        "oldest_job_s": round(max((each.oldest_s for each in waiting), default=0.0), 1),
-        "money": [MoneyRow(currency=each.currency, payments=each.payments, amount=each.amount) for each in taken],
-        "changes": [audit_row(each) for each in stored.changes],
+        "jobs_waiting": sum(job.count for job in waiting),
+        "jobs_held": sum(job.count for job in stored.jobs if job.status == "failed"),
+        "oldest_job_s": round(max((job.oldest_s for job in waiting), default=0.0), 1),
+        "money": [MoneyRow(currency=row.currency, payments=row.payments, amount=row.amount) for row in taken],
+        "changes": [audit_row(change) for change in stored.changes],
     }
 
 
-def _process(name: str, each: Mapping[str, Any]) -> ProcessRow:
+def _process(name: str, published: Mapping[str, Any]) -> ProcessRow:
     return ProcessRow(
         process=name,
-        host=each["host"],
-        version=each["version"],
-        began_at=rfc3339(datetime.fromtimestamp(each["began_at"], UTC)),
-        age_s=round(max(0.0, time.time() - each["at"]), 1),
-        draining=each["draining"],
-        streams=sum(each["live"].values()),
-        connections=each["connections"],
+        host=published["host"],
+        version=published["version"],
+        began_at=rfc3339(datetime.fromtimestamp(published["began_at"], UTC)),
+        age_s=round(max(0.0, time.time() - published["at"]), 1),
+        draining=published["draining"],
+        streams=sum(published["live"].values()),
+        connections=published["connections"],
     )
 
 
-def _vendors(of_each: Sequence[Mapping[str, Any]]) -> list[VendorRow]:
+def _vendors(processes: Sequence[Mapping[str, Any]]) -> list[VendorRow]:
     outcomes: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     buckets: dict[tuple[str, str], list[int]] = {}
-    for each in of_each:
-        for labels, count in each["attempts"].items():
+    for process in processes:
+        for labels, count in process["attempts"].items():
             stage, vendor, outcome = labels.split("\t")
             outcomes[stage, vendor][outcome] += count
-        for labels, row in each["first_output"].items():
+        for labels, row in process["first_output"].items():
             stage, vendor = labels.split("\t")
             before = buckets.get((stage, vendor), [0] * len(row))
             buckets[stage, vendor] = [one + other for one, other in zip(before, row, strict=True)]
@@ -197,19 +199,19 @@ def quantile_ms(buckets: Sequence[int], share: float) -> int | None:
     return None
 
 
-def _summed(of_each: Iterable[Mapping[str, int]]) -> Counter[str]:
+def _summed(processes: Iterable[Mapping[str, int]]) -> Counter[str]:
     summed: Counter[str] = Counter()
-    for counts in of_each:
+    for counts in processes:
         summed.update(counts)
     return summed
 
 
-def _ended_per_minute(of_each: Sequence[Mapping[str, Any]]) -> Counter[str]:
+def _ended_per_minute(processes: Sequence[Mapping[str, Any]]) -> Counter[str]:
     """Return the ended streams a minute by kind, the first of their labels."""
     ended: Counter[str] = Counter()
-    for each in of_each:
-        for labels, count in each["ended"].items():
-            ended[labels.partition("\t")[0]] += round(count * 60 / max(1, each["rate_s"]))
+    for process in processes:
+        for labels, count in process["ended"].items():
+            ended[labels.partition("\t")[0]] += round(count * 60 / max(1, process["rate_s"]))
     return ended
 
 

@@ -45,12 +45,12 @@ def check(value: Model, named: Named, unknown: Unknown) -> Checked:
 
 def _unoffered(value: Model, named: Named) -> Iterator[Fault]:
     """Yield the accounts whose platforms do not offer what the fields that name them need."""
-    for each in references(value):
-        account = named.get((each.kind, each.name))
-        if each.offers is not None and isinstance(account, VendorAccount):
-            vendor = vendor_of(_CAPABILITIES[each.offers], account.platform)
+    for reference in references(value):
+        account = named.get((reference.kind, reference.name))
+        if reference.offers is not None and isinstance(account, VendorAccount):
+            vendor = vendor_of(_CAPABILITIES[reference.offers], account.platform)
             if isinstance(vendor, str):
-                yield Fault(each.path, f"names {each.kind} {each.name}, whose {vendor}")
+                yield Fault(reference.path, f"names {reference.kind} {reference.name}, whose {vendor}")
 
 
 def _checked_account(account: VendorAccount) -> Checked:

@@ -79,7 +79,7 @@ async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | Non
     skipped = [revision.key for revision in revisions if revision.key.app_id not in apps]
     exported = [revision for revision in revisions if revision.key.app_id in apps]
     unknown_files = write_folder(exported, folder)
-    warnings = [(each.key, warning) for each in exported for warning in configs.warnings(each.key)]
+    warnings = [(revision.key, warning) for revision in exported for warning in configs.warnings(revision.key)]
     return Exported(unknown_files, skipped, warnings)
 
 

@@ -80,7 +80,8 @@ async def list_platforms(call: Call, query: Query[AppQuery]) -> EmulatedPlatform
     choices = await ask_sandbox(services, _SIGN_IN, lambda sandbox: sandbox.choices())
     platforms = {platform: _emulated(services, app_id, platform, choices) for platform in PLATFORMS}
     return EmulatedPlatforms(
-        people=choices.people, platforms={name: each for name, each in platforms.items() if each is not None}
+        people=choices.people,
+        platforms={name: emulated for name, emulated in platforms.items() if emulated is not None},
     )
 
 

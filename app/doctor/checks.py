@@ -63,7 +63,7 @@ async def examine(here: Surroundings, *, only: Collection[str] = ()) -> Report:
         with suppress(ServiceError, OSError):  # The checks of the stores report why.
             stores = await stack.enter_async_context(open_stores(here.settings))
             here = replace(here, configs=stores.configs)
-        for _, group in groupby(chosen, lambda each: each[0] if each[0] in _MEASURES else None):
+        for _, group in groupby(chosen, lambda named: named[0] if named[0] in _MEASURES else None):
             found += await asyncio.gather(*(_run(name, check, here) for name, check in group))
     return Report(
         checked_at=rfc3339(began),

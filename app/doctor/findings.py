@@ -43,7 +43,7 @@ def as_text(report: Report) -> str:
 
 def summary(findings: Sequence[Finding]) -> str:
     """Return how many findings of each state there are: `12 good, 1 doubtful, 0 broken`."""
-    return ", ".join(f"{sum(each.state is state for each in findings)} {state.value}" for state in State)
+    return ", ".join(f"{sum(finding.state is state for finding in findings)} {state.value}" for state in State)
 
 
 def _lines(finding: Finding) -> list[str]:

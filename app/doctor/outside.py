@@ -118,7 +118,7 @@ async def _processes(http: ClientSession, here: Surroundings) -> AsyncIterator[F
     if settings.worker_port is not None:
         ports["worker"] = settings.worker_port
     urls = {name: own_url(settings.metrics_host, port) for name, port in ports.items()}
-    for finding in await asyncio.gather(*(_process(http, *each) for each in urls.items())):
+    for finding in await asyncio.gather(*(_process(http, name, url) for name, url in urls.items())):
         yield finding
 
 

@@ -84,7 +84,9 @@ def _configs(configs: ConfigStore) -> Iterator[Finding]:
     for key, warnings in doubtful[:_SHOWN]:
         yield CONFIGS.doubtful(
             "/".join(key),
-            "; ".join(f"{each.path}: {each.message}" if each.path else each.message for each in warnings),
+            "; ".join(
+                f"{warning.path}: {warning.message}" if warning.path else warning.message for warning in warnings
+            ),
             why="a probable mistake",
             fix="correct it with `python -m app config import`, the console, or the admin API",
         )

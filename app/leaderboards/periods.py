@@ -26,7 +26,7 @@ def start_of(starts: tuple[datetime, ...], moment: datetime) -> datetime:
 @lru_cache(maxsize=1024)
 def _starts_near(reset: Reset, day: date) -> tuple[datetime, ...]:
     zone, at = ZoneInfo(reset.time_zone), time.fromisoformat(reset.at)
-    return tuple(sorted({instant_of(datetime.combine(each, at), zone) for each in _dates(reset, day)}))
+    return tuple(sorted({instant_of(datetime.combine(start, at), zone) for start in _dates(reset, day)}))
 
 
 def _dates(reset: Reset, day: date) -> Iterator[date]:

@@ -109,7 +109,7 @@ async def _with_extras(call: Call, period: BoardPeriod, ranks: Ranks) -> Ranks:
         found = await leaderboards.extras(conn, period, uids=uids)
 
     def known(standings: Sequence[Standing]) -> list[Standing]:
-        return [each._replace(extra=found[each.uid]) for each in standings if each.uid in found]
+        return [standing._replace(extra=found[standing.uid]) for standing in standings if standing.uid in found]
 
     return Ranks(ranks.own_rank, known(ranks.ranked), known(ranks.near))
 

@@ -58,7 +58,9 @@ async def _close(services: Services, job: EndPeriod) -> EndedPeriod:
     config = _config_of(services, found)
     descending = found.descending if config is None else config.descending
     rewards = (
-        [] if config is None else [RewardedRanks(each.from_, each.to, each.product) for each in config.rewards]
+        []
+        if config is None
+        else [RewardedRanks(reward.from_, reward.to, reward.product) for reward in config.rewards]
     )
     offset_s = services.clock.offset_s(found.app_id)
     async with services.database.transaction() as conn:

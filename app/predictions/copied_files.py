@@ -81,4 +81,4 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     entries = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for each in entries for text in _texts(each)]
+    return [text for entry in entries for text in _texts(entry)]

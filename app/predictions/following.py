@@ -121,15 +121,15 @@ async def _lost(services: Services, host: Host, prediction: Prediction) -> HostP
     assert prediction.asked_at is not None, "it was asked for"
     listed = await _listed(host, asked_of(prediction), since=prediction.asked_at)
     async with services.database.connection() as conn:
-        known = await predictions.known_ids(conn, host_ids=[each.id for each in listed])
-    return next((each for each in listed if each.id not in known), None)
+        known = await predictions.known_ids(conn, host_ids=[prediction.id for prediction in listed])
+    return next((prediction for prediction in listed if prediction.id not in known), None)
 
 
 async def _listed(host: Host, asked: NewPrediction, *, since: datetime) -> list[HostPrediction]:
     """Return the host's predictions of the same input since a time, the oldest first."""
     since -= _CLOCKS_DIFFER
     listed = await host.call(None, lambda client: client.created_since(since), within_s=WITHIN_S)
-    return [each for each in reversed(listed) if asked.is_that_of(each)]
+    return [prediction for prediction in reversed(listed) if asked.is_that_of(prediction)]
 
 
 async def cancel_prediction(services: Services, job: CancelPrediction) -> None:
@@ -139,8 +139,10 @@ async def cancel_prediction(services: Services, job: CancelPrediction) -> None:
         asked = NewPrediction(loads(job.body), job.model)
         listed = await _listed(host, asked, since=datetime.fromtimestamp(job.asked_at, UTC))
         async with services.database.connection() as conn:
-            known = await predictions.known_ids(conn, host_ids=[each.id for each in listed])
-        running = [each.id for each in listed if each.id not in known and not each.has_ended]
+            known = await predictions.known_ids(conn, host_ids=[prediction.id for prediction in listed])
+        running = [
+            prediction.id for prediction in listed if prediction.id not in known and not prediction.has_ended
+        ]
         if len(running) != 1:  # Of several, each may be what another request waits for.
             return
         host_id = running[0]

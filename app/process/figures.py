@@ -89,7 +89,7 @@ class FiguresOfProcess:
 
     def _a_minute_ago(self, now: float) -> _Counters:
         """Return the newest counters that are at least a minute old, or the oldest."""
-        old = [each for each in self._counters if each.at <= now - _RATE_S]
+        old = [counters for counters in self._counters if counters.at <= now - _RATE_S]
         return old[-1] if old else self._counters[0]
 
 

@@ -47,7 +47,7 @@ class Listeners:
         for name in () if self._closed else names:
             if name not in self._acceptors:
                 server = self._server(name)
-                self._acceptors[name] = [Acceptor(each.dup(), server) for each in self._sockets[name]]
+                self._acceptors[name] = [Acceptor(listening.dup(), server) for listening in self._sockets[name]]
                 for acceptor in self._acceptors[name]:
                     acceptor.start()
         for name in self._acceptors.keys() - set(names):

@@ -58,7 +58,9 @@ def _row(event: type[Event], streams: dict[str, Stream]) -> tuple[str, str, str]
 
 def _contents(event: type[Event], streams: dict[str, Stream]) -> list[Any]:
     """Return the types of the content of an event in all streams."""
-    found = [each for stream in streams.values() if event in stream.events for each in content_types(stream, event)]
+    found = [
+        content for stream in streams.values() if event in stream.events for content in content_types(stream, event)
+    ]
     return list(dict.fromkeys(found))
 
 

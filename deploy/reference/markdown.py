@@ -87,7 +87,7 @@ def type_of(field: Schema, sections: Collection[str] = ()) -> str:
         name = field["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})" if name in sections else "object"
     if "anyOf" in field:
-        types = [type_of(each, sections) for each in field["anyOf"] if each.get("type") != "null"]
+        types = [type_of(choice, sections) for choice in field["anyOf"] if choice.get("type") != "null"]
         return " or ".join(dict.fromkeys(types))
     if "enum" in field or "const" in field:
         return ", ".join(f"`{value}`" for value in field.get("enum", [field.get("const")]))
@@ -107,7 +107,7 @@ def _plain(field: Schema) -> str:
 
 def _object(field: Schema, sections: Collection[str]) -> str:
     values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
-    named = next((each for each in values if isinstance(each, dict)), None)
+    named = next((value for value in values if isinstance(value, dict)), None)
     return "object" if named is None else f"object with values {type_of(named, sections)}"
 
 

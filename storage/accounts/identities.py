@@ -107,7 +107,7 @@ def account_of(row: Row | None) -> Account | None:
     if row is None:
         return None
     *user, linked, pending_email = row.values()
-    return Account(User(*user), tuple(LinkedIdentity(**each) for each in linked), pending_email)
+    return Account(User(*user), tuple(LinkedIdentity(**identity) for identity in linked), pending_email)
 
 
 _STORE = """

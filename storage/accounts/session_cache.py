@@ -134,7 +134,9 @@ class SessionCache:
 
     async def _send(self, ended: Collection[SessionKey]) -> None:
         """Write the tombstones of `ended`, and announce their end."""
-        commands: list[tuple[Word, ...]] = [("SET", self._key(*each), b"", "EX", TOMBSTONE_S) for each in ended]
+        commands: list[tuple[Word, ...]] = [
+            ("SET", self._key(*session), b"", "EX", TOMBSTONE_S) for session in ended
+        ]
         for app_id in {session.app_id for session in ended}:
             digests = [session.digest for session in ended if session.app_id == app_id]
             commands.append(announcement(self._valkey, app_id, digests))

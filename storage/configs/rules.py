@@ -121,7 +121,7 @@ class Rules:
 
     async def _named(self, conn: Connection, app_id: str, value: Model) -> Named:
         named: dict[tuple[str, str], Model | None] = {}
-        for kind, name in {(each.kind, each.name) for each in references(value)}:
+        for kind, name in {(reference.kind, reference.name) for reference in references(value)}:
             row = await rows.newest(conn, ConfigKey(app_id, kind, name))
             if row is not None and not row.deleted:
                 found = self.read(row)
@@ -140,9 +140,9 @@ def typed_value(kind: ConfigKind[Any], value: Any) -> Model | str:
 
 
 def _missing(value: Model, named: Named) -> Iterable[Fault]:
-    for each in references(value):
-        if (each.kind, each.name) not in named:
-            yield Fault(each.path, f"names {each.kind} {each.name}, which does not exist")
+    for reference in references(value):
+        if (reference.kind, reference.name) not in named:
+            yield Fault(reference.path, f"names {reference.kind} {reference.name}, which does not exist")
 
 
 def _marked(value: Any, path: str = "") -> set[str]:

@@ -120,10 +120,10 @@ class ConfigStore:
         if not isinstance(entry, Active):
             return []
         named = {}
-        for each in references(entry.value):
-            found = self._entries.get(ConfigKey(key.app_id, each.kind, each.name))
+        for reference in references(entry.value):
+            found = self._entries.get(ConfigKey(key.app_id, reference.kind, reference.name))
             if found is not None:
-                named[each.kind, each.name] = found.value if isinstance(found, Active) else None
+                named[reference.kind, reference.name] = found.value if isinstance(found, Active) else None
         return self._rules.warnings(key, entry.value, named)
 
     @asynccontextmanager

@@ -138,10 +138,18 @@ class EventSinks:
     async def report_all(self, conn: Connection, events: Sequence[Happened]) -> None:
         """Store events for the sinks that want them, in one statement. `conn`: see `report`."""
         rows = [
-            (each.event_id, each.app_id, sink, each.event.event, each.event.user_id, each.at, data)
-            for each in events
-            for data in [each.event.model_dump(mode="json")]
-            for sink in self.want(each.app_id, each.event.event)
+            (
+                happened.event_id,
+                happened.app_id,
+                sink,
+                happened.event.event,
+                happened.event.user_id,
+                happened.at,
+                data,
+            )
+            for happened in events
+            for data in [happened.event.model_dump(mode="json")]
+            for sink in self.want(happened.app_id, happened.event.event)
         ]
         if rows:
             await conn.execute(_ADD_ALL, *map(list, zip(*rows, strict=True)))

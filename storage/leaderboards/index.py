@@ -83,19 +83,19 @@ class BoardIndexes:
 
     async def complete(self, period: BoardPeriod, changes: Sequence[Change]) -> None:
         """Put scores into the index that their uploads may not have put there."""
-        for each in _both_orders(period):
-            await self.put(each, changes)
+        for ordered in _both_orders(period):
+            await self.put(ordered, changes)
 
     async def remove(self, period: BoardPeriod, *, uid: str) -> None:
-        for each in _both_orders(period):
+        for ordered in _both_orders(period):
             with map_errors():
-                await self._valkey.run("board_remove", keys=self._keys(each), args=[uid])
+                await self._valkey.run("board_remove", keys=self._keys(ordered), args=[uid])
 
     async def drop(self, period: BoardPeriod) -> None:
         """Delete the index of a period that is over."""
-        for each in _both_orders(period):
+        for ordered in _both_orders(period):
             with map_errors():
-                await self._valkey.call("UNLINK", *self._keys(each))
+                await self._valkey.call("UNLINK", *self._keys(ordered))
 
     def build_soon(self, period: BoardPeriod, *, ends_at: datetime | None, now: datetime) -> None:
         """Have an index built in the background, unless it is ready or another process builds it."""

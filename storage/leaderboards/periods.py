@@ -186,7 +186,7 @@ async def store_winners(conn: Connection, ended: EndedPeriod, *, rewards: Sequen
     """Store who gets what, as it is at the end of a period. Return the number of winners."""
     if not rewards:
         return 0
-    most = max(each.last for each in rewards)
+    most = max(reward.last for reward in rewards)
     status: str = await conn.execute(
         _WINNERS[ended.descending], ended.period_id, most, *map(list, zip(*rewards, strict=True))
     )

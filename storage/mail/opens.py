@@ -124,8 +124,8 @@ class MailOpens:
 
     async def _store(self, batch: Sequence[Open]) -> None:
         async with self._database.transaction() as conn:
-            found = {each.mail_id: each for each in await _find(conn, batch)}
-            seen = [(each, mail) for each in batch if (mail := self._mail_of(each, found)) is not None]
+            found = {mail.mail_id: mail for mail in await _find(conn, batch)}
+            seen = [(opened, mail) for opened in batch if (mail := self._mail_of(opened, found)) is not None]
             if seen:
                 await _count(conn, seen)
                 await self._sinks.report_all(conn, await self._events(conn, seen))
@@ -174,7 +174,7 @@ order by mail_id for no key update
 
 
 async def _find(conn: Connection, batch: Sequence[Open]) -> list[_Mail]:
-    return [_Mail(*row) for row in await conn.fetch(_FIND, list({each.mail_id for each in batch}))]
+    return [_Mail(*row) for row in await conn.fetch(_FIND, list({opened.mail_id for opened in batch}))]
 
 
 _COUNT = """
@@ -182,7 +182,7 @@ update mails set opens = opens + by_readers, machine_opens = machine_opens + by_
 from (
     select mail_id, count(*) filter (where not machine) as by_readers,
         count(*) filter (where machine) as by_programs
-    from unnest($1::text[], $2::boolean[]) as each (mail_id, machine) group by mail_id
+    from unnest($1::text[], $2::boolean[]) as opened (mail_id, machine) group by mail_id
 ) seen where mails.mail_id = seen.mail_id
 """
 

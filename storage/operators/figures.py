@@ -29,9 +29,9 @@ async def of_all(valkey: Valkey) -> dict[str, dict[str, Any]]:
         found = await valkey.client.hgetall(_key(valkey))
         figures = {_text(process): loads(raw) for process, raw in found.items()}
         oldest = time.time() - STALE_S
-        if ended := [process for process, each in figures.items() if each["at"] < oldest]:
+        if ended := [process for process, published in figures.items() if published["at"] < oldest]:
             await valkey.client.hdel(_key(valkey), *ended)
-    return {process: each for process, each in figures.items() if process not in ended}
+    return {process: published for process, published in figures.items() if process not in ended}
 
 
 def _text(name: bytes | str) -> str:

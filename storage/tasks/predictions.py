@@ -208,7 +208,7 @@ def output_with(prediction: Prediction, links: dict[str, str]) -> list[str]:
         return []
     value = replaced(loads(prediction.output), links)
     entries = value if isinstance(value, list) else [value]
-    return [each if isinstance(each, str) else dumps(each).decode() for each in entries if each is not None]
+    return [entry if isinstance(entry, str) else dumps(entry).decode() for entry in entries if entry is not None]
 
 
 def replaced(value: Any, texts: dict[str, str]) -> Any:
@@ -216,7 +216,7 @@ def replaced(value: Any, texts: dict[str, str]) -> Any:
     if isinstance(value, str):
         return texts.get(value, value)
     if isinstance(value, list):
-        return [replaced(each, texts) for each in value]
+        return [replaced(entry, texts) for entry in value]
     if isinstance(value, dict):
-        return {name: replaced(each, texts) for name, each in value.items()}
+        return {name: replaced(entry, texts) for name, entry in value.items()}
     return value

@@ -33,10 +33,10 @@ async def _json(value: Any, prefix: bytes = b"") -> AsyncGenerator[bytes]:
                         yield piece
                 separator = b","
         yield separator + b"]" if separator is opening else b"]"
-    elif isinstance(value, dict) and any(isinstance(each, AsyncGenerator) for each in value.values()):
+    elif isinstance(value, dict) and any(isinstance(member, AsyncGenerator) for member in value.values()):
         separator = prefix + b"{"
-        for name, each in value.items():
-            async with aclosing(_json(each, separator + dumps(name) + b":")) as pieces:
+        for name, member in value.items():
+            async with aclosing(_json(member, separator + dumps(name) + b":")) as pieces:
                 async for piece in pieces:
                     yield piece
             separator = b","

@@ -100,7 +100,9 @@ class Erasure:
 
     @property
     def complete(self) -> bool:
-        return self.erased_at is not None and all(each.settled_at is not None for each in self.revocations)
+        return self.erased_at is not None and all(
+            revocation.settled_at is not None for revocation in self.revocations
+        )
 
 
 _DEACTIVATE = """
@@ -243,4 +245,4 @@ async def find(conn: Connection, app_id: str, uid: str) -> Erasure | None:
         return None
     revoked = await conn.fetch(_REVOCATIONS, app_id, uid)
     kept = {row[0]: row[1] for row in await conn.fetch(_COUNT_KEPT, app_id, uid)}
-    return Erasure(**row, kept=kept, revocations=tuple(Revocation(**each) for each in revoked))
+    return Erasure(**row, kept=kept, revocations=tuple(Revocation(**revocation) for revocation in revoked))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from html import escape
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +37,7 @@ def preferred(accepted: str, available: Mapping[str, object]) -> str | None:
         except ValueError:
             q = 0
         weighed.append((-q, tag.strip().lower()))
-    for _, tag in sorted(weighed, key=lambda each: each[0]):
+    for _, tag in sorted(weighed, key=itemgetter(0)):
         for wanted in (tag, tag.partition("-")[0]):
             if wanted in by_tag:
                 return by_tag[wanted]

@@ -61,7 +61,7 @@ async def counted(call: Call, kind: CodeKind, target: str, *, notified: str = ""
 def _buckets(call: Call, kind: CodeKind, target: str, notified: str) -> list[Bucket]:
     """Return the buckets of a code. All users of an app's server share its address, so it is not counted."""
     rate, sent = call.app_limits.rate, [f"{kind.name}:{target}", *([f"notice:{notified}"] if notified else [])]
-    digests = [sha256_hex(each.encode())[:32] for each in sent]
+    digests = [sha256_hex(recipient.encode())[:32] for recipient in sent]
     buckets = [Bucket(name, rate(name), who) for who in digests for name in ("email_minute", "email_day")]
     if call.caller.server_key is None:
         address = client_network(call.request, call.services.settings.trusted_proxies)

@@ -46,7 +46,7 @@ async def list_sessions(call: Call) -> SessionList:
 
     The newest comes first.
     """
-    return SessionList(sessions=[_view(each, current=call.caller.session_id) for each in await _listed(call)])
+    return SessionList(sessions=[_view(session, current=call.caller.session_id) for session in await _listed(call)])
 
 
 async def end_session(call: Call, path: Path[SessionPath]) -> None:

@@ -106,7 +106,7 @@ def user_view(
 ) -> UserView:
     """Return a user. With the id of the app in `tokens_for` and `keyring`, the platforms' tokens are shown."""
     user = account.user
-    phone = next((each.social_id for each in account.identities if each.platform == "phone"), None)
+    phone = next((identity.social_id for identity in account.identities if identity.platform == "phone"), None)
     return UserView(
         uid=user.uid,
         create_time=int(user.create_time.timestamp()),
@@ -114,9 +114,11 @@ def user_view(
         is_new_user=is_new_user,
         cuid=user.cuid,
         social_accounts=[
-            social_account(each, None if keyring is None else details_of(each, tokens_for or "", keyring=keyring))
-            for each in account.identities
-            if each.platform in PLATFORMS and PLATFORMS[each.platform].third_party
+            social_account(
+                identity, None if keyring is None else details_of(identity, tokens_for or "", keyring=keyring)
+            )
+            for identity in account.identities
+            if identity.platform in PLATFORMS and PLATFORMS[identity.platform].third_party
         ],
         phone=None if phone is None else PhoneView(phone_number=phone),
         email=_email_view(account),
@@ -125,9 +127,9 @@ def user_view(
 
 
 def _email_view(account: Account) -> EmailView | None:
-    for each in account.identities:
-        if each.platform == "email":
-            return EmailView(email_address=each.social_id, verified=each.trust == "proven")
+    for identity in account.identities:
+        if identity.platform == "email":
+            return EmailView(email_address=identity.social_id, verified=identity.trust == "proven")
     if account.pending_email:
         return EmailView(email_address=account.pending_email, verified=False)
     return None

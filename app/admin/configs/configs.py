@@ -33,11 +33,11 @@ AUTHOR_CHARACTERS = 64
 RevisionNumber = Annotated[int, Field(strict=False, ge=1, lt=2**31)]
 Sorting = Literal["app", "kind", "name", "author", "updated_at", "-app", "-kind", "-name", "-author", "-updated_at"]
 _SORTINGS: dict[str, Callable[[Revision], Any]] = {
-    "app": lambda each: each.key.app_id,
-    "kind": lambda each: each.key.kind,
-    "name": lambda each: each.key.name,
-    "author": lambda each: each.author,
-    "updated_at": lambda each: each.created_at,
+    "app": lambda revision: revision.key.app_id,
+    "kind": lambda revision: revision.key.kind,
+    "name": lambda revision: revision.key.name,
+    "author": lambda revision: revision.author,
+    "updated_at": lambda revision: revision.created_at,
 }
 QueryFlag = Annotated[bool, Field(strict=False), BeforeValidator(lambda value: value == "" or value)]
 """A parameter that is also true without a value: `?strict`."""
@@ -291,9 +291,9 @@ def _matching(configs: list[Revision], text: str | None) -> list[Revision]:
         return configs
     wanted = text.casefold()
     return [
-        each
-        for each in configs
-        if any(wanted in part.casefold() for part in (*each.key, each.author, each.comment))
+        revision
+        for revision in configs
+        if any(wanted in part.casefold() for part in (*revision.key, revision.author, revision.comment))
     ]
 
 
@@ -301,7 +301,7 @@ def _sorted(configs: list[Revision], sort: Sorting | None) -> list[Revision]:
     if sort is None:
         return configs
     field_of = _SORTINGS[sort.removeprefix("-")]
-    return sorted(configs, key=lambda each: (field_of(each), each.key), reverse=sort.startswith("-"))
+    return sorted(configs, key=lambda revision: (field_of(revision), revision.key), reverse=sort.startswith("-"))
 
 
 async def _written(call: Call, key: ConfigKey, revision: int) -> ConfigReply:

@@ -93,7 +93,7 @@ async def _try(call: Call, path: TryPath, body: TryBody) -> Trial:
 
 def _reply(trial: Trial, currency: str) -> TryReply:
     usage = trial.meter.usage
-    rate_hz = next((each["sample_rate"] for each in trial.events if each["event"] == "format"), _PCM_RATE_HZ)
+    rate_hz = next((event["sample_rate"] for event in trial.events if event["event"] == "format"), _PCM_RATE_HZ)
     audio = _wav(trial.audio, rate_hz) if trial.mime_type == "audio/wav" else trial.audio
     return TryReply(
         platform=trial.platform,

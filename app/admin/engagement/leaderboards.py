@@ -107,8 +107,8 @@ async def list_periods(call: Call, path: Path[BoardPath], query: Query[PageQuery
     require_app(call, path.app)
     async with call.services.database.connection() as conn:
         found = await board_periods.page(conn, path.app, board=path.board, before=query.before, size=query.size + 1)
-    rows, further = page_of(found, query.size, lambda each: rfc3339(each.starts_at))
-    return PeriodList(next=further, periods=[_row(each) for each in rows])
+    rows, further = page_of(found, query.size, lambda period: rfc3339(period.starts_at))
+    return PeriodList(next=further, periods=[_row(period) for period in rows])
 
 
 async def read_period(call: Call, path: Path[PeriodPath]) -> PeriodReply:
@@ -130,7 +130,7 @@ async def read_ranks(call: Call, path: Path[PeriodPath], query: Query[RanksQuery
     async with call.services.database.connection() as conn:
         found = await _period_of(call, conn, path)
         standings = await leaderboards.standings(conn, found.period, first=query.from_, last=query.to)
-    return Json({"entries": [_entry(each) for each in standings]})
+    return Json({"entries": [_entry(standing) for standing in standings]})
 
 
 async def reward_again(call: Call, transaction: Transaction, path: Path[PeriodPath]) -> Empty:

@@ -110,7 +110,7 @@ async def read_user(call: Call, path: Path[UserPath]) -> AccountReply:
             closes_at=None if user.close_time is None else rfc3339(user.close_time),
             sessions=len(sessions),
             restriction=await freezes.find_restriction(conn, path.app, user.uid),
-            assets=[_owned(each, now=now) for each in await assets.of_user(conn, path.app, user.uid)],
+            assets=[_owned(asset, now=now) for asset in await assets.of_user(conn, path.app, user.uid)],
         )
 
 
@@ -131,7 +131,7 @@ async def read_history(call: Call, path: Path[UserPath], query: Query[HistoryQue
             size=query.size + 1,
         )
     page, further = page_of(found, query.size, _cursor)
-    return HistoryReply(next=further, history=[_row(each) for each in page])
+    return HistoryReply(next=further, history=[_row(happened) for happened in page])
 
 
 def _owned(asset: Asset, *, now: datetime) -> OwnedAsset:

@@ -62,9 +62,9 @@ async def read_order(call: Call, path: Path[OrderPath]) -> OrderTrace:
             raise OrderNotFound(path.order)
         entries = await order_list.entries(conn, order)
         subjects = [
-            name for name in (order.row_id, order.platform_id, *(each.entry.key for each in entries)) if name
+            name for name in (order.row_id, order.platform_id, *(entry.entry.key for entry in entries)) if name
         ]
-        subjects += [each.entry.key.rpartition(":")[2] for each in entries]
+        subjects += [entry.entry.key.rpartition(":")[2] for entry in entries]
         mismatches = await order_list.mismatches(conn, order, subjects=subjects)
         webhooks = await order_list.webhooks(conn, order)
         owned = await assets.of_user(conn, path.app, path.user_id)
@@ -72,9 +72,9 @@ async def read_order(call: Call, path: Path[OrderPath]) -> OrderTrace:
     return OrderTrace(
         order=order_row(order),
         verdict=verdict,
-        entries=[entry_view(each) for each in entries],
-        webhooks=[webhook_row(each) for each in webhooks],
-        mismatches=[mismatch_view(each) for each in mismatches],
+        entries=[entry_view(entry) for entry in entries],
+        webhooks=[webhook_row(webhook) for webhook in webhooks],
+        mismatches=[mismatch_view(mismatch) for mismatch in mismatches],
     )
 
 

@@ -57,7 +57,7 @@ async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
         if text:
             apps = configs.apps() if query.app is None else [query.app]
             found = await user_search.search(conn, apps, text=text, size=query.size)
-            return UserList(users=[_row(each) for each in found])
+            return UserList(users=[_row(user) for user in found])
         found = await user_search.page(
             conn,
             query.app or "default",
@@ -66,8 +66,8 @@ async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
             before=query.before,
             size=query.size + 1,
         )
-    page, further = page_of(found, query.size, lambda each: each.uid)
-    return UserList(next=further, users=[_row(each) for each in page])
+    page, further = page_of(found, query.size, lambda user: user.uid)
+    return UserList(next=further, users=[_row(user) for user in page])
 
 
 def _row(found: FoundUser) -> UserRow:

@@ -59,7 +59,7 @@ class Leaderboard(Model):
         if self.rewards and self.reset.every == "never":
             raise ValueError("rewards are only for boards that are reset")
         last = 0
-        for reward in sorted(self.rewards, key=lambda each: each.from_):
+        for reward in sorted(self.rewards, key=lambda reward: reward.from_):
             if reward.to < reward.from_:
                 raise ValueError(f"rewards: to must be at least from, which is {reward.from_}")
             if reward.from_ <= last:

@@ -111,17 +111,17 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
 async def _choices(request: web.Request) -> web.Response:
     origin = f"{request.scheme}://{request.host}"
     people = []
-    for each in PEOPLE:
-        avatar = f"{origin}/_sandbox/portraits/{each.subject}.svg"
-        people.append({"subject": each.subject, "profile": {**each.person.model_dump(), "avatar": avatar}})
-    providers = {name: asdict(each) for name, each in PROVIDERS.items()}
+    for holder in PEOPLE:
+        avatar = f"{origin}/_sandbox/portraits/{holder.subject}.svg"
+        people.append({"subject": holder.subject, "profile": {**holder.person.model_dump(), "avatar": avatar}})
+    providers = {name: asdict(provider) for name, provider in PROVIDERS.items()}
     value = {"people": people, "providers": providers}
     return web.Response(body=dumps(value), content_type="application/json")
 
 
 async def _portrait(request: web.Request) -> web.Response:
     subject = request.match_info["subject"]
-    found = next((each.portrait for each in PEOPLE if each.subject == subject), None)
+    found = next((holder.portrait for holder in PEOPLE if holder.subject == subject), None)
     if found is None:
         raise web.HTTPNotFound
     return web.Response(text=found.svg(), content_type="image/svg+xml")
