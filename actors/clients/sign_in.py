@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from actors.clients.vendor_clients import VendorAccess, VendorClients
 from storage.configs.kinds import sign_in as kind
 from storage.configs.kinds.sign_in import SIGN_IN
-from storage.configs.kinds.urls import SANDBOX, resolved
+from storage.configs.kinds.urls import SANDBOX, resolve_url
 from storage.configs.rows import ConfigKey
 from storage.configs.store import ConfigStore
 from streams.wire.errors import ConfigInvalid
@@ -103,7 +103,7 @@ def _app(platform: str, config: kind.SignIn, *, sandbox_url: str | None) -> Sign
     none = SecretStr("")
     urls = {"jwks_url": config.jwks_url or "", "base_url": config.base_url or ""}
     for field, url in urls.items():
-        address = resolved(url, sandbox_url=sandbox_url)
+        address = resolve_url(url, sandbox_url=sandbox_url)
         if address is None:
             raise _invalid(platform, f"{field} names the sandbox, which does not run")
         urls[field] = address

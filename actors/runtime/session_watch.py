@@ -11,7 +11,7 @@ import structlog
 from actors.runtime.actor import Actor
 from actors.runtime.mailbox import SessionEnded
 from actors.runtime.supervisor import Supervisor
-from storage.accounts.ended_sessions import SessionKey, listen, listen_for_commits
+from storage.accounts.ended_sessions import SessionKey, listen_for_announcements, listen_for_commits
 from storage.accounts.session_cache import SessionCache
 from storage.accounts.sessions import not_ended
 from storage.postgres.database import Database
@@ -123,7 +123,7 @@ async def open_session_watch(
 
     async with (
         background(watch.run()),
-        background(listen(valkey, on_announced)),
+        background(listen_for_announcements(valkey, on_announced)),
         background(listen_for_commits(dsn, on_committed, on_checked=on_checked)),
     ):
         yield

@@ -5,7 +5,7 @@ from storage.events.outbox import AccountChange, AccountEvent
 from storage.postgres.database import Connection
 
 
-async def report(
+async def report_change(
     services: Services,
     conn: Connection,
     app_id: str,
@@ -22,5 +22,5 @@ async def report(
 async def report_address(services: Services, conn: Connection, app_id: str, uid: str, *, replaces: str) -> None:
     """Report a new address with which a user logs in, and the end of the one that it `replaces`, if any."""
     if replaces:
-        await report(services, conn, app_id, uid, "unlinked", platform="email")
-    await report(services, conn, app_id, uid, "linked", platform="email")
+        await report_change(services, conn, app_id, uid, "unlinked", platform="email")
+    await report_change(services, conn, app_id, uid, "linked", platform="email")

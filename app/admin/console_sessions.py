@@ -20,7 +20,7 @@ from app.http.rows.inputs import Body
 from app.http.rows.replies import Empty, Json
 from storage.configs.kinds.limits import Rate
 from storage.operators import console_sessions, totp
-from storage.operators.audit import OPERATOR, Subject, record
+from storage.operators.audit import OPERATOR, Subject, record_change
 from storage.operators.operators import Operator
 from streams.wire.errors import (
     AuthFailed,
@@ -100,7 +100,7 @@ async def sign_in(call: Call, body: Body[SignInBody]) -> Json[SignInReply]:
             await console_sessions.end(conn, earlier)
         token = await console_sessions.begin(conn, operator.operator_id)
         origin = origin_of(call.request, services, operator, request_id=call.request_id)
-        await record(conn, origin, action="operator.sign_in", subject=Subject(None, OPERATOR, operator.name))
+        await record_change(conn, origin, action="operator.sign_in", subject=Subject(None, OPERATOR, operator.name))
     return Json({"state": "signed_in", "csrf": csrf_token(token)}, cookie_headers(services.settings, token))
 
 

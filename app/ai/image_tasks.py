@@ -15,7 +15,7 @@ from app.services import Services
 from storage.assets import quotas
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.jobs.inbox import Webhook
-from storage.jobs.jobs import cancel, due_in, enqueue
+from storage.jobs.jobs import cancel_job, due_in, enqueue
 from storage.postgres.database import Connection
 from storage.secrets import Keyring
 from storage.tasks import image_tasks
@@ -59,7 +59,7 @@ def job_of(task: ImageTask) -> PollImageTask:
 async def poll_later(conn: Connection, task: ImageTask, *, in_s: float) -> None:
     """Store the next job of a task, in place of one that waits. `conn` is in a transaction."""
     key = f"image:{task.task_id}"
-    await cancel(conn, key=key)
+    await cancel_job(conn, key=key)
     await enqueue(conn, job_of(task), key=key, run_at=due_in(in_s) if in_s else None)
 
 

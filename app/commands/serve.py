@@ -11,7 +11,7 @@ import uvloop
 from app.commands.exit_codes import REFUSED, exit_code
 from app.environment import SettingsError
 from app.process.control import Inherited
-from app.process.parent import supervise
+from app.process.parent import supervise_processes
 from app.settings import Settings
 from storage.postgres.migrate import MigrationRefused, migrate
 from streams.wire.errors import ServiceError
@@ -32,7 +32,7 @@ def run_serve(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     if args.one_of_several is not None:
         return _serve(settings, Inherited.from_argument(args.one_of_several))
-    return asyncio.run(supervise(settings)) if settings.processes > 1 else _serve(settings)
+    return asyncio.run(supervise_processes(settings)) if settings.processes > 1 else _serve(settings)
 
 
 def run_migrate(args: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from storage.accounts.logins import NewSession
 from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.auth import AUTH
 from storage.errors import UnknownApp
-from storage.operators.audit import COMMAND, Subject, record
+from storage.operators.audit import COMMAND, Subject, record_change
 from storage.tokens import digest, new_token
 from streams.wire.ids import new_id
 
@@ -84,7 +84,7 @@ async def make_users(stores: Stores, app_id: str, count: int) -> list[tuple[str,
                 identity = Identity(app_id, _PLATFORM, f"made-{uid}")
                 session = NewSession(digest(token), now + timedelta(seconds=absolute_s))
                 await logins.sign_up(conn, identity, session=session, uid=uid, now=now, proven=False)
-            await record(
+            await record_change(
                 conn, COMMAND, action="users.make", subject=Subject(app_id, "user", ""), after={"count": len(batch)}
             )
     return users

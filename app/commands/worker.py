@@ -5,7 +5,7 @@ import asyncio
 from typing import Any
 
 from app.settings import Settings
-from app.work.worker import work
+from app.work.worker import run_until_signal
 
 
 def add_parser(subparsers: Any) -> None:
@@ -16,5 +16,5 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_worker(_: argparse.Namespace) -> int:
-    asyncio.run(work(Settings.from_env()))
+    asyncio.run(run_until_signal(Settings.from_env()))
     return 0

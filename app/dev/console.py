@@ -57,7 +57,7 @@ async def sign_in_by_link(call: Call, body: Body[LinkBody]) -> Json[LinkReply]:
     expires_at = _expiry(services.keyring, body.code)
     async with services.database.transaction() as conn:
         now = datetime.now(UTC)
-        if not await single_use.use(conn, "default", what=_USE, value=body.code, now=now, until=expires_at):
+        if not await single_use.use_once(conn, "default", what=_USE, value=body.code, now=now, until=expires_at):
             raise LinkRefused
         token = await console_sessions.begin(conn, await _developer(conn))
     return Json({"csrf": csrf_token(token)}, cookie_headers(services.settings, token))

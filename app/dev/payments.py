@@ -10,7 +10,7 @@ from app.http.rows.inputs import Body, Query
 from storage.configs.kinds.auth import AUTH
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.kinds.products import PRODUCTS, Product
-from storage.configs.kinds.urls import SANDBOX, resolved
+from storage.configs.kinds.urls import SANDBOX, resolve_url
 from streams.wire.errors import AppNotFound, ConfigInvalid
 from streams.wire.ids import new_id
 from streams.wire.model import Model
@@ -88,7 +88,7 @@ def _sold(name: str, product: Product) -> SoldProduct:
 def _card_page(call: Call, app_id: str) -> str:
     with suppress(ConfigInvalid):
         base_url = call.services.configs.required(CARDPAY, app_id, _CARD_CONFIG).value.base_url or ""
-        url = resolved(base_url, sandbox_url=call.services.settings.sandbox_url)
+        url = resolve_url(base_url, sandbox_url=call.services.settings.sandbox_url)
         if url and base_url.startswith(SANDBOX):
             return f"{url}/pay"
     return ""

@@ -26,7 +26,7 @@ class Area:
         return Finding(area=self.name, point=point, state=State.BROKEN, seen=seen, why=why, fix=fix)
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the message of an error. A timeout has none."""
     return str(error) or "no answer in time"
 

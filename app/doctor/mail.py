@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
-from app.doctor.findings import Area, said
+from app.doctor.findings import Area, error_text
 from app.doctor.surroundings import Surroundings
-from app.doctor.targets import usable
+from app.doctor.targets import usable_configs
 from app.mail.sending import own_host, url_of
 from app.settings import Settings
 from storage.configs.kinds.mail_accounts import MAIL_ACCOUNTS, MailAccount
@@ -22,7 +22,7 @@ _WITHIN_S = 15
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
     if here.configs is None:
         return
-    accounts = list(usable(here.configs, MAIL_ACCOUNTS))
+    accounts = list(usable_configs(here.configs, MAIL_ACCOUNTS))
     if accounts and not here.settings.has_public_url:
         yield AREA.broken(
             "links",
@@ -49,7 +49,7 @@ async def _check_account(settings: Settings, name: str, config: MailAccount) -> 
     except (VendorError, TimeoutError) as error:
         return AREA.broken(
             name,
-            f"{url}: {said(error)}",
+            f"{url}: {error_text(error)}",
             why="emails go to the next account of their config, or wait",
             fix="correct the config mail_accounts, allow connections to the port, or repair the mail server",
         )

@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp import ClientSession, ThreadedResolver
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.doctor.findings import Area, said
+from app.doctor.findings import Area, error_text
 from app.doctor.surroundings import Surroundings
 from app.doctor.targets import Target
 from app.doctor.vendors import check_target
@@ -74,7 +74,7 @@ async def _answers(http: ClientSession, public_url: str) -> Finding:
         healthy = status == 200 and loads(body) == {"status": "ok"}
         seen = f"/healthz answers {status}"
     except FAILURES as error:
-        healthy, seen = False, f"/healthz: {said(error)}"
+        healthy, seen = False, f"/healthz: {error_text(error)}"
     if healthy:
         return AREA.good("answer", seen)
     return AREA.broken(
@@ -131,7 +131,7 @@ async def _process(http: ClientSession, name: str, url: str) -> Finding:
     except FAILURES as error:
         return PROCESSES.broken(
             name,
-            f"{url}: {said(error)}",
+            f"{url}: {error_text(error)}",
             why="it does not run, so its share of requests, or all jobs, wait",
             fix="start it, or correct PARLEY_PROCESSES, PARLEY_METRICS_PORT and PARLEY_WORKER_PORT",
         )

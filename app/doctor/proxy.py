@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import ClientSession, ClientTimeout
 
-from app.doctor.findings import Area, said
+from app.doctor.findings import Area, error_text
 from app.doctor.outside import FAILURES, open_http
 from app.doctor.surroundings import Surroundings
 from storage.operators.doctor_reports import Finding
@@ -83,7 +83,7 @@ async def check(here: Surroundings) -> AsyncIterator[Finding]:
         except FAILURES as error:
             yield AREA.broken(
                 "stream",
-                f"{here.settings.public_url}{PROBE}: {said(error)}",
+                f"{here.settings.public_url}{PROBE}: {error_text(error)}",
                 why="it is not known whether streams pass",
                 fix="repair what the other points name; the PARLEY_ADMIN_TOKEN of this shell must be the server's",
             )

@@ -12,7 +12,7 @@ from storage.configs.kinds.events import EVENTS
 from storage.configs.kinds.payouts import PAYOUTS
 from storage.configs.kinds.sign_in import SIGN_IN, SignIn
 from storage.configs.kinds.sms import SMS
-from storage.configs.kinds.urls import resolved
+from storage.configs.kinds.urls import resolve_url
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
 from storage.configs.kinds.walletpay import WALLETPAY, PayPalApp
 from storage.configs.store import ConfigStore
@@ -41,7 +41,7 @@ class Target:
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
-def usable(configs: ConfigStore, kind: ConfigKind[ConfigModel]) -> Iterator[tuple[str, str, ConfigModel]]:
+def usable_configs(configs: ConfigStore, kind: ConfigKind[ConfigModel]) -> Iterator[tuple[str, str, ConfigModel]]:
     """Yield app, name and value of each config of a kind that can be used."""
     for app_id in configs.apps():
         for name in configs.names(kind, app_id):
@@ -55,7 +55,7 @@ def targets_of(configs: ConfigStore, settings: Settings) -> list[Target]:
     """Return the servers that configs name, each once."""
     found: dict[Target, Target] = {}
     for config, url in _urls(configs, settings):
-        address = resolved(url, sandbox_url=settings.sandbox_url)
+        address = resolve_url(url, sandbox_url=settings.sandbox_url)
         parts = urlsplit(address or "")
         if parts.scheme not in _PORTS or not parts.hostname:
             continue
@@ -75,7 +75,7 @@ def _urls(configs: ConfigStore, settings: Settings) -> Iterator[tuple[str, str]]
 
 
 def _named(configs: ConfigStore, kind: ConfigKind[Any], urls_of: Any) -> Iterator[tuple[str, str]]:
-    for app_id, name, value in usable(configs, kind):
+    for app_id, name, value in usable_configs(configs, kind):
         for url in urls_of(name, value):
             yield f"{app_id}/{kind.name}/{name}", url
 

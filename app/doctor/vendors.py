@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from aiohttp import ThreadedResolver
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from app.doctor.findings import Area, said
+from app.doctor.findings import Area, error_text
 from app.doctor.secrets import is_local
 from app.doctor.surroundings import Surroundings
 from app.doctor.targets import Target, targets_of
@@ -53,7 +53,7 @@ async def check_target(area: Area, target: Target, resolver: AbstractResolver, h
     except (OSError, TimeoutError) as error:
         return area.broken(
             target.address,
-            f"the name cannot be resolved: {said(error)} ({users})",
+            f"the name cannot be resolved: {error_text(error)} ({users})",
             why="all calls to it fail",
             fix="correct the address in the config, the name servers of this machine, or PARLEY_DNS",
         )
@@ -72,7 +72,7 @@ async def check_target(area: Area, target: Target, resolver: AbstractResolver, h
     except (OSError, TimeoutError) as error:
         return area.broken(
             target.address,
-            f"no connection: {said(error)} ({users})",
+            f"no connection: {error_text(error)} ({users})",
             why="all calls to it fail",
             fix="allow connections to it in the firewall, or correct the address in the config",
         )

@@ -7,11 +7,11 @@ from urllib.parse import quote, urlsplit
 
 from aiohttp import ClientSession
 
-from app.doctor.findings import Area, said
+from app.doctor.findings import Area, error_text
 from app.doctor.outside import FAILURES, open_http
 from app.doctor.secrets import is_local
 from app.doctor.surroundings import Surroundings
-from app.doctor.targets import usable
+from app.doctor.targets import usable_configs
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.kinds.payouts import PAYOUTS
@@ -48,9 +48,9 @@ async def check(here: Surroundings) -> AsyncIterator[Finding]:
 def paths_of(configs: ConfigStore) -> Iterator[str]:
     """Yield the path of the webhook of each config that has one."""
     for kind, source in _BY_KIND.items():
-        for app_id, name, _ in usable(configs, kind):
+        for app_id, name, _ in usable_configs(configs, kind):
             yield _path(source, app_id, name)
-    for app_id, name, account in usable(configs, VENDOR_ACCOUNTS):
+    for app_id, name, account in usable_configs(configs, VENDOR_ACCOUNTS):
         for capability, source in _BY_HOST.items():
             if account.platform in capability.vendors and not CATALOG[account.platform].local:
                 yield _path(source, app_id, name)
@@ -68,7 +68,7 @@ async def _check(http: ClientSession, public_url: str, path: str) -> Finding:
             is_ours = "X-Request-Id" in response.headers
         error = _error(raw)
     except FAILURES as failure:
-        status, is_ours, error = 0, False, {"message": said(failure)}
+        status, is_ours, error = 0, False, {"message": error_text(failure)}
     if is_ours and error.get("error_type") in {"invalid_parameter", "auth_failed"}:
         return AREA.good(path, "it is reached, and refuses calls without a signature")
     if is_ours and status in _NOT_USABLE:

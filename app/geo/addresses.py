@@ -21,7 +21,7 @@ def address_of(request: web.Request, trusted_proxies: Sequence[str]) -> Address:
     Without trusted proxies, that is the first valid address of the header. With them, it is the last one before the
     trusted proxies, the first of which is the peer of the connection. Without the header, it is the peer.
     """
-    peer = parsed(request.remote or "")
+    peer = parse_forwarded(request.remote or "")
     hops = list(_hops(request))
     if not hops and any(request.headers.getall(HEADER, [])):
         raise InvalidParameter(f"{HEADER} has no valid IP address")
@@ -35,7 +35,7 @@ def address_of(request: web.Request, trusted_proxies: Sequence[str]) -> Address:
 
 def _hops(request: web.Request) -> Iterator[Address]:
     for text in ",".join(request.headers.getall(HEADER, [])).split(","):
-        if (address := parsed(text.strip())) is not None:
+        if (address := parse_forwarded(text.strip())) is not None:
             yield address
 
 
@@ -48,7 +48,7 @@ def _before(trusted_proxies: tuple[str, ...], hops: list[Address]) -> Address | 
     return hops[0] if hops else None
 
 
-def parsed(text: str) -> Address | None:
+def parse_forwarded(text: str) -> Address | None:
     """Parse an address with or without a port, brackets and a zone. A mapped one is returned as IPv4."""
     if (match := _WITH_PORT.fullmatch(text)) is not None:
         text = match["ipv6"] or match["ipv4"] or ""

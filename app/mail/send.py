@@ -11,7 +11,7 @@ from app.http.rows.replies import Empty
 from app.http.rows.transactions import Transaction
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import Subscription, pixel_url, unsubscribe_url
-from app.mail.variables import CustomVariables, allowed
+from app.mail.variables import CustomVariables, allowed_variables
 from app.mail_templates import content_of, names_in, rendered
 from storage.accounts import emails
 from storage.configs.kinds.apps import APPS
@@ -64,7 +64,7 @@ async def _job_of(call: Call, body: NewMail, strategy: MailStrategy) -> SendMail
     _check_accounts(call, body.name, strategy)
     if body.email_to and not strategy.enable_api_email:
         raise ApiEmailInvalid(f"email_to must be empty for {body.name}: enable_api_email is false")
-    variables = allowed(body.custom_variables or {}, strategy.variables, url_hosts=strategy.url_hosts)
+    variables = allowed_variables(body.custom_variables or {}, strategy.variables, url_hosts=strategy.url_hosts)
     return _job(call, body.name, strategy, variables=variables, to=await _recipient(call, body.email_to))
 
 

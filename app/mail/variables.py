@@ -42,7 +42,7 @@ def _bounded(variables: dict[str, Any]) -> dict[str, Any]:
 CustomVariables = Annotated[dict[str, Any], AfterValidator(_bounded)]
 
 
-def allowed(given: dict[str, Any], names: Sequence[str], *, url_hosts: Sequence[str]) -> dict[str, Any]:
+def allowed_variables(given: dict[str, Any], names: Sequence[str], *, url_hosts: Sequence[str]) -> dict[str, Any]:
     """Return those variables that are named. Raises `InvalidParameter` if one has a URL of another host."""
     variables = {name: value for name, value in given.items() if name in names}
     for name, value in variables.items():

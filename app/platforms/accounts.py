@@ -4,7 +4,7 @@ from pydantic import SecretStr
 
 from actors.clients.vendor_clients import VendorClients
 from storage.configs.kinds.cardpay import CardPay
-from storage.configs.kinds.urls import resolved
+from storage.configs.kinds.urls import resolve_url
 from storage.configs.kinds.vendor_accounts import CallLimits
 from storage.configs.kinds.walletpay import PayPalApp
 from storage.configs.rows import ConfigKey
@@ -52,7 +52,7 @@ def _paypal_account(key: ConfigKey, config: PayPalApp, limits: CallLimits, *, sa
 def _account(
     key: ConfigKey, base_url: str, secret: SecretStr, concurrency: int, *, sandbox_url: str | None
 ) -> Account:
-    address = resolved(base_url, sandbox_url=sandbox_url)
+    address = resolve_url(base_url, sandbox_url=sandbox_url)
     if address is None:
         raise ConfigInvalid(f"{key.kind} {key.name}: base_url names the sandbox, which does not run")
     return Account(key.name, key.kind, address.rstrip("/"), secret, concurrency)

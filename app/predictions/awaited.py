@@ -13,8 +13,8 @@ from actors.runtime.long_requests import LongRequest
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body
 from app.http.rows.replies import Json
-from app.predictions.endings import fail, finish, leave
-from app.predictions.following import begin, was_not_created
+from app.predictions.endings import fail_prediction, finish_prediction, leave_prediction
+from app.predictions.following import begin_prediction, was_not_created
 from app.predictions.strategies import WITHIN_S, Host, check_size, host_of, strategy_of
 from storage.assets import quotas
 from storage.configs.kinds.predictions import Predictions
@@ -112,25 +112,25 @@ async def _make(call: Call, prediction: Prediction, waiting: LongRequest, *, hos
     try:
         async with asyncio.timeout(WAIT_S) as timeout:
             waiting.limited_by(timeout)
-            created = await begin(services, prediction, host=host)
+            created = await begin_prediction(services, prediction, host=host)
             found = await _ended(call.request, created, host=host)
-            await finish(services, prediction, found, host=host)
+            await finish_prediction(services, prediction, found, host=host)
     except (ConfigInvalid, InvalidParameter) as error:
-        await fail(services, prediction, status="failed", error=error.what)
+        await fail_prediction(services, prediction, status="failed", error=error.what)
         raise
     except TimeoutError:
         if waiting.ended:
-            await leave(services, prediction, status="canceled", error="")
+            await leave_prediction(services, prediction, status="canceled", error="")
             raise Unavailable("the server is draining") from None
-        await leave(services, prediction, status="failed", error="timed out")
+        await leave_prediction(services, prediction, status="failed", error="timed out")
         raise TimedOut(host.platform, f"had no result within {WAIT_S:g} s", retryable=True) from None
     except VendorError as error:
-        end = fail if was_not_created(error) else leave
+        end = fail_prediction if was_not_created(error) else leave_prediction
         await end(services, prediction, status="failed", error=error.what)
         raise
     except BaseException:
         async with asyncio.timeout(_LEAVING_S):
-            await leave(services, prediction, status="canceled", error="")
+            await leave_prediction(services, prediction, status="canceled", error="")
         raise
 
 

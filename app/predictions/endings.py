@@ -10,7 +10,7 @@ from storage.assets import quotas
 from storage.jobs.jobs import due_in, enqueue
 from storage.postgres.database import Connection
 from storage.tasks import predictions
-from storage.tasks.predictions import CancelPrediction, Prediction, Status, replaced
+from storage.tasks.predictions import CancelPrediction, Prediction, Status, replace_texts
 from vendors.hosts.replicate import FILE_HOSTS, HostPrediction
 
 _MOST_FILES = 100
@@ -18,15 +18,17 @@ _ARRIVES_S = 2
 _GONE = "the host has deleted the output"
 
 
-async def finish(services: Services, prediction: Prediction, found: HostPrediction, *, host: Host) -> None:
+async def finish_prediction(
+    services: Services, prediction: Prediction, found: HostPrediction, *, host: Host
+) -> None:
     """Store what has become of a prediction that has ended at its host. Files of the output are copied first."""
     if found.status == "succeeded" and not found.data_removed:
         await _succeed(services, prediction, found, host=host)
     elif found.status == "succeeded":
-        await fail(services, prediction, status="failed", error=_GONE)
+        await fail_prediction(services, prediction, status="failed", error=_GONE)
     else:
         status: Status = "canceled" if found.status == "canceled" else "failed"
-        await fail(services, prediction, status=status, error=found.error)
+        await fail_prediction(services, prediction, status=status, error=found.error)
 
 
 async def _succeed(services: Services, prediction: Prediction, found: HostPrediction, *, host: Host) -> None:
@@ -34,18 +36,18 @@ async def _succeed(services: Services, prediction: Prediction, found: HostPredic
     owner = prediction.app_id, prediction.uid
     files = CopiedFiles(services.database, services.objects, host, owner, now)
     await files.copy_all(found.output, hosts=FILE_HOSTS, most=_MOST_FILES)
-    output, keys = replaced(found.output, files.keys), list(files.keys.values())
+    output, keys = replace_texts(found.output, files.keys), list(files.keys.values())
     async with services.database.transaction() as conn:
         await predictions.end(conn, prediction, status="succeeded", output=output, file_keys=keys, now=now())
 
 
-async def fail(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
+async def fail_prediction(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
     """End a prediction that has no result, unless it has ended."""
     async with services.database.transaction() as conn:
         await _end(conn, services, prediction, status=status, error=error)
 
 
-async def leave(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
+async def leave_prediction(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
     """End a prediction that may still run at its host, where a job cancels it."""
     async with services.database.transaction() as conn:
         if not await _end(conn, services, prediction, status=status, error=error):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from app.predictions.endings import fail, finish, host_of_prediction, leave
+from app.predictions.endings import fail_prediction, finish_prediction, host_of_prediction, leave_prediction
 from app.predictions.strategies import WITHIN_S, Host, asked_of, host_of, webhook_url
 from app.services import Services
 from storage.tasks import predictions
@@ -37,17 +37,17 @@ async def follow_prediction(services: Services, job: FollowPrediction) -> None:
     if found is None or found.ended_at is not None:
         return
     if found.is_awaited:  # Nobody waits any more: the process that had the connection has ended.
-        await leave(services, found, status="canceled", error="")
+        await leave_prediction(services, found, status="canceled", error="")
         return
     age = services.clock.now(found.app_id) - found.created_at
     if age > _LASTS:
-        await leave(services, found, status="failed", error=_TOO_LONG)
+        await leave_prediction(services, found, status="failed", error=_TOO_LONG)
         return
     try:
         await _step(services, found)
     except (ConfigInvalid, InvalidParameter) as error:
         if found.host_id is None:
-            await fail(services, found, status="failed", error=error.what)
+            await fail_prediction(services, found, status="failed", error=error.what)
             return
         log.info("prediction.postponed", app_id=found.app_id, prediction_id=found.prediction_id, cause=str(error))
     except VendorError as error:  # The step is repeated, until the prediction is too old.
@@ -65,7 +65,7 @@ async def _step(services: Services, prediction: Prediction) -> None:
     if host_id is not None:
         await _apply(services, prediction, await _read(host, host_id), host=host)
     elif prediction.asked_at is None:
-        await begin(services, prediction, host=host)
+        await begin_prediction(services, prediction, host=host)
     elif (found := await _lost(services, host, prediction)) is not None:
         async with services.database.connection() as conn:
             await predictions.claim(conn, prediction.prediction_id, host_id=found.id)
@@ -74,7 +74,7 @@ async def _step(services: Services, prediction: Prediction) -> None:
             await predictions.set_asked(conn, prediction.prediction_id, asked_at=None)
 
 
-async def begin(services: Services, prediction: Prediction, *, host: Host) -> HostPrediction:
+async def begin_prediction(services: Services, prediction: Prediction, *, host: Host) -> HostPrediction:
     """Ask the host for a prediction. It calls our webhook unless a client awaits the result."""
     webhook = None if prediction.is_awaited else webhook_url(services, host, prediction.app_id)
     if not prediction.is_awaited:
@@ -110,7 +110,7 @@ async def _read(host: Host, host_id: str) -> HostPrediction:
 
 async def _apply(services: Services, prediction: Prediction, found: HostPrediction, *, host: Host) -> None:
     if found.has_ended:
-        await finish(services, prediction, found, host=host)
+        await finish_prediction(services, prediction, found, host=host)
     elif found.status == "processing":
         async with services.database.connection() as conn:
             await predictions.set_processing(conn, prediction.prediction_id)

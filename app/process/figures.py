@@ -131,4 +131,4 @@ async def publishing_figures(services: Services) -> AsyncIterator[None]:
     async with background(_publish(services)):
         yield
     with suppress(StoreError):
-        await figures.withdraw(services.valkey, services.heartbeat.process)
+        await figures.remove(services.valkey, services.heartbeat.process)

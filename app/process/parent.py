@@ -40,7 +40,7 @@ _OVERDUE_S = 30
 _LAST_PORT = 65_535
 
 
-async def supervise(settings: Settings) -> int:
+async def supervise_processes(settings: Settings) -> int:
     """Run `settings.processes` children until SIGTERM or SIGINT, and return the exit code."""
     logs.configure(level=settings.log_level)
     with _open_slots(settings) as slots:

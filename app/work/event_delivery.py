@@ -12,7 +12,7 @@ from prometheus_client import Gauge
 
 from app.services import Services
 from storage.configs.kinds.events import EVENTS, Events, key_of
-from storage.configs.kinds.urls import resolved
+from storage.configs.kinds.urls import resolve_url
 from storage.configs.rows import ConfigKey
 from storage.events import queue as event_queue
 from storage.events import streams as event_streams
@@ -159,7 +159,7 @@ class _Webhook:
     """A sink that gets each event by a call."""
 
     def __init__(self, services: Services, sink: Sink, config: Events) -> None:
-        url = resolved(config.url or "", sandbox_url=services.settings.sandbox_url)
+        url = resolve_url(config.url or "", sandbox_url=services.settings.sandbox_url)
         if not url or config.secret is None:
             raise ConfigInvalid(f"events {sink.name}: url names the sandbox, which does not run")
         account = Account(sink.name, EVENTS.name, url, config.secret, config.concurrency)

@@ -61,7 +61,7 @@ JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
 JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest job was due", ["job", "status"])
 
 
-async def work(settings: Settings, *, jobs: Sequence[JobRow[Any]] = JOBS) -> None:
+async def run_until_signal(settings: Settings, *, jobs: Sequence[JobRow[Any]] = JOBS) -> None:
     """Run jobs until SIGTERM or SIGINT. Running jobs then get 30 s to finish; interrupted ones run again."""
     logs.configure(level=settings.log_level)
     # `task_of` logs each attempt. The library's own lines contain the messages, which may contain secrets.

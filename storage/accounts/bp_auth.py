@@ -63,7 +63,7 @@ where app_id = $1 and digest = $2 and used_at is null and expires_at > $3 return
 """
 
 
-async def use(conn: Connection, app_id: str, *, token: str, now: datetime) -> bool:
+async def use_token(conn: Connection, app_id: str, *, token: str, now: datetime) -> bool:
     """Use a token up. Of concurrent calls, one returns true. `conn` is in the transaction of the login."""
     return bool(await conn.fetchval(_USE, app_id, digest(token), now))
 

@@ -249,7 +249,7 @@ def _allowed(kind: CodeKind, newest: _Row | None, *, now: datetime) -> str:
 _USE = "update codes set closed_at = $2 where code_id = $1 and closed_at is null returning true"
 
 
-async def use(conn: Connection, code: RightCode, *, now: datetime) -> None:
+async def use_code(conn: Connection, code: RightCode, *, now: datetime) -> None:
     """Use up a code, in the transaction of what it permits. Raises `CodeInvalid` if another request was first."""
     if await conn.fetchval(_USE, code.code_id, now) is None:
         seen = "a code that another request has used meanwhile"

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from storage.accounts import earlier_emails, users
-from storage.accounts.identities import Identity, link
+from storage.accounts import earlier_emails, identities, users
+from storage.accounts.identities import Identity
 from storage.postgres.database import Connection, TransactionConflict, on_conflict
 
 PLATFORM = "email"
@@ -136,7 +136,7 @@ async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, 
         with on_conflict("identities_pkey", AddressTaken):
             await conn.execute(_RENAME, app_id, uid, old, address, now)
         await conn.execute(_RENAME_SESSIONS, app_id, uid, old, address)
-    elif await link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True) != "linked":
+    elif await identities.link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True) != "linked":
         raise AddressTaken
     if returns:
         await earlier_emails.give_back(conn, app_id, uid, address=address, now=now)

@@ -33,7 +33,9 @@ def announcement(valkey: Valkey, app_id: str, digests: Collection[str]) -> tuple
     return "PUBLISH", valkey.channel(_TOPIC), dumps([app_id, *digests])
 
 
-async def listen(valkey: Valkey, on_ended: Callable[[Collection[SessionKey] | None], None]) -> None:
+async def listen_for_announcements(
+    valkey: Valkey, on_ended: Callable[[Collection[SessionKey] | None], None]
+) -> None:
     """Call `on_ended` with the sessions of each announcement, until cancelled.
 
     It is called with `None` after each subscription, because announcements before it are lost.

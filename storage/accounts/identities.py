@@ -6,7 +6,8 @@ from typing import Any, Literal, NamedTuple
 
 import structlog
 
-from storage.accounts.users import COLUMNS, User, lock
+from storage.accounts import users
+from storage.accounts.users import COLUMNS, User
 from storage.postgres.connection import Row
 from storage.postgres.database import Connection
 from storage.secrets import DecryptionFailed, Keyring
@@ -226,7 +227,7 @@ async def lock_account(conn: Connection, app_id: str, uid: str) -> Account | Non
     Neither changes until the transaction of `conn` ends. The identities are read once the user is locked, because
     a statement does not see what was committed while it waited.
     """
-    if await lock(conn, app_id, uid) is None:
+    if await users.lock(conn, app_id, uid) is None:
         return None
     return await find_account(conn, app_id, uid)
 

@@ -50,7 +50,7 @@ select {COLUMNS}, {LINKED} from entered users
 """
 
 
-async def enter(
+async def log_in(
     conn: Connection, identity: Identity, *, session: NewSession, now: datetime, cuid: str | None
 ) -> Account | None:
     """Log in the user of an identity. Return `None` if the identity has no user, or a deactivated one.

@@ -119,7 +119,7 @@ async def touch(conn: Connection, app_id: str, *, digest: str, now: datetime) ->
     await conn.execute(_TOUCH, app_id, digest, now)
 
 
-async def current(
+async def current_session(
     database: Database, cache: SessionCache, *, app_id: str, digest: str, now: datetime, sliding_s: float
 ) -> Session | None:
     """Return the session from the cache or from its row, or `None` if it is revoked or has expired.

@@ -33,7 +33,7 @@ returning true
 """
 
 
-async def use(conn: Connection, app_id: str, *, what: str, value: str, now: datetime, until: datetime) -> bool:
+async def use_once(conn: Connection, app_id: str, *, what: str, value: str, now: datetime, until: datetime) -> bool:
     """Remember a value in a row until a time. Return whether it was not used before.
 
     `what` is the kind of value, of which only the digest is stored.

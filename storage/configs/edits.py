@@ -10,7 +10,7 @@ from storage.configs.rows import ConfigKey, Revision
 from storage.configs.rules import DEFAULT, Accepted, Fault, Rules, Unknown
 from storage.configs.secrets import decrypt_secrets, encrypt_secrets, restore_secrets
 from storage.errors import ConfigNotFound, RevisionNotActive, RevisionNotFound
-from storage.operators.audit import Action, Origin, Subject, record
+from storage.operators.audit import Action, Origin, Subject, record_change
 from storage.postgres.database import Connection
 from streams.wire.errors import AppNotFound, InvalidParameter
 
@@ -164,7 +164,7 @@ class Edit:
             author=self._author,
             comment=comment,
         )
-        await record(
+        await record_change(
             self._conn,
             self._origin.with_reason(comment),
             action=action,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from storage.operators.audit import Origin, Subject, record
+from storage.operators.audit import Origin, Subject, record_change
 from storage.postgres.database import Connection
 
 Status = Literal["waiting", "dead"]
@@ -148,7 +148,7 @@ async def retry(conn: Connection, sink: Sink, *, event_id: str | None, origin: O
     if count := int(status.rpartition(" ")[2]):
         subject = Subject(sink.app_id, "events", sink.name)
         after = {"events": count} | ({} if event_id is None else {"event_id": event_id})
-        await record(conn, origin, action="events.retry", subject=subject, after=after)
+        await record_change(conn, origin, action="events.retry", subject=subject, after=after)
     return count
 
 

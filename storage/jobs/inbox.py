@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from storage.configs.rows import ConfigKey
 from storage.errors import WebhookNotFound
 from storage.jobs.jobs import WorkWebhook, enqueue, run_now
-from storage.operators.audit import Origin, Subject, record
+from storage.operators.audit import Origin, Subject, record_change
 from storage.postgres.database import Connection
 from streams.wire.ids import new_id
 from streams.wire.owned import Owned
@@ -171,5 +171,5 @@ async def replay(conn: Connection, webhook_id: str, *, origin: Origin) -> bool:
     subject = Subject(row["app_id"], "webhook", webhook_id)
     before = {"source": row["source"], "status": row["status"]}
     after = before | {"status": "received"}
-    await record(conn, origin, action="webhook.replay", subject=subject, before=before, after=after)
+    await record_change(conn, origin, action="webhook.replay", subject=subject, before=before, after=after)
     return True

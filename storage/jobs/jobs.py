@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from storage.operators.audit import Origin, Subject, record
+from storage.operators.audit import Origin, Subject, record_change
 from storage.postgres.database import Connection
 from streams.wire.model import Model
 
@@ -130,7 +130,7 @@ def due_in(seconds: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
-async def cancel(conn: Connection, *, key: str) -> None:
+async def cancel_job(conn: Connection, *, key: str) -> None:
     """Delete the job that waits with `key`, if there is one."""
     await conn.execute("delete from procrastinate_jobs where queueing_lock = $1 and status = 'todo'", key)
 
@@ -225,7 +225,7 @@ async def retry_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
     await run_now(conn, job_id)
     before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
     after = before | {"status": "todo", "attempts": 0}
-    await record(
+    await record_change(
         conn, origin, action="job.retry", subject=Subject(None, "job", str(job_id)), before=before, after=after
     )
     return True
@@ -241,7 +241,7 @@ async def drop_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
         return False
     await conn.execute("delete from procrastinate_jobs where id = $1", job_id)
     before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
-    await record(conn, origin, action="job.drop", subject=Subject(None, "job", str(job_id)), before=before)
+    await record_change(conn, origin, action="job.drop", subject=Subject(None, "job", str(job_id)), before=before)
     return True
 
 

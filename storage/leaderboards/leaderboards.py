@@ -197,12 +197,12 @@ async def last_change(conn: Connection, period: BoardPeriod) -> int:
 
     The lock of the board waits for the uploads that are running.
     """
-    await lock(conn, period.app_id, board=period.board)
+    await lock_board(conn, period.app_id, board=period.board)
     number: int = await conn.fetchval(_LAST_CHANGE)
     return number
 
 
-async def lock(conn: Connection, app_id: str, *, board: str) -> None:
+async def lock_board(conn: Connection, app_id: str, *, board: str) -> None:
     """Wait for the uploads of a board that are running, and keep others waiting until the transaction ends."""
     await conn.execute(_LOCK, app_id, board)
 

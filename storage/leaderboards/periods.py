@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from storage.clock import app_now
 from storage.jobs.jobs import Job, enqueue
-from storage.leaderboards.leaderboards import BoardPeriod, lock
+from storage.leaderboards.leaderboards import BoardPeriod, lock_board
 from storage.postgres.connection import one
 from storage.postgres.database import Connection
 
@@ -161,7 +161,7 @@ async def is_over(conn: Connection, ended: EndedPeriod, *, offset_s: float) -> b
     `conn` is in a transaction, whose time is that of its begin: it precedes the lock of the board, and the lock
     precedes the times of later uploads.
     """
-    await lock(conn, ended.app_id, board=ended.board)
+    await lock_board(conn, ended.app_id, board=ended.board)
     over: bool = await conn.fetchval(_IS_OVER, ended.period_id, offset_s)
     return over
 

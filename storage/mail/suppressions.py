@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from storage.operators.audit import Origin, Subject, record
+from storage.operators.audit import Origin, Subject, record_change
 from storage.postgres.database import Connection
 
 Reason = Literal["unsubscribed", "operator"]
@@ -40,7 +40,7 @@ async def add(
     """Do so for an operator. `subject` stands for the address in the audit log. `conn` is in a transaction."""
     if await conn.fetchval(_ADD, app_id, address, strategy, "operator", now) is not None:
         of = Subject(app_id, "suppression", subject)
-        await record(conn, origin, action="suppression.add", subject=of, after={"strategy": strategy})
+        await record_change(conn, origin, action="suppression.add", subject=of, after={"strategy": strategy})
 
 
 _REMOVE = "delete from suppressions where app_id = $1 and address = $2 and strategy = $3 returning reason"
@@ -55,7 +55,7 @@ async def remove(
         return False
     before = {"strategy": strategy, "reason": reason}
     of = Subject(app_id, "suppression", subject)
-    await record(conn, origin, action="suppression.remove", subject=of, before=before)
+    await record_change(conn, origin, action="suppression.remove", subject=of, before=before)
     return True
 
 

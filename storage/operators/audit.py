@@ -131,7 +131,7 @@ limit $10
 """
 
 
-async def record(
+async def record_change(
     conn: Connection,
     origin: Origin,
     *,

@@ -17,7 +17,7 @@ async def publish(valkey: Valkey, process: str, figures: Mapping[str, Any]) -> N
         await valkey.call("HSET", _key(valkey), process, dumps({"at": time.time(), **figures}))
 
 
-async def withdraw(valkey: Valkey, process: str) -> None:
+async def remove(valkey: Valkey, process: str) -> None:
     """Remove the figures of a process that ends."""
     with map_errors():
         await valkey.call("HDEL", _key(valkey), process)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from storage.operators.audit import OPERATOR, RESERVED_NAMES, Origin, Subject, record
+from storage.operators.audit import OPERATOR, RESERVED_NAMES, Origin, Subject, record_change
 from storage.postgres.connection import Row, one
 from storage.postgres.database import Connection, Database
 from storage.tokens import digest, is_token, new_token
@@ -151,7 +151,7 @@ async def add(
     if row is None:
         raise OperatorExists(name)
     added = operator_of(row)
-    await record(conn, origin, action="operator.add", subject=_subject(added), after=_described(added))
+    await record_change(conn, origin, action="operator.add", subject=_subject(added), after=_described(added))
     return added, token
 
 
@@ -167,7 +167,7 @@ async def change(
     if role is not current.role:
         await conn.execute(_END_SESSIONS, current.operator_id)
     changed = operator_of(one(await conn.fetchrow(_CHANGE, current.operator_id, role.value, expires_at)))
-    await record(
+    await record_change(
         conn,
         origin,
         action="operator.change",
@@ -192,7 +192,7 @@ async def rotate(
     token = new_token(PREFIX)
     await conn.execute(_END_SESSIONS, current.operator_id)
     rotated = operator_of(one(await conn.fetchrow(_ROTATE, current.operator_id, digest(token), expires_at)))
-    await record(
+    await record_change(
         conn,
         origin,
         action="operator.rotate",
@@ -206,7 +206,9 @@ async def rotate(
 async def remove(conn: Connection, current: Operator, *, origin: Origin) -> None:
     """Remove an operator, which the caller has locked."""
     await conn.execute("delete from operators where operator_id = $1", current.operator_id)
-    await record(conn, origin, action="operator.remove", subject=_subject(current), before=_described(current))
+    await record_change(
+        conn, origin, action="operator.remove", subject=_subject(current), before=_described(current)
+    )
 
 
 def _check_future(expires_at: datetime | None) -> None:

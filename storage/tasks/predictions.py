@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
-from storage.jobs.jobs import Job, cancel, due_in, enqueue
+from storage.jobs.jobs import Job, cancel_job, due_in, enqueue
 from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.codec import dumps, loads
@@ -192,13 +192,13 @@ async def end(
         return False
     text = None if output is None else dumps(output).decode()
     await conn.execute(_END, prediction.prediction_id, status, text, list(file_keys), error, now)
-    await cancel(conn, key=prediction.job_key)
+    await cancel_job(conn, key=prediction.job_key)
     return True
 
 
 async def follow_soon(conn: Connection, prediction: Prediction, *, in_s: float = 0) -> None:
     """Let the job run after `in_s` seconds, in place of one that waits. `conn` is in a transaction."""
-    await cancel(conn, key=prediction.job_key)
+    await cancel_job(conn, key=prediction.job_key)
     await enqueue(conn, prediction.job(), key=prediction.job_key, run_at=due_in(in_s) if in_s else None)
 
 
@@ -206,17 +206,17 @@ def output_with(prediction: Prediction, links: dict[str, str]) -> list[str]:
     """Return the output as the interface has it: a list of texts, in which `links` replace the keys of files."""
     if prediction.output is None:
         return []
-    value = replaced(loads(prediction.output), links)
+    value = replace_texts(loads(prediction.output), links)
     entries = value if isinstance(value, list) else [value]
     return [entry if isinstance(entry, str) else dumps(entry).decode() for entry in entries if entry is not None]
 
 
-def replaced(value: Any, texts: dict[str, str]) -> Any:
+def replace_texts(value: Any, texts: dict[str, str]) -> Any:
     """Return a JSON value in which the texts that are keys of `texts` are replaced."""
     if isinstance(value, str):
         return texts.get(value, value)
     if isinstance(value, list):
-        return [replaced(entry, texts) for entry in value]
+        return [replace_texts(entry, texts) for entry in value]
     if isinstance(value, dict):
-        return {name: replaced(entry, texts) for name, entry in value.items()}
+        return {name: replace_texts(entry, texts) for name, entry in value.items()}
     return value

@@ -186,7 +186,7 @@ where app_id = $1 and uid = $2 and platform = $3 and state = 'pending'
 """
 
 
-async def settle(conn: Connection, job: RevokeToken, *, state: RevocationState, now: datetime) -> None:
+async def settle_revocation(conn: Connection, job: RevokeToken, *, state: RevocationState, now: datetime) -> None:
     """Record the outcome of a revocation, and forget the token."""
     await conn.execute(_SETTLE, job.app_id, job.uid, job.platform, state, now)
 

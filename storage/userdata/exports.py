@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from storage.jobs.jobs import ExportUser, RemoveObjects, enqueue
-from storage.operators.audit import Origin, Subject, record
+from storage.operators.audit import Origin, Subject, record_change
 from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.ids import new_id
@@ -67,7 +67,7 @@ async def request(conn: Connection, app_id: str, uid: str, *, now: datetime, ori
         await enqueue(conn, ExportUser(app_id=app_id, uid=uid, export_id=export_id))
         if earlier is not None:
             await enqueue(conn, RemoveObjects(keys=[Export(**earlier).object_key]))
-        await record(conn, origin, action="user.export", subject=Subject(app_id, "user", uid))
+        await record_change(conn, origin, action="user.export", subject=Subject(app_id, "user", uid))
     return Export(**one(await conn.fetchrow(_FIND, app_id, uid)))
 
 

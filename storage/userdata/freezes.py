@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from storage.jobs.jobs import Job, cancel, due_in, enqueue
+from storage.jobs.jobs import Job, cancel_job, due_in, enqueue
 from storage.payments.card_subscriptions import HAS_RENEWING
 from storage.postgres.database import Connection
 
@@ -81,7 +81,7 @@ where app_id = $1 and uid = $2 and status = 'frozen' returning true
 async def recover(conn: Connection, app_id: str, uid: str) -> bool:
     """End the freeze of a user, who is active again. Return whether there was one. `conn` is in a transaction."""
     was_frozen = await conn.fetchval(_RECOVER, app_id, uid) is not None
-    await cancel(conn, key=key_of(app_id, uid))
+    await cancel_job(conn, key=key_of(app_id, uid))
     return was_frozen
 
 

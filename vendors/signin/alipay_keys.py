@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
-from vendors.signin.apps import invalid
+from vendors.signin.apps import invalid_config
 from vendors.signin.protocols import SignInApp
 
 _STRING_OR_BRACE = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
@@ -40,7 +40,7 @@ def private_key(app: SignInApp) -> RSAPrivateKey:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, RSAPrivateKey):
-        raise invalid(app, "private_key must be the app's RSA key in PEM format")
+        raise invalid_config(app, "private_key must be the app's RSA key in PEM format")
     return key
 
 
@@ -50,5 +50,5 @@ def public_key(app: SignInApp) -> RSAPublicKey:
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, RSAPublicKey):
-        raise invalid(app, "public_key must be Alipay's RSA key in PEM format")
+        raise invalid_config(app, "public_key must be Alipay's RSA key in PEM format")
     return key

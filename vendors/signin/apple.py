@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from vendors.http.outgoing import Repeat
 from vendors.http.transport import VendorHttp
-from vendors.signin.apps import invalid
+from vendors.signin.apps import invalid_config
 from vendors.signin.calls import ErrorCodes, PlatformResponse, post, sendable
 from vendors.signin.fields import expiration, optional_token, token
 from vendors.signin.google import verified_email
-from vendors.signin.id_token import Claims, IdTokens, audience_of, subject
+from vendors.signin.id_token import Claims, IdTokens, audience_of, check_subject
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 
 _HOST = ISSUER = "https://appleid.apple.com"
@@ -66,7 +66,7 @@ class Apple:
         `VendorError` or `ConfigInvalid` if none accepts it. Repeated calls succeed.
         """
         if self._key is None:
-            raise invalid(self._app, "private_key is required to revoke tokens")
+            raise invalid_config(self._app, "private_key is required to revoke tokens")
         answers = []
         for client_id in self._app.audiences:
             form = {"token": refresh_token, "token_type_hint": "refresh_token"}
@@ -85,7 +85,7 @@ class Apple:
         answer = await self._post("/auth/token", key, client_id, form, repeat=Repeat.NEVER)
         tokens = answer.require_success(_CODES)
         redeemed = await self._tokens.signed_claims(token(app.platform, tokens, "id_token"))
-        subject(app, redeemed, claims["sub"])
+        check_subject(app, redeemed, claims["sub"])
         return tokens
 
     async def _post(
@@ -111,11 +111,11 @@ class Apple:
 def _private_key(app: SignInApp) -> EllipticCurvePrivateKey:
     for name, value in (("team_id", app.team_id), ("key_id", app.key_id)):
         if not value:
-            raise invalid(app, f"{name} is required if private_key is set")
+            raise invalid_config(app, f"{name} is required if private_key is set")
     try:
         key = load_pem_private_key(app.private_key.get_secret_value().encode(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, EllipticCurvePrivateKey) or not isinstance(key.curve, SECP256R1):
-        raise invalid(app, "private_key is not the PEM text of an ES256 key (a .p8 file of Apple)")
+        raise invalid_config(app, "private_key is not the PEM text of an ES256 key (a .p8 file of Apple)")
     return key

@@ -10,7 +10,7 @@ from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_code_app, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, sendable
 from vendors.signin.fields import nested, text, web_url
-from vendors.signin.id_token import IdTokens, is_jwt, refused, subject
+from vendors.signin.id_token import IdTokens, check_subject, is_jwt, token_refused
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 
 _GRAPH, _LIMITED = "https://graph.facebook.com", "https://limited.facebook.com"
@@ -38,7 +38,7 @@ class Facebook:
         if is_jwt(proof.access_token):
             return await self._verify_limited(proof, now=now)
         if self._app.require_nonce:
-            raise refused(self._app, "it has no nonce", allowed="an id token of Limited Login")
+            raise token_refused(self._app, "it has no nonce", allowed="an id token of Limited Login")
         access_token = sendable(self._app, "access_token", proof.access_token)
         secret = self._app.client_secret.get_secret_value()
         query = {"input_token": access_token, "access_token": f"{self._app.client_id}|{secret}"}
@@ -48,11 +48,11 @@ class Facebook:
         data = nested(value, "data")
         answer.check(nested(data, "error"), _CODES)
         if data.get("is_valid") is not True or data.get("type", "USER") != "USER":
-            raise refused(self._app, "it is not valid or not that of a person")
+            raise token_refused(self._app, "it is not valid or not that of a person")
         check_issued_to_us(self._app, data, "app_id")
         expires_at = data.get("expires_at")
         return VerifiedIdentity(
-            social_id=subject(self._app, data, proof.id, "user_id"),
+            social_id=check_subject(self._app, data, proof.id, "user_id"),
             access_token=access_token,
             expiration_date=expires_at if isinstance(expires_at, int) and expires_at > 0 else 0,
         )

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from vendors.http.transport import VendorHttp
-from vendors.signin.apps import invalid
+from vendors.signin.apps import invalid_config
 from vendors.signin.game_center_keys import GAME_CENTER_KEYS, parse_key_url, roots_of
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
 
@@ -37,11 +37,11 @@ class GameCenter:
         self._bundle_ids = app.bundle_ids or app.audiences
         self.required_fields: Sequence[str] = () if app.skip_signature_verify else _SIGNED
         if app.platform == _UNSIGNED and not app.skip_signature_verify:
-            raise invalid(
+            raise invalid_config(
                 app, "provider cannot be game_center, because clients send no signature with this platform"
             )
         if not (app.skip_signature_verify or any(self._bundle_ids)):
-            raise invalid(app, "bundle_ids must name the bundle ids of your apps")
+            raise invalid_config(app, "bundle_ids must name the bundle ids of your apps")
         roots_of(app)
 
     async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:

@@ -24,7 +24,7 @@ from vendors.errors import Garbled, Refused
 from vendors.http.fetched import Fetched, download
 from vendors.http.kept import Kept
 from vendors.http.transport import VendorHttp
-from vendors.signin.apps import invalid
+from vendors.signin.apps import invalid_config
 from vendors.signin.protocols import ProofRefused, SignInApp
 
 KEY_HOSTS = ("static.gc.apple.com",)
@@ -65,7 +65,7 @@ class GameCenterKeys:
             entry.expires_at = self._clock() + _MAX_AGE_S
         assert entry.value is not None, "the fetch succeeded"
         if not entry.value.not_valid_before_utc <= now <= entry.value.not_valid_after_utc:
-            raise refused(app, "is not valid at this time")
+            raise certificate_refused(app, "is not valid at this time")
         public_key = entry.value.public_key()
         assert isinstance(public_key, RSAPublicKey), "checked before it was kept"
         return public_key
@@ -93,10 +93,12 @@ def roots_of(app: SignInApp) -> Sequence[Certificate]:
     try:
         return [load_pem_x509_certificate(pem.encode()) for pem in app.key_roots] or _bundled_roots()
     except ValueError:
-        raise invalid(app, "key_roots must be a list of certificates in PEM format") from None
+        raise invalid_config(app, "key_roots must be a list of certificates in PEM format") from None
 
 
-def refused(app: SignInApp, problem: str, *, seen: object = None, allowed: object = None) -> ProofRefused:
+def certificate_refused(
+    app: SignInApp, problem: str, *, seen: object = None, allowed: object = None
+) -> ProofRefused:
     problem = f"{app.platform}: the certificate at public_key_url {problem}"
     return ProofRefused(problem, seen=seen, allowed=allowed)
 
@@ -114,11 +116,11 @@ async def _certificate(http: VendorHttp, app: SignInApp, address: str, *, now: d
     except Refused as error:
         if (error.vendor_status or 0) >= 500 or error.vendor_status in _RETRYABLE_STATUSES:
             raise
-        raise refused(app, f"does not exist (status {error.vendor_status})") from None
+        raise certificate_refused(app, f"does not exist (status {error.vendor_status})") from None
     except Garbled:
-        raise refused(app, "cannot be read, or is too large") from None
+        raise certificate_refused(app, "cannot be read, or is too large") from None
     except ValueError:
-        raise refused(app, "is not a certificate") from None
+        raise certificate_refused(app, "is not a certificate") from None
     _check_chain(app, certificate, now=now)
     return certificate
 
@@ -131,9 +133,11 @@ def _check_chain(app: SignInApp, certificate: Certificate, *, now: datetime) -> 
     try:
         verifier.build_client_verifier().verify(certificate, [])
     except VerificationError:
-        raise refused(app, "is not issued by a known authority, or not valid at this time") from None
+        raise certificate_refused(app, "is not issued by a known authority, or not valid at this time") from None
     owners = {name.value for name in certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)}
     if not owners or not owners <= _OWNERS:
-        raise refused(app, "does not belong to Apple", seen=sorted(map(str, owners)), allowed=sorted(_OWNERS))
+        raise certificate_refused(
+            app, "does not belong to Apple", seen=sorted(map(str, owners)), allowed=sorted(_OWNERS)
+        )
     if not isinstance(certificate.public_key(), RSAPublicKey):
-        raise refused(app, "has no RSA key")
+        raise certificate_refused(app, "has no RSA key")

@@ -53,7 +53,7 @@ class IdTokens:
         audience_of(self.app, claims)
         self._check_times(claims, now.timestamp())
         self._check_nonce(claims, proof.nonce)
-        subject(self.app, claims, proof.id)
+        check_subject(self.app, claims, proof.id)
         return claims
 
     async def signed_claims(self, token: str) -> Claims:
@@ -61,24 +61,26 @@ class IdTokens:
         header = _part(self.app, token, 0)
         # The first names extensions to understand. The others bring keys that the provider has not published.
         if not header.keys().isdisjoint({"crit", "jku", "x5u", "jwk"}):
-            raise refused(self.app, "its header has crit, jku, x5u or jwk")
+            raise token_refused(self.app, "its header has crit, jku, x5u or jwk")
         algorithm, kid = header.get("alg"), header.get("kid", "")
         if not (isinstance(algorithm, str) and algorithm in ALGORITHMS):
-            raise refused(self.app, "its algorithm is not accepted", seen=algorithm, allowed=sorted(ALGORITHMS))
+            raise token_refused(
+                self.app, "its algorithm is not accepted", seen=algorithm, allowed=sorted(ALGORITHMS)
+            )
         if not isinstance(kid, str):
-            raise refused(self.app, "its kid is not text")
+            raise token_refused(self.app, "its kid is not text")
         claims = _part(self.app, token, 1)
         url = self.app.jwks_url or self.jwks_url
         key = await JWKS.find(self.http, self.app.platform, url, kid=kid)
         if key is None:
-            raise refused(self.app, "it is signed with an unknown key", seen=kid)
+            raise token_refused(self.app, "it is signed with an unknown key", seen=kid)
         if key.algorithm_name != algorithm:
             problem = "its algorithm is not that of its key"
-            raise refused(self.app, problem, seen=algorithm, allowed=key.algorithm_name)
+            raise token_refused(self.app, problem, seen=algorithm, allowed=key.algorithm_name)
         try:
             _SIGNATURES.decode(token, key, [algorithm])
         except (jwt.InvalidTokenError, jwt.InvalidKeyError):
-            raise refused(self.app, "its signature is wrong") from None
+            raise token_refused(self.app, "its signature is wrong") from None
         return claims
 
     def _check_issuer(self, claims: Claims) -> None:
@@ -87,32 +89,36 @@ class IdTokens:
         if isinstance(tenant, str) and tenant:
             issuers = [issuer.replace(TENANT, tenant) for issuer in issuers]
         if (issuer := claims.get("iss")) not in issuers:
-            raise refused(self.app, "it is of another issuer", seen=issuer, allowed=list(issuers))
+            raise token_refused(self.app, "it is of another issuer", seen=issuer, allowed=list(issuers))
 
     def _check_times(self, claims: Claims, now: float) -> None:
         expires, not_before = _seconds(claims.get("exp")), _seconds(claims.get("nbf", 0))
         issued = _seconds(claims.get("iat", 0))
         if expires is None or not_before is None or issued is None:
-            raise refused(self.app, "its exp, nbf or iat is missing or not a time")
+            raise token_refused(self.app, "its exp, nbf or iat is missing or not a time")
         if now > expires + _LEEWAY_S:
             problem = f"it expired {now - expires:.0f} s ago"
-            raise refused(self.app, problem, seen=f"exp {expires:.0f}", allowed=f"at least {now - _LEEWAY_S:.0f}")
+            raise token_refused(
+                self.app, problem, seen=f"exp {expires:.0f}", allowed=f"at least {now - _LEEWAY_S:.0f}"
+            )
         if now < max(not_before, issued) - _LEEWAY_S:
             begins = max(not_before, issued)
             allowed = f"at most {now + _LEEWAY_S:.0f}"
-            raise refused(self.app, "it is not valid yet", seen=f"nbf or iat {begins:.0f}", allowed=allowed)
+            raise token_refused(self.app, "it is not valid yet", seen=f"nbf or iat {begins:.0f}", allowed=allowed)
 
     def _check_nonce(self, claims: Claims, nonce: str) -> None:
         if self.app.require_nonce and not nonce:
-            raise refused(self.app, "nonce is required with it", seen="no nonce", allowed="the nonce of the login")
+            raise token_refused(
+                self.app, "nonce is required with it", seen="no nonce", allowed="the nonce of the login"
+            )
         if nonce and claims.get("nonce") != nonce:
             seen = "another nonce" if claims.get("nonce") else "no nonce"
-            raise refused(
+            raise token_refused(
                 self.app, "its nonce is not the one that was sent", seen=seen, allowed="the one that was sent"
             )
 
 
-def refused(app: SignInApp, problem: str, *, seen: object = None, allowed: object = None) -> ProofRefused:
+def token_refused(app: SignInApp, problem: str, *, seen: object = None, allowed: object = None) -> ProofRefused:
     """Return the error for a token. What was `seen` in it is shortened."""
     shown = None if seen is None else listed([str(seen)])
     return ProofRefused(f"{app.platform}: the token is refused, because {problem}", seen=shown, allowed=allowed)
@@ -125,18 +131,18 @@ def audience_of(app: SignInApp, claims: Claims) -> str:
     ours = [name for name in audiences if isinstance(name, str) and name and name in app.audiences]
     # A token for several apps was requested by the one in `azp`.
     if not ours or (len(audiences) > 1 and claims.get("azp") not in app.audiences):
-        raise refused(app, "it was issued to another app", seen=audience, allowed=list(app.audiences))
+        raise token_refused(app, "it was issued to another app", seen=audience, allowed=list(app.audiences))
     return ours[0]
 
 
-def subject(app: SignInApp, claims: Claims, sent_id: str, name: str = "sub") -> str:
+def check_subject(app: SignInApp, claims: Claims, sent_id: str, name: str = "sub") -> str:
     """Return the id of the person, which must equal the id that the client sent, if any."""
     found = claims.get(name)
     if not isinstance(found, str) or not 0 < len(found) <= _MAX_SUBJECT or not found.isprintable():
-        raise refused(app, f"it has no valid {name}")
+        raise token_refused(app, f"it has no valid {name}")
     if sent_id and found != sent_id:
         problem = "it belongs to another id than the one that was sent"
-        raise refused(app, problem, seen="another id", allowed="the one that was sent")
+        raise token_refused(app, problem, seen="another id", allowed="the one that was sent")
     return found
 
 
@@ -152,10 +158,10 @@ def is_jwt(token: str) -> bool:
 def _part(app: SignInApp, token: str, index: int) -> dict[str, Any]:
     """Return the header (0) or the claims (1). PyJWT would parse JSON of any depth."""
     if len(token) > MAX_TOKEN_BYTES:
-        raise refused(app, f"it has more than {MAX_TOKEN_BYTES} characters")
+        raise token_refused(app, f"it has more than {MAX_TOKEN_BYTES} characters")
     parts = token.split(".")
     if len(parts) != 3 or not token.isascii():
-        raise refused(app, "it is not a JSON Web Token")
+        raise token_refused(app, "it is not a JSON Web Token")
     try:
         raw = urlsafe_b64decode(parts[index] + "=" * (-len(parts[index]) % 4))
         check_nesting(raw)
@@ -163,7 +169,7 @@ def _part(app: SignInApp, token: str, index: int) -> dict[str, Any]:
     except (ValueError, binascii.Error, InvalidParameter):
         value = None
     if not isinstance(value, dict):
-        raise refused(app, "it is not a JSON Web Token")
+        raise token_refused(app, "it is not a JSON Web Token")
     return value
 
 

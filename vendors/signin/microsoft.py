@@ -7,7 +7,15 @@ from typing import ClassVar
 from vendors.http.transport import VendorHttp
 from vendors.signin.calls import ErrorCodes, PlatformResponse, get, sendable
 from vendors.signin.fields import identifier, text
-from vendors.signin.id_token import TENANT, Claims, IdTokens, is_jwt, refused, subject, unverified_claims
+from vendors.signin.id_token import (
+    TENANT,
+    Claims,
+    IdTokens,
+    check_subject,
+    is_jwt,
+    token_refused,
+    unverified_claims,
+)
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 
 _GRAPH, _LOGIN = "https://graph.microsoft.com", "https://login.microsoftonline.com"
@@ -31,12 +39,12 @@ class Microsoft:
     async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:
         sent = proof.id_token or proof.access_token
         if not is_jwt(sent):
-            raise refused(self._app, "it does not show to which app it was issued. Send an id token")
+            raise token_refused(self._app, "it does not show to which app it was issued. Send an id token")
         claims = unverified_claims(self._app, sent)
         requester = claims.get("appid", claims.get("azp"))
         if requester is not None and requester not in self._app.audiences:
             allowed = list(self._app.audiences)
-            raise refused(self._app, "it was issued to another app", seen=requester, allowed=allowed)
+            raise token_refused(self._app, "it was issued to another app", seen=requester, allowed=allowed)
         if requester is None or claims.get("aud") in self._app.audiences:
             return await self._verify_id_token(sent, proof, now=now)
         return await self._verify_access_token(sent, claims)
@@ -59,7 +67,7 @@ class Microsoft:
         value = _require_success(await get(self._http, self._app, self._me, {}, bearer=bearer))
         social_id = identifier(self._app.platform, value, "id")
         if social_id != self._account(claims):
-            raise refused(self._app, "its oid is not that of the account")
+            raise token_refused(self._app, "its oid is not that of the account")
         return VerifiedIdentity(social_id=social_id, access_token=access_token)
 
     def _check_allowed(self, claims: Claims) -> None:
@@ -68,15 +76,15 @@ class Microsoft:
         The issuer of an access token is not written like that of an id token, so the tenants are compared.
         """
         if self._app.require_nonce:
-            raise refused(self._app, "it has no nonce. Send an id token")
+            raise token_refused(self._app, "it has no nonce. Send an id token")
         tenant, issuers = claims.get("tid"), self._app.issuers or _ISSUERS
         allowed = {part for issuer in issuers for part in issuer.split("/")}
         if not (isinstance(tenant, str) and tenant) or allowed.isdisjoint({tenant, TENANT}):
-            raise refused(self._app, "it is of another tenant", seen=tenant, allowed=list(issuers))
+            raise token_refused(self._app, "it is of another tenant", seen=tenant, allowed=list(issuers))
 
     def _account(self, claims: Claims) -> str:
         """Return the id of the account as Graph knows it, so that both kinds of proof give one identity."""
-        oid = subject(self._app, claims, "", "oid")
+        oid = check_subject(self._app, claims, "", "oid")
         personal = claims.get("tid") == _PERSONAL_TENANT and _PERSONAL_OID.fullmatch(oid)
         return f"{personal[1]}{personal[2]}" if personal else oid
 

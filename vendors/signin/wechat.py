@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from vendors.http.outgoing import Repeat
 from vendors.http.transport import VendorHttp
-from vendors.signin.apps import check_code_app, invalid
+from vendors.signin.apps import check_code_app, invalid_config
 from vendors.signin.calls import ErrorCodes, get, sendable
 from vendors.signin.fields import expiration, gender, identifier, optional_token, text, token, web_url
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
@@ -73,7 +73,7 @@ def social_id(app: SignInApp, value: Mapping[str, Any]) -> str:
 def check_wechat_app(app: SignInApp) -> None:
     """Raise `ConfigInvalid` if the config is not sufficient, or is that of a platform that sends access tokens."""
     if app.platform == _TOKEN_PLATFORM:
-        raise invalid(
+        raise invalid_config(
             app, "provider cannot be WeChat, whose access tokens do not show to which app they were issued"
         )
     check_code_app(app)

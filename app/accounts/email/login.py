@@ -10,7 +10,7 @@ from pydantic import Field
 
 from app.accounts.errors import EmailInvalid, EmailLoginNotAllowed
 from app.accounts.mails.account_text import account_text
-from app.accounts.mails.mails import CustomVariables, send, verify_link
+from app.accounts.mails.mails import CustomVariables, enqueue_mail, verify_link
 from app.accounts.mails.not_me import not_me_link
 from app.accounts.mails.texts import language_of
 from app.accounts.passwords.passwords import prove_by_password
@@ -24,7 +24,7 @@ from app.accounts.proofs.addresses import (
     require_sending,
     sending_config,
 )
-from app.accounts.proofs.code_sending import counted, store_code
+from app.accounts.proofs.code_sending import counted_code, store_code
 from app.accounts.proofs.proofs import Proven, use_code
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body
@@ -96,7 +96,7 @@ async def send_email_verify_code(call: Call, body: Body[EmailCodeRequest]) -> No
 
     async def store(conn: Connection) -> None:
         code = await call.services.codes.issue(conn, call.app_id, kind, address, now=now, for_s=config.code_s)
-        await send(
+        await enqueue_mail(
             call.services,
             conn,
             call.app_id,
@@ -186,7 +186,7 @@ async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:
         identity,
         verified=False,
         store=partial(_send_activation, call, address, info.platform),
-        counted=partial(counted, call, VERIFY_LINK, address),
+        counted=partial(counted_code, call, VERIFY_LINK, address),
     )
 
 
@@ -203,7 +203,7 @@ async def send_link(
     services, app_id, now = call.services, call.app_id, call.services.clock.now(call.app_id)
     link_s = sending_config(services, app_id).link_s
     code = await services.codes.issue(conn, app_id, VERIFY_LINK, address, now=now, for_s=link_s, uid=uid)
-    await send(
+    await enqueue_mail(
         services,
         conn,
         app_id,

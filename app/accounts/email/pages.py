@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr
 from app.accounts.email.reset import find_reset, set_password
 from app.accounts.email.verify import verify_page
 from app.accounts.errors import CodeNotSent
-from app.accounts.mails.hosted import error_page, message_page, page, texts
+from app.accounts.mails.hosted import error_page, hosted_page, labels_for, message_page
 from app.accounts.mails.mails import send_notice, sends_mails
 from app.accounts.mails.not_me import NotMe, changes_of, read_token, refuse_changes
 from app.accounts.mails.texts import language_of
@@ -63,7 +63,7 @@ async def _find_reset(call: Call, code: str) -> RightCode:
 
 
 async def _reset_form(call: Call, code: str, *, refused: bool = False) -> web.Response:
-    right, labels = await _find_reset(call, code), texts(call.request)
+    right, labels = await _find_reset(call, code), labels_for(call.request)
     min_characters = call.services.configs.singleton(AUTH, right.app_id).password.min_characters
     invalid, error = "", ""
     if refused:
@@ -79,7 +79,7 @@ async def _reset_form(call: Call, code: str, *, refused: bool = False) -> web.Re
         f'maxlength="{MAX_CHARACTERS}" autocomplete="new-password"{invalid}></label>{error}</div>'
         f"<button>{escape(labels['reset_button'])}</button></form>"
     )
-    return page(call.request, right.app_id, labels["reset"], form, status=400 if refused else 200)
+    return hosted_page(call.request, right.app_id, labels["reset"], form, status=400 if refused else 200)
 
 
 async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
@@ -92,7 +92,7 @@ async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
         changes = await changes_of(call.services, conn, named)
     if not changes:
         return message_page(call.request, named.app_id, "not_me_gone")
-    labels, key = texts(call.request), "not_me_frees" if named.frees else "not_me_secures"
+    labels, key = labels_for(call.request), "not_me_frees" if named.frees else "not_me_secures"
     listed = "".join(f"<li>{_text(labels[f'change_{change}'], named)}</li>" for change in changes)
     confirm, look = "", ""
     if named.frees:  # The account loses its address, so that one press alone is not enough.
@@ -104,7 +104,7 @@ async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
         f'<input type="hidden" name="token" value="{escape(query.token)}">'
         f"{confirm}<button{look}>{escape(labels[f'{key}_button'])}</button></form>"
     )
-    return page(call.request, named.app_id, labels[key], form)
+    return hosted_page(call.request, named.app_id, labels[key], form)
 
 
 def _text(label: str, named: NotMe) -> str:

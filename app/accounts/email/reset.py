@@ -7,7 +7,7 @@ import structlog
 from pydantic import Field, SecretStr
 
 from app.accounts.mails.first_proof import first_proof
-from app.accounts.mails.mails import CustomVariables, notify, reset_link, reset_page, send
+from app.accounts.mails.mails import CustomVariables, enqueue_mail, notify_user, reset_link, reset_page
 from app.accounts.mails.not_me import not_me_link
 from app.accounts.mails.texts import language_of
 from app.accounts.passwords.rules import Password, check_password
@@ -97,7 +97,7 @@ async def send_reset(services: Services, job: SendReset) -> None:
         }
         if services.settings.has_public_url:  # The page of the link may be one of the app.
             values["NotMeLink"] = not_me_link(services, app_id, uid, address=request.address, frees=False)
-        await send(
+        await enqueue_mail(
             services,
             conn,
             app_id,
@@ -145,7 +145,7 @@ async def set_password(call: Call, right: RightCode, password: SecretStr) -> Non
         await revoke_access(services, conn, app_id, uid, now=now)
         await login_networks.forget(conn, app_id, uid)
         await throttle.remember_network(call, conn, app_id, uid)
-        await notify(services, conn, app_id, uid, "password_reset", language=language)
+        await notify_user(services, conn, app_id, uid, "password_reset", language=language)
 
 
 async def _owner(conn: Connection, right: RightCode, *, now: datetime) -> str:
@@ -153,7 +153,7 @@ async def _owner(conn: Connection, right: RightCode, *, now: datetime) -> str:
     uid = right.uid
     assert uid is not None, "links are made for users"
     addresses = await emails.lock(conn, right.app_id, uid)
-    await codes.use(conn, right, now=now)
+    await codes.use_code(conn, right, now=now)
     if addresses.current != right.target:
         raise CodeInvalid(f"{_FIELD} is for an address that the user no longer has")
     return uid

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from functools import partial
 
 from app.accounts.errors import IdentityLinked, IdentityNotFound, PlatformLinked
-from app.accounts.identities.login_methods import unlink
-from app.accounts.mails.mails import notify
+from app.accounts.identities.login_methods import unlink_identity
+from app.accounts.mails.mails import notify_user
 from app.accounts.mails.texts import language_of
 from app.accounts.proofs.infos import Identifier, SocialNetworkInfo
 from app.accounts.proofs.proofs import Proven
 from app.accounts.proofs.third_party import third_party
 from app.accounts.proofs.trace import LoginTrace
-from app.accounts.reports import report
+from app.accounts.reports import report_change
 from app.accounts.sessions.caller_lock import lock_caller
 from app.accounts.sign_in.entry import issue_bp_auth, store_verified
 from app.accounts.sign_in.platforms import PLATFORMS, PlatformBody, platform_of
@@ -73,9 +73,11 @@ async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
         link = await identities.link(conn, proven.identity, uid=call.caller.user, now=now, proven=proven.trusted)
         if link == "linked":
             platform = proven.identity.platform
-            await report(call.services, conn, call.app_id, call.caller.user, "linked", platform=platform)
+            await report_change(call.services, conn, call.app_id, call.caller.user, "linked", platform=platform)
             language = language_of(call.request)
-            await notify(call.services, conn, call.app_id, call.caller.user, "identity_linked", language=language)
+            await notify_user(
+                call.services, conn, call.app_id, call.caller.user, "identity_linked", language=language
+            )
             await store_verified(call, conn, proven)
         return link, await issue_bp_auth(call, conn, proven, now=now)
 
@@ -99,14 +101,16 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
     identity, now = _identity_of(call, path), call.services.clock.now(call.app_id)
     async with call.services.database.transaction() as conn:
         await lock_caller(call, conn)
-        if not await unlink(call.services, conn, identity, uid=call.caller.user):
+        if not await unlink_identity(call.services, conn, identity, uid=call.caller.user):
             raise _not_found(path)
         await sessions.end(
             conn, call.app_id, call.caller.user, cache=call.services.sessions, now=now, identity=identity
         )
         await bp_auth.revoke_for(conn, identity)
         language = language_of(call.request)
-        await notify(call.services, conn, call.app_id, call.caller.user, "identity_unlinked", language=language)
+        await notify_user(
+            call.services, conn, call.app_id, call.caller.user, "identity_unlinked", language=language
+        )
 
 
 async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[ReauthorizeBody]) -> SocialAccountReply:

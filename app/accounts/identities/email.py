@@ -4,9 +4,9 @@ from pydantic import Field
 
 from app.accounts.email.login import check_code, send_link
 from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken
-from app.accounts.identities.login_methods import unlink
+from app.accounts.identities.login_methods import unlink_identity
 from app.accounts.mails.first_proof import first_proof
-from app.accounts.mails.mails import notify, send_notice
+from app.accounts.mails.mails import notify_user, send_notice
 from app.accounts.mails.texts import language_of
 from app.accounts.proofs.addresses import (
     ClientPlatform,
@@ -109,7 +109,7 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
         link = "platform_taken" if addresses.current else None
         # The identity before the code, as in a login that creates the user of the address.
         link = link or await identities.link(conn, identity, uid=uid, now=now, proven=True)
-        await codes.use(conn, right, now=now)
+        await codes.use_code(conn, right, now=now)
         if addresses.current == right.target:  # The caller has both the session and the mailbox.
             await emails.mark_verified(conn, app_id, address=right.target, now=now)
         else:
@@ -179,8 +179,8 @@ async def unbind_email(call: Call) -> None:
         identity = identity_of(app_id, addresses.current)
         kept = await earlier_emails.keep(conn, app_id, uid, now=now)
         event = "address_removed" if kept else "address_removed_finally"
-        await notify(services, conn, app_id, uid, event, language=language_of(call.request))
-        await unlink(services, conn, identity, uid=uid)
+        await notify_user(services, conn, app_id, uid, event, language=language_of(call.request))
+        await unlink_identity(services, conn, identity, uid=uid)
         await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
         await bp_auth.revoke_for(conn, identity)
 

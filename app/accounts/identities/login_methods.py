@@ -3,7 +3,7 @@
 from app.accounts.errors import LastLoginMethod
 from app.accounts.phone.sms import config_of
 from app.accounts.proofs.addresses import email_config, sending_config
-from app.accounts.reports import report
+from app.accounts.reports import report_change
 from app.services import Services
 from storage.accounts import identities, passwords
 from storage.accounts.identities import Identity, LinkedIdentity
@@ -11,7 +11,7 @@ from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid
 
 
-async def unlink(services: Services, conn: Connection, identity: Identity, *, uid: str) -> bool:
+async def unlink_identity(services: Services, conn: Connection, identity: Identity, *, uid: str) -> bool:
     """Take an identity from a user. Return false if the user does not have it.
 
     Raises `LastLoginMethod` if the user could not log in without it, and the transaction of `conn` is rolled back.
@@ -25,7 +25,7 @@ async def unlink(services: Services, conn: Connection, identity: Identity, *, ui
     has_password = await passwords.find(conn, identity.app_id, uid) is not None
     if not any(_is_login_method(services, identity.app_id, linked, has_password=has_password) for linked in left):
         raise LastLoginMethod("this is the last identity with which the user can log in")
-    await report(services, conn, identity.app_id, uid, "unlinked", platform=identity.platform)
+    await report_change(services, conn, identity.app_id, uid, "unlinked", platform=identity.platform)
     return True
 
 

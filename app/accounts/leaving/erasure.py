@@ -78,4 +78,4 @@ async def revoke_token(services: Services, job: RevokeToken) -> None:
         await client.call(lambda _: provider.revoke(token))
         state = "revoked"
     async with services.database.connection() as conn:
-        await erasures.settle(conn, job, state=state, now=services.clock.now(job.app_id))
+        await erasures.settle_revocation(conn, job, state=state, now=services.clock.now(job.app_id))

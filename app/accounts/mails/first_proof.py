@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from app.account_states import lift_freeze
-from app.accounts.reports import report
+from app.accounts.reports import report_change
 from app.accounts.sessions.revocation import revoke_access
 from app.services import Services
 from storage.accounts import emails, login_networks
@@ -26,7 +26,7 @@ async def first_proof(
         return False
     await revoke_access(services, conn, app_id, uid, now=now, keep=keep)
     for platform in await emails.drop_unproven(conn, app_id, uid):
-        await report(services, conn, app_id, uid, "unlinked", platform=platform)
+        await report_change(services, conn, app_id, uid, "unlinked", platform=platform)
     await login_networks.forget(conn, app_id, uid)
     await emails.mark_verified(conn, app_id, address=address, now=now)
     await lift_freeze(services, conn, app_id, uid)

@@ -11,7 +11,7 @@ from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.email import EMAIL
 
 
-def texts(request: web.Request) -> dict[str, str]:
+def labels_for(request: web.Request) -> dict[str, str]:
     return page_texts(language_of(request))
 
 
@@ -22,9 +22,9 @@ def message_page(
 
     `email` replaces `{email}` in both.
     """
-    labels = texts(request)
+    labels = labels_for(request)
     title, more = labels[key].format(email=email), labels[f"{key}_more"].format(email=email)
-    return page(request, app_id, title, f"<p>{escape(more)}</p>", status=status)
+    return hosted_page(request, app_id, title, f"<p>{escape(more)}</p>", status=status)
 
 
 def error_page(request: web.Request, status: int) -> web.Response:
@@ -34,7 +34,9 @@ def error_page(request: web.Request, status: int) -> web.Response:
     return message_page(request, apps[0] if len(apps) == 1 else None, key, status=status)
 
 
-def page(request: web.Request, app_id: str | None, title: str, body: str, *, status: int = 200) -> web.Response:
+def hosted_page(
+    request: web.Request, app_id: str | None, title: str, body: str, *, status: int = 200
+) -> web.Response:
     """Return a page with the title and the colour of the app. `body` is HTML."""
     configs, header, color = request.app[SERVICES].configs, "", None
     if app_id is not None:

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 from pydantic import AfterValidator
 
 from app.accounts.mails.not_me import LIFETIME, not_me_link
-from app.accounts.mails.texts import Purpose, chosen, event_text
+from app.accounts.mails.texts import Purpose, choose_template, event_text
 from app.accounts.proofs.addresses import require_sending, sending_config
 from app.http.links import public_link
 from app.services import Services
@@ -54,7 +54,7 @@ def with_query(url: str, **values: str) -> str:
     return f"{base}{'&' if '?' in base else '?'}{urlencode(values)}{hash_}{fragment}"
 
 
-async def send(
+async def enqueue_mail(
     services: Services,
     conn: Connection,
     app_id: str,
@@ -74,7 +74,7 @@ async def send(
     """
     config = sending_config(services, app_id)
     translations: Mapping[str, Template] = getattr(config.templates, purpose)
-    tag, template = chosen(purpose, language, translations, has_not_me_link="NotMeLink" in values)
+    tag, template = choose_template(purpose, language, translations, has_not_me_link="NotMeLink" in values)
     app = services.configs.singleton(APPS, app_id).title or app_id
     given = {"App": app, "Email": to, **values}
     subject = render(template.subject, given)
@@ -111,12 +111,12 @@ async def send_notice(
     if with_link:
         values["NotMeLink"] = not_me_link(services, app_id, uid, address=to, frees=False)
     expires_s = (services.clock.now(app_id) + LIFETIME).timestamp()
-    await send(
+    await enqueue_mail(
         services, conn, app_id, "notice", uid=uid, to=to, language=language, values=values, expires_s=expires_s
     )
 
 
-async def notify(
+async def notify_user(
     services: Services,
     conn: Connection,
     app_id: str,

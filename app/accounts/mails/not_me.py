@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from app.account_states import lift_freeze
-from app.accounts.reports import report, report_address
+from app.accounts.reports import report_address, report_change
 from app.accounts.sessions.revocation import revoke_access
 from app.http.links import public_link
 from app.services import Services
@@ -113,7 +113,7 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
         if not await _may_log_out(services, conn, named):
             return Refusal("gone")
         until = now + LIFETIME
-        await single_use.use(conn, app_id, what=_LOGGED_OUT, value=_value(named), now=now, until=until)
+        await single_use.use_once(conn, app_id, what=_LOGGED_OUT, value=_value(named), now=now, until=until)
         await revoke_access(services, conn, app_id, uid, now=now)
         return Refusal("logged_out")
     changes = _changes(named, relation, addresses)
@@ -128,7 +128,7 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
     if "unlinks" in changes:
         since = now - earlier_emails.RESTORABLE
         for platform in await identities.unlink_newest(conn, app_id, uid, since=since):
-            await report(services, conn, app_id, uid, "unlinked", platform=platform)
+            await report_change(services, conn, app_id, uid, "unlinked", platform=platform)
     if named.frees:
         await _unlink(services, conn, identity_of(app_id, address), uid=uid, now=now)
     if "removes_address" in changes:
@@ -218,7 +218,7 @@ async def _take_from(services: Services, conn: Connection, identity: Identity, *
 async def _unlink(services: Services, conn: Connection, identity: Identity, *, uid: str, now: datetime) -> None:
     """Take an address from a user to whom it does not belong, even if it is the last login method."""
     if await identities.unlink(conn, identity, uid=uid):
-        await report(services, conn, identity.app_id, uid, "unlinked", platform=identity.platform)
+        await report_change(services, conn, identity.app_id, uid, "unlinked", platform=identity.platform)
         for_s = services.configs.singleton(AUTH, identity.app_id).deactivation.freeze_s
         if await freezes.freeze_if_unreachable(conn, identity.app_id, uid, now=now, for_s=for_s):
-            await report(services, conn, identity.app_id, uid, "frozen")
+            await report_change(services, conn, identity.app_id, uid, "frozen")

@@ -26,7 +26,7 @@ def language_of(request: web.Request) -> str:
     return request.headers.get("Accept-Language", "")
 
 
-def preferred(accepted: str, available: Mapping[str, object]) -> str | None:
+def preferred_language(accepted: str, available: Mapping[str, object]) -> str | None:
     """Return the first language of a header `Accept-Language` that is available, by its tag or its language."""
     by_tag = {tag.lower(): tag for tag in available}
     weighed = []
@@ -54,7 +54,7 @@ def built_in(purpose: Purpose, accepted: str, *, has_not_me_link: bool) -> tuple
     return language, Template(subject=subject, text="\n\n".join(paragraphs) + "\n", html=_HTML % (language, html))
 
 
-def chosen(
+def choose_template(
     purpose: Purpose, accepted: str, translations: Mapping[str, Template], *, has_not_me_link: bool
 ) -> tuple[str, Template]:
     """Return the language, empty if it is unknown, and the template that fits best.
@@ -62,7 +62,7 @@ def chosen(
     Those of the operator come before the built-in ones: the reader's language, then the default.
     """
     named = {tag: template for tag, template in translations.items() if tag != DEFAULT}
-    if language := preferred(accepted, named):
+    if language := preferred_language(accepted, named):
         return language, named[language]
     if DEFAULT in translations:
         return "", translations[DEFAULT]
@@ -71,7 +71,7 @@ def chosen(
 
 def language_for(accepted: str) -> str:
     """Return the language of the built-in texts for a header `Accept-Language`."""
-    return preferred(accepted, _TEXTS) or "en"
+    return preferred_language(accepted, _TEXTS) or "en"
 
 
 def page_texts(accepted: str) -> dict[str, str]:

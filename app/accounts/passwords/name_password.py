@@ -27,12 +27,12 @@ class NamePassword(Model):
     password: Password
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return the normalized name without case (NFKC and case folding), by which names are unique."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """Return the normalized name (NFKC) with its case, for display."""
     return unicodedata.normalize("NFKC", name)
 
@@ -47,7 +47,7 @@ def check_name(name: str) -> None:
 
 def claimed_name(_call: Call, info: NamePassword) -> str:
     """Return the folded name of a login, or an empty string if no user can have it."""
-    name = folded(info.name)
+    name = fold_name(info.name)
     try:
         check_name(name)
     except InvalidParameter:
@@ -61,4 +61,4 @@ async def prove_name_password(call: Call, info: NamePassword) -> Proven:
         trace.step(
             call, "name", seen="one that no user can have", allowed="3 to 64 letters, digits, '.', '_' and '-'"
         )
-    return await prove_by_password(call, Identity(call.app_id, PLATFORM, folded(info.name)), info.password)
+    return await prove_by_password(call, Identity(call.app_id, PLATFORM, fold_name(info.name)), info.password)

@@ -5,7 +5,7 @@ import structlog
 from app.services import Services
 from storage.accounts.sms import SendSms
 from storage.configs.kinds.sms import SMS, Sms
-from storage.configs.kinds.urls import resolved
+from storage.configs.kinds.urls import resolve_url
 from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid
 from streams.wire.template import render
@@ -43,7 +43,7 @@ async def send_sms(services: Services, job: SendSms) -> None:
 
 
 def _url(services: Services, config: Sms) -> str:
-    url = resolved(config.url, sandbox_url=services.settings.sandbox_url)
+    url = resolve_url(config.url, sandbox_url=services.settings.sandbox_url)
     if url is None:
         raise ConfigInvalid(f"sms {_NAME}: url names the sandbox, which does not run")
     return url

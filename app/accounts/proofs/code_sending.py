@@ -32,7 +32,7 @@ async def store_code(
     `notified` is an address that gets a notice, which is counted too. Raises `TooManyCodes`, and `CodeNotSent` if
     nothing can be stored at the moment.
     """
-    async with counted(call, kind, target, notified=notified):
+    async with counted_code(call, kind, target, notified=notified):
         try:
             async with call.services.database.transaction() as conn:
                 await store(conn)
@@ -43,7 +43,7 @@ async def store_code(
 
 
 @asynccontextmanager
-async def counted(call: Call, kind: CodeKind, target: str, *, notified: str = "") -> AsyncIterator[None]:
+async def counted_code(call: Call, kind: CodeKind, target: str, *, notified: str = "") -> AsyncIterator[None]:
     """Count a code. If the block fails, it does not count. Raises `TooManyCodes`."""
     buckets = _buckets(call, kind, target, notified)
     counts = await call.services.limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)

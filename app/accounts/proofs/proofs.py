@@ -65,7 +65,7 @@ def local(platform: str) -> Prove:
 
 async def use_code(call: Call, right: RightCode, conn: Connection, _uid: str) -> None:
     """Use up a code in the transaction of a login."""
-    await codes.use(conn, right, now=call.services.clock.now(call.app_id))
+    await codes.use_code(conn, right, now=call.services.clock.now(call.app_id))
 
 
 async def prove_bp_auth(call: Call, token: str) -> Proven:
@@ -105,5 +105,5 @@ def _refused(call: Call, seen: str) -> AccountAuthFailed:
 
 
 async def _use_bp_auth(token: str, call: Call, conn: Connection, _uid: str) -> None:
-    if not await bp_auth.use(conn, call.app_id, token=token, now=call.services.clock.now(call.app_id)):
+    if not await bp_auth.use_token(conn, call.app_id, token=token, now=call.services.clock.now(call.app_id)):
         raise _refused(call, "one that another login has used meanwhile, or that was revoked meanwhile")

@@ -122,7 +122,7 @@ async def _check_single_use(call: Call, verified: VerifiedIdentity, *, now: date
     app_now = call.services.clock.now(call.app_id)
     until = app_now + (verified.single_use_until - now)
     async with call.services.database.connection() as conn:
-        fresh = await single_use.use(
+        fresh = await single_use.use_once(
             conn, call.app_id, what="proof", value=verified.single_use, now=app_now, until=until
         )
     if not fresh:

@@ -11,7 +11,7 @@ from app.accounts.proofs import trace
 from app.accounts.proofs.infos import Identifiers
 from app.accounts.proofs.proofs import Proven
 from app.accounts.proofs.third_party import details_from
-from app.accounts.reports import report
+from app.accounts.reports import report_change
 from app.http.callers import limits
 from app.http.callers.addresses import peer_ip
 from app.http.errors import DeactivationPending
@@ -61,7 +61,7 @@ def _start(call: Call, block: Identifiers) -> _Start:
     return _Start(token, NewSession(digest(token), expire_time, _client_of(call, block)), block.cuid, now)
 
 
-async def enter(call: Call, proven: Proven, block: Identifiers) -> Entry:
+async def log_in(call: Call, proven: Proven, block: Identifiers) -> Entry:
     """Log in the user of an identity, who is created if necessary.
 
     Raises `AccountAuthFailed` if there is no user and none may be created, and `DeactivationPending`.
@@ -114,7 +114,7 @@ async def _sign_up(call: Call, proven: Proven, start: _Start) -> Entry | None:
             cuid=user.cuid,
         ):
             return None
-        await report(call.services, conn, call.app_id, user.uid, "sign_up", platform=identity.platform)
+        await report_change(call.services, conn, call.app_id, user.uid, "sign_up", platform=identity.platform)
         made = await _prepare(call, conn, proven, uid=user.uid, now=now)
     verified = proven.verified
     linked = LinkedIdentity(
@@ -154,7 +154,7 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | Non
 
 
 async def _begin_session(services: Services, conn: Connection, proven: Proven, start: _Start) -> Account | None:
-    begin = partial(logins.enter, conn, proven.identity, session=start.session, now=start.now, cuid=start.cuid)
+    begin = partial(logins.log_in, conn, proven.identity, session=start.session, now=start.now, cuid=start.cuid)
     account = await begin()
     if account is None or account.user.status != "frozen" or not proven.receives_mail:
         return account

@@ -3,7 +3,7 @@
 from functools import partial
 
 from app.accounts.proofs.trace import LoginTrace
-from app.accounts.sign_in.entry import enter
+from app.accounts.sign_in.entry import log_in
 from app.accounts.sign_in.platforms import PLATFORMS, PlatformBody, platform_of
 from app.accounts.sign_in.views import LoginReply, bp_auth_view, user_view
 from app.http.rows.endpoint import Call
@@ -24,7 +24,7 @@ async def login(call: Call, body: Body[PlatformBody]) -> LoginReply:
     async with LoginTrace(call, "login", platform, claimed=claimed) as trace:
         proven = await PLATFORMS[platform].prove(call, info)
         trace.identify(proven.identity)
-        entry = await enter(call, proven, body)
+        entry = await log_in(call, proven, body)
     return LoginReply(
         user=user_view(entry.account, is_new_user=entry.is_new, session_token=entry.session_token),
         bp_auth=bp_auth_view(entry.bp_auth),

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from app.accounts.email.login import EmailSignUp, prepare_email
 from app.accounts.errors import EmailTaken, NameTaken
-from app.accounts.passwords.name_password import PLATFORM, NamePassword, check_name, folded, shown
+from app.accounts.passwords.name_password import PLATFORM, NamePassword, check_name, display_name, fold_name
 from app.accounts.passwords.passwords import check_new
 from app.accounts.proofs import throttle
 from app.accounts.proofs.infos import Identifiers
@@ -63,9 +63,11 @@ Prepare = Callable[[Call, Any], Awaitable[NewAccount]]
 
 
 async def _by_name(call: Call, info: NamePassword) -> NewAccount:
-    name = folded(info.name)
+    name = fold_name(info.name)
     check_name(name)
-    return NewAccount(Identity(call.app_id, PLATFORM, name), info.password, taken=NameTaken, name=shown(info.name))
+    return NewAccount(
+        Identity(call.app_id, PLATFORM, name), info.password, taken=NameTaken, name=display_name(info.name)
+    )
 
 
 async def _by_email(call: Call, info: EmailSignUp) -> NewAccount:

@@ -173,7 +173,7 @@ async def send_test(
     async with transaction.begin() as conn:
         await enqueue(conn, SendMail.seal(path.app, content, keyring=call.services.keyring))
         subject = Subject(path.app, MAIL.name, path.strategy)
-        await audit.record(conn, call.origin, action="mail.test", subject=subject)
+        await audit.record_change(conn, call.origin, action="mail.test", subject=subject)
         return transaction.answer(Empty())
 
 

@@ -145,7 +145,7 @@ async def reward_again(call: Call, transaction: Transaction, path: Path[PeriodPa
         await enqueue(conn, EndPeriod(app_id=found.app_id, period_id=found.period_id, again=True))
         subject = Subject(path.app, LEADERBOARDS.name, path.board)
         after = {"period": rfc3339(found.starts_at)}
-        await audit.record(conn, call.origin, action="board.reward", subject=subject, after=after)
+        await audit.record_change(conn, call.origin, action="board.reward", subject=subject, after=after)
         return transaction.answer(Empty())
 
 

@@ -133,7 +133,7 @@ async def _settle_withdrawal(
     )
     after = await withdrawals.lock(conn, locked.withdrawal_id)
     subject = Subject(locked.app_id, "withdrawal", locked.withdrawal_id)
-    await audit.record(
+    await audit.record_change(
         conn, call.origin,
         action="withdrawal.settle", subject=subject, before=_audited(locked), after=_audited(after),
     )  # fmt: skip

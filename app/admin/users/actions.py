@@ -108,7 +108,7 @@ async def _check_restriction(conn: Connection, path: UserPath) -> None:
 
 async def _record(call: Call, conn: Connection, path: UserPath, *, action: Action, after: dict[str, Any]) -> None:
     subject = Subject(path.app, "user", path.user_id)
-    await audit.record(conn, call.origin, action=action, subject=subject, after=after)
+    await audit.record_change(conn, call.origin, action=action, subject=subject, after=after)
 
 
 _PATH = "/admin/api/users/{app}/{user_id}"

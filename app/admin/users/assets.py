@@ -161,7 +161,7 @@ async def _enter(
     after = _audited(apply_entry(asset, expected, at=now)) | {
         "change": change.model_dump(mode="json", exclude_none=True)
     }
-    audit_id = await audit.record(conn, origin, action=action, subject=subject, before=before, after=after)
+    audit_id = await audit.record_change(conn, origin, action=action, subject=subject, before=before, after=after)
     posted, sinks = entry(f"{_KEY}{audit_id}"), call.services.sinks
     await ledger.post(conn, path.app, path.user_id, entry=posted, now=now, sinks=sinks)
 

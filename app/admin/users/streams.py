@@ -45,7 +45,7 @@ async def cancel_stream(call: Call, path: Path[StreamPath]) -> Empty:
         await user_of(call, conn, path, find=users.find_any)
         after = {"stream_id": path.stream_id}
         subject = Subject(path.app, "user", path.user_id)
-        await audit.record(conn, origin, action="stream.cancel", subject=subject, after=after)
+        await audit.record_change(conn, origin, action="stream.cancel", subject=subject, after=after)
     if (actor := services.supervisor.find(path.stream_id, owner)) is not None:
         await cancel(actor, None)
         return Empty()

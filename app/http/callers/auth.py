@@ -15,7 +15,7 @@ from app.http.paths import USER_ID
 from app.services import Services
 from storage.accounts import users
 from storage.accounts.session_cache import Session
-from storage.accounts.sessions import current
+from storage.accounts.sessions import current_session
 from storage.accounts.single_use import use_briefly
 from storage.accounts.users import User
 from storage.configs.kinds.auth import AUTH, Auth
@@ -171,7 +171,7 @@ async def _session(request: web.Request, services: Services, config: Auth, *, ap
     token = request.headers.get(SESSION_HEADER, "")
     if not is_token(token):
         raise InvalidSession
-    session = await current(
+    session = await current_session(
         services.database,
         services.sessions,
         app_id=app_id,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from app.platforms import paypal
 from app.services import Services
 from storage.configs.kinds.products import PRODUCTS, Product, WalletProduct
-from storage.configs.kinds.urls import resolved
+from storage.configs.kinds.urls import resolve_url
 from storage.configs.kinds.walletpay import WALLETPAY, WalletPay
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from vendors.payments.paypal import PayPal
@@ -73,7 +73,7 @@ def return_urls(
             urls.append(_allowed(field, url, config))
             continue
         default: str | None = getattr(config, field)
-        default = default and resolved(default, sandbox_url=services.settings.sandbox_url)
+        default = default and resolve_url(default, sandbox_url=services.settings.sandbox_url)
         if not default:
             raise ConfigInvalid(f"walletpay {name}: {field} is not set")
         urls.append(default)

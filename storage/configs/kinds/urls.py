@@ -18,7 +18,7 @@ SandboxUrl = Annotated[
 ]
 
 
-def resolved(url: str, *, sandbox_url: str | None) -> str | None:
+def resolve_url(url: str, *, sandbox_url: str | None) -> str | None:
     """Return the address that `url` stands for, or `None` if it is the sandbox's, which does not run."""
     if not url.startswith(SANDBOX):
         return url

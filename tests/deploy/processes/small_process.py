@@ -9,7 +9,7 @@ from app.services import Services, open_services
 from app.settings import Settings
 from app.work.jobs import JobRow
 from app.work.webhooks import worker_of
-from app.work.worker import work
+from app.work.worker import run_until_signal
 from storage.jobs.inbox import Webhook
 from storage.jobs.jobs import WorkWebhook
 from tests.app.platform import source
@@ -41,7 +41,7 @@ def main() -> None:
     if sys.argv[1] == "shop":
         asyncio.run(serve_shop(settings))
     else:
-        asyncio.run(work(settings, jobs=[JobRow(WorkWebhook, worker_of([source(never_end)]))]))
+        asyncio.run(run_until_signal(settings, jobs=[JobRow(WorkWebhook, worker_of([source(never_end)]))]))
 
 
 if __name__ == "__main__":

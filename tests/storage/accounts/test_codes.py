@@ -46,7 +46,7 @@ class Desk:
     async def use(self, code, **how) -> None:
         right = await self.enter(code, **how)
         async with self.database.transaction() as conn:
-            await codes.use(conn, right, now=how.get("at", NOW))
+            await codes.use_code(conn, right, now=how.get("at", NOW))
 
     async def find(self, code, *, kind: CodeKind = RESET, at=NOW) -> codes.RightCode:
         async with self.database.connection() as conn:

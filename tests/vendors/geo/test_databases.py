@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mmdb_writer import MMDBWriter
 from netaddr import IPSet
 
-from app.geo.addresses import parsed
+from app.geo.addresses import parse_forwarded
 from deploy.ip_ranges import Place, write_bin
 from vendors.geo.database import UNKNOWN, Address, DamagedFile, GeoDatabase
 from vendors.geo.ip2location import Ip2LocationFile
@@ -127,11 +127,11 @@ def test_damaged_file_is_refused_or_answers(tmp_path_factory: pytest.TempPathFac
 
 @given(st.text(max_size=60) | st.ip_addresses().map(str))
 def test_text_is_an_address_or_nothing(text: str) -> None:
-    address = parsed(text)
-    assert address is None or parsed(str(address)) == address
+    address = parse_forwarded(text)
+    assert address is None or parse_forwarded(str(address)) == address
 
 
 @given(st.ip_addresses(v=6).filter(lambda each: each.ipv4_mapped is None), st.integers(0, 65535))
 def test_address_may_have_brackets_and_a_port(address: IPv6Address, port: int) -> None:
-    assert parsed(f"[{address}]") == parsed(f"[{address}]:{port}") == address
-    assert parsed(f"1.2.3.4:{port}") == IPv4Address("1.2.3.4")
+    assert parse_forwarded(f"[{address}]") == parse_forwarded(f"[{address}]:{port}") == address
+    assert parse_forwarded(f"1.2.3.4:{port}") == IPv4Address("1.2.3.4")

@@ -192,6 +192,6 @@ def bearer(call: Call) -> str:
     return call.request.headers.get("Authorization", "").removeprefix("Bearer ")
 
 
-def number(text: str) -> int | str:
+def as_number(text: str) -> int | str:
     """Return an id as the number that a provider sends, if it is one."""
     return int(text) if text.isascii() and text.isdecimal() else text

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.sandbox import Sandbox
-from vendors.sandbox.signin.grants import REDIRECT_URI, Grants, Reason, dialect, form, number
+from vendors.sandbox.signin.grants import REDIRECT_URI, Grants, Reason, as_number, dialect, form
 
 
 def _error(message: str) -> Refusal:
@@ -47,7 +47,7 @@ async def _token(grants: Grants, call: Call) -> None:
         raise _error("Invalid platform app")
     app, secret = fields.get("client_id", ""), fields.get("client_secret", "")
     grant, access_token = await grants.redeem(call, fields.get("code", ""), app=app, secret=secret)
-    value = {"access_token": access_token, "user_id": number(grant.issue.subject), **grant.issue.extra}
+    value = {"access_token": access_token, "user_id": as_number(grant.issue.subject), **grant.issue.extra}
     await call.answer(value, empty={})
 
 

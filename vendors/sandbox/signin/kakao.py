@@ -6,7 +6,7 @@ from aiohttp import web
 
 from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.sandbox import Sandbox
-from vendors.sandbox.signin.grants import Grants, Reason, bearer, dialect, number
+from vendors.sandbox.signin.grants import Grants, Reason, as_number, bearer, dialect
 
 
 def _error(status: int, code: int, message: str) -> Refusal:
@@ -36,7 +36,7 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
 
 async def _token_info(grants: Grants, call: Call) -> None:
     grant = await grants.holder(call, bearer(call))
-    value = {"id": number(grant.issue.subject), "expires_in": grant.left_s, "app_id": number(grant.issue.app)}
+    value = {"id": as_number(grant.issue.subject), "expires_in": grant.left_s, "app_id": as_number(grant.issue.app)}
     await call.answer({**value, **grant.issue.extra}, empty={})
 
 
@@ -50,4 +50,4 @@ async def _me(grants: Grants, call: Call) -> None:
         "gender": person.gender,
         "profile": {"nickname": person.name, "profile_image_url": person.avatar},
     }
-    await call.answer({"id": number(grant.issue.subject), "kakao_account": account}, empty={})
+    await call.answer({"id": as_number(grant.issue.subject), "kakao_account": account}, empty={})

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.sandbox import Sandbox
-from vendors.sandbox.signin.grants import Grants, Reason, dialect, form, number
+from vendors.sandbox.signin.grants import Grants, Reason, as_number, dialect, form
 
 
 def _error(status: int, code: int, error: str) -> Refusal:
@@ -40,7 +40,7 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
 async def _token_info(grants: Grants, call: Call) -> None:
     grant = await grants.holder(call, (await form(call)).get("access_token", ""))
     times = {"create_at": int(grant.issued_at), "expire_in": grant.left_s}
-    info = {"uid": number(grant.issue.subject), "appkey": grant.issue.app, "scope": None, **times}
+    info = {"uid": as_number(grant.issue.subject), "appkey": grant.issue.app, "scope": None, **times}
     await call.answer({**info, **grant.issue.extra}, empty={})
 
 
@@ -51,7 +51,7 @@ async def _show(grants: Grants, call: Call) -> None:
     if query.get("uid") != grant.issue.subject:
         raise _error(400, 20003, "User does not exists!")
     value: dict[str, Any] = {
-        "id": number(grant.issue.subject),
+        "id": as_number(grant.issue.subject),
         "idstr": grant.issue.subject,
         "screen_name": person.name,
         "name": person.name,

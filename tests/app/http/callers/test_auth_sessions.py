@@ -11,7 +11,7 @@ from storage.accounts.ended_sessions import SessionKey
 from storage.accounts.identities import Identity
 from storage.accounts.logins import NewSession, trim_sessions
 from storage.accounts.session_cache import Session, SessionCache
-from storage.accounts.sessions import current
+from storage.accounts.sessions import current_session
 from streams.wire.codec import from_rfc3339
 from streams.wire.ids import new_id
 from tests.calendar.hard_instants import walk
@@ -51,7 +51,7 @@ async def begun(services: Services, at: datetime) -> str:
 
 
 async def seen(services: Services, digest: str, now: datetime) -> Session | None:
-    return await current(
+    return await current_session(
         services.database,
         services.sessions,
         app_id="default",
@@ -197,7 +197,9 @@ async def test_the_newest_sessions_are_kept_and_the_rest_end(services, digest):
         identity = Identity("default", "device", social_id)
         for minute in range(1, 6):
             now = START + timedelta(minutes=minute)
-            await logins.enter(conn, identity, session=NewSession(f"n{minute}", now + ABSOLUTE), now=now, cuid=None)
+            await logins.log_in(
+                conn, identity, session=NewSession(f"n{minute}", now + ABSOLUTE), now=now, cuid=None
+            )
     async with services.database.connection() as conn:
         ended = await trim_sessions(conn, "default", owner.uid, cache=services.sessions, now=START, keep_newest=4)
     assert ended == 2
@@ -218,7 +220,7 @@ async def test_sessions_that_ended_long_ago_are_deleted(services, digest):
 
 
 async def test_a_session_of_another_app_is_not_accepted(services, digest):
-    found = await current(
+    found = await current_session(
         services.database,
         services.sessions,
         app_id="other",
