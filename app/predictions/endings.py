@@ -44,13 +44,13 @@ async def _succeed(services: Services, prediction: Prediction, found: HostPredic
 async def fail_prediction(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
     """End a prediction that has no result, unless it has ended."""
     async with services.database.transaction() as conn:
-        await _end(conn, services, prediction, status=status, error=error)
+        await _end_prediction(conn, services, prediction, status=status, error=error)
 
 
 async def leave_prediction(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
     """End a prediction that may still run at its host, where a job cancels it."""
     async with services.database.transaction() as conn:
-        if not await _end(conn, services, prediction, status=status, error=error):
+        if not await _end_prediction(conn, services, prediction, status=status, error=error):
             return
         ended = await predictions.find(
             conn, prediction.app_id, prediction.uid, prediction_id=prediction.prediction_id
@@ -69,7 +69,7 @@ async def leave_prediction(services: Services, prediction: Prediction, *, status
             await enqueue(conn, job, run_at=None if ended.host_id is not None else due_in(_ARRIVES_S))
 
 
-async def _end(conn: Connection, services: Services, prediction: Prediction, *, status: Status, error: str) -> bool:
+async def _end_prediction(conn: Connection, services: Services, prediction: Prediction, *, status: Status, error: str) -> bool:
     app_id, uid, now = prediction.app_id, prediction.uid, services.clock.now(prediction.app_id)
     await users.lock(conn, app_id, uid)  # Before the row of the prediction, as the deactivation of the user does.
     if not await predictions.end(conn, prediction, status=status, error=error, now=now):

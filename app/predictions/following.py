@@ -63,7 +63,7 @@ async def _step(services: Services, prediction: Prediction) -> None:
     host = host_of_prediction(services, prediction)
     host_id = prediction.host_id
     if host_id is not None:
-        await _apply(services, prediction, await _read(host, host_id), host=host)
+        await _store_state(services, prediction, await _read(host, host_id), host=host)
     elif prediction.asked_at is None:
         await begin_prediction(services, prediction, host=host)
     elif (found := await _lost(services, host, prediction)) is not None:
@@ -108,7 +108,7 @@ async def _read(host: Host, host_id: str) -> HostPrediction:
         return HostPrediction(id=host_id, status="failed", error="the host does not know the prediction any more")
 
 
-async def _apply(services: Services, prediction: Prediction, found: HostPrediction, *, host: Host) -> None:
+async def _store_state(services: Services, prediction: Prediction, found: HostPrediction, *, host: Host) -> None:
     if found.has_ended:
         await finish_prediction(services, prediction, found, host=host)
     elif found.status == "processing":

@@ -246,7 +246,7 @@ class ConfigStore:
         """Apply all changes since the last refresh."""
         async with self._refreshing, self._database.connection() as conn:
             for change, revision in await rows.changed_since(conn, self.version):
-                self._apply(revision)
+                self._apply_revision(revision)
                 self.version = change
             self._fresh_at = self._clock()
 
@@ -256,7 +256,7 @@ class ConfigStore:
         if age_s > _STALE_S:
             raise DatabaseUnavailable(f"configs were last read {age_s:.0f} s ago")
 
-    def _apply(self, revision: Revision) -> None:
+    def _apply_revision(self, revision: Revision) -> None:
         key = revision.key
         if key.kind not in self._rules.kinds:  # A newer version of this server wrote it.
             return
