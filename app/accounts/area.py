@@ -19,11 +19,11 @@ OF_USER = replace(ACCOUNT, accepts_session=True)
 """Endpoints whose S2S paths also accept a session of the user."""
 OWN_ACCOUNT = replace(OF_USER, frozen_allowed=True)
 SOCIAL = replace(OF_USER, unknown_user_error=AccountNotFound)
-"""The endpoints of §4.5."""
+"""Endpoints of §4.5."""
 SIGN_UP = replace(BEFORE_LOGIN, statuses={ConfigInvalid: 500})
 CLIENT_ONLY = replace(ACCOUNT, s2s=False, scope="")
 EMAIL_FLOW = replace(CLIENT_ONLY, statuses={ConfigInvalid: 417})
-"""The endpoints of §4.7 with a session."""
+"""Endpoints of §4.7 that need a session."""
 BEFORE_LOGIN_BY_CODE = replace(EMAIL_FLOW, access=Access.SIGNED)
-"""The endpoints that send codes before a login."""
+"""Endpoints that send codes before a login."""
 SERVER_ONLY = replace(ACCOUNT, unknown_user_error=AccountNotFound)

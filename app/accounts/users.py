@@ -10,7 +10,7 @@ from storage.accounts import identities, users
 async def get_user(call: Call) -> UserReply:
     """Read the user.
 
-    `social_accounts` have the tokens and profiles that their platforms gave.
+    `social_accounts` contain the tokens and profiles that their platforms have sent.
     """
     async with call.services.database.connection() as conn:
         account = await identities.find_account(conn, call.app_id, call.caller.user)
@@ -22,7 +22,7 @@ async def get_user(call: Call) -> UserReply:
 async def record_activity(call: Call) -> Empty:
     """Record that the user was active now.
 
-    For users that an app's server acts for without logging them in.
+    App servers call this for users that they act for without logging them in.
     """
     now = call.services.clock.now(call.app_id)
     async with call.services.database.connection() as conn:

@@ -69,7 +69,9 @@ async def leave_prediction(services: Services, prediction: Prediction, *, status
             await enqueue(conn, job, run_at=None if ended.host_id is not None else due_in(_ARRIVES_S))
 
 
-async def _end_prediction(conn: Connection, services: Services, prediction: Prediction, *, status: Status, error: str) -> bool:
+async def _end_prediction(
+    conn: Connection, services: Services, prediction: Prediction, *, status: Status, error: str
+) -> bool:
     app_id, uid, now = prediction.app_id, prediction.uid, services.clock.now(prediction.app_id)
     await users.lock(conn, app_id, uid)  # Before the row of the prediction, as the deactivation of the user does.
     if not await predictions.end(conn, prediction, status=status, error=error, now=now):

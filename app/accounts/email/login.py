@@ -1,4 +1,4 @@
-"""Logins and sign-ups with an email address, and the codes and links that are sent for them (§4.1, §4.3, §4.7)."""
+"""Logins and sign-ups with an email address, and the codes and links that they need (§4.1, §4.3, §4.7)."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -126,7 +126,7 @@ async def detect(call: Call, body: Body[DetectBody]) -> DetectReply:
 
 
 def claimed_address(call: Call, info: EmailPassword | EmailCode) -> str:
-    """Return the normalized address of a login, or an empty string if it is none."""
+    """Return the normalized address of a login, or an empty string if it is not an email address."""
     return normalized(info.email, development=call.services.settings.development) or ""
 
 
@@ -138,7 +138,7 @@ async def prove_email_password(call: Call, info: EmailPassword) -> Proven:
 
 
 async def prove_email_code(call: Call, info: EmailCode) -> Proven:
-    """Check the code that was sent to an address. The transaction of the login uses it up."""
+    """Check the code that was sent to an address. The transaction of the login consumes it."""
     login_config(call, "code_login")
     right = await check_code(call, LOGIN_EMAIL, info.email, info.verify_code, within="email_code.")
     identity = identity_of(call.app_id, right.target)
@@ -199,7 +199,7 @@ async def _send_activation(
 async def send_link(
     call: Call, conn: Connection, uid: str, *, address: str, platform: ClientPlatform | None
 ) -> None:
-    """Store the job that sends the link which verifies an address of a user. `platform` is that of the request."""
+    """Store the job that sends a user the link to verify an address. `platform` comes from the request."""
     services, app_id, now = call.services, call.app_id, call.services.clock.now(call.app_id)
     link_s = sending_config(services, app_id).link_s
     code = await services.codes.issue(conn, app_id, VERIFY_LINK, address, now=now, for_s=link_s, uid=uid)

@@ -56,7 +56,7 @@ async def reset_by_page(call: Call, body: RawBody) -> web.Response:
 
 
 async def _find_reset(call: Call, code: str) -> RightCode:
-    """Return the code of a link. Raises `ConfigInvalid` if its app has no email addresses any more."""
+    """Return the code of a link. Raises `ConfigInvalid` if its app no longer allows email addresses."""
     right = await find_reset(call.services, code)
     email_config(call.services, right.app_id)
     return right
@@ -95,7 +95,7 @@ async def not_me_page(call: Call, query: Query[NotMeQuery]) -> web.Response:
     labels, key = labels_for(call.request), "not_me_frees" if named.frees else "not_me_secures"
     listed = "".join(f"<li>{_text(labels[f'change_{change}'], named)}</li>" for change in changes)
     confirm, look = "", ""
-    if named.frees:  # The account loses its address, so that one press alone is not enough.
+    if named.frees:  # The account loses its address, so one press alone must not be enough.
         label = escape(labels["not_me_frees_confirm"])
         confirm, look = f'<label class="check"><input type="checkbox" required>{label}</label>', ' class="danger"'
     form = (

@@ -51,7 +51,7 @@ class ResetPassword(Model):
 
 
 async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
-    """Send a link with which a new password can be set.
+    """Send a link for setting a new password.
 
     The response and its time do not depend on whether the address belongs to a user, because a job checks that.
     """
@@ -70,10 +70,10 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
 
 
 async def send_reset(services: Services, job: SendReset) -> None:
-    """Send the link with which a new password can be set, if the address belongs to a user.
+    """Send the link for setting a new password, if the address belongs to a user.
 
-    It is not sent once it would have expired if it had been sent immediately. A frozen account gets one only if its
-    address is not proven: whoever froze it may not be the owner.
+    A link that would have expired by now if it had been sent immediately is not sent. A frozen account gets a link
+    only if its address is not proven, because whoever froze it may not be the owner.
     """
     app_id, request, now = job.app_id, job.request(services.keyring), services.clock.now(job.app_id)
     if now.timestamp() >= job.expires_s:
@@ -130,9 +130,9 @@ async def find_reset(services: Services, code: str | None) -> RightCode:
 
 
 async def set_password(call: Call, right: RightCode, password: SecretStr) -> None:
-    """Set the password of the user of a code, which is used up. Raises `InvalidParameter`, and errors of codes.
+    """Consume a code and set its user's password. Raises `InvalidParameter`, and errors of codes.
 
-    The caller's network replaces those from which the user, or somebody else, has logged in before.
+    The caller's network replaces all networks from which anybody has logged in to the account before.
     """
     services, app_id, text = call.services, right.app_id, password.get_secret_value()
     now, language = services.clock.now(app_id), language_of(call.request)
@@ -149,7 +149,7 @@ async def set_password(call: Call, right: RightCode, password: SecretStr) -> Non
 
 
 async def _owner(conn: Connection, right: RightCode, *, now: datetime) -> str:
-    """Use up a code, and return its user. Raises `CodeInvalid` if the user does not have the address any more."""
+    """Consume a code and return its user. Raises `CodeInvalid` if the user no longer has the address."""
     uid = right.uid
     assert uid is not None, "links are made for users"
     addresses = await emails.lock(conn, right.app_id, uid)

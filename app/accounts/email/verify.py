@@ -65,9 +65,9 @@ async def verify_page(call: Call, query: Query[VerifyQuery]) -> web.Response:
 
 
 async def preview_link(call: Call) -> None:
-    """Check that the server answers.
+    """Check that the server responds.
 
-    Programs that check the links of an email send such requests. They verify nothing.
+    Programs that check the links in emails send such requests. Nothing is verified.
     """
 
 
@@ -75,7 +75,7 @@ async def _verified(call: Call, query: VerifyQuery) -> RightCode:
     try:
         return await verify_address(call.services, query, language=language_of(call.request))
     except CodeInvalid:
-        # Only wrong codes are counted, so that no limit can keep anybody from opening a valid link.
+        # Only wrong codes are counted, so that no limit prevents anybody from opening a valid link.
         limits = call.services.configs.singleton(LIMITS, call.app_id)  # A link names no app, so `call` has none.
         await check_address(call.services, limits, call.request, call.caller, name="email_address")
         raise
@@ -84,7 +84,7 @@ async def _verified(call: Call, query: VerifyQuery) -> RightCode:
 async def verify_address(services: Services, query: VerifyQuery, *, language: str) -> RightCode:
     """Verify the address of a code. If the address was pending, it becomes the current one of the user.
 
-    `language` is that of the notice to the address that it replaces. Raises `CodeNotSent` if nothing can be stored
+    `language` is the language of the notice to the replaced address. Raises `CodeNotSent` if nothing can be stored
     at the moment.
     """
     async with services.database.connection() as conn:
@@ -98,7 +98,7 @@ async def verify_address(services: Services, query: VerifyQuery, *, language: st
             await _use_link(services, conn, code, language=language)
     except TransactionConflict:
         raise
-    except StoreError as error:  # Nothing is verified, and the link can be opened again.
+    except StoreError as error:  # Nothing has been verified, so the link can be opened again.
         raise CodeNotSent from error
     return code
 

@@ -116,7 +116,7 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
 async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[ReauthorizeBody]) -> SocialAccountReply:
     """Renew the access token of an identity.
 
-    Only `social_network_a` supports this. `expiration_date` in the response is what the platform reports, and 0 if
+    Only `social_network_a` supports this. The platform reports the `expiration_date` in the response; 0 means that
     the token does not expire.
     """
     if path.platform != _REAUTHORIZED:

@@ -51,7 +51,7 @@ class BindEmail(NewAddress):
 async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
     """Resend the link that verifies the user's address.
 
-    If another address is about to replace it, the link is for the new one.
+    If a new address is pending, the link verifies that address.
     """
     config = sending_config(call.services, call.app_id)
     async with call.services.database.connection() as conn:
@@ -99,7 +99,7 @@ async def bind_email(call: Call, body: Body[BindEmail]) -> None:
 
 
 async def _bind_proven(call: Call, right: RightCode) -> None:
-    """Give the user the address of a code. The errors of addresses that are taken have a `bp_auth` for it."""
+    """Give the user the address that a code has proven. Errors about a taken address contain a `bp_auth` for it."""
     services, app_id, uid = call.services, call.app_id, call.caller.user
     identity, now = identity_of(app_id, right.target), services.clock.now(app_id)
     made: BpAuth | None = None
@@ -107,10 +107,10 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
         await emails.lock_with_claimant(conn, app_id, uid, address=right.target)
         addresses = await _locked(call, conn)
         link = "platform_taken" if addresses.current else None
-        # The identity before the code, as in a login that creates the user of the address.
+        # Lock the identity before the code, in the same order as a login that creates the user of the address.
         link = link or await identities.link(conn, identity, uid=uid, now=now, proven=True)
         await codes.use_code(conn, right, now=now)
-        if addresses.current == right.target:  # The caller has both the session and the mailbox.
+        if addresses.current == right.target:  # The caller has access to both the session and the mailbox.
             await emails.mark_verified(conn, app_id, address=right.target, now=now)
         else:
             await first_proof(services, conn, identity, now=now)

@@ -15,8 +15,8 @@ async def unlink_identity(services: Services, conn: Connection, identity: Identi
     """Take an identity from a user. Return false if the user does not have it.
 
     Raises `LastLoginMethod` if the user could not log in without it, and the transaction of `conn` is rolled back.
-    That transaction has locked the user, who loses and gains no identity and no password until it ends. The caller
-    ends the sessions that were made with the identity.
+    That transaction has locked the user, whose identities and password cannot change until it ends. The caller ends
+    the sessions that were created with the identity.
     """
     if not await identities.unlink(conn, identity, uid=uid):
         return False
@@ -30,7 +30,7 @@ async def unlink_identity(services: Services, conn: Connection, identity: Identi
 
 
 def _is_login_method(services: Services, app_id: str, linked: LinkedIdentity, *, has_password: bool) -> bool:
-    """Return whether a user can log in with an identity as the app is configured at the moment.
+    """Return whether a user can log in with an identity under the app's current config.
 
     A password that the user could set by email does not count until it is set.
     """

@@ -18,7 +18,7 @@ from storage.userdata.freezes import EndFreeze
 from streams.wire.errors import listed
 
 _LOOK_AGAIN_S = 5
-"""Delay after which a job runs again if the freeze has not ended yet, which happens because clocks differ."""
+"""Delay after which a job runs again if the freeze has not ended yet. This happens because clocks differ."""
 
 
 async def deactivate(call: Call) -> None:

@@ -28,15 +28,15 @@ async def erase_user(services: Services, job: EraseUser) -> None:
     """Delete the conversations of a deactivated user, and the files of its text-to-speech streams.
 
     Streams that an app's server has started may still be running, so conversations with a running turn are deleted
-    after that. The job runs a second time once no stream can be left that began before the deactivation. Only then
-    the erasure is complete, because such a stream stores its audio at its end.
+    after that. The job runs a second time, when every stream that began before the deactivation must have ended.
+    Only then is the erasure complete, because a stream stores its audio when it ends.
     """
     app_id, uid, now = job.app_id, job.uid, services.clock.now(job.app_id)
     longest_s = services.configs.singleton(LIMITS, app_id).stream_s + _MARGIN_S
     delete = partial(
         deletion.delete_of_user, app_id=app_id, uid=uid, running_since=now - timedelta(seconds=longest_s)
     )
-    await _delete_scores(services, app_id, uid)  # First, because others see them.
+    await _delete_scores(services, app_id, uid)  # Scores are deleted first, because other users see them.
     conversations = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
     files = await _delete_files(services, app_id, uid)
     async with services.database.transaction() as conn:

@@ -11,7 +11,7 @@ from storage.userdata.exports import object_key
 
 
 async def export_user(services: Services, job: ExportUser) -> None:
-    """Write the file of a requested export, unless it is complete already or another one has replaced it."""
+    """Write the file of a requested export, unless the export is already complete or has been replaced."""
     async with services.database.connection() as conn:
         export = await exports.find(conn, job.app_id, job.uid)
     if export is None or export.export_id != job.export_id:

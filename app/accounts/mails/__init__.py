@@ -1,4 +1,4 @@
-"""Emails about accounts, the pages to which they lead, and what a reader may do there.
+"""Emails about accounts, the pages that they link to, and what a reader can do there.
 
 The first proof of an address deletes the access that was set up before (`first_proof.py`), because whoever signed
 up with the address may not be its owner. It deletes the password, other identities, sessions and codes, and ends a
@@ -8,22 +8,23 @@ with a code.
 
 "This was not me" is an encrypted token that only the server can make, not a code (`not_me.py`), because an attacker
 who controls the account could revoke codes. Opening the link changes nothing, because programs open links in
-emails; only the button of its page does. The button also restores a proven address that was replaced or removed
-(`storage/accounts/earlier_emails.py`), and forgets the addresses that the account had after it, so that an attacker
-cannot restore one of those in turn. An account that loses its last identity in this way, because it was made with
-the address of somebody else, is frozen. Otherwise its row and its data would stay forever, and nobody could log in
-to it. It is not deactivated at once, because its user may have mistyped the address: until the freeze ends, the
-app's server can recover it.
+emails. Only the button on its page makes the change. The button also restores a proven address that was replaced or
+removed (`storage/accounts/earlier_emails.py`), and forgets the addresses that the account had after it, so that an
+attacker cannot restore any of them. An account that was created with the address of somebody else may lose its last
+identity in this way. It is then frozen. Otherwise its row and its data would stay forever, and nobody could log in
+to it. It is not deactivated immediately, because its user may have mistyped the address. Until the freeze ends, the
+app's server can recover the account.
 
-Of two addresses, the one that the account had longer wins. An address can be restored only if the account had it
-for 7 days before it was replaced or removed, or since the sign-up. When an earlier address returns in any way, it
-counts as if it had not been replaced, and the one that it replaces cannot be restored. Otherwise somebody who uses
-the account for a day could set an address, and take the account back with it after the user has corrected that. The
-price is that a user whose new address was replaced within its first days cannot restore it. The link in the notice
-then only ends the sessions and the codes, once per address, because its reader may also be the attacker. The
-address before that can be restored. An attacker whom nobody notices for 7 days has the same rights as the user.
+If two addresses compete, the one that the account had longer wins. An address can be restored only if the account
+had it for 7 days before it was replaced or removed, or since the sign-up. When an earlier address returns in any
+way, it counts as if it had not been replaced, and the address that it replaces cannot be restored. Otherwise,
+somebody who uses the account for a day could set an address, and take the account back with it after the user has
+corrected that. The drawback is that a user whose new address was replaced within its first days cannot restore it.
+The link in the notice then only ends the sessions and the codes, once per address, because its reader may also be
+the attacker. The address before that can be restored. An attacker who goes unnoticed for 7 days has the same rights
+as the user.
 
-A linked identity is reported by a notice to the proven address, like a changed password (`notify` in `mails.py`).
-Otherwise somebody who used an unattended session could link an identity and keep access unnoticed, because "this
-was not me" removes only identities that were linked within the last 7 days.
+A linked identity is reported by a notice to the proven address, like a changed password (`notify_user` in
+`mails.py`). Otherwise somebody who used an unattended session could link an identity and keep access unnoticed,
+because "this was not me" removes only identities that were linked within the last 7 days.
 """

@@ -18,14 +18,15 @@ _SYSTEMS = {
     "Mac OS X": "macOS",
     "Linux": "Linux",
 }
-"""Operating systems, by a part of the `User-Agent`, whose own text anybody can choose and so is not shown."""
+"""Operating systems by a part of the `User-Agent`. The header itself is not shown, because clients choose its
+text."""
 _BY_PLATFORM = {"ios": "iOS", "android": "Android"}
 
 
 async def account_text(
     call: Call, conn: Connection, uid: str, *, address: str, platform: ClientPlatform | None
 ) -> str:
-    """Return what the account of a user is, and where the email was requested, in the language of the request.
+    """Return a description of an account, and of where the email was requested, in the language of the request.
 
     `conn` is in the transaction that stores the email.
     """

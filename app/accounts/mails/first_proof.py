@@ -14,11 +14,11 @@ from storage.postgres.database import Connection
 async def first_proof(
     services: Services, conn: Connection, identity: Identity, *, now: datetime, keep: str | None = None
 ) -> bool:
-    """Record that the address `identity` is proven by a code. Return whether it was not before.
+    """Record that a code has proven the address `identity`. Return whether this is the first proof.
 
-    Whoever signed up with the address may not be its owner. So password, other identities, sessions, codes and
-    tokens of the account end, except the session `keep`, and so does a freeze. `conn` is in a transaction that has
-    locked the user.
+    Whoever signed up with the address may not be its owner. So the first proof deletes the password, the other
+    identities, the sessions (except `keep`), the codes and the tokens of the account, and ends a freeze. `conn` is
+    in a transaction that has locked the user.
     """
     app_id, address = identity.app_id, identity.social_id
     uid = await emails.unverified_owner(conn, app_id, address=address)
@@ -34,7 +34,7 @@ async def first_proof(
 
 
 async def end_unproven_freeze(services: Services, conn: Connection, identity: Identity) -> bool:
-    """End the freeze of an account whose address was not proven before. Return whether that was so.
+    """End the freeze of an account whose address was not proven before. Return whether there was such a freeze.
 
     Otherwise, whoever signed up with the address could keep its owner out by freezing the account. A login calls
     this before its session begins, and `first_proof` after that. `conn` is in a transaction that has locked the

@@ -1,4 +1,4 @@
-"""The pages of this server to which links of emails lead. They need no script."""
+"""The pages of this server that emails link to. They need no script."""
 
 from html import escape
 
@@ -28,8 +28,8 @@ def message_page(
 
 
 def error_page(request: web.Request, status: int) -> web.Response:
-    """Return the page of a link that does not work, or not at the moment. It does not say why."""
-    apps = request.app[SERVICES].configs.apps()  # Such a link does not say whose it is.
+    """Return the page of a link that is invalid, or that cannot be used at the moment. It does not say why."""
+    apps = request.app[SERVICES].configs.apps()  # Such a link does not identify its app.
     key = "later" if status == 429 or status >= 500 else "broken"
     return message_page(request, apps[0] if len(apps) == 1 else None, key, status=status)
 

@@ -68,9 +68,8 @@ async def enqueue_mail(
 ) -> None:
     """Store the job that sends an email. `conn` is in the transaction of the change that causes the email.
 
-    `uid` is the user whom it is about, or `None` if anybody can request it for an address. `language` is the value
-    of the reader's `Accept-Language`. Raises `InvalidParameter` if the custom variables put a line break into the
-    subject.
+    `uid` is the user that the email is about, or `None` if anybody can request it for an address. `language` is the
+    reader's `Accept-Language`. Raises `InvalidParameter` if the custom variables put a line break into the subject.
     """
     config = sending_config(services, app_id)
     translations: Mapping[str, Template] = getattr(config.templates, purpose)

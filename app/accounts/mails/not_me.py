@@ -36,10 +36,10 @@ _AAD = "accounts/not_me"
 _LOGGED_OUT = "not_me"
 
 Outcome = Literal["freed", "secured", "restored", "taken", "logged_out", "gone"]
-"""`freed`: the address was removed from the account. `secured`: it stays that of the account. `restored`: it is
-that of the account again. `taken`: it is not, because it belongs to another user; only the sessions, the codes and
-the freeze were ended. `logged_out`: the account does not have the address any more; only the sessions and the
-codes were ended, which happens once. `gone`: the same, but nothing was done, because it was done before."""
+"""`freed`: the address was removed from the account. `secured`: the account keeps the address. `restored`: the
+account has the address again. `taken`: the address belongs to another user, so only the sessions, the codes and the
+freeze were ended. `logged_out`: the account no longer has the address; only the sessions and the codes were ended,
+which happens once. `gone`: the same, but nothing was done, because it was done before."""
 Change = Literal[
     "removes_address",
     "restores_address",
@@ -51,8 +51,8 @@ Change = Literal[
     "deactivates",
 ]
 _Relation = Literal["current", "earlier", "pending"]
-"""What the address of a link is to the account: the one with which its user logs in, one that can be restored, or
-one that is not confirmed."""
+"""The relation of a link's address to the account: its user logs in with it, it can be restored, or it is not
+confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ class NotMe:
 
 
 def not_me_link(services: Services, app_id: str, uid: str, *, address: str, frees: bool) -> str:
-    """Return a link that only this server can make. It stays valid when codes are revoked, even by an attacker."""
+    """Return a link that only this server can make. It stays valid when an attacker revokes codes.
+    """
     expires_s = (services.clock.now(app_id) + LIFETIME).timestamp()
     token = services.keyring.encrypt(dumps([app_id, uid, address, frees, expires_s]).decode(), aad=_AAD)
     return public_link(services, f"/account/not-me?token={quote(token)}")
@@ -86,7 +87,7 @@ def read_token(services: Services, token: str) -> NotMe:
 
 
 class Refusal(NamedTuple):
-    """What the owner of an address has refused. `replaced` is a verified address that the account had until now."""
+    """The outcome of a refusal. `replaced` is a verified address that the account had until now."""
 
     outcome: Outcome
     replaced: str = ""
@@ -95,14 +96,13 @@ class Refusal(NamedTuple):
 async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> Refusal:
     """End all access to the account, and its freeze. `conn` is in a transaction.
 
-    The password and identities that were bound lately are deleted, so that whoever has changed the account cannot
-    log in again. The owner of the address can set a new password by email, unless the email asked to confirm the
-    address, which is then removed from the account. If the account had the address before and it was proven, it
-    becomes that of the account again.
+    The password and recently bound identities are deleted, so that whoever has changed the account cannot log in
+    again. The owner of the address can set a new password by email. If the email asked to confirm the address, the
+    address is removed from the account instead. A proven address that the account had before is restored.
 
-    A link whose address is not, or does not become, that of the account ends the sessions and the codes, but only
-    once per address: its reader may be the owner whose address somebody else has replaced, or somebody who had
-    the account for a while.
+    If the account does not have the address afterwards, the link only ends the sessions and the codes, once per
+    address. Its reader may be the owner whose address somebody else has replaced, or somebody who had the account
+    for a while.
     """
     app_id, uid, address = named.app_id, named.uid, named.address
     now = services.clock.now(app_id)
@@ -139,7 +139,7 @@ async def refuse_changes(services: Services, conn: Connection, named: NotMe) -> 
 
 
 async def changes_of(services: Services, conn: Connection, named: NotMe) -> list[Change]:
-    """Return what `refuse_changes` would do now. Empty: nothing."""
+    """Return the changes that `refuse_changes` would make now; empty if there are none."""
     app_id, uid = named.app_id, named.uid
     addresses, account = await emails.find(conn, app_id, uid), await identities.find_account(conn, app_id, uid)
     relation = await _relation(conn, named, addresses, now=services.clock.now(app_id))
@@ -154,9 +154,9 @@ async def changes_of(services: Services, conn: Connection, named: NotMe) -> list
 
 
 async def _may_log_out(services: Services, conn: Connection, named: NotMe) -> bool:
-    """Return whether a link whose address is not that of the account may end its sessions.
+    """Return whether a link may end the sessions of an account that does not have its address.
 
-    It may not if it was sent to an address that somebody had just entered, because that may have been a mistake.
+    A link to an address that somebody had just entered may not, because the address may have been a mistake.
     """
     if named.frees or await users.find(conn, named.app_id, named.uid) is None:
         return False
@@ -169,7 +169,7 @@ def _value(named: NotMe) -> str:
 
 
 def _changes(named: NotMe, relation: _Relation, addresses: Addresses) -> list[Change]:
-    """Return what a link changes, except whether the account is frozen, in the order in which the page lists it."""
+    """Return the changes that a link makes, apart from the freeze, in the order in which the page lists them."""
     done: dict[Change, bool] = {
         "removes_address": named.frees or relation == "pending",
         "restores_address": relation == "earlier",
@@ -191,9 +191,9 @@ async def _relation(conn: Connection, named: NotMe, addresses: Addresses, *, now
 
 
 async def _restored(services: Services, conn: Connection, named: NotMe, *, replaces: str, now: datetime) -> bool:
-    """Make an earlier address that of the account again. Return false if it belongs to another user.
+    """Restore an earlier address of the account. Return false if it belongs to another user.
 
-    A user who has only signed up with it, without a proof, loses it.
+    A user who has signed up with the address but has not proven it loses it.
     """
     app_id, uid, identity = named.app_id, named.uid, identity_of(named.app_id, named.address)
     claimant = await emails.unverified_owner(conn, app_id, address=named.address)
@@ -216,7 +216,7 @@ async def _take_from(services: Services, conn: Connection, identity: Identity, *
 
 
 async def _unlink(services: Services, conn: Connection, identity: Identity, *, uid: str, now: datetime) -> None:
-    """Take an address from a user to whom it does not belong, even if it is the last login method."""
+    """Remove an address from a user who does not own it, even if it is the last login method."""
     if await identities.unlink(conn, identity, uid=uid):
         await report_change(services, conn, identity.app_id, uid, "unlinked", platform=identity.platform)
         for_s = services.configs.singleton(AUTH, identity.app_id).deactivation.freeze_s

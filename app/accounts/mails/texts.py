@@ -16,7 +16,7 @@ Purpose = Literal["login_email", "sign_up_email", "verify", "reset", "notice"]
 _NOT_ME = "{{.NotMeLink}}"
 _LINKS = {"{{.Link}}", _NOT_ME}
 _TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").read_bytes())
-"""By language: for each email its subject and its paragraphs, those about its `account`, those of `events` and of
+"""By language: the subject and the paragraphs of each email, and the texts about its `account`, of `events` and of
 `pages`."""
 _MAX_TAGS = 10
 
@@ -49,7 +49,7 @@ def built_in(purpose: Purpose, accepted: str, *, has_not_me_link: bool) -> tuple
     language = language_for(accepted)
     subject, *paragraphs = _TEXTS[language][purpose]
     if paragraphs[-1] == _NOT_ME and not has_not_me_link:
-        paragraphs = paragraphs[:-2]  # The one before introduces the link.
+        paragraphs = paragraphs[:-2]  # The paragraph before it introduces the link.
     html = "".join(map(_paragraph, paragraphs))
     return language, Template(subject=subject, text="\n\n".join(paragraphs) + "\n", html=_HTML % (language, html))
 
@@ -57,9 +57,9 @@ def built_in(purpose: Purpose, accepted: str, *, has_not_me_link: bool) -> tuple
 def choose_template(
     purpose: Purpose, accepted: str, translations: Mapping[str, Template], *, has_not_me_link: bool
 ) -> tuple[str, Template]:
-    """Return the language, empty if it is unknown, and the template that fits best.
+    """Return the best template and its language, which is empty if it is unknown.
 
-    Those of the operator come before the built-in ones: the reader's language, then the default.
+    The operator's templates precede the built-in ones: first the reader's language, then the default.
     """
     named = {tag: template for tag, template in translations.items() if tag != DEFAULT}
     if language := preferred_language(accepted, named):

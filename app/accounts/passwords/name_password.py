@@ -28,7 +28,7 @@ class NamePassword(Model):
 
 
 def fold_name(name: str) -> str:
-    """Return the normalized name without case (NFKC and case folding), by which names are unique."""
+    """Return the normalized name without case (NFKC and case folding). Names are unique in this form."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -46,7 +46,7 @@ def check_name(name: str) -> None:
 
 
 def claimed_name(_call: Call, info: NamePassword) -> str:
-    """Return the folded name of a login, or an empty string if no user can have it."""
+    """Return the folded name of a login, or an empty string if it is not a possible name."""
     name = fold_name(info.name)
     try:
         check_name(name)

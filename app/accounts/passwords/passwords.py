@@ -1,4 +1,4 @@
-"""Passwords of users: new ones, the proof of an identity by one, and the change of one (§4.7)."""
+"""Passwords of users: checking new ones, proving an identity, and changing a password (§4.7)."""
 
 from functools import partial
 
@@ -31,7 +31,7 @@ def check_new(call: Call, password: SecretStr, *, field: str) -> None:
 
 
 async def prove_by_password(call: Call, identity: Identity, password: SecretStr) -> Proven:
-    """Check the password of the user of an identity. Raises `AccountAuthFailed` and `TooManyFailedLogins`.
+    """Check the password of an identity's user. Raises `AccountAuthFailed` and `TooManyFailedLogins`.
 
     An unknown identity costs the same work as a wrong password and has the same error.
     """
@@ -62,7 +62,7 @@ def _trace_refused(call: Call, owner: PasswordOwner | None) -> None:
 
 
 async def _check(call: Call, guess: CountedTogether, password: SecretStr, known_hash: str | None) -> Checked:
-    """Check a password, and do not count it as a failure if it is right or could not be checked."""
+    """Check a password. A right one does not count as a failure, nor does one that could not be checked."""
     checked = None
     try:
         checked = await call.services.passwords.check(password.get_secret_value(), known_hash)
@@ -75,7 +75,7 @@ async def _check(call: Call, guess: CountedTogether, password: SecretStr, known_
 async def _logged_in(
     call: Call, owner: str, conn: Connection, uid: str, *, known_hash: str, checked: Checked
 ) -> None:
-    """Check that the password was not changed since, replace an outdated hash, and remember the network."""
+    """Check that the password has not been changed since, replace an outdated hash, and remember the network."""
     if uid != owner or not await passwords.lock(conn, call.app_id, uid, known_hash=known_hash):
         trace.step(call, "password", seen="one that was changed during the login", allowed="the current one")
         raise AccountAuthFailed
@@ -94,8 +94,8 @@ class PasswordChange(Model):
 async def change_password(call: Call, body: Body[PasswordChange]) -> None:
     """Change the password.
 
-    All other sessions of the user end, codes and tokens that were sent or issued before are revoked, and a change
-    of the email address that is not confirmed yet is cancelled.
+    All other sessions of the user end, earlier codes and tokens are revoked, and an unconfirmed change of the email
+    address is cancelled.
     """
     app_id, uid, now = call.app_id, call.caller.user, call.services.clock.now(call.app_id)
     check_new(call, body.password, field="password")

@@ -1,4 +1,4 @@
-"""The rules for new passwords: their length, and that they are not common ones."""
+"""The rules for new passwords: their length, and the refusal of common ones."""
 
 import gzip
 import unicodedata

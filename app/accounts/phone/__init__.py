@@ -1,5 +1,5 @@
-"""Phone numbers: codes for them, and the messages that send these.
+"""Phone numbers: their codes, and the messages that contain them.
 
-Text messages are jobs (`sms.py`). Their content is encrypted in the job, because operators can read jobs that are
-held. The jobs of a user are found and deleted like those of emails (`storage/mail/__init__.py`).
+Jobs send text messages (`sms.py`). The content is encrypted in the job, because operators can read held jobs. The
+jobs of a user are found and deleted like those of emails (`storage/mail/__init__.py`).
 """

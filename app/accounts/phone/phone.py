@@ -1,4 +1,4 @@
-"""Phone numbers: the codes that are sent to them, and logins with these codes (§2.2, §4.1)."""
+"""Codes that are sent to phone numbers, and logins with these codes (§2.2, §4.1)."""
 
 import re
 from functools import partial
@@ -78,7 +78,7 @@ async def send_phone_verify_code(call: Call, body: Body[PhoneCodeRequest]) -> No
 
 
 async def prove_phone(call: Call, info: PhoneCode) -> Proven:
-    """Check the code that was sent to a phone number. The transaction of the login uses it up."""
+    """Check the code that was sent to a phone number. The transaction of the login consumes it."""
     number = e164(info.phone_number, field="phone.phone_number")
     now = call.services.clock.now(call.app_id)
     right = await call.services.codes.check(

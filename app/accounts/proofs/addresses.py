@@ -1,4 +1,4 @@
-"""Email addresses in requests, and the config that lets users have them."""
+"""Email addresses in requests, and the config that allows them."""
 
 from typing import Literal
 
@@ -36,7 +36,7 @@ def email_config(services: Services, app_id: str) -> Email:
 
 
 def sending_config(services: Services, app_id: str) -> Email:
-    """Return the same config. Raises `ConfigInvalid` also if no account can send emails."""
+    """Return the same config. Also raises `ConfigInvalid` if no account can send emails."""
     config = email_config(services, app_id)
     if not config.mail_accounts:
         raise ConfigInvalid("email default: mail_accounts is empty")
@@ -57,7 +57,7 @@ def require_enabled(config: Email, switch: str) -> None:
 
 
 def login_config(call: Call, switch: str | None = None) -> Email:
-    """Return the config for a login. Its error has another status than that of other platforms' configs (§4.1)."""
+    """Return the config for a login. Its error has another status than those of other platforms' configs (§4.1)."""
     try:
         config = email_config(call.services, call.app_id)
         if switch is not None:

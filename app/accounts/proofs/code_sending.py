@@ -1,4 +1,4 @@
-"""The codes that are sent, and their limits per email address, phone number and client IP address (§4.7)."""
+"""Sending codes, and the limits per email address, phone number and client IP address (§4.7)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from streams.wire.ids import sha256_hex
 
 _TAG = "codes"
 CODES_SENT = Limit("email_address", together=_TAG, per_address=True)
-"""Of the endpoints that send codes."""
+"""Errors of the endpoints that send codes."""
 
 
 async def store_code(
@@ -26,10 +26,10 @@ async def store_code(
     store: Callable[[Connection], Awaitable[None]],
     notified: str = "",
 ) -> None:
-    """Count a code of `kind`, and call `store` in a transaction, which stores the code and the job that sends it.
+    """Count a code of `kind`, and call `store` in a transaction, to store the code and the job that sends it.
 
     If this fails, the code does not count. `target` is the normalized address, or the phone number in E.164.
-    `notified` is an address that gets a notice, which is counted too. Raises `TooManyCodes`, and `CodeNotSent` if
+    `notified` is an address that gets a notice; the notice counts too. Raises `TooManyCodes`, and `CodeNotSent` if
     nothing can be stored at the moment.
     """
     async with counted_code(call, kind, target, notified=notified):
@@ -59,7 +59,7 @@ async def counted_code(call: Call, kind: CodeKind, target: str, *, notified: str
 
 
 def _buckets(call: Call, kind: CodeKind, target: str, notified: str) -> list[Bucket]:
-    """Return the buckets of a code. All users of an app's server share its address, so it is not counted."""
+    """Return the buckets of a code. The address of an app's server is not counted, because all users share it."""
     rate, sent = call.app_limits.rate, [f"{kind.name}:{target}", *([f"notice:{notified}"] if notified else [])]
     digests = [sha256_hex(recipient.encode())[:32] for recipient in sent]
     buckets = [Bucket(name, rate(name), who) for who in digests for name in ("email_minute", "email_day")]

@@ -1,4 +1,4 @@
-"""Models of the identifier block (§2.1) and of what a client sends to prove an identity (§2.2)."""
+"""Models of the identifier block (§2.1), and of the proofs of identities that clients send (§2.2)."""
 
 from typing import Annotated, Protocol
 
@@ -127,7 +127,7 @@ class GameCenterInfo(Model):
 
     player_id: Identifier | None = None
     team_player_id: Identifier | None = None
-    """It is preferred to `player_id`."""
+    """Takes precedence over `player_id`."""
     public_key_url: Annotated[str, Field(max_length=2048)] | None = None
     salt: Annotated[str, Field(max_length=2048)] | None = None
     """In base64."""

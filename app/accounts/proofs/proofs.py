@@ -1,4 +1,4 @@
-"""What the proof of an identity results in, and the proofs that need no other party."""
+"""The result of a proof, and the proofs that involve no third party."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ class Proven:
 
     identity: Identity
     verified: VerifiedIdentity | None = None
-    """What a third-party platform reports about it."""
+    """The platform's report about the identity, if it is a third-party platform."""
     creates_user: bool = True
     """If false, an identity without a user is refused with `account.auth_failed`."""
     name: str = ""
     """The name of a new user."""
     trusted: bool = True
-    """False if only the client says so."""
+    """False if there is no proof but the client's own statement."""
     receives_mail: bool = False
     """Whether the client has shown that it receives emails to the address of the identity."""
     fetch_profile: bool = False
@@ -53,7 +53,7 @@ _BP_AUTH_ALLOWED = "one of this app that is neither used nor expired"
 
 
 def local(platform: str) -> Prove:
-    """Return the check of identities that only the client knows."""
+    """Return the check of identities that only the client knows: it accepts any id."""
 
     async def prove(call: Call, info: LocalInfo) -> Proven:
         if not call.services.configs.singleton(AUTH, call.app_id).anonymous_login:
@@ -64,12 +64,12 @@ def local(platform: str) -> Prove:
 
 
 async def use_code(call: Call, right: RightCode, conn: Connection, _uid: str) -> None:
-    """Use up a code in the transaction of a login."""
+    """Consume a code in the transaction of a login."""
     await codes.use_code(conn, right, now=call.services.clock.now(call.app_id))
 
 
 async def prove_bp_auth(call: Call, token: str) -> Proven:
-    """Check a `bp_auth_token`. The transaction of the login uses it up."""
+    """Check a `bp_auth_token`. The transaction of the login consumes it."""
     now = call.services.clock.now(call.app_id)
     async with call.services.database.connection() as conn:
         found = await bp_auth.find(conn, token)
@@ -81,7 +81,7 @@ async def prove_bp_auth(call: Call, token: str) -> Proven:
     _check_usable(call, found, now)
     identity = found.identity
     by_mail = identity.platform == emails.PLATFORM
-    # The app may have switched the login method off since. The errors are those of a login with it.
+    # The app may have disabled the login method since. The errors are the same as for a login with that method.
     if by_mail:
         login_config(call, "code_login")
     else:
@@ -99,7 +99,7 @@ def _check_usable(call: Call, found: StoredBpAuth, now: datetime) -> None:
 
 
 def _refused(call: Call, seen: str) -> AccountAuthFailed:
-    """Return the error for a `bp_auth_token`. What was `seen` is for the trace."""
+    """Return the error for a `bp_auth_token`. `seen` is for the trace."""
     trace.step(call, "bp_auth_token", seen=seen, allowed=_BP_AUTH_ALLOWED)
     return AccountAuthFailed(_BP_AUTH_REFUSED)
 

@@ -1,4 +1,4 @@
-"""Third-party identities: checks their proofs, and converts what a platform reports to what is stored."""
+"""Third-party identities: checks their proofs, and converts a platform's report to the stored form."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
@@ -26,7 +26,7 @@ from vendors.signin.protocols import (
 )
 
 _PROOF_NAMES = {"identity_token": "id_token"}
-"""The fields of `Proof` for fields of requests that have another name."""
+"""The fields of `Proof` whose names in requests differ."""
 _SECRETS = ("code", "id_token", "access_token", "nonce", "signature")
 _MAX_ID_CHARACTERS = 256
 _RATE = "login_address"
@@ -51,8 +51,8 @@ def third_party(platform: str) -> Prove:
 async def verify(call: Call, client: SignInClient, platform: str, info: Model) -> VerifiedIdentity:
     """Return the identity that `info` proves. Raises `ProofRefused` with one text for all reasons.
 
-    Raises `RateLimited` after too many refused proofs from one client IP address, so that nobody can make this
-    server send an unlimited number of them to a platform.
+    Raises `RateLimited` after too many refused proofs from one client IP address. Otherwise, a client could make
+    this server send an unlimited number of them to a platform.
     """
     await _count_refused(call, calls=0)
     config, proof = client.config, proof_of(client, platform, info)
@@ -81,7 +81,7 @@ async def verify(call: Call, client: SignInClient, platform: str, info: Model) -
 
 
 def proof_of(client: SignInClient, platform: str, info: Model) -> Proof:
-    """Return what a client has sent as a proof. Raises `InvalidParameter` if the provider needs another field."""
+    """Return the proof that a client has sent. Raises `InvalidParameter` if the provider needs another field."""
     names = {_PROOF_NAMES.get(field, field): field for field in type(info).model_fields}
     asked = [names[name] for name in client.sign_in.proof_fields if name in names]
     if not any(getattr(info, field) for field in asked):
@@ -115,7 +115,7 @@ async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
 async def _check_single_use(call: Call, verified: VerifiedIdentity, *, now: datetime) -> None:
     """Raise `ProofRefused` if a proof that may be used only once was used before.
 
-    Only signatures of Game Center are such proofs. Valkey alone might forget them.
+    Only signatures of Game Center are such proofs. They are stored in PostgreSQL, because Valkey could lose them.
     """
     if not verified.single_use or verified.single_use_until is None:
         return
@@ -131,7 +131,7 @@ async def _check_single_use(call: Call, verified: VerifiedIdentity, *, now: date
 
 
 def details_from(verified: VerifiedIdentity) -> Details:
-    """Return what is stored about an identity."""
+    """Return the details of an identity in their stored form."""
     return Details(
         openid=verified.openid,
         xid=verified.xid,
@@ -143,7 +143,7 @@ def details_from(verified: VerifiedIdentity) -> Details:
 
 
 def profile_value(profile: Profile) -> dict[str, object] | None:
-    """Return what is stored of a profile; None if it says nothing. PostgreSQL cannot store U+0000."""
+    """Return the stored form of a profile, or None if it is empty. PostgreSQL cannot store U+0000."""
     value = {
         name: text.replace("\0", "")[:2048] if isinstance(text, str) else text
         for name, text in asdict(profile).items()

@@ -1,8 +1,8 @@
-"""Limits on failed logins by password. They slow down guessing, but nobody can use them to lock a user out.
+"""Limits on failed logins by password. They slow down guessing, but cannot be abused to lock a user out.
 
 A password is counted as a failure before it is checked, because otherwise concurrent guesses could exceed the
-limits. If it is right, the count is taken back. After many failures at one account, only networks from which its
-user has not logged in are refused.
+limits. If it is right, the count is taken back. After many failures at one account, networks from which its user
+has not logged in are refused.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ UserOf = Callable[[Connection], Awaitable[str | None]]
 async def count_guess(call: Call, account: str, user_of: UserOf) -> CountedTogether:
     """Count a login to `account` as failed. Raises `TooManyFailedLogins`.
 
-    It is taken back if the password was right or was not checked.
+    The count is taken back if the password was right or was not checked.
     """
     buckets = _buckets(call, account)
     limiter = call.services.limiter
@@ -53,10 +53,10 @@ async def remember_network(call: Call, conn: Connection, app_id: str, uid: str) 
 
 
 def _buckets(call: Call, account: str) -> list[Bucket]:
-    """Return the buckets of a login. All users of an app's server share its address, so it is not counted.
+    """Return the buckets of a login. The address of an app's server is not counted, because all users share it.
 
-    The server's logins to an account are counted apart from those of clients. Otherwise anybody could use up the
-    rate, and lock the user out of logins through the server, which have no network that is known.
+    Logins to an account through the app's server are counted separately from logins by clients. Otherwise, anybody
+    could exhaust the rate and lock the user out of the server, because a login through it has no known network.
     """
     rate, digest, network = call.app_limits.rate, sha256_hex(account.encode())[:32], _network(call)
     if network is None:

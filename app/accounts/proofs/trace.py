@@ -31,8 +31,8 @@ _UNTRACED = (StoreError, Unavailable)
 class LoginTrace:
     """The steps of one login or bind. If its block fails, they are stored.
 
-    Only `social_id` and the id of a user who is logged in say whose failure it is, because the erasure of a user
-    finds its failures by these (`storage/userdata/tables.py`).
+    Only `social_id` and the id of a logged-in user identify the user, because the erasure of a user finds failures
+    by these columns (`storage/userdata/tables.py`).
     """
 
     __slots__ = ("_call", "_claimed", "_operation", "_platform", "_social_id", "_steps")
@@ -68,7 +68,7 @@ class LoginTrace:
             self._steps.append({name: value for name, value in given.items() if value is not None})
 
     def identify(self, identity: Identity) -> None:
-        """Name the identity that was proven, or that the proof is for."""
+        """Set the identity that was proven, or that the proof is for."""
         self._platform = identity.platform
         self._social_id = "" if identity.platform in SECRET_IDS else identity.social_id
 
@@ -118,7 +118,7 @@ _TRACE: web.RequestKey[LoginTrace] = web.RequestKey("login_trace", LoginTrace)
 def step(call: Call, name: str, *, seen: object = None, allowed: object = None) -> None:
     """Add a step to the trace of the call, if it has one.
 
-    The values contain neither secrets nor anything that says who the user is.
+    The values contain no secrets, and nothing that identifies the user.
     """
     trace = call.request.get(_TRACE)
     if trace is not None:
@@ -126,14 +126,14 @@ def step(call: Call, name: str, *, seen: object = None, allowed: object = None) 
 
 
 def identify(call: Call, identity: Identity) -> None:
-    """Name the identity that the call claims, or has proven, in its trace, if it has one."""
+    """Set the identity that the call claims or has proven in its trace, if it has one."""
     trace = call.request.get(_TRACE)
     if trace is not None:
         trace.identify(identity)
 
 
 def rate_exceeded(call: Call, count: Count, *, of: str) -> None:
-    """Add the step of a rate of the config kind `limits` that is exceeded. `of` is what it counts."""
+    """Add the step of an exceeded rate of the config kind `limits`. `of` names what the rate counts."""
     rate = count.rate
     step(call, f"rate {count.name}", seen=f"{count.used:.0f} {of}", allowed=f"{rate.count} in {rate.per_s:g} s")
 

@@ -1,4 +1,4 @@
-"""The lock with which every change of an account by its user, or by an app's server for the user, begins."""
+"""The lock that precedes every change of an account by its user, or by an app's server for the user."""
 
 from app.http.errors import DeactivationPending, UserNotFound
 from app.http.rows.endpoint import Call

@@ -8,8 +8,8 @@ from storage.accounts import bp_auth, sessions
 async def logout(call: Call) -> None:
     """Log out.
 
-    The session ends immediately, and so do the streams that it has started. So does each `bp_auth` of the identity
-    with which it was made.
+    The session ends immediately. The streams that it has started end too, and each `bp_auth` of its identity is
+    revoked.
     """
     session_id = call.caller.session_id
     assert session_id is not None, "the access rule of the endpoint guarantees a session"

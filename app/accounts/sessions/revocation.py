@@ -1,4 +1,4 @@
-"""The end of all access that was given to an account."""
+"""Revocation of all access to an account."""
 
 from datetime import datetime
 
@@ -12,8 +12,8 @@ async def revoke_access(
 ) -> None:
     """End the sessions of a user, except the session `keep`, and revoke the user's codes and tokens.
 
-    An address that waits for its proof is dropped. Its links are revoked with the codes, but the user could send
-    another one to it. `conn` is in a transaction that has locked the user.
+    A pending address is deleted: revoking the codes invalidates its links, but the user could request another link
+    to it. `conn` is in a transaction that has locked the user.
     """
     await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, keep=keep)
     await codes.revoke(conn, app_id, uid, now=now)

@@ -25,12 +25,12 @@ class ListedSessionView(Model):
     current: bool
     """Whether the request was made with this session."""
     login_platform: str
-    """The platform with which it was made."""
+    """The platform of the login that created it."""
     os: str
     """The operating system that the client named; empty if it named none."""
     user_agent: str
     address: str
-    """The client's IP address at the login. Empty, like the user agent, if an app's server made the session."""
+    """The client's IP address at the login. Empty, like the user agent, if an app's server created the session."""
     created_at: str
     last_seen_at: str
     """Accurate to the hour."""
@@ -52,8 +52,7 @@ async def list_sessions(call: Call) -> SessionList:
 async def end_session(call: Call, path: Path[SessionPath]) -> None:
     """End a session of the user.
 
-    It ends immediately, and so do the streams that it has started. So does each `bp_auth` of the identity with
-    which it was made.
+    It ends immediately. The streams that it has started end too, and each `bp_auth` of its identity is revoked.
     """
     found = await _listed(call, session_id=path.session_id)
     if not found:

@@ -1,4 +1,4 @@
-"""The entry of a proven identity: its user is found or created, and gets a session."""
+"""Logs in a proven identity: finds or creates its user, and begins a session."""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from streams.wire.errors import RateLimited, Unavailable
 from streams.wire.ids import new_id
 
 _TRIES = 3
-"""How often a login looks for the user of an identity, which may be bound and unbound meanwhile."""
+"""How often a login looks for the user of an identity, which may be bound and unbound in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Entry:
     is_new: bool
     session_token: str
     bp_auth: BpAuth | None
-    """Only for third-party identities that were proven now."""
+    """Only for third-party identities that this call has proven."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What is known when a login begins."""
+    """The values that are known when a login begins."""
 
     token: str
     """The token of its session."""
@@ -62,13 +62,14 @@ def _start(call: Call, block: Identifiers) -> _Start:
 
 
 async def log_in(call: Call, proven: Proven, block: Identifiers) -> Entry:
-    """Log in the user of an identity, who is created if necessary.
+    """Log in the user of an identity. A missing user is created.
 
-    Raises `AccountAuthFailed` if there is no user and none may be created, and `DeactivationPending`.
+    Raises `AccountAuthFailed` if there is no user and none may be created, and `DeactivationPending` if the account
+    is frozen.
     """
-    # Logins with one identity run one at a time. Otherwise each of several concurrent first logins would count as a
-    # sign-up, and concurrent logins of one user would each hold a connection to the database while they wait for
-    # the row of the user.
+    # Logins with the same identity run one at a time. Otherwise, each of several concurrent first logins would
+    # count as a sign-up, and concurrent logins of one user would each hold a database connection while they wait
+    # for the row of the user.
     async with call.services.logins.hold(proven.identity):
         start = _start(call, block)
         for number in range(_TRIES):
@@ -172,7 +173,7 @@ def _statements(
 
 
 async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, now: datetime) -> BpAuth | None:
-    """Call `on_login` of the proof, and store what its platform reports. `conn` is in the login's transaction."""
+    """Call `on_login` of the proof, and store the platform's report. `conn` is in the login's transaction."""
     if proven.on_login is not None:
         await proven.on_login(conn, uid)
     if proven.verified is None:
@@ -182,7 +183,7 @@ async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, no
 
 
 async def store_verified(call: Call, conn: Connection, proven: Proven) -> None:
-    """Store what a third-party platform reports about a user's identity."""
+    """Store a third-party platform's report about a user's identity."""
     assert proven.verified is not None, "the identity was proven by a third-party platform"
     await identities.store_details(
         conn,
@@ -196,7 +197,7 @@ async def store_verified(call: Call, conn: Connection, proven: Proven) -> None:
 
 
 async def issue_bp_auth(call: Call, conn: Connection, proven: Proven, *, now: datetime) -> BpAuth:
-    """Make a `bp_auth` for an identity, which need not belong to a user."""
+    """Create a `bp_auth` for an identity, which need not belong to a user."""
     within_s = _auth(call).bp_auth_s
     return await bp_auth.issue(conn, proven.identity, proven=proven.trusted, now=now, within_s=within_s)
 

@@ -73,7 +73,7 @@ def _no_id(_call: Call, _info: object) -> str:
 
 
 def _sent_id(_call: Call, info: object) -> str:
-    """Return the id at a third party that a client sends beside its proof."""
+    """Return the third-party id that a client sends together with its proof."""
     found = (getattr(info, name, None) for name in _CLAIMED)
     claimed = next((value for value in found if isinstance(value, str) and value), "")
     return claimed if claimed.isprintable() else ""
@@ -84,10 +84,10 @@ class Platform:
     prove: Prove
     """Checks the value of the platform in a request."""
     claimed: Callable[[Call, Any], str] = _no_id
-    """Returns the id that this value names, in the form that identities have. Empty: it names none that a user
-    can have, or one that is secret."""
+    """Returns the id in this value, in the form that identities have. Empty if no user can have the id, or if it is
+    secret."""
     third_party: bool = False
-    """Whether its identities are shown as social accounts and can be bound. They are a way to log in."""
+    """Whether its identities are shown as social accounts and can be bound. Users can log in with them."""
 
 
 PLATFORMS: dict[str, Platform] = {
@@ -105,7 +105,7 @@ PLATFORMS: dict[str, Platform] = {
 def platform_of(body: Platforms, *, for_bind: bool = False) -> tuple[str, Any]:
     """Return the name of the platform in `body`, which has a row, and its value.
 
-    `for_bind`: identities of the platform must be those of third parties. Raises `InvalidParameter`.
+    `for_bind`: the platform must be a third-party platform. Raises `InvalidParameter`.
     """
     names = [name for name in Platforms.model_fields if getattr(body, name) is not None]
     if len(names) > 1:

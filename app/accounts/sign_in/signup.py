@@ -48,10 +48,10 @@ class NewAccount:
     identity: Identity
     password: SecretStr
     taken: Callable[[], ServiceError]
-    """Makes the error for an identity that belongs to a user already."""
+    """Creates the error for an identity that already belongs to a user."""
     name: str = ""
     trusted: bool = True
-    """False if it is not proven that the identity is the user's own."""
+    """False if there is no proof that the identity is the user's own."""
     store: Callable[[Connection, str], Awaitable[None]] | None = None
     """Called with the new user's id in the transaction that creates the user. An error rolls it back."""
     counted: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
@@ -95,8 +95,8 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
     async with LoginTrace(call, "signup", platform, claimed=claimed) as trace:
         new = await _checked(call, platform, info)
         trace.identify(new.identity)
-        await count_sign_up(call)  # Before the hash, which takes much CPU time.
-        # Sign-ups with one identity run one at a time, so that concurrent ones compute one hash only.
+        await count_sign_up(call)  # This precedes the hash, which takes much CPU time.
+        # Sign-ups with the same identity run one at a time, so that only one of them computes a hash.
         async with call.services.logins.hold(new.identity):
             if await is_known(call, new.identity):
                 raise new.taken()
@@ -106,12 +106,12 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
 
 
 async def _checked(call: Call, platform: str, info: Any) -> NewAccount:
-    """Return the user to create. If something is refused, the response says how many sign-ups remain."""
+    """Return the user to create. If this raises an error, the response says how many sign-ups remain."""
     try:
         new = await SIGN_UPS[platform](call, info)
         check_new(call, new.password, field=f"{platform}.password")
     except ServiceError:
-        if call.caller.server_key is None:  # All users of an app's server share its address.
+        if call.caller.server_key is None:  # The address of an app's server is shared by all users.
             limit = Limit("signup")
             await report_counts(call.services, call.app_limits, call.request, call.caller, limit=limit)
         raise

@@ -19,7 +19,8 @@ class PublicSocialProfile(Model):
     avatar: str = ""
     """A URL."""
     email: str = ""
-    """An address that the platform reports as verified. Others, which may be anybody's, are left out."""
+    """An address that the platform reports as verified. Unverified addresses, which may belong to anybody, are
+    omitted."""
     region: str = ""
     province: str = ""
     city: str = ""
@@ -38,9 +39,9 @@ class SocialAccount(Model):
     openid: str | None = None
     xid: str | None = None
     access_token: str | None = None
-    """The platform's token of the last proof. Only when the user is read, and after a re-authorization."""
+    """The platform's token of the last proof. Present only when the user is read, and after a re-authorization."""
     refresh_token: str | None = None
-    """Only when the user is read."""
+    """Present only when the user is read."""
     expiration_date: int | None = None
     """Unix seconds at which `access_token` expires. Absent if it is unknown."""
     social_profile: PublicSocialProfile | None = None
@@ -59,7 +60,7 @@ class PhoneView(Model):
 class EmailView(Model):
     email_address: str
     verified: bool
-    """Whether it is proven that the user receives emails at this address."""
+    """Whether the user has proven to receive emails at this address."""
 
 
 class UserView(Model):
@@ -75,7 +76,7 @@ class UserView(Model):
     social_accounts: list[SocialAccount] = Field(default_factory=list)
     phone: PhoneView | None = None
     email: EmailView | None = None
-    """The address with which the user logs in. If there is none, an address that is bound but not verified yet."""
+    """The address with which the user logs in or, without one, an address that is bound but not verified yet."""
     session: SessionView | None = None
     """Only in responses to login and signup."""
 
@@ -104,7 +105,7 @@ def user_view(
     tokens_for: str | None = None,
     keyring: Keyring | None = None,
 ) -> UserView:
-    """Return a user. With the id of the app in `tokens_for` and `keyring`, the platforms' tokens are shown."""
+    """Return a user, with the platforms' tokens if `tokens_for` (the id of the app) and `keyring` are given."""
     user = account.user
     phone = next((identity.social_id for identity in account.identities if identity.platform == "phone"), None)
     return UserView(
@@ -136,7 +137,7 @@ def _email_view(account: Account) -> EmailView | None:
 
 
 def social_account(linked: LinkedIdentity, details: Details | None = None) -> SocialAccount:
-    """Return an identity; with `details`, everything that is stored about it."""
+    """Return an identity. With `details`, it contains everything that is stored about it."""
     shown = SocialAccount(
         platform=linked.platform,
         id=linked.social_id,
