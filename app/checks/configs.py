@@ -1,7 +1,7 @@
 """The checks of configs when they are written, beyond the models of their kinds.
 
-A model refuses a value also when it is read, which stops the use of its config. The checks here only keep values
-from being written. What they find in a value that was stored before is shown as its warnings.
+A model also refuses a value when it is read, which makes its config unusable. The checks here only prevent values
+from being written. Their findings in stored values are shown as warnings.
 """
 
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ _NEEDED = {
     "verify": ("Link",),
     "reset": ("Link", "Code"),
 }
-"""By template: an email must show one of these variables, or readers cannot do what it asks for."""
+"""By template: an email must show one of these variables, or readers cannot do what the email asks for."""
 _SAFEGUARD = "NotMeLink"
 _WITH_SAFEGUARD = ("verify", "notice")
-"""The templates of emails with which somebody else may have a link to refuse what happens to the account."""
+"""The templates of emails that may contain a link to refuse a change of the account."""
 _OF_MAILS = frozenset({"App", "Email", "TrackingPixelURL", "UnsubscribeURL"})
-"""The variables of emails of apps that requests do not set."""
+"""The variables of emails that this server sets, not requests."""
 _CUSTOM, _PIXEL = "CustomVariables", "TrackingPixelURL"
 _SHOWN = "3f9c0d4e"
 """Stands for the value of a variable. No template contains it by chance."""
@@ -66,7 +66,7 @@ def _warnings(value: Limits | IpLocation | MailStrategy | Email) -> Iterator[Fau
 
 
 def _check_platforms(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Checked:
-    """Check a value against the clients of platforms, which are slow to import. Few commands write configs."""
+    """Check a value against the clients of platforms, imported here because they are slow to import."""
     match value:
         case SignIn():
             from app.checks import sign_in as sign_in_checks  # noqa: PLC0415
@@ -89,7 +89,7 @@ def _currency_faults(app: App) -> Iterator[Fault]:
 
 
 def _key_faults(auth: Auth) -> Iterator[Fault]:
-    """Yield the keys that anybody knows, and those that verify nothing."""
+    """Yield the keys that are publicly known, and those that cannot verify anything."""
     for index, sign_key in enumerate(auth.sign_keys):
         if not sign_key.key.get_secret_value():
             yield Fault(f"sign_keys[{index}].key", "must not be empty")
@@ -118,7 +118,7 @@ def _missing_files(config: IpLocation) -> Iterator[Fault]:
 
 
 def _empty_variables(strategy: MailStrategy) -> Iterator[Fault]:
-    """Yield the parts of an email with variables that no request can set, or with what is no variable."""
+    """Yield the parts of an email with variables that no request can set, or with malformed variables."""
     for path, part in (("subject", strategy.subject), ("html", strategy.html), ("text", strategy.text)):
         for name in dict.fromkeys(variables_of(part)):
             first, *rest = name.split(".")

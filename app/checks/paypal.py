@@ -1,4 +1,4 @@
-"""Checks of our apps at PayPal, and of products that are sold there, when they are written."""
+"""Checks of the configs of PayPal apps, and of products that are sold there, when they are written."""
 
 import ssl
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from vendors.payments.paypal_fields import decimal_of
 
 
 def check(value: PayPalApp | Product) -> Checked:
-    """Check our app at PayPal, or what a product costs there.
+    """Check a PayPal app, or the price of a product there.
 
-    What is missing is a warning, because a config may be completed later.
+    Missing fields only cause warnings, because a config may be completed later.
     """
     match value:
         case PayPalApp():
@@ -29,7 +29,9 @@ def _unreadable(config: PayPalApp) -> Iterator[Fault]:
         return
     try:
         load_pem_x509_certificates(config.certificate_ca.encode())
-        ssl.create_default_context(cadata=config.certificate_ca)  # It reads them for connections, and ASCII only.
+        ssl.create_default_context(
+            cadata=config.certificate_ca
+        )  # It reads certificates for connections, and only in ASCII.
     except (ValueError, TypeError, ssl.SSLError):
         yield Fault("certificate_ca", "must be certificates in PEM format")
 

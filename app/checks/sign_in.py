@@ -13,9 +13,10 @@ from streams.wire.errors import ConfigInvalid
 
 
 def check(platform: str, config: SignIn) -> Checked:
-    """Check whether somebody can sign in with the config of a platform.
+    """Check whether users can sign in with the config of a platform.
 
-    What is missing is a warning, because a config may be completed later. Until then, logins get `config_invalid`.
+    Missing fields only cause warnings, because a config may be completed later. Until then, logins get
+    `config_invalid`.
     """
     if faults := list(_unreadable(config)):
         return Checked(config, faults)
@@ -41,13 +42,13 @@ def _unreadable(config: SignIn) -> Iterator[Fault]:
 
 
 def _load_private_key(pem: bytes) -> object:
-    """Load a key without the slow test of its numbers, which the client of the provider does."""
+    """Load a key without the slow test of its numbers. The client of the provider performs that test."""
     return load_pem_private_key(pem, password=None, unsafe_skip_rsa_key_validation=True)
 
 
 def _insufficient(platform: str, config: SignIn) -> Iterator[Fault]:
-    """Yield what keeps the provider's client from being made. A platform that is switched off needs no fields."""
-    if not config.enabled or platform not in PLATFORMS:  # Only values that are validated may have another name.
+    """Yield the faults that keep the provider's client from being created. A disabled platform needs no fields."""
+    if not config.enabled or platform not in PLATFORMS:  # Only validated values may have another name.
         return
     try:
         sign_in_clients.check(platform, config)

@@ -36,7 +36,7 @@ _CAPABILITIES = {capability.name: capability for capability in CAPABILITIES}
 
 
 def check(value: Model, named: Named, unknown: Unknown) -> Checked:
-    """Check a value of any kind. In the value to store, an account's platform is an id and no alias."""
+    """Check a value of any kind. In the value to store, an account's platform is an id, not an alias."""
     if isinstance(value, VendorAccount):
         return _checked_account(value)
     of_calls = [fault for call in _calls(value) for fault in _faults(call, named, unknown)]
@@ -44,7 +44,7 @@ def check(value: Model, named: Named, unknown: Unknown) -> Checked:
 
 
 def _unoffered(value: Model, named: Named) -> Iterator[Fault]:
-    """Yield the accounts whose platforms do not offer what the fields that name them need."""
+    """Yield the fields that name an account whose platform lacks the required capability."""
     for reference in references(value):
         account = named.get((reference.kind, reference.name))
         if reference.offers is not None and isinstance(account, VendorAccount):
@@ -65,7 +65,7 @@ def _checked_account(account: VendorAccount) -> Checked:
 
 @dataclass(frozen=True, slots=True)
 class _Call(Generic[Spec, Client]):
-    """A vendor call in a strategy at `path`, and the settings that requests do not change."""
+    """A vendor call in a strategy at `path`, and the settings that requests cannot change."""
 
     path: str
     config: VendorCall

@@ -1,4 +1,4 @@
-"""The IP address that a request asks about: §4.21, read from `X-Forwarded-For`."""
+"""Finds the IP address to locate in `X-Forwarded-For` (§4.21)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,10 +16,10 @@ _WITH_PORT = re.compile(r"\[(?P<ipv6>[^\]]*)\](?::\d+)?|(?P<ipv4>[\d.]+):\d+")
 
 
 def address_of(request: web.Request, trusted_proxies: Sequence[str]) -> Address:
-    """Return the address that a request asks about. Raises `InvalidParameter` if its header has none.
+    """Return the address to locate. Raises `InvalidParameter` if the header contains none.
 
-    Without trusted proxies, that is the first valid address of the header. With them, it is the last one before the
-    trusted proxies, the first of which is the peer of the connection. Without the header, it is the peer.
+    Without trusted proxies, this is the first valid address of the header. With them, it is the last address before
+    the trusted proxies, the first of which is the peer of the connection. Without the header, it is the peer.
     """
     peer = parse_forwarded(request.remote or "")
     hops = list(_hops(request))
@@ -49,9 +49,9 @@ def _before(trusted_proxies: tuple[str, ...], hops: list[Address]) -> Address | 
 
 
 def parse_forwarded(text: str) -> Address | None:
-    """Parse an address with or without a port, brackets and a zone. A mapped one is returned as IPv4."""
+    """Parse an address with or without a port, brackets and a zone. A mapped address is returned as IPv4."""
     if (match := _WITH_PORT.fullmatch(text)) is not None:
         text = match["ipv6"] or match["ipv4"] or ""
     text = text.partition("%")[0]
-    # Longer texts, which anybody can send, must not fill the cache of parsed addresses.
+    # Clients can send longer texts, which must not fill the cache of parsed addresses.
     return parse_address(text) if len(text) <= _MAX_CHARACTERS else None

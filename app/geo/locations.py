@@ -14,7 +14,7 @@ from vendors.geo.ranges import has_place, plain
 
 
 class IpLocationReply(Model):
-    """`-` stands for what is not known. As a country, it means that nobody has been assigned the address."""
+    """`-` stands for an unknown value. As a country, it means that the address is not assigned to anybody."""
 
     country_code: str
     """ISO 3166-1, two letters."""

@@ -1,1 +1,1 @@
-"""Leaderboards: uploads, queries, the end of periods, and rewards."""
+"""Leaderboards: uploads, queries, closing of periods, and rewards."""

@@ -1,4 +1,4 @@
-"""The board that a request names: its config, and when its periods begin."""
+"""The board that a request names: its config and the beginnings of its periods."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,13 +15,13 @@ class Board:
     name: str
     config: Leaderboard
     starts: tuple[datetime, ...]
-    """When the periods around this moment begin: only one if the board is never reset."""
+    """The beginnings of the periods around this moment; only one if the board is never reset."""
 
     def period(self, began_at: datetime) -> BoardPeriod:
         return BoardPeriod(self.app_id, self.name, began_at, self.config.descending)
 
     def start_of(self, moment: datetime) -> datetime:
-        """Return when the period of a moment has begun."""
+        """Return the beginning of the period that contains `moment`."""
         return start_of(self.starts, moment)
 
     def end_of(self, began_at: datetime) -> datetime | None:

@@ -12,10 +12,10 @@ _BATCH = 1000
 
 
 async def check_board_indexes(services: Services, _: CheckBoardIndexes) -> None:
-    """Put the scores that were stored since the last check into the indexes.
+    """Add the scores that were stored since the last check to the indexes.
 
-    Uploads do so themselves, unless their process dies or Valkey fails in between. A score that is in the index
-    already has no effect.
+    Uploads add their own scores, unless their process dies or Valkey fails first. Adding a score again has no
+    effect.
     """
     async with services.database.connection() as conn:
         periods = await leaderboards.checked_periods(conn)

@@ -10,16 +10,16 @@ from storage.configs.kinds.leaderboards import Reset
 
 _DAY = timedelta(days=1)
 _UNITS = range(-2, 4)
-"""The periods to look at, relative to the one that a date belongs to."""
+"""The periods to consider, relative to the one that contains a date."""
 
 
 def starts_near(reset: Reset, moment: datetime) -> tuple[datetime, ...]:
-    """Return when the periods around a moment begin, in UTC: at least one before the moment's, and one after it."""
+    """Return when the periods around a moment begin, in UTC: at least one period before its own, and one after."""
     return _starts_near(reset, moment.astimezone(UTC).date())
 
 
 def start_of(starts: tuple[datetime, ...], moment: datetime) -> datetime:
-    """Return when the period of a moment has begun."""
+    """Return the beginning of the period that contains `moment`."""
     return max((start for start in starts if start <= moment), default=starts[0])
 
 
@@ -44,8 +44,8 @@ def _dates(reset: Reset, day: date) -> Iterator[date]:
 def instant_of(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the instant of a local time, in UTC.
 
-    A time that comes twice stands for the first. A time that does not exist stands for the first instant after the
-    gap, which is found by bisection: it lies between the instants by the offsets before and after the gap.
+    An ambiguous time means the first of its two instants. A time that the clocks skip means the first instant after
+    the gap. Bisection finds it between the instants that the offsets before and after the gap yield.
     """
     first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first.astimezone(zone).replace(tzinfo=None) == local:

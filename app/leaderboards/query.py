@@ -24,7 +24,7 @@ class BoardQuery(Model):
     name: str
     """The board."""
     around: int | None = Field(default=None, ge=0, le=100)
-    """Also return up to this many users above the caller and below, and the caller."""
+    """Also return the caller, and up to this many users above and below."""
     from_: int = Field(alias="from", ge=1, le=MAX_SIZE)
     """The first rank."""
     to: int = Field(ge=1, le=MAX_SIZE)
@@ -101,7 +101,7 @@ async def _read(call: Call, period: BoardPeriod, body: BoardQuery) -> Ranks | No
 
 
 async def _with_extras(call: Call, period: BoardPeriod, ranks: Ranks) -> Ranks:
-    """Add what was sent with the scores, if anything was. This leaves out users who were deactivated meanwhile."""
+    """Add the `extra` of the scores, if there is any. This omits users who have been deactivated meanwhile."""
     if not ranks.has_extras:
         return ranks
     uids = list({standing.uid for standing in (*ranks.ranked, *ranks.near)})

@@ -1,7 +1,7 @@
-"""The end of a period: its winners are stored, and get their rewards exactly once.
+"""Closes periods: stores the winners, and grants their rewards exactly once.
 
-The winners are read in PostgreSQL, in the transaction that closes the period. Each reward is an entry of the ledger
-with a key of its own, so the job can be repeated from its beginning, at whatever statement it was interrupted.
+The winners are read in PostgreSQL, in the transaction that closes the period. Each reward is a ledger entry with
+its own key, so the job can start again from the beginning after any interruption.
 """
 
 from collections.abc import AsyncGenerator
@@ -29,7 +29,7 @@ _BATCH = 500
 
 
 async def end_periods(services: Services, _: EndPeriods) -> None:
-    """Store a job for each period that is over."""
+    """Store a job for each period that has ended."""
     for app_id in services.configs.apps():
         now = services.clock.now(app_id)
         async with services.database.transaction() as conn:
@@ -37,7 +37,7 @@ async def end_periods(services: Services, _: EndPeriods) -> None:
 
 
 async def end_period(services: Services, job: EndPeriod) -> None:
-    """Close a period that is over, grant its rewards, and write the file of its winners."""
+    """Close a period that has ended, grant its rewards, and write the file of its winners."""
     ended = await _close(services, job)
     if ended.state == "open" or (ended.state == "closed" and not job.again):
         return
@@ -50,7 +50,7 @@ async def end_period(services: Services, job: EndPeriod) -> None:
 
 
 async def _close(services: Services, job: EndPeriod) -> EndedPeriod:
-    """Close a period unless it is closed, and return it as it is then. It stays open if it is not over."""
+    """Close a period that has ended, unless it is already closed. Return the period in its new state."""
     async with services.database.connection() as conn:
         found = await board_periods.find(conn, job.period_id)
     if found.state != "open":
@@ -80,7 +80,7 @@ async def _close(services: Services, job: EndPeriod) -> EndedPeriod:
 
 
 def _config_of(services: Services, found: EndedPeriod) -> Leaderboard | None:
-    """Return the config of a board, or `None` if it was deleted: then nobody gets anything."""
+    """Return the config of a board, or `None` if it was deleted. Without a config, there are no rewards."""
     try:
         return services.configs.get(LEADERBOARDS, found.app_id, found.board).value
     except ConfigNotFound:
@@ -137,7 +137,7 @@ def _key_of(ended: EndedPeriod, reward: Reward) -> str:
 
 
 async def _write_winners(services: Services, ended: EndedPeriod) -> None:
-    """Write the file of the winners of a period. If it is written again, it is the same."""
+    """Write the file of a period's winners. Writing it again produces the same file."""
     async with aclosing(_document(services, ended)) as document:
         await services.objects.put(ended.object_key, document, content_type="application/json")
 

@@ -17,12 +17,12 @@ from streams.wire.model import Model
 _EXTRA_BYTES = 4096
 _MAX_SCORE = float_info.max
 _SHORTEST_LOCK_S = 600
-"""While rewards are granted, the lock does not end earlier than after this time."""
+"""While rewards are granted, the lock lasts for at least this time."""
 
 
 class Score(Model):
     score: float = Field(ge=-_MAX_SCORE, le=_MAX_SCORE)
-    """Stored as given, in place of the user's earlier score in this period."""
+    """Stored unchanged. It replaces the user's earlier score in this period."""
     extra: dict[str, Any] | None = None
     """Returned by queries. At most 4 KiB of JSON."""
 
@@ -59,8 +59,8 @@ class UploadReply(Model):
 async def upload(call: Call, body: Body[ScoreUpload]) -> UploadReply:
     """Upload a score.
 
-    The score replaces the user's earlier one in this period. Of users with equal scores, the one who reached it
-    first ranks first; the same score again does not change that. A repeat after an error is safe.
+    The score replaces the user's earlier one in this period. Among users with equal scores, the one who reached it
+    first ranks first; uploading the same score again does not change that. A retry after an error is safe.
     """
     services, board = call.services, await board_of(call, body.name)
     extra, score = body.data.extra, body.data.score + 0.0  # There is no negative zero.

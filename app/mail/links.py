@@ -1,4 +1,4 @@
-"""The links of emails to this server: the tracking pixel, and the page that unsubscribes."""
+"""The links in emails to this server: the tracking pixel, and the page for unsubscribing."""
 
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -16,7 +16,7 @@ _AAD = "mail/unsubscribe"
 
 
 class Subscription(NamedTuple):
-    """The emails of a strategy to an address: the content of the token in a link."""
+    """The content of the token in a link: a strategy, and the address to which it sends emails."""
 
     app_id: str
     address: str
@@ -29,7 +29,7 @@ def pixel_url(services: Services, uid: str, *, mail_id: str, to: str) -> str:
 
 
 def unsubscribe_url(services: Services, subscription: Subscription) -> str:
-    """Return a URL that only this server can make. It has no end, because old emails must work too."""
+    """Return a URL that only this server can make. It does not expire, because links in old emails must work."""
     token = services.keyring.encrypt(dumps([*subscription]).decode(), aad=_AAD)
     return public_link(services, f"{UNSUBSCRIBE_PATH}?token={quote(token)}")
 

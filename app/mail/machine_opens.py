@@ -1,4 +1,4 @@
-"""Which requests of a tracking pixel come from programs that fetch images before, or without, a reader."""
+"""Recognizes requests for a tracking pixel by programs that fetch images before, or without, a reader."""
 
 import re
 from collections.abc import Mapping
@@ -6,8 +6,8 @@ from functools import lru_cache
 
 _PREFETCH_HEADERS = ("sec-purpose", "purpose", "x-purpose", "x-moz")
 _PREFETCH = re.compile(r"prefetch|preview", re.IGNORECASE)
-# `Mozilla/5.0` alone is Apple's Mail Privacy Protection, and the one that ends with `Edge/12.246 Mozilla/5.0` the
-# prefetch of Gmail. Its `GoogleImageProxy` and `YahooMailProxy` fetch images for readers.
+# `Mozilla/5.0` alone is Apple's Mail Privacy Protection. A user agent that ends with `Edge/12.246 Mozilla/5.0` is
+# Gmail's prefetch. `GoogleImageProxy` and `YahooMailProxy` fetch images for readers.
 _PROGRAM = re.compile(
     r"^(Mozilla/5\.0)?$|Edge/12\.246 Mozilla/5\.0$"
     r"|barracuda|proofpoint|mimecast|ciscosecureemail|ironport|fireeye|trendmicro|\btmes\b|sophos|fortimail"
@@ -19,7 +19,7 @@ _PROGRAM = re.compile(
 def is_machine(user_agent: str, headers: Mapping[str, str]) -> bool:
     """Return whether a request says that it is a prefetch, or its user agent is a known program or empty.
 
-    The names of `headers` are in lower case, or their case does not matter.
+    The names of `headers` are in lower case, or `headers` ignores case.
     """
     if _is_program(user_agent):
         return True

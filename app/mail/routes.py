@@ -23,9 +23,9 @@ AREA = Area(
     statuses={ConfigInvalid: 417},
 )
 PUBLIC = replace(AREA, access=Access.PUBLIC, s2s=False, scope="", statuses={})
-"""What mail programs and browsers of recipients call."""
+"""Endpoints that mail programs and browsers of recipients call."""
 PIXEL = replace(PUBLIC, ignores_app=True, access_log=False, is_constant=True)
-"""Its query is an email address, and its requests are many."""
+"""The query contains an email address, and requests are frequent."""
 _IMAGE = Docs(answers={200: OtherResponse("A transparent GIF of one pixel.", "image/gif")})
 _PAGE = Docs(answers={200: OtherResponse("A page.", "text/html")})
 _DONE = Docs(answers={200: OtherResponse("A page, or an empty object.", "application/json")})

@@ -37,15 +37,15 @@ class NewMail(Model):
     email_to: str | None = None
     """The recipient, if the strategy allows this (`enable_api_email`). Absent or empty: the address of the user."""
     custom_variables: CustomVariables | None = None
-    """Values for `{{.CustomVariables.key}}` of the templates. At most 64, each of at most 4 KiB. Those that the
+    """Values for `{{.CustomVariables.key}}` of the templates: at most 64, each of at most 4 KiB. Variables that the
     strategy does not name are ignored."""
 
 
 async def send(call: Call, transaction: Transaction, body: Body[NewMail]) -> Empty:
     """Send an email to the user by a strategy of the app.
 
-    It is sent later, by a job, which is repeated for a day if the mail servers do not accept the email. Clients are
-    limited by `mail_user` and `mail_recipient`, and app servers are not.
+    A job sends it later, and retries for a day if the mail servers do not accept the email. The rates `mail_user`
+    and `mail_recipient` limit clients, but not app servers.
     """
     try:
         strategy = call.services.configs.required(MAIL, call.app_id, body.name).value

@@ -34,11 +34,11 @@ _MAILS = Capability[SmtpOptions, SmtpClient]("mail").by(SmtpClient)
 
 
 async def send_mail(services: Services, job: SendMail) -> None:
-    """Send an email, unless its code has expired or its address gets none of its strategy.
+    """Send an email, unless its code has expired or its address is suppressed for its strategy.
 
-    The accounts are tried in order. If all fail, the job fails. If one may have accepted the email, the others are
-    not tried in this attempt, because the recipient would get it by both. A further attempt sends it with the same
-    `Message-ID`.
+    The accounts are tried in order. If all fail, the job fails. If an account may have accepted the email, the
+    others are not tried in this attempt, because the recipient could get it twice. A further attempt sends it with
+    the same `Message-ID`.
     """
     bound = log.bind(app_id=job.app_id, mail_id=job.mail_id, strategy=job.strategy)
     if job.expires_s is not None and services.clock.now(job.app_id).timestamp() >= job.expires_s:
@@ -68,10 +68,10 @@ async def _may_send(services: Services, job: SendMail, *, to: str) -> bool:
 
 
 async def _end_attempt(services: Services, job: SendMail, outcome: mails.Outcome) -> None:
-    """Count the outcome of an attempt, and store it for an email of a strategy.
+    """Count the outcome of an attempt. For an email of a strategy, store it too.
 
-    An error would repeat the job, and send the email again. So the outcome is stored as soon as the database is
-    available; if it is not for a minute, the email keeps its former status.
+    An error would repeat the job and send the email again. So the outcome is stored as soon as the database is
+    available. If the database is unavailable for a minute, the email keeps its former status.
     """
     MAILS.add(1, job.app_id, job.strategy or "", outcome)
     if job.strategy is None:
@@ -154,7 +154,7 @@ def _url(services: Services, config: MailAccount, name: str) -> str:
 
 
 def url_of(config: MailAccount, settings: Settings) -> str | None:
-    """Return the URL of the mail server of an account, or `None` if it is the local inbox and that does not run."""
+    """Return the URL of an account's mail server, or `None` if it is the local inbox, which does not run."""
     if config.host == INBOX:
         return settings.inbox_url
     host = f"[{config.host}]" if ":" in config.host else config.host

@@ -1,4 +1,4 @@
-"""The tracking pixel of emails (§4.15). The same image is returned always, and at once."""
+"""The tracking pixel of emails (§4.15). Every request gets the same image, without waiting."""
 
 from collections.abc import Mapping
 
@@ -22,22 +22,22 @@ class PixelQuery(Model):
     e: str = ""
     """The recipient."""
     email: str = ""
-    """Another name of `e`."""
+    """Alias of `e`."""
     mid: str = ""
     """The message id."""
     message_id: str = ""
-    """Another name of `mid`."""
+    """Alias of `mid`."""
     u: str = ""
     """The user. Default: the user with the email address."""
     user_id: str = ""
-    """Another name of `u`."""
+    """Alias of `u`."""
 
 
 async def pixel(call: Call, query: Query[PixelQuery]) -> web.Response:
     """Return the tracking image of an email.
 
     If the email was sent to the address, each request is reported to the sinks of its app as an event
-    `email_operation`. Anything else returns the image too.
+    `email_operation`. Other requests get the image too.
     """
     request, trusted = call.request, call.services.settings.trusted_proxies
     opened = _opened(query.model_dump(), request.headers, ip=peer_ip(request, trusted))
@@ -56,7 +56,7 @@ def _image() -> web.Response:
 
 
 def _opened(query: Mapping[str, str], headers: Mapping[str, str], *, ip: str) -> Open | None:
-    """Return the open that a request is, if it names an email."""
+    """Return the open that a request stands for, if it names an email."""
     email = (query.get("e") or query.get("email", "")).strip().lower()
     mail_id = query.get("mid") or query.get("message_id", "")
     if not (email and len(email) <= _CHARACTERS and is_id(mail_id)):

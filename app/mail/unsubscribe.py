@@ -1,4 +1,4 @@
-"""The page and the call that unsubscribe the recipient of an email (RFC 8058)."""
+"""Unsubscribes the recipient of an email, by a page or by one click (RFC 8058)."""
 
 from html import escape
 from urllib.parse import quote
@@ -41,7 +41,7 @@ async def unsubscribe_page(call: Call, query: Query[UnsubscribeQuery]) -> web.Re
 async def unsubscribe(call: Call, query: Query[UnsubscribeQuery]) -> web.Response:
     """Send no more emails of a strategy to a recipient.
 
-    Mail programs call this for `List-Unsubscribe-Post`. Emails about the account are sent nevertheless.
+    Mail programs call this for `List-Unsubscribe-Post`. Emails about the account are still sent.
     """
     named = read_token(call.services, query.token)
     async with call.services.database.connection() as conn:

@@ -1,4 +1,4 @@
-"""The variables of a request: how many and how large they may be, and which URLs they may contain.
+"""Limits on the variables of a request: their number, their size, and the URLs in them.
 
 Clients choose the values, so an email must not lead its reader to a page that the app does not know.
 """
@@ -43,7 +43,7 @@ CustomVariables = Annotated[dict[str, Any], AfterValidator(_bounded)]
 
 
 def allowed_variables(given: dict[str, Any], names: Sequence[str], *, url_hosts: Sequence[str]) -> dict[str, Any]:
-    """Return those variables that are named. Raises `InvalidParameter` if one has a URL of another host."""
+    """Return the variables in `names`. Raises `InvalidParameter` if one contains a URL of another host."""
     variables = {name: value for name, value in given.items() if name in names}
     for name, value in variables.items():
         if not all(is_known(host, url_hosts) for text in _texts(value) for host in hosts_in(text)):
@@ -52,7 +52,7 @@ def allowed_variables(given: dict[str, Any], names: Sequence[str], *, url_hosts:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the strings in a value. Templates reach those in objects."""
+    """Yield the strings in a value, including those in objects, which templates can address."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -67,8 +67,8 @@ def is_known(host: str, url_hosts: Sequence[str]) -> bool:
 def hosts_in(text: str) -> Iterator[str]:
     """Yield the host and port of each URL in a text, as browsers and mail programs read it.
 
-    It is empty for a URL without a host that they know, such as `javascript:`. A user name before a host is part of
-    the result, so such a URL has no known host.
+    The result is empty for a URL without a host, such as `javascript:`. It includes a user name before the host, so
+    such a URL never matches an allowed host.
     """
     plain = _IGNORED.sub("", normalize("NFKC", text)).replace("\\", "/")
     for found in _URL.finditer(plain):

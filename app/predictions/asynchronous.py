@@ -1,4 +1,4 @@
-"""Asynchronous predictions (§4.16): a job makes them, and clients ask for the result."""
+"""Asynchronous predictions (§4.16): a job makes them, and clients poll for the result."""
 
 from typing import Annotated, Any, Literal
 
@@ -31,8 +31,8 @@ class AsyncRequest(Model):
     model: _ModelName | None = None
     """The model, as `owner/name`. Required if `module` is `model`."""
     data: dict[str, Any]
-    """What is sent to the model host: `input`, and `version` if `module` is `prediction`. At most 256 KiB of JSON.
-    A `webhook` is dropped."""
+    """The request to the model host: `input`, and `version` if `module` is `prediction`. At most 256 KiB of JSON. A
+    `webhook` is removed."""
 
 
 class AsyncReply(Model):
@@ -41,9 +41,9 @@ class AsyncReply(Model):
     current_count: int
     """Units of the quota that are left; 0 if the strategy has none."""
     current_total_count: int
-    """Units of the quota in all: free ones of the day, and granted ones."""
+    """Total units of the quota: the free units of the day and the granted ones."""
     id: str
-    """Ask for the result with it."""
+    """The id with which to read the result."""
 
 
 class PredictionPath(Model):
@@ -57,13 +57,13 @@ class PredictionState(Model):
     output: list[str]
     """Texts, links to files, which are valid for 24 hours, and other values as JSON. Empty until it succeeds."""
     error: str | None = None
-    """Why it has failed."""
+    """Why it failed."""
 
 
 async def predict_later(call: Call, transaction: Transaction, body: Body[AsyncRequest]) -> AsyncReply:
     """Begin a prediction.
 
-    Ask for its result with the `id` of the response. The quota is used now, and given back if the prediction fails.
+    Read its result with the `id` of the response. The quota is charged now, and given back if the prediction fails.
     """
     services, app_id, uid = call.services, call.app_id, call.caller.user
     strategy = strategy_of(services, app_id, body.strategy)
@@ -94,7 +94,7 @@ async def predict_later(call: Call, transaction: Transaction, body: Body[AsyncRe
 
 
 def _checked(body: AsyncRequest, strategy: Predictions) -> tuple[str | None, dict[str, Any]]:
-    """Return the model, if its own endpoint is called, and what is sent there."""
+    """Return the model, if its own endpoint is called, and the request to it."""
     check_size("data", body.data)
     data = {name: value for name, value in body.data.items() if name not in _DROPPED}
     if not isinstance(data.setdefault("input", {}), dict):

@@ -1,4 +1,4 @@
-"""The synchronous prediction (§4.16). While it waits it holds its connection, and nothing else."""
+"""The synchronous prediction (§4.16). While it waits, it holds nothing but its connection."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -30,12 +30,12 @@ log = structlog.get_logger()
 
 WAIT_S = 300.0
 _MARGIN_S = 30.0
-"""After the longest wait and this time, a job ends what its process has not ended."""
+"""This time after the longest wait, a job ends predictions that their process has not ended."""
 _FIRST_POLL_S = 0.25
 _LAST_POLL_S = 2.0
 _SLOWER = 1.3
 _FAILED_POLLS = 5
-"""After so many failed polls in a row the host counts as unavailable."""
+"""After this many consecutive failed polls, the host counts as unavailable."""
 _LEAVING_S = 5
 
 
@@ -55,23 +55,23 @@ class PredictionReply(Model):
     current_count: int
     """Units of the quota that are left; 0 if the strategy has none."""
     current_total_count: int
-    """Units of the quota in all: free ones of the day, and granted ones."""
+    """Total units of the quota: the free units of the day and the granted ones."""
     version: str
     input: dict[str, Any]
     output: list[str]
     """Texts, links to files, which are valid for 24 hours, and other values as JSON."""
     status: str
-    """`succeeded`, `failed` or `canceled`. The quota is used for a prediction that has succeeded only."""
+    """`succeeded`, `failed` or `canceled`. Only a prediction that has succeeded uses the quota."""
     error: str | None = None
-    """Why it has failed."""
+    """Why it failed."""
 
 
 async def predict(call: Call, body: Body[PredictionRequest]) -> Json[PredictionReply]:
     """Make a prediction and wait for it.
 
-    The response comes when the prediction has ended, which may take 5 minutes: use such a timeout. If the client
-    disconnects before, the prediction is canceled. One that fails at the host is a response too, with the `status`
-    `failed`, and does not use the quota.
+    The response is sent when the prediction has ended, which may take 5 minutes, so use a timeout of at least that.
+    If the client disconnects earlier, the prediction is canceled. A prediction that fails at the host also gets a
+    response, with the `status` `failed`, and does not use the quota.
     """
     strategy = strategy_of(call.services, call.app_id, body.strategy)
     if not strategy.allows_version(body.version):
@@ -86,7 +86,7 @@ async def predict(call: Call, body: Body[PredictionRequest]) -> Json[PredictionR
 
 
 async def _add(call: Call, body: PredictionRequest, strategy: Predictions) -> Prediction:
-    """Use the quota and store the prediction, before the host is asked for it."""
+    """Charge the quota and store the prediction, before the host is called."""
     services, app_id, uid, prediction_id = call.services, call.app_id, call.caller.user, new_id()
     now, key = services.clock.now(app_id), f"prediction:{prediction_id}"
     async with services.database.transaction() as conn:
@@ -107,7 +107,7 @@ async def _add(call: Call, body: PredictionRequest, strategy: Predictions) -> Pr
 
 
 async def _make(call: Call, prediction: Prediction, waiting: LongRequest, *, host: Host) -> None:
-    """Make the prediction at its host, and store its end. What is not waited for any more is canceled there."""
+    """Make the prediction at its host, and store its end. Cancel it there if nobody waits for it any more."""
     services = call.services
     try:
         async with asyncio.timeout(WAIT_S) as timeout:

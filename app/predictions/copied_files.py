@@ -1,4 +1,4 @@
-"""Copies files that hosts have made to our object store, because the host soon deletes them."""
+"""Copies files that hosts have made to our object store, because hosts soon delete them."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
@@ -20,7 +20,7 @@ _UNKNOWN = "application/octet-stream"
 
 
 class CopiedFiles:
-    """Copies files of one user. `keys` are those of the copies."""
+    """Copies files of one user. `keys` contains the keys of the copies."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class CopiedFiles:
         """The key of each copy by the URL of the file."""
 
     async def copy_all(self, value: Any, *, hosts: Sequence[str], most: int) -> None:
-        """Copy the files whose URLs are in a JSON value, at most `most`.
+        """Copy at most `most` files whose URLs are in a JSON value.
 
         The files of a deactivated user are not copied. Raises `VendorError` or `StoreError`.
         """

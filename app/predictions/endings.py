@@ -1,4 +1,4 @@
-"""The ends of predictions. A quota is given back in the transaction that ends a prediction without a result."""
+"""Ends predictions. The transaction that ends a prediction without a result gives the quota back."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ _GONE = "the host has deleted the output"
 async def finish_prediction(
     services: Services, prediction: Prediction, found: HostPrediction, *, host: Host
 ) -> None:
-    """Store what has become of a prediction that has ended at its host. Files of the output are copied first."""
+    """Store the outcome of a prediction that has ended at its host. Files of the output are copied first."""
     if found.status == "succeeded" and not found.data_removed:
         await _succeed(services, prediction, found, host=host)
     elif found.status == "succeeded":
@@ -42,13 +42,13 @@ async def _succeed(services: Services, prediction: Prediction, found: HostPredic
 
 
 async def fail_prediction(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
-    """End a prediction that has no result, unless it has ended."""
+    """End a prediction without a result, unless it has ended already."""
     async with services.database.transaction() as conn:
         await _end_prediction(conn, services, prediction, status=status, error=error)
 
 
 async def leave_prediction(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
-    """End a prediction that may still run at its host, where a job cancels it."""
+    """End a prediction that may still run at its host. A job cancels it there."""
     async with services.database.transaction() as conn:
         if not await _end_prediction(conn, services, prediction, status=status, error=error):
             return
@@ -65,7 +65,7 @@ async def leave_prediction(services: Services, prediction: Prediction, *, status
                 model=ended.model,
                 asked_at=ended.asked_at.timestamp(),
             )
-            # A call whose response was lost may only now arrive at the host.
+            # A call whose response was lost may not have reached the host yet.
             await enqueue(conn, job, run_at=None if ended.host_id is not None else due_in(_ARRIVES_S))
 
 
@@ -73,7 +73,7 @@ async def _end_prediction(
     conn: Connection, services: Services, prediction: Prediction, *, status: Status, error: str
 ) -> bool:
     app_id, uid, now = prediction.app_id, prediction.uid, services.clock.now(prediction.app_id)
-    await users.lock(conn, app_id, uid)  # Before the row of the prediction, as the deactivation of the user does.
+    await users.lock(conn, app_id, uid)  # Before the row of the prediction, like the deactivation of the user.
     if not await predictions.end(conn, prediction, status=status, error=error, now=now):
         return False
     await quotas.give_back(conn, app_id, uid, key=prediction.quota_key, now=now, sinks=services.sinks)

@@ -1,7 +1,7 @@
-"""The jobs of predictions: they begin one at its host, read it back until it has ended, and cancel what is left.
+"""The jobs that begin a prediction at its host, poll it until it has ended, and cancel it if nobody needs it.
 
-A host has no idempotency keys. So the time of a call is stored before it. If its response is lost, even by the
-death of the process, the host's list is searched for what was asked for, before it is asked again.
+A host has no idempotency keys. So the time of a call is stored before the call. If its response is lost, even by
+the death of the process, the job searches the host's list for the prediction before it calls again.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from vendors.hosts.replicate import HostPrediction, NewPrediction
 log = structlog.get_logger()
 
 LISTED_WITHIN = timedelta(seconds=10)
-"""After this time, what the host does not list does not exist there."""
+"""After this time, a prediction that the host does not list does not exist there."""
 _LASTS = timedelta(hours=1)
 """A prediction that has not ended by then is canceled. Hosts delete inputs and outputs after an hour too."""
 _CLOCKS_DIFFER = timedelta(seconds=60)
@@ -75,7 +75,7 @@ async def _step(services: Services, prediction: Prediction) -> None:
 
 
 async def begin_prediction(services: Services, prediction: Prediction, *, host: Host) -> HostPrediction:
-    """Ask the host for a prediction. It calls our webhook unless a client awaits the result."""
+    """Begin a prediction at the host. The host calls our webhook unless a client awaits the result."""
     webhook = None if prediction.is_awaited else webhook_url(services, host, prediction.app_id)
     if not prediction.is_awaited:
         async with services.database.connection() as conn:
@@ -95,7 +95,7 @@ async def begin_prediction(services: Services, prediction: Prediction, *, host: 
 
 
 def was_not_created(error: VendorError) -> bool:
-    """Return whether the host has certainly not begun what it was asked for: it was too busy, or was not asked."""
+    """Return whether the host has certainly not begun the prediction, because it was too busy or was not called."""
     return isinstance(error, Refused) and error.vendor_status in {None, 429}
 
 
@@ -117,7 +117,7 @@ async def _store_state(services: Services, prediction: Prediction, found: HostPr
 
 
 async def _lost(services: Services, host: Host, prediction: Prediction) -> HostPrediction | None:
-    """Return what the host has begun for a call whose response was lost, if it has begun it."""
+    """Return the prediction that a call whose response was lost has begun at the host, if any."""
     assert prediction.asked_at is not None, "it was asked for"
     listed = await _listed(host, asked_of(prediction), since=prediction.asked_at)
     async with services.database.connection() as conn:
@@ -126,7 +126,7 @@ async def _lost(services: Services, host: Host, prediction: Prediction) -> HostP
 
 
 async def _listed(host: Host, asked: NewPrediction, *, since: datetime) -> list[HostPrediction]:
-    """Return the host's predictions of the same input since a time, the oldest first."""
+    """Return the host's predictions with the same input since a time, oldest first."""
     since -= _CLOCKS_DIFFER
     listed = await host.call(None, lambda client: client.created_since(since), within_s=WITHIN_S)
     return [prediction for prediction in reversed(listed) if asked.is_that_of(prediction)]
@@ -143,7 +143,7 @@ async def cancel_prediction(services: Services, job: CancelPrediction) -> None:
         running = [
             prediction.id for prediction in listed if prediction.id not in known and not prediction.has_ended
         ]
-        if len(running) != 1:  # Of several, each may be what another request waits for.
+        if len(running) != 1:  # If there are several, another request may wait for any of them.
             return
         host_id = running[0]
     cancelled = host_id

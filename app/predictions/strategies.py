@@ -37,7 +37,7 @@ def host_of(services: Services, app_id: str, account: str) -> Host:
 
 
 def asked_of(prediction: Prediction) -> NewPrediction:
-    """Return what the host is asked for."""
+    """Return the request to the host."""
     return NewPrediction(loads(prediction.body), prediction.model)
 
 

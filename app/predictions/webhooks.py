@@ -1,4 +1,4 @@
-"""Webhooks of model hosts (§4.16). Each is a hint: the job of its prediction reads it back at once."""
+"""Webhooks of model hosts (§4.16). Each is a hint that makes the job of its prediction read it immediately."""
 
 import time
 
@@ -26,7 +26,7 @@ from vendors.http.kept import Kept
 from vendors.sinks.webhook import ID, SIGNATURE, TIMESTAMP
 
 _KEPT_S = 300
-"""A key is fetched anew after this time, because the operator may replace it at the host."""
+"""A key is fetched again after this time, because the operator may replace it at the host."""
 _KEYS: Kept[Fetched[bytes]] = Kept(Fetched, most=1000)
 _WITHIN_S = 8
 
@@ -52,7 +52,7 @@ async def _verify(services: Services, delivery: Delivery) -> Verified:
 
 
 async def _key(host: Host) -> bytes:
-    """Return the key of the account's webhooks, which the host tells."""
+    """Return the key of the account's webhooks, which the host publishes."""
     secret = host.account.api_key.get_secret_value() if host.account.api_key else ""
     period = str(int(time.monotonic() // _KEPT_S))
     entry = _KEYS.of(host.http, host.account.base_url, sha256_hex(secret.encode()), period)
@@ -72,7 +72,7 @@ async def _key(host: Host) -> bytes:
 
 
 async def _work(services: Services, webhook: Webhook) -> None:
-    """Let the job of the prediction run now. One that we do not know yet is read back anyway."""
+    """Make the job of the prediction due now. The job of a prediction that is not stored yet polls it anyway."""
     app_id, account = webhook.state.app_id, webhook.state.config
     reported = HostPrediction.read(webhook.body)
     async with services.database.transaction() as conn:

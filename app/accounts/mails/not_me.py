@@ -68,8 +68,7 @@ class NotMe:
 
 
 def not_me_link(services: Services, app_id: str, uid: str, *, address: str, frees: bool) -> str:
-    """Return a link that only this server can make. It stays valid when an attacker revokes codes.
-    """
+    """Return a link that only this server can make. It stays valid when an attacker revokes codes."""
     expires_s = (services.clock.now(app_id) + LIFETIME).timestamp()
     token = services.keyring.encrypt(dumps([app_id, uid, address, frees, expires_s]).decode(), aad=_AAD)
     return public_link(services, f"/account/not-me?token={quote(token)}")
