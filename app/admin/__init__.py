@@ -1,7 +1,7 @@
-"""The admin API: configs, operators, jobs, users, money and what runs, for the console and for programs.
+"""The admin API: configs, operators, jobs, users, money and running streams, for the console and for programs.
 
-Everything that operators search and list has an index, and pages continue after the last id. A search for a user
-asks each table that has an id or an address of the same text (`storage/accounts/user_search.py`). The history of a
-user merges the newest rows of all tables (`storage/accounts/user_history.py`). An order says what has become of it
-by its status, its entries in the ledger, its mismatches and its webhooks (`money/order_verdicts.py`).
+All searches and lists use an index, and pages continue after the last id. A search for a user looks up the text in
+each table with ids or addresses (`storage/accounts/user_search.py`). The history of a user merges the newest rows
+of all tables (`storage/accounts/user_history.py`). The verdict on an order follows from its status, its ledger
+entries, its mismatches and its webhooks (`money/order_verdicts.py`).
 """

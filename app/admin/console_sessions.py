@@ -33,7 +33,7 @@ from streams.wire.errors import (
 from streams.wire.model import Model
 
 CODES = Rate(count=10, per_s=900)
-"""The codes that are checked per operator, whether they are right or not."""
+"""Limit on the checked codes of an operator, right or wrong."""
 _ISSUER = "Parley"
 
 
@@ -67,9 +67,9 @@ class AuthenticatorView(Model):
 
 class SignInReply(Model):
     state: Literal["signed_in", "needs_code", "needs_authenticator"]
-    """`needs_code`: repeat the call with a code. `needs_authenticator`: set an authenticator up before."""
+    """`needs_code`: repeat the call with a code. `needs_authenticator`: set up an authenticator first."""
     csrf: str | None = None
-    """What `X-Parley-Csrf` of changing calls must be."""
+    """The value of `X-Parley-Csrf` for calls that change something."""
     authenticator: AuthenticatorView | None = None
     """The authenticator to be set up."""
 
@@ -78,7 +78,7 @@ async def sign_in(call: Call, body: Body[SignInBody]) -> Json[SignInReply]:
     """Sign in to the console.
 
     The call needs the token of an operator and a code of the operator's authenticator (RFC 6238). Without a code,
-    the reply says what is missing. The first code confirms a new authenticator. The reply sets the cookie of the
+    the reply says what is required. The first code confirms a new authenticator. The reply sets the cookie of the
     session, which the admin API accepts in place of `Authorization`. Calls that change something then need
     `X-Parley-Csrf`. Sign-in itself needs this header too, with any value. Only servers with the console have this
     endpoint.
@@ -107,7 +107,7 @@ async def sign_in(call: Call, body: Body[SignInBody]) -> Json[SignInReply]:
 async def sign_out(call: Call) -> Json[Empty]:
     """Sign out of the console.
 
-    The session of the call ends. With a token in `Authorization`, nothing happens.
+    This ends the session of the call. A call with a token in `Authorization` has no effect.
     """
     token = session_token(call.request, call.services.settings)
     if token is not None:

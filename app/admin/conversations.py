@@ -43,7 +43,7 @@ class TurnRow(Model):
     status: str
     strategy: str
     messages: list[Any]
-    """What was said, as the user reads it. Files have a `key`."""
+    """The texts of the turn, as the user reads them. Files have a `key`."""
     created_at: str
     updated_at: str
 
@@ -61,7 +61,7 @@ class AttemptList(Model):
 
 
 async def read_texts(call: Call, path: Path[ConversationPath], query: Query[PageQuery[QueryInt]]) -> TurnList:
-    """Read what was said in a conversation.
+    """Read the texts of a conversation.
 
     The newest turn comes first. Texts are private, so this needs the role `admin`.
     """

@@ -1,4 +1,4 @@
-"""Admin API of events that sinks do not have yet: lists them, and makes them due again."""
+"""Admin API of undelivered events: lists them, and makes them due again."""
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.http.paging import Page, PageQuery, page_of
@@ -44,11 +44,11 @@ class EventRow(Model):
     user_id: str
     time: str
     status: Status
-    """`waiting`: a further attempt follows at `due_at`. `dead`: the last attempt has failed."""
+    """`waiting`: a further attempt follows at `due_at`. `dead`: the last attempt failed."""
     attempts: int
     """How many attempts have failed."""
     error: str | None = None
-    """Why the last attempt has failed."""
+    """Why the last attempt failed."""
     due_at: str
     dead_at: str | None = None
 
@@ -84,7 +84,8 @@ async def retry_events(
 ) -> RetriedEvents:
     """Deliver events to a sink again.
 
-    One event, or all that the sink has not accepted, are due now. Their attempts are counted from zero again.
+    This makes one event due, or all events that the sink has not accepted. Their attempts are counted from zero
+    again.
     """
     async with transaction.begin() as conn:
         sink = Sink(path.app, path.sink)

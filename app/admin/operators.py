@@ -1,4 +1,4 @@
-"""Admin API of operators: list, add, change, rotate the token, remove; and the operator that calls."""
+"""Admin API of operators: list, add, change and remove operators, rotate their tokens, and identify the caller."""
 
 from typing import Literal
 
@@ -55,7 +55,7 @@ class SelfReply(Model):
     operator: OperatorRow | None = None
     """Absent for the root token."""
     csrf: str | None = None
-    """What `X-Parley-Csrf` of changing calls must be. Only for a session of the console."""
+    """The value of `X-Parley-Csrf` for calls that change something. Only for a session of the console."""
 
 
 class AddBody(Model):
@@ -128,8 +128,8 @@ async def change_operator(call: Call, path: Path[OperatorPath], body: Body[Chang
 async def rotate_token(call: Call, path: Path[OperatorPath], body: Body[RotateBody]) -> TokenReply:
     """Replace the token of an operator.
 
-    The old token is invalid once the response arrives, and the sessions in the console have ended. The reply has
-    the new token. With it, the operator sets up an authenticator again.
+    Once the response arrives, the old token is invalid and the sessions in the console have ended. The reply has
+    the new token, with which the operator sets up an authenticator again.
     """
     async with call.services.database.transaction() as conn:
         current = await operators.lock(conn, path.operator)

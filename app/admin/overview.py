@@ -1,4 +1,4 @@
-"""Admin API of the overview: what all processes do now, what fails, what is paid, and what has changed last."""
+"""Admin API of the overview: the load of all processes, failures, payments, and the last changes."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ from vendors.calls.metrics import BUCKETS_S
 
 EVERY_S = 2.0
 WATCHED_S = 60.0
-"""How long one response lasts. The console asks again, so the session is checked again."""
+"""How long one response lasts. Then the console makes a new request, which checks the session again."""
 
 
 class ProcessRow(Model):
@@ -31,7 +31,7 @@ class ProcessRow(Model):
     version: str
     began_at: str
     age_s: float
-    """Since when these are its figures."""
+    """Age of these figures."""
     draining: bool
     streams: int
     connections: int
@@ -44,7 +44,7 @@ class VendorRow(Model):
     attempts: int
     failed: int
     p50_ms: int | None = None
-    """To the first output, at most this; absent if there was none."""
+    """Median time to the first output, at most this; absent if there was none."""
     p95_ms: int | None = None
 
 
@@ -63,7 +63,7 @@ class MoneyRow(Model):
 class Overview(Model):
     at: str
     processes: list[ProcessRow]
-    """The processes whose figures are added up here: each publishes its own every five seconds."""
+    """The processes whose figures are added up here. Each publishes its figures every five seconds."""
     live: list[NamedCount]
     """Running streams by kind."""
     readers: int
@@ -93,7 +93,7 @@ async def read_overview(call: Call) -> Overview:
 async def watch_overview(call: Call) -> Coroutine[Any, Any, web.StreamResponse]:
     """Watch the overview.
 
-    Each event has the form of `GET /admin/api/overview`. The response ends after a minute, to be asked for again.
+    Each event has the form of `GET /admin/api/overview`. The response ends after a minute; request it again then.
     """
     return _watched(call)
 
@@ -207,7 +207,7 @@ def _summed(processes: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 
 def _ended_per_minute(processes: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """Return the ended streams a minute by kind, the first of their labels."""
+    """Return the number of streams that end per minute by kind, which is the first of their labels."""
     ended: Counter[str] = Counter()
     for process in processes:
         for labels, count in process["ended"].items():

@@ -1,4 +1,4 @@
-"""A stream that says when its input has arrived and when its events were written, for `python -m app doctor`."""
+"""A stream that reports when its input arrived and when its events were written, for `python -m app doctor`."""
 
 import asyncio
 import secrets
@@ -27,10 +27,11 @@ _LOG_BYTES = 1024 * 1024
 _LAG_BYTES = 256 * 1024
 _FLOOD_S = 2.0
 _STALL_S = 0.5
-"""The server writes what the client does not read for this time at most, or until none is accepted for this."""
+"""While the client does not read, the server writes for at most the first time, or until nothing is accepted for
+the second."""
 _KIB = 1024
 _COMMENT = b": " + secrets.token_hex(24 * _KIB - 2).encode() + b"\n\n"
-"""Random and of 48 KiB, so that a proxy that compresses it does not make it much smaller."""
+"""48 KiB of random data, which a proxy cannot compress much."""
 _MAX_PARTS = 64
 _SEND_TIMEOUT_S = 10
 _PING_AFTER_S = 15
@@ -43,18 +44,19 @@ class ProbeParams(Model):
     every_ms: int = Field(default=100, ge=1, le=1000)
     """Milliseconds between them."""
     flood_kib: int = Field(default=0, ge=0, le=64 * _KIB)
-    """Size of the comments that are written after them, for two seconds at most. `end` says how many KiB were."""
+    """Size of the comments that are written after them, for two seconds at most. `end` reports how many KiB were
+    written."""
     hint: bool = True
-    """Whether the response asks proxies not to buffer it, with `X-Accel-Buffering`, as all streams do."""
+    """Whether the response asks proxies not to buffer it (`X-Accel-Buffering`), as all streams do."""
 
 
 async def probe(call: Call, body: Chunked[ProbeParams]) -> web.StreamResponse:
     """Measure whether a proxy buffers.
 
-    The path begins like those of streams, so that a proxy treats it like them. Each event says how many
-    milliseconds after the parameters it was written (`at_ms`). After `start`, which has the addresses of the proxy
-    and of the client, there is a `received` for each part of the input, then `ticks` times `tick`, then `end`. A
-    client that does not read for a while before `end` learns whether a proxy reads in its place.
+    The path begins like those of streams, so that a proxy treats it in the same way. The field `at_ms` of each
+    event is the time in milliseconds from the parameters to the event. `start` has the addresses of the proxy and
+    of the client. A `received` for each part of the input follows, then `ticks` times `tick`, then `end`. A client
+    that stops reading for a while before `end` learns whether a proxy reads in its place.
     """
     response = EventStream({}, send_timeout_s=_SEND_TIMEOUT_S, ping_after_s=_PING_AFTER_S)
     if not body.parameters.hint:
@@ -70,7 +72,7 @@ async def probe(call: Call, body: Chunked[ProbeParams]) -> web.StreamResponse:
 
 
 class _Events:
-    """Writes events with the time that has passed since the first one."""
+    """Writes events with the time since the first one."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
@@ -80,7 +82,7 @@ class _Events:
         self._log.put(self._frame(name, content))
 
     async def flood(self, kib: int) -> int:
-        """Write comments while the reader accepts them. Return how many KiB it was."""
+        """Write comments while the reader accepts them. Return their size in KiB."""
         accepted = 0
         with suppress(TimeoutError):
             async with asyncio.timeout(_FLOOD_S):
@@ -116,7 +118,7 @@ async def _write(events: _Events, rest: ChunkReader, params: ProbeParams) -> Non
 
 
 def _addresses(call: Call) -> dict[str, Any]:
-    """Return what the server knows of the way to the client."""
+    """Return the addresses on the way to the client that the server knows."""
     request, trusted = call.request, call.services.settings.trusted_proxies
     peer = parse_address(request.remote or "")
     return {

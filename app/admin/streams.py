@@ -37,7 +37,7 @@ class StreamRow(Model):
     bytes: int
     """Total size of its events so far."""
     lag_bytes: int
-    """Number of bytes that its slowest reader has not read yet."""
+    """Bytes that its slowest reader has not read yet."""
     request_id: str
 
 

@@ -45,8 +45,8 @@ class WebhookRow(Model):
     """The platform's id of this delivery of the event."""
     received_at: str
     status: Status
-    """`received`: a job works on it or will. `done`: the work succeeded. `failed`: the last attempt failed; unless
-    the job is held, further ones follow."""
+    """`received`: a job processes it or will. `done`: processing succeeded. `failed`: the last attempt failed;
+    unless the job is held, further ones follow."""
     error: str | None = None
     """Why the last attempt failed."""
     worked_at: str | None = None
@@ -86,7 +86,7 @@ async def get_webhook(call: Call, path: Path[WebhookPath]) -> WebhookReply:
 async def replay_webhook(call: Call, transaction: Transaction, path: Path[WebhookPath]) -> Empty:
     """Process a stored webhook again.
 
-    This is possible whatever its status. The attempts are counted from zero again.
+    This is possible with any status. The attempts are counted from zero again.
     """
     async with transaction.begin() as conn:
         if not await inbox.replay(conn, path.webhook_id, origin=call.origin):

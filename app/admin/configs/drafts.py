@@ -10,7 +10,7 @@ from streams.wire.errors import InvalidParameter
 
 
 async def check_draft(call: Call, key: ConfigKey, value: dict[str, Any]) -> None:
-    """Judge the `value` of a request as if it were written. Raises `UnknownApp` or `InvalidParameter`."""
+    """Validate the `value` of a request like a config to be written. Raises `UnknownApp` or `InvalidParameter`."""
     require_app(call, key.app_id)
     judged = await call.services.configs.judge(key, value)
     if not isinstance(judged, Accepted):

@@ -36,7 +36,7 @@ class TryBody(Model):
     value: dict[str, Any]
     """The config to try."""
     text: str = Field(min_length=1, max_length=2000)
-    """What the user says, or what is spoken."""
+    """The user's message, or the text to speak."""
     params: dict[str, Any] = Field(default_factory=dict)
     """The values of `{{.…}}` in the system prompt."""
 
@@ -46,13 +46,13 @@ class TryReply(Model):
     first_output_ms: int | None = None
     elapsed_ms: int = 0
     text: str = ""
-    """The answer of a language model."""
+    """The answer of the language model."""
     audio_base64: str = ""
-    """The sound of a voice."""
+    """The audio of the voice."""
     mime_type: str = ""
     input_units: int = 0
     output_units: int = 0
-    """Tokens of a language model; characters of a voice."""
+    """Tokens of the language model, or characters that were spoken."""
     usage_source: str = ""
     """`vendor`, or `estimated`."""
     price: str = "0"
@@ -61,14 +61,14 @@ class TryReply(Model):
     events: list[dict[str, Any]] = Field(default_factory=list)
     """The first 200 events, each with `at_ms` and `event`."""
     error: str | None = None
-    """Why the call has failed."""
+    """Why the call failed."""
 
 
 async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> TryReply:
     """Try a strategy before it is published.
 
-    The vendor is called once, as its account says, and the call costs what it costs. Nothing is stored. A failure
-    of the vendor is part of the reply.
+    The vendor is called once through its account, at its usual price. Nothing is stored. The reply reports a
+    failure of the vendor.
     """
     await check_draft(call, ConfigKey(path.app, path.kind, path.name), body.value)
     currency = call.services.configs.singleton(APPS, path.app).currency

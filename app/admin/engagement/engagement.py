@@ -28,7 +28,7 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 
 _READER = "reader@example.com"
-"""Stands for the address of the reader in a preview."""
+"""The address of the reader in a preview."""
 
 
 class SentQuery(PageQuery[IdCursor]):
@@ -65,9 +65,9 @@ class TaskRow(Model):
     user_id: str
     strategy: str
     account: str
-    """The vendor account that was asked."""
+    """The vendor account that was called."""
     what: str | None = None
-    """The model of a prediction, if its own endpoint is called, and the type of an image task."""
+    """The model of a prediction, if its own endpoint is called, or the type of an image task."""
     host_id: str | None = None
     """The id at the host, once it is known."""
     status: str
@@ -162,8 +162,8 @@ async def send_test(
 ) -> Empty:
     """Send an email from a config that need not be stored.
 
-    It goes to one address. It is not listed with those of the strategy, does not count for its limits, and has no
-    link to unsubscribe.
+    It goes to one address. It is not listed with the emails of the strategy, does not count towards its limits, and
+    has no link to unsubscribe.
     """
     to = normalized(body.to, development=call.services.settings.development)
     if to is None:
@@ -178,7 +178,7 @@ async def send_test(
 
 
 async def _render(call: Call, path: PreviewPath, body: PreviewBody, *, to: str) -> tuple[MailStrategy, Rendered]:
-    """Return a config that is judged as if it were written, and the email that it makes."""
+    """Return a config, validated like one to be written, and the email that it produces."""
     await check_draft(call, ConfigKey(path.app, MAIL.name, path.strategy), body.value)
     strategy = MailStrategy.model_validate(body.value)
     app = call.services.configs.singleton(APPS, path.app).title or path.app

@@ -1,4 +1,4 @@
-"""Admin API of leaderboards: the periods of a board, also past ones, with their ranks and their winners."""
+"""Admin API of leaderboards: the current and past periods of a board, with their ranks and winners."""
 
 from typing import Annotated, Any, Literal
 
@@ -64,7 +64,7 @@ class PeriodRow(Model):
     ends_at: str
     order: Literal["DESC", "ASC"]
     state: State
-    """`rewarding`: the winners are stored, and get their rewards."""
+    """`rewarding`: the winners are stored, and their rewards are being granted."""
     closed_at: str
     """When the winners were stored."""
     rewarded_at: str
@@ -81,7 +81,7 @@ class PeriodReply(PeriodRow):
     rewards: int
     """How many users have won."""
     granted: int
-    """How many of them have got their reward."""
+    """How many of them have received their reward."""
     url: str | None = None
     """A link to the file of the winners, valid for 24 hours. Each call returns a new one."""
 
@@ -122,8 +122,8 @@ async def read_period(call: Call, path: Path[PeriodPath]) -> PeriodReply:
 async def read_ranks(call: Call, path: Path[PeriodPath], query: Query[RanksQuery]) -> Json[PeriodRanks]:
     """Read the ranks of a period, which may be over.
 
-    A deactivated user has none, so the users behind have better ones than at the end of the period. The file of the
-    winners is as it was then.
+    Deactivated users have no rank, so users behind them rank better than at the end of the period. The file of the
+    winners does not change.
     """
     if not 0 <= query.to - query.from_ <= _MAX_SPAN:
         raise InvalidParameter(f"to must be at least from, and at most {_MAX_SPAN} after it")
@@ -136,7 +136,7 @@ async def read_ranks(call: Call, path: Path[PeriodPath], query: Query[RanksQuery
 async def reward_again(call: Call, transaction: Transaction, path: Path[PeriodPath]) -> Empty:
     """Grant the rewards of a closed period again.
 
-    A winner who has got the reward does not get it twice. Only what is missing is granted.
+    Only missing rewards are granted. No winner gets a reward twice.
     """
     async with transaction.begin() as conn:
         found = await _period_of(call, conn, path)

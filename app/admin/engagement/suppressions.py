@@ -1,4 +1,4 @@
-"""Admin API of the addresses that get no emails of an app's strategies."""
+"""Admin API of suppressions: addresses to which an app's strategies send no emails."""
 
 from typing import Annotated
 
@@ -35,7 +35,7 @@ def _position(text: str) -> str:
 
 
 def _address(text: str) -> str:
-    # The domains of a development server may be unknown elsewhere, and the list may hold such addresses.
+    # The list may contain addresses of a development server, whose domains may be unknown elsewhere.
     found = normalized(text, development=True)
     if found is None:
         raise ValueError("must be an email address")
@@ -130,7 +130,7 @@ async def remove_suppression(
 
 
 def _subject(call: Call, path: SuppressionPath) -> str:
-    """Return what stands for the address in the audit log, whose entries are kept when the address must not be."""
+    """Return the subject of an address in the audit log. Entries there outlive the address, so it is hashed."""
     return recipient_of(path.address, path.app, keyring=call.services.keyring)
 
 

@@ -1,1 +1,1 @@
-"""Users as operators see them: search, history, and what is done for them."""
+"""Users as operators see them: search, history, and changes on their behalf."""

@@ -21,7 +21,7 @@ from streams.wire.model import Model
 
 
 class AccountRestricted(Conflict):
-    """Something of the user must end before the account can be frozen or erased. The message says what."""
+    """Something, which the message names, must end before the account can be frozen or erased."""
 
 
 class AccountNotFrozen(Conflict):
@@ -54,8 +54,8 @@ async def end_sessions(call: Call, transaction: Transaction, path: Path[UserPath
 async def freeze_user(call: Call, transaction: Transaction, path: Path[UserPath]) -> ChangedUser:
     """Freeze an account.
 
-    It is deactivated later unless it is recovered. This is what a user can do too. `deactivation.freeze_s` of
-    the config `auth` says when it is deactivated. The header `X-Parley-Reason` is required.
+    It is deactivated after `deactivation.freeze_s` of the config `auth`, unless it is recovered. Users can do the
+    same. The header `X-Parley-Reason` is required.
     """
     origin_with_reason(call)
     async with transaction.begin() as conn:
@@ -84,7 +84,7 @@ async def recover_user(call: Call, transaction: Transaction, path: Path[UserPath
 
 
 async def erase_user(call: Call, transaction: Transaction, path: Path[UserPath]) -> ChangedUser:
-    """Deactivate a user now, and delete what the user has stored.
+    """Deactivate a user now, and delete the user's data.
 
     This cannot be undone. The receipt of the user says what was deleted and what is kept. The header
     `X-Parley-Reason` is required.

@@ -48,7 +48,7 @@ class AssetAdjustment(Model):
     subscription: str = Field(default="", max_length=128)
     """The platform's id of the subscription, if the asset belongs to one."""
     quantity: int = Field(default=0, ge=-MAX_QUANTITY, le=MAX_QUANTITY)
-    """Units to add, or to take away if it is negative. The rest is never below zero."""
+    """Units to add; a negative number removes units. The remaining units are never below zero."""
     ends_at: Moment | None = None
     """When the subscription is to end."""
 
@@ -68,7 +68,7 @@ class EntryView(Model):
     receipt_id: str
     origin: str
     channel: str
-    """What reported the event first: `webhook`, `client`, `reconciliation`, `operator` or `server`."""
+    """The first source of the event: `webhook`, `client`, `reconciliation`, `operator` or `server`."""
     entered_at: str
 
 
@@ -153,7 +153,7 @@ async def _enter(
     entry: Callable[[str], Entry],
     now: datetime,
 ) -> None:
-    """Record a change of an asset, which needs a reason, and post its entry, whose key is the id of the record."""
+    """Record a change of an asset, which needs a reason. Post its entry with the id of the record as its key."""
     origin, subject = origin_with_reason(call), Subject(path.app, "user", path.user_id)
     expected = entry(_KEY)
     asset = await assets.find(conn, path.app, path.user_id, name=expected.name, subscription=expected.subscription)
@@ -190,7 +190,7 @@ def entry_view(stored: StoredEntry) -> EntryView:
 
 
 _KEY = "admin:"
-"""The beginning of the keys of entries by operators."""
+"""Prefix of the keys of entries by operators."""
 _PATH = "/admin/api/users/{app}/{user_id}/assets"
 
 ADMIN_ASSET_ROUTES = [

@@ -29,7 +29,7 @@ class ExportReply(Model):
     status: Literal["running", "finished", "failed"]
     requested_at: str
     error: str | None = None
-    """Why the export has failed. It can be requested again."""
+    """Why the export failed. It can be requested again."""
     url: str | None = None
     """A link to the file, valid for 24 hours. Each call returns a new one."""
     expires_at: str | None = None
@@ -40,8 +40,8 @@ async def request_export(call: Call, path: Path[UserPath]) -> ExportReply:
     """Export a user's data.
 
     A worker writes a JSON file with the account, its identities, its conversations with all records, and the names
-    of stored audio. While it does, further calls return the same export. A new export replaces a finished or failed
-    one.
+    of stored audio. Until it has finished, further calls return the same export. A new export replaces a finished
+    or failed one.
     """
     now = call.services.clock.now(path.app)
     async with call.services.database.transaction() as conn:

@@ -1,4 +1,4 @@
-"""Admin API of a user: the account as it is now, and the history of what has happened to it."""
+"""Admin API of a user: the current state of the account, and its history."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -39,18 +39,18 @@ def _known(text: str) -> str:
 
 class HistoryQuery(PageQuery[Annotated[str, cursor(_position)]]):
     kinds: Annotated[str, AfterValidator(_known)] | None = None
-    """List only what is of these kinds, comma-separated: `account`, `session`, `identity`, `login_failure`, `mail`,
+    """List only entries of these kinds, comma-separated: `account`, `session`, `identity`, `login_failure`, `mail`,
     `asset`, `order`, `subscription`, `withdrawal`, `board`, `conversation`, `task`, `operator`."""
 
 
 class HappenedRow(Model):
     at: str
     kind: str
-    """One of those of `kinds`."""
+    """One of the values of `kinds`."""
     id: str
-    """What it is about, such as the session or the order."""
+    """The subject, such as the session or the order."""
     facts: dict[str, Any]
-    """What else is known. It depends on the kind, and has no secrets and no texts of the user."""
+    """Further details, which depend on the kind. They contain no secrets and no texts of the user."""
 
 
 class HistoryReply(Page[str]):
@@ -81,16 +81,16 @@ class AccountReply(Model):
     status: Status
     name: str
     cuid: str
-    """The id that the app has given the user."""
+    """The app's own id of the user."""
     created_at: str
     closes_at: str | None = None
-    """When the freeze ends in the deactivation. Only of frozen users."""
+    """When the freeze ends and the account is deactivated. Only for frozen users."""
     sessions: int
-    """The sessions that are accepted now."""
+    """The number of valid sessions."""
     restriction: str | None = None
     """Why the account can be neither frozen nor erased at the moment."""
     assets: list[OwnedAsset]
-    """What is the user's own, without what others share with the user."""
+    """The user's own assets, without those that others share with the user."""
 
 
 async def read_user(call: Call, path: Path[UserPath]) -> AccountReply:
@@ -115,7 +115,7 @@ async def read_user(call: Call, path: Path[UserPath]) -> AccountReply:
 
 
 async def read_history(call: Call, path: Path[UserPath], query: Query[HistoryQuery]) -> HistoryReply:
-    """List what has happened to a user.
+    """List the history of a user.
 
     The newest comes first: sessions, identities, emails, assets, payments, withdrawals, scores, conversations,
     tasks, and changes by operators.

@@ -21,8 +21,8 @@ class FailureQuery(PageQuery[IdCursor]):
     platform: str | None = None
     """List only failures with this platform."""
     social_id: str | None = None
-    """List only failures with this id at the platform, as far as it is known. An email address and a name are in
-    lower case, and a phone number is like +4915112345678."""
+    """List only failures with this id at the platform, as far as it is known. Email addresses and names are in
+    lower case; phone numbers have the form +4915112345678."""
     user_id: str | None = None
     """List only failures of a user who was logged in."""
 
@@ -41,12 +41,11 @@ class FailureRow(Model):
     """`login`, `signup`, `bind` or `reauthorize`."""
     platform: str
     social_id: str
-    """The id that the client names or has proven, as far as it is known and not secret."""
+    """The id that the client names or has proven, if it is known and not secret."""
     user_id: str | None = None
     error_type: str
     steps: list[FailureStep]
-    """What was checked, in order. The last step is the error that the client got. Secrets are left
-    out."""
+    """The checks, in order. The last step is the error that the client got. Secrets are omitted."""
     failed_at: str
 
 
@@ -57,8 +56,9 @@ class FailureList(Page[str]):
 async def list_failures(call: Call, query: Query[FailureQuery]) -> FailureList:
     """List failed logins and binds.
 
-    The newest comes first. Each has the steps that led to the failure, while the client got one text for all
-    reasons. They are deleted after `limits.login_failure_days`, and limited by the rate `login_failures`.
+    The newest comes first. Each has the steps that led to the failure; the client gets the same text for all
+    reasons. Failures are deleted after `limits.login_failure_days`. The rate `login_failures` limits how many are
+    stored.
     """
     require_app(call, query.app)
     which = Filter(query.app, query.request_id, query.platform, query.social_id, query.user_id)

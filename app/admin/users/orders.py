@@ -1,4 +1,4 @@
-"""Admin API: a payment or a subscription of a user with all its traces, and why it has granted nothing, if so."""
+"""Admin API: a payment or a subscription of a user with all its traces, and a verdict on what it has granted."""
 
 from typing import Annotated
 
@@ -37,22 +37,22 @@ class OrderTrace(Model):
     verdict: Verdict
     """`granted`: the user has what was bought. `used`: it was granted and is used up. `ended`: the period is over.
     `refunded`: it was granted, and refunded. The others say why nothing was granted. `not_created`: the platform
-    has not confirmed the order. `not_approved`: the payer has not approved it. `not_captured`: it is approved,
-    but the money was not taken. `declined`: the payment was declined. `needs_customer`: the payer must confirm it.
+    has not confirmed the order. `not_approved`: the payer has not approved it. `not_captured`: it is approved, but
+    the money was not taken. `declined`: the payment was declined. `needs_customer`: the payer must confirm it.
     `processing`: the platform has not finished it. `canceled`: it was canceled or has expired. `no_product`: the
     payment was created without a product. `amount_differs`: another amount was paid than the price.
-    `webhook_failed`: the work on a webhook fails. `paid_not_granted`: it is paid, and no entry says so."""
+    `webhook_failed`: processing a webhook fails. `paid_not_granted`: it is paid, but has no ledger entry."""
     entries: list[EntryView]
-    """The entries of the ledger that it has caused, the oldest first."""
+    """The ledger entries that it has caused, the oldest first."""
     webhooks: list[WebhookRow]
-    """Those within three days that name it, the oldest first."""
+    """The webhooks within three days that name it, the oldest first."""
     mismatches: list[MismatchView]
 
 
 async def read_order(call: Call, path: Path[OrderPath]) -> OrderTrace:
     """Read a payment or a subscription of a user with all its traces.
 
-    The verdict says whether it has granted what was bought and, if not, why.
+    The verdict says whether the purchase was granted and, if not, why.
     """
     now = call.services.clock.now(path.app)
     async with call.services.database.connection() as conn:

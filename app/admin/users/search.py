@@ -1,4 +1,4 @@
-"""Admin API of users: the list of an app's users, and the search for those whom an id or an address names."""
+"""Admin API of users: lists an app's users, and searches for users by an id or an address."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ from streams.wire.model import Model
 
 class UserQuery(PageQuery[IdCursor]):
     app: str | None = None
-    """List only users of this app. Without `text`, it is `default` if it is missing."""
+    """List only users of this app. Without `text`, the default is `default`."""
     text: str | None = Field(default=None, max_length=320)
     """Search for this: the whole id of a user, or of a payment, a subscription, a withdrawal, a stream, a
     conversation, a prediction, an image task or an email of a user; or the beginning of an id at a
@@ -27,7 +27,7 @@ class UserQuery(PageQuery[IdCursor]):
     status: Status | None = None
     """List only users with this status. Not with `text`."""
     sort: Literal["created", "-created"] = "-created"
-    """The oldest first, or the newest. Not with `text`."""
+    """Whether the oldest or the newest users come first. Not with `text`."""
 
 
 class UserRow(Model):

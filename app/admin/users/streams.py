@@ -20,7 +20,7 @@ from streams.wire.owned import Owned
 
 
 class StreamNotRunning(ItemNotFound):
-    """No stream of the user with this id runs."""
+    """No stream of the user with this id is running."""
 
     def __init__(self, stream_id: str) -> None:
         super().__init__(f"stream {listed([stream_id])} does not run")
@@ -31,7 +31,7 @@ _STREAM = Owned(StreamNotRunning)
 
 class StreamPath(UserPath):
     stream_id: Annotated[str, AfterValidator(_STREAM.validate)]
-    """A stream of the user that runs."""
+    """A running stream of the user."""
 
 
 async def cancel_stream(call: Call, path: Path[StreamPath]) -> Empty:
