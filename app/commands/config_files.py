@@ -69,7 +69,7 @@ class Exported:
     skipped: list[ConfigKey]
     """Configs that were not exported because their app does not exist and an import would refuse them."""
     warnings: list[tuple[ConfigKey, Fault]] = field(default_factory=list)
-    """What keeps exported configs from being used as written."""
+    """Warnings about exported configs."""
 
 
 async def export_folder(configs: ConfigStore, folder: Path, *, app_id: str | None) -> Exported:

@@ -1,9 +1,9 @@
-"""The exit codes of commands that fail. systemd restarts a server or a worker after the first one only."""
+"""The exit codes of commands that fail. systemd restarts a server or a worker only after the first one."""
 
 from streams.wire.errors import StoreUnavailable
 
 FAILED = 1
-"""The same command may succeed later, because a store is unavailable for example."""
+"""The same command may succeed later, for example when a store is available again."""
 REFUSED = 2
 """A setting or an argument must be changed first."""
 

@@ -14,7 +14,7 @@ from jwt import PyJWTError
 from app.http.callers.tokens import make_server_token, sign_header
 
 SECRETS = ("PARLEY_MASTER_KEY", "PARLEY_ADMIN_TOKEN", "APP_SIGN_KEY")
-"""The secrets of a new deployment: those that each one needs, and a key of an app for signatures."""
+"""The secrets of a new deployment, and a key of an app for signatures."""
 ALGORITHMS = ("EdDSA", "ES256", "RS256", "HS256")
 _PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 

@@ -25,7 +25,7 @@ from vendors.signin.sandbox import SandboxChoices, SandboxPerson, SandboxSignIn
 
 _SIGN_IN = Capability[None, SandboxSignIn]("sandbox_sign_in").by(SandboxSignIn)
 _WITHOUT_PROVIDER = "play_games"
-"""The provider whose identities are not proven."""
+"""The provider whose identities need no proof."""
 _WITH_OPEN_ID = "im_network_a"
 """The platform whose clients send an `open_id` together with the token (§2.2)."""
 
@@ -50,7 +50,7 @@ class SignInChoice(Model, extra="allow"):
 
 
 class IssuedProof(Model, extra="allow"):
-    """The body of a login: the platform, with what a client sends to it (§2.2)."""
+    """The body of a login: the platform, with the proof that a client sends (§2.2)."""
 
 
 class EmulatedPlatform(Model):
@@ -67,7 +67,7 @@ class EmulatedPlatform(Model):
 
 class EmulatedPlatforms(Model):
     people: list[SandboxPerson]
-    """Who can sign in, at any provider."""
+    """The people who can sign in, at any provider."""
     platforms: dict[str, EmulatedPlatform]
 
 
@@ -117,7 +117,7 @@ async def issue(
 
 
 def _provider(services: Services, app_id: str, platform: str) -> tuple[str, str]:
-    """Return the provider of a platform, and our app there.
+    """Return the provider of a platform, and the config of our app there.
 
     Raises `ConfigInvalid` if the sandbox does not emulate it, and `PlatformNotEmulated` if it has no provider.
     """

@@ -1,4 +1,4 @@
-"""What the endpoints of development servers share."""
+"""Shared parts of the endpoints of development servers."""
 
 from app.http.callers.area import Area
 from app.http.callers.caller import Access

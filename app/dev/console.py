@@ -1,4 +1,4 @@
-"""The link that `make run` prints, which signs in to the console once."""
+"""The one-time link to the console that `make run` prints."""
 
 import hmac
 import secrets
@@ -26,12 +26,12 @@ _OPERATOR = "developer"
 
 class LinkBody(Model):
     code: str
-    """What follows `#link=` in the link."""
+    """The part of the link after `#link=`."""
 
 
 class LinkReply(Model):
     csrf: str
-    """What `X-Parley-Csrf` of changing calls must be."""
+    """The value of `X-Parley-Csrf` for calls that change something."""
 
 
 class LinkRefused(AuthFailed):
@@ -42,7 +42,7 @@ class LinkRefused(AuthFailed):
 
 
 def console_link(keyring: Keyring) -> str:
-    """Return the path of a link that signs in to the console once."""
+    """Return the path of a one-time link to the console."""
     text = f"{int(time.time()) + _VALID_S}.{secrets.token_hex(16)}"
     return f"/console#link={text}.{_mac(keyring, text)}"
 
@@ -76,7 +76,7 @@ def _mac(keyring: Keyring, text: str) -> str:
 
 
 async def _developer(conn: Connection) -> str:
-    """Return the id of the operator `developer`, who is added if there is none."""
+    """Return the id of the operator `developer`, who is added if missing."""
     try:
         operator = await operators.lock(conn, _OPERATOR)
     except OperatorNotFound:

@@ -1,4 +1,4 @@
-"""What the payments page of a development server needs: what can be bought, and tokens of the app's own server."""
+"""Data for the payments page of a development server: the products, and tokens of the app's own server."""
 
 from contextlib import suppress
 
@@ -32,7 +32,7 @@ class SoldProduct(Model):
     title: str
     type: str
     period: str
-    """Of a subscription, such as `P1M`. Empty for others."""
+    """The period of a subscription, such as `P1M`. Empty for other products."""
     price: str
     """Such as `1.99 USD`. Empty if the platform has the price."""
     amount: int
@@ -45,7 +45,7 @@ class SoldProduct(Model):
 class SoldProducts(Model):
     products: list[SoldProduct]
     card_page_url: str
-    """The page of the sandbox on which payments with a card are made. Empty if they do not go to the sandbox."""
+    """The sandbox's page for paying with a card. Empty if card payments do not go to the sandbox."""
 
 
 class ServerTokenBody(Model):
@@ -58,7 +58,7 @@ class ServerTokenReply(Model):
 
 
 async def list_products(call: Call, query: Query[SoldQuery]) -> SoldProducts:
-    """List what the payments page sells.
+    """List the products on the payments page.
 
     Only development servers have this endpoint.
     """

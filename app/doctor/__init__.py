@@ -1,1 +1,1 @@
-"""The checks of `python -m app doctor`: each looks at one part of a deployment and says what it has found."""
+"""The checks of `python -m app doctor`: each examines one part of a deployment and returns its findings."""

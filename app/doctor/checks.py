@@ -55,7 +55,7 @@ _WITHIN_S = 60
 
 
 async def examine(here: Surroundings, *, only: Collection[str] = ()) -> Report:
-    """Run the checks, or only those that are named. Return what they have found."""
+    """Run all checks, or only those that are named, and return their findings."""
     began = here.now
     chosen = [(name, check) for name, check in CHECKS.items() if not only or name in only]
     found: list[list[Finding]] = []

@@ -1,4 +1,4 @@
-"""Checks what PostgreSQL stores: migrations, operators, and jobs that no worker takes."""
+"""Checks the contents of PostgreSQL: migrations, operators, and jobs that no worker takes."""
 
 from collections.abc import AsyncIterator
 

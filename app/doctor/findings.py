@@ -1,4 +1,4 @@
-"""How checks state what they have found, and how a report is printed."""
+"""Findings of checks, and the report that is printed."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -11,7 +11,7 @@ _INDENT = " " * 4
 
 
 class Area:
-    """Makes the findings of one part of the deployment."""
+    """Creates the findings of one part of the deployment."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -27,7 +27,7 @@ class Area:
 
 
 def error_text(error: Exception) -> str:
-    """Return the message of an error. A timeout has none."""
+    """Return the message of an error, also for a timeout, which has none."""
     return str(error) or "no answer in time"
 
 

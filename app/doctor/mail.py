@@ -1,4 +1,4 @@
-"""Checks each mail server that configs name, by connecting to it as if to send an email."""
+"""Checks each mail server in configs, by connecting to it as if to send an email."""
 
 import asyncio
 from collections.abc import AsyncIterator

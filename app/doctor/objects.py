@@ -65,7 +65,7 @@ async def _try_rights(objects: ObjectStore, place: str) -> AsyncIterator[Finding
 
 
 async def _use(objects: ObjectStore, right: str, folder: str, key: str) -> None:
-    """Use one right. Raises an error if the store refuses it, or did not do what it says."""
+    """Use one right. Raises an error if the store refuses the call, or only pretends to execute it."""
     match right:
         case "write":
             await objects.put(key, _PROBE, content_type="application/json")

@@ -25,11 +25,11 @@ _RECEIVE_BYTES = 64 * 1024
 _PORTS = {"https": 443, "http": 80}
 _FEW_FILES = 4_096
 FAILURES = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
-"""What a request to a server raises if it gets no proper response."""
+"""The errors of a request that gets no proper response."""
 
 
 def open_http(here: Surroundings) -> ClientSession:
-    """Open a client that calls the deployment as clients do, without proxies of the environment."""
+    """Open a client that calls the deployment as other clients do, without proxies from the environment."""
     connector = aiohttp.TCPConnector(
         ssl=here.tls, resolver=ThreadedResolver(), force_close=True, socket_factory=_small_socket
     )
@@ -39,7 +39,7 @@ def open_http(here: Surroundings) -> ClientSession:
 
 
 def _small_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Return a socket in which the kernel keeps little, so that a server notices that the client does not read."""
+    """Return a socket with a small kernel buffer, so that a server notices when the client does not read."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
     made.setblocking(False)  # noqa: FBT003 - a positional-only parameter
@@ -86,7 +86,7 @@ async def _answers(http: ClientSession, public_url: str) -> Finding:
 
 
 async def _exposed(http: ClientSession, here: Surroundings) -> AsyncIterator[Finding]:
-    """Report what anybody can read who reaches the public URL."""
+    """Report pages that anybody with access to the public URL can read."""
     if here.settings.development:
         return
     for path in ("/metrics", "/docs"):

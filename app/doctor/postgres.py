@@ -14,14 +14,14 @@ from streams.wire.errors import StoreError
 
 AREA = Area("postgres")
 MAX_SKEW_S = 1.0
-"""More than this, and a process may see a turn or a token that begins in its future."""
+"""With a larger difference, a process may see a turn or a token that begins in its future."""
 _OLDEST_VERSION = 15
 _TRIES = 7
 _SLOW_MS = 10
 _POOL = 20
-"""The largest pool of `open_database`, which every process has beside that of the writer of turns."""
+"""The maximum size of the pool of `open_database`. Every process also has a pool for the writer of turns."""
 _OTHERS = 3
-"""Connections that a process has outside of its pools: the watch of sessions, and probes."""
+"""Connections of a process outside of its pools: for watching sessions, and for probes."""
 _PROBE_KB = 256
 _SETTINGS = """
 select name, setting from pg_settings where name in (
@@ -82,7 +82,7 @@ def _version(given: dict[str, str]) -> Finding:
 async def latency_finding(
     area: Area, ping: Callable[[], Awaitable[object]], *, store: str, slow_ms: float, why: str
 ) -> Finding:
-    """Return the finding about the median time of some round trips to a store. Each is a call of `ping`."""
+    """Return the finding about the median round-trip time to a store. `ping` makes one round trip."""
     times = []
     for _ in range(_TRIES):
         began = time.perf_counter()

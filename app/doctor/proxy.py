@@ -1,4 +1,4 @@
-"""Finds out what a proxy between clients and Parley does to streams, by means of `POST /bp/ai/probe`."""
+"""Finds out how a proxy between clients and Parley treats streams, by `POST /bp/ai/probe`."""
 
 import asyncio
 import time
@@ -23,14 +23,15 @@ _EVERY_S = 0.2
 _WITHIN_S = 30
 _UNREAD_S = 2.3
 _FLOOD_KIB = 48 * 1024
-"""More than the kernels on the way keep for a client that does not read.
+"""More than the kernels on the way buffer for a client that does not read.
 
-The proxy's may keep 6 to 32 MiB that it received (`tcp_rmem`), and both senders' 4 MiB each (`tcp_wmem`).
+The kernel of the proxy may buffer 6 to 32 MiB that it received (`tcp_rmem`), and those of both senders 4 MiB each
+(`tcp_wmem`).
 """
 _LARGE_BYTES = 14 * 1024 * 1024
 """The largest request that Parley reads: 10 MiB of audio in Base64."""
 _SHARE = 0.5
-"""Pieces that keep less than this share of their distance in time were held back and sent together."""
+"""Pieces whose distance in time shrinks below this share were held back and sent together."""
 _BUFFERED_STREAM = "users see nothing for seconds, and then many words at once"
 _BUFFERING = "nginx: proxy_buffering off;"
 _IGNORED = f"{_BUFFERING} and no proxy_ignore_headers X-Accel-Buffering;"
@@ -42,7 +43,7 @@ class Passage:
     """One stream through the proxy. Times are in seconds. Each list is measured by a single clock."""
 
     server: str = ""
-    """The header `Server` of the response, which a proxy replaces by its own."""
+    """The header `Server` of the response, which a proxy replaces with its own."""
     encoding: str = ""
     sent: list[float] = field(default_factory=list)
     received: list[float] = field(default_factory=list)
@@ -52,9 +53,9 @@ class Passage:
     arrived: list[float] = field(default_factory=list)
     start: dict[str, Any] = field(default_factory=dict)
     flood_kib: int = 0
-    """How much the server writes at the end, while the client does not read."""
+    """The amount that the server writes at the end, while the client does not read."""
     unread_kib: int = 0
-    """How much of the stream was accepted on the way while the client did not read."""
+    """The amount of the stream that was accepted on the way while the client did not read."""
 
     @property
     def holds_uploads(self) -> bool:
@@ -62,7 +63,7 @@ class Passage:
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether something on the way reads what the client does not."""
+        """Whether something on the way reads data that the client does not read."""
         return 0 < self.flood_kib <= self.unread_kib
 
     @property
@@ -98,9 +99,9 @@ async def check(here: Surroundings) -> AsyncIterator[Finding]:
 
 
 async def _measure(http: ClientSession, here: Surroundings, *, hint: bool, flood_kib: int) -> Passage:
-    """Return a passage. If something seems to be held back, try again, because the machine may have been busy.
+    """Return a passage. If data seems to be held back, try again, because the machine may have been busy.
 
-    A proxy holds back each time. So what passed the first time is not judged again, even if the other direction is.
+    A proxy that holds data back does so each time. So a direction that passed the first time is not measured again.
     """
     first = await _pass(http, here, hint=hint, flood_kib=flood_kib)
     if not (first.holds_uploads or first.holds_events):
@@ -258,7 +259,7 @@ def _addresses(passage: Passage) -> Finding | None:
 async def _size(http: ClientSession, here: Surroundings) -> Finding | None:
     """Announce a large request without sending it. A proxy refuses it at once if it allows less.
 
-    A proxy that reads all of a request first would not answer.
+    A proxy that first reads the whole request would not answer.
     """
     answered = asyncio.Event()
 

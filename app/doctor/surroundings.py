@@ -1,4 +1,4 @@
-"""What the checks need: the settings, the stores as far as they can be opened, and the clock of this machine."""
+"""The environment of the checks: the settings, the stores that can be opened, and the clock of this machine."""
 
 import ssl
 import time
@@ -14,7 +14,7 @@ from storage.configs.store import ConfigStore
 class Surroundings:
     settings: Settings
     configs: ConfigStore | None = None
-    """The configs; `None` if they cannot be read, which the checks of the stores report."""
+    """The configs; `None` if they cannot be read. The checks of the stores report this."""
     tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     clock: Callable[[], float] = time.time
 

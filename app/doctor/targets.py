@@ -1,4 +1,4 @@
-"""The addresses that configs name, or that follow from them, and which config each belongs to."""
+"""The addresses in configs or derived from them, and the configs to which they belong."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from vendors.payments import paypal, stripe
 from vendors.signin.catalog import DEFAULT_PROVIDERS, HOSTS
 
 _SERVICES = ("speech", "texttospeech")
-"""What `{service}` stands for in the addresses of Google's APIs."""
+"""The values of `{service}` in the addresses of Google's APIs."""
 _PORTS = {"https": 443, "http": 80}
 
 
@@ -42,7 +42,7 @@ class Target:
 
 
 def usable_configs(configs: ConfigStore, kind: ConfigKind[ConfigModel]) -> Iterator[tuple[str, str, ConfigModel]]:
-    """Yield app, name and value of each config of a kind that can be used."""
+    """Yield the app, the name and the value of each usable config of a kind."""
     for app_id in configs.apps():
         for name in configs.names(kind, app_id):
             try:

@@ -1,4 +1,4 @@
-"""Checks the way to each server that configs name: its name, its port and its certificate."""
+"""Checks the connection to each server in configs: its name, its port and its certificate."""
 
 import asyncio
 import ssl

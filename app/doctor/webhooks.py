@@ -1,4 +1,4 @@
-"""Checks whether platforms reach the webhooks, by calling each without a signature through the public URL."""
+"""Checks whether platforms can reach the webhooks, by calling each without a signature through the public URL."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -61,7 +61,7 @@ def _path(source: str, app_id: str, config: str) -> str:
 
 
 async def _check(http: ClientSession, public_url: str, path: str) -> Finding:
-    """Expect Parley's own refusal of a call without a signature."""
+    """Check that Parley itself refuses a call without a signature."""
     try:
         async with http.post(public_url + path, data=b"{}", allow_redirects=False) as response:
             status, raw = response.status, await response.read()

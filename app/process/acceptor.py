@@ -23,7 +23,7 @@ class Acceptor:
     """Accepts connections from `listener` between `start` and `stop`.
 
     libuv's own listeners accept until no connection waits. During a flood, this takes 100 ms and more in one
-    iteration of the event loop, and no stream sends anything meanwhile.
+    iteration of the event loop, during which no stream sends anything.
     """
 
     def __init__(self, listener: socket.socket, make_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
@@ -38,7 +38,7 @@ class Acceptor:
         self._task.start()
 
     async def stop(self) -> None:
-        """Close `listener`. All connections that have been accepted are opened first, so that none is reset."""
+        """Close `listener`. Open all accepted connections first, so that none is reset."""
         self._stopping = True
         self._wake.set()
         await self._task.end_within(_RETRY_AFTER_S)
@@ -83,7 +83,7 @@ async def accept_waiting(
 
 
 def _accept(listener: socket.socket) -> tuple[list[socket.socket], bool]:
-    """Return accepted connections, and whether the system has no resources for another one."""
+    """Return accepted connections, and whether the system lacks resources for another one."""
     connections: list[socket.socket] = []
     for _ in range(_CONNECTIONS_PER_ITERATION):
         try:

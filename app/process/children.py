@@ -10,7 +10,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def ending_with_parent(with_signal: signal.Signals) -> Callable[[], None] | None:
-    """Return a `preexec_fn` for a child that receives `with_signal` when its parent ends, even if that is killed.
+    """Return a `preexec_fn` for a child that receives `with_signal` when its parent ends, even if it is killed.
 
     This uses a feature of Linux; on other systems the result is `None`. The signal is sent when the thread that
     has started the child ends, so children must be started from the main thread.

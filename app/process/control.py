@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # It imports aiohttp, which the parent does not need.
 
 
 def max_retiring_s(timeout_s: float) -> float:
-    """Return for how long a process that retires accepts new streams, if its drain timeout is `timeout_s`."""
+    """Return for how long a retiring process with the drain timeout `timeout_s` accepts new streams."""
     return min(RETIRING_S, timeout_s / 2)
 
 
@@ -219,7 +219,7 @@ async def start_child(
 
 def _prepare(bind_to_parent: Callable[[], None] | None) -> None:
     """Prepare the process of a child before it executes Python."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # Otherwise it would end a child that does not handle it yet.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # Otherwise, SIGHUP would end a child that does not handle it yet.
     if bind_to_parent is not None:
         bind_to_parent()
 

@@ -23,9 +23,9 @@ async def serve_until_drained(
     """Serve until the process must stop or retire, and then until all streams have ended.
 
     A process that retires first continues to serve its existing connections, including new streams, for at most
-    `max_retiring_s()`. Then it closes the idle ones, but serves requests that have begun, of which the rest may
-    still be on its way. A process that stops refuses new streams immediately. Both then wait up to `timeout_s` for
-    their streams. All responses have the header `Connection: close`.
+    `max_retiring_s()`. Then it closes the idle ones, but serves requests that have begun to arrive. A process that
+    stops refuses new streams immediately. Both then wait up to `timeout_s` for their streams. All responses have
+    the header `Connection: close`.
     """
     await requests.any.wait()
     runner.closing = True
@@ -43,7 +43,7 @@ async def serve_until_drained(
 
 
 async def answer_last_requests(runner: Runner) -> None:
-    """Answer requests on connections that were accepted last, for at most a second."""
+    """Answer requests on the most recently accepted connections, for at most a second."""
     try:
         async with asyncio.timeout(_LAST_REQUESTS_S):
             while runner.connections:  # noqa: ASYNC110 - polling is cheap here, and happens once per process
@@ -60,7 +60,7 @@ async def _unused_or_stopped(
 
 
 async def _keep_closing_idle(runner: Runner) -> None:
-    """Close idle connections, also those that become idle at the end of a response."""
+    """Close idle connections, including those that become idle at the end of a response."""
     while not stopping():
         runner.close_idle()
         await pause(_CLOSE_IDLE_EVERY_S)

@@ -1,4 +1,4 @@
-"""The figures of this process for the overview of operators: what runs, and what happened in the last minutes."""
+"""The figures of this process for the overview of operators: its load, and the events of the last minutes."""
 
 import asyncio
 import socket
@@ -22,7 +22,7 @@ from vendors.calls.metrics import FIRST_OUTPUT, OUTCOMES
 
 EVERY_S = 5.0
 WINDOW_S = 300
-"""How far the figures of vendors and errors go back."""
+"""The period that the figures of vendors and errors cover."""
 _RATE_S = 60
 _KEPT = int(WINDOW_S / EVERY_S) + 1
 _Counts = Mapping[tuple[str, ...], int]
@@ -51,7 +51,7 @@ class _Counters(NamedTuple):
 
 
 class FiguresOfProcess:
-    """Reads the metrics of this process every few seconds, and says what has changed since."""
+    """Reads the metrics of this process every few seconds, and computes their changes."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -94,7 +94,7 @@ class FiguresOfProcess:
 
 
 def _grown(now: _Counts, before: _Counts) -> dict[str, int]:
-    """Return by how much each series has grown, without those that have not. Labels are joined by a tab."""
+    """Return by how much each series has grown; unchanged ones are omitted. Labels are joined by a tab."""
     grown = {"\t".join(labels): count - before.get(labels, 0) for labels, count in now.items()}
     return {labels: count for labels, count in grown.items() if count}
 

@@ -1,4 +1,4 @@
-"""The listening sockets of a server process, and those of them from which it accepts connections."""
+"""The listening sockets of a server process, from some of which it accepts connections."""
 
 import asyncio
 import socket

@@ -34,9 +34,9 @@ _STABLE_S = 10
 _FIRST_DELAY_S = 0.2
 _MAX_DELAY_S = 5.0
 _MAX_KILLS = 6
-"""A slot whose first children were all killed is given up after so many. The delays until then are 6 s in total."""
+"""A slot is given up after this many of its first children were killed. The delays until then are 6 s in total."""
 _OVERDUE_S = 30
-"""How long after the drain time a child that has to end may still run. Its last writes take up to 15 s."""
+"""How long after the drain time an ending child may still run. Its last writes take up to 15 s."""
 _LAST_PORT = 65_535
 
 
@@ -60,7 +60,7 @@ class _Slot:
     was_ready: bool = False
     """Whether a child was ever ready in this slot. If not, a child that ends indicates a broken deployment."""
     kills: int = 0
-    """How many children of this slot were killed before one was ready, such as by a kernel without memory."""
+    """How many children of this slot were killed before one was ready, for example because memory ran out."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     vacant: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while the slot has no child."""
@@ -82,7 +82,7 @@ class _Slot:
 
 
 class _NotStarted(NamedTuple):
-    """Why a child was not ready, and the exit code that the parent ends with if none ever was in its slot."""
+    """Why a child was not ready, and the exit code of the parent if no child of its slot ever was."""
 
     reason: str
     code: int = 1
@@ -145,7 +145,7 @@ class _Parent:
             self._tasks.create_task(self._kill_overdue(child))
 
     async def _kill_overdue(self, child: Child) -> None:
-        """Wait for a child that has to end, and kill it if it hangs. It would block its slot and the stop."""
+        """Wait for an ending child, and kill it if it hangs, because it would block its slot and the stop."""
         try:
             async with asyncio.timeout(self._overdue_s):
                 await child.ended.wait()

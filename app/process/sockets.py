@@ -8,11 +8,12 @@ from app.environment import SettingsError
 
 PUBLIC = "public"
 METRICS = "metrics"
-"""Names of the listeners of a single process. Of several processes, each has a public one named after its slot."""
+"""Names of the listeners of a single process. With several processes, each public listener is named after its
+slot."""
 
 BACKLOG = 4096
 _RELEASED_WITHIN_S = 2
-"""How long the processes of a parent that has died need at most to close its sockets, unless they hang."""
+"""The longest time in which the processes of a dead parent close its sockets, unless they hang."""
 _RETRY_AFTER_S = 0.05
 _IN_USE = "Address already in use by another program, or by a server that has not stopped yet"
 

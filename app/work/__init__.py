@@ -1,6 +1,6 @@
 """The worker process: jobs and their attempts, events to sinks, and deletion of what endpoints leave behind.
 
-procrastinate runs the jobs, although its driver is psycopg and `job_attempts.py` replaces how it stores outcomes.
+procrastinate runs the jobs, although its driver is psycopg, and `job_attempts.py` replaces its storing of outcomes.
 The alternative is pgqueuer, which uses asyncpg. A worker on pgqueuer 1.6 that passes the same tests needs 77 more
 lines of ours in `worker.py`, `job_attempts.py`, `storage/jobs/jobs.py`, `storage/jobs/stalled_jobs.py` and a module
 for its driver and statements. That does not count 124 lines of SQL for its tables, a migration of stored jobs, and
@@ -16,13 +16,13 @@ pgqueuer is faster: 400 empty jobs per second instead of 160, with 0.5 ms of CPU
 (medians of five runs in turn, on two busy cores). Of jobs that take 50 ms, procrastinate runs more: 162 per second
 instead of 130. Either is enough, because events are not jobs.
 
-A loop of the worker delivers events, not jobs (`event_delivery.py`). A sink that does not respond for a day may
-have 100,000 events: as jobs, they would take the worker's slots, and make each search for a due job slower. A row
-per event also keeps their order.
+A loop of the worker delivers events; they are not jobs (`event_delivery.py`). A sink that does not respond for a
+day may have 100,000 events. As jobs, they would take the worker's slots and slow down each search for a due job. A
+row per event also keeps their order.
 
-Each sink has its own task, so a slow one delays only itself. An open circuit breaker costs no attempts: nothing is
-claimed then. A half-open one gets a single event.
+Each sink has its own task, so a slow sink delays only itself. While the circuit breaker of a sink is open, no
+events are claimed, so none loses attempts. A half-open breaker gets a single event.
 
-One job deletes by age (`retention.py`), one table and one app after another. Each has a time limit of its own, and
-what fails does so once the rest is deleted, so that no table waits for another one.
+One job deletes by age (`retention.py`), one table and one app after another. Each deletion has its own time limit.
+A failure is raised only after the remaining deletions, so that no table waits for another one.
 """

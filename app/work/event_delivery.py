@@ -28,12 +28,13 @@ from vendors.sinks.webhook import SinkEvent, SinkWebhook
 log = structlog.get_logger()
 
 RETRY_DELAYS_S = (5, 60, 300, 1800, 7200, 18_000, 28_800, 28_800)
-"""The waits between the attempts to deliver an event, about a day in total. After the last attempt, it is dead."""
+"""The waits between the attempts to deliver an event, about a day in total. After the last attempt, the event is
+dead."""
 _POLL_S = 1
 _BATCH = 100
 _BATCH_S = 50
 _CLAIM_S = 60
-"""How long the events of a worker that was killed wait for another one."""
+"""How long the events of a killed worker wait before another worker takes them."""
 _CLEANUP_S = 5
 _FAULT_PAUSE_S = 10
 _ERROR_CHARACTERS = 500
@@ -81,7 +82,7 @@ async def _due(services: Services) -> list[Sink]:
 
 
 async def _deliver(services: Services, sink: Sink, *, claim_s: float) -> None:
-    """Deliver the events that are due to a sink. What fails is logged, and tried again after a pause."""
+    """Deliver the due events of a sink. Failures are logged, and the delivery is tried again after a pause."""
     try:
         while await _deliver_batch(services, sink, claim_s=claim_s) == _BATCH:
             pass
@@ -143,7 +144,7 @@ class _Outcomes:
         )
 
     async def release(self) -> None:
-        """Leave the events without an outcome to the next batch, or to another worker."""
+        """Leave events without an outcome to the next batch or to another worker."""
         if self._open:
             with suppress(StoreError, TimeoutError):
                 async with asyncio.timeout(_CLEANUP_S), self._services.database.connection() as conn:
@@ -156,7 +157,7 @@ class _Outcomes:
 
 
 class _Webhook:
-    """A sink that gets each event by a call."""
+    """A sink that receives each event by a call."""
 
     def __init__(self, services: Services, sink: Sink, config: Events) -> None:
         url = resolve_url(config.url or "", sandbox_url=services.settings.sandbox_url)
@@ -170,14 +171,14 @@ class _Webhook:
 
     @property
     def limit(self) -> int:
-        """How many events may be sent now. A sink that may have recovered gets one."""
+        """The number of events that may be sent now. A sink that may have recovered gets one."""
         breaker = self._access.gate.breaker
         if breaker.open:
             return 0
         return 1 if breaker.tripped else _BATCH
 
     async def deliver(self, outcomes: _Outcomes) -> None:
-        """Send the events, those of one user in their order."""
+        """Send the events. Events of the same user are sent in their order."""
         by_user = groupby(sorted(outcomes.events, key=attrgetter("uid")), key=attrgetter("uid"))
         await run_all(self._deliver_of_user(outcomes, [*events]) for _, events in by_user)
 
@@ -199,7 +200,7 @@ async def _send(event: SinkEvent, webhook: SinkWebhook) -> None:
 
 
 class _Stream:
-    """A sink that is a Redis Stream, to which a batch is added at once."""
+    """A sink that is a Redis Stream. A whole batch is added by one call."""
 
     limit = _BATCH
 

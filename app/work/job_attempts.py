@@ -84,7 +84,7 @@ class RetryPolicy(BaseRetryStrategy):
         self._message = message
 
     def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
-        if stopping():  # The worker ends, which is not the fault of the job. So even a last attempt is repeated.
+        if stopping():  # The worker ends, which is not a failure of the job. So even the last attempt is repeated.
             return RetryDecision()
         failures = _failures(job)
         if failures + 1 >= self._message.attempts:
@@ -92,7 +92,7 @@ class RetryPolicy(BaseRetryStrategy):
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=self._wait_s(failures)))
 
     def _wait_s(self, failures: int) -> float:
-        """Return the wait after an attempt that `failures` others came before."""
+        """Return the wait after an attempt with `failures` failed attempts before it."""
         message = self._message
         waits = [min(message.retry_after_s * 2.0**number, _MAX_RETRY_WAIT_S) for number in range(failures + 1)]
         if message.last_after_s is not None and failures + 2 == message.attempts:
@@ -101,11 +101,11 @@ class RetryPolicy(BaseRetryStrategy):
 
 
 def _failures(job: StoredJob) -> int:
-    """Return how many attempts have failed, without those that ended with the death of a worker."""
+    """Return the number of failed attempts, without those that ended with the death of a worker."""
     return job.attempts - job.priority
 
 
-# An attempt is named by its worker and its number. The lock makes this hold until the outcome is stored.
+# The worker and the number identify an attempt. The lock keeps both unchanged until the outcome is stored.
 _ATTEMPT = """
 from (
     select id from procrastinate_jobs
@@ -119,19 +119,18 @@ _RETRY = f"select procrastinate_retry_job_v2(id, %(retry_at)s, null, null, null)
 class JobManager(StoredJobs):
     """Stores the outcomes of attempts, as soon as the database is available.
 
-    An attempt that outlived the time in which its worker counted as alive has no effect on the job, because another
-    worker may run it.
+    An attempt whose worker already counts as dead has no effect on the job, because another worker may run it.
     """
 
     ends = False
-    """Whether the worker ends. An outcome that cannot be stored is given up then, and the job runs again."""
+    """Whether the worker ends. Then an outcome that cannot be stored is dropped, and the job runs again."""
 
     async def finish_job(self, job: StoredJob, status: Status, delete_job: bool) -> None:  # noqa: FBT001 - procrastinate's
         """Store that no further attempt follows."""
         await self._store(_FINISH, job, status=status.value, delete_job=delete_job)
 
     async def retry_job(self, job: StoredJob, retry_at: datetime | None = None, *_: Any, **__: Any) -> None:
-        """Make a job due again. If another one with its key waits, drop the job, because that one does the same."""
+        """Make a job due again. If another job with its key waits, drop this one, because both do the same work."""
         try:
             await self._store(_RETRY, job, retry_at=retry_at or datetime.now(UTC))
         except UniqueViolation as error:
@@ -167,7 +166,7 @@ def _is_outage(error: BaseException) -> bool:
 async def recover_stalled(services: Services, *, stalled_s: float) -> None:
     """Run the jobs of dead workers again. A job is held only if its workers die again and again.
 
-    What fails is logged, and tried again in the next round.
+    Failures are logged, and the next round tries again.
     """
     while not stopping():
         with _logged():

@@ -62,14 +62,15 @@ class JobRow(Generic[J]):
     message: type[J]
     handler: Callable[[Services, J], Awaitable[None]]
     schedule: str | None = None
-    """The times at which the job is enqueued, as for cron, in UTC: once per time, however many workers run.
+    """The times at which the job is enqueued, in cron's format and UTC. It is enqueued once per time, however many
+    workers run.
 
-    A sixth field are seconds. The message of such a job has no fields without a default.
+    A sixth field contains seconds. All fields of the job's message have defaults.
     """
 
 
 async def run_scheduled(services: Services, _: RunScheduled) -> None:
-    """Enqueue the jobs that run at fixed times, unless they already wait."""
+    """Enqueue the jobs with a schedule, unless they already wait."""
     async with services.database.transaction() as conn:
         for row in JOBS:
             if row.schedule is not None:

@@ -1,4 +1,4 @@
-"""The job that deletes by age what apps no longer keep, and the one that deletes files without a row."""
+"""The job that deletes expired data, and the job that deletes files without a row."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 _BATCH_SIZE = 1000
 _REMOVAL_S = 600
-"""A table with more to delete than this allows must not keep the others from being looked at."""
+"""A table with more rows to delete than this allows must not block the other tables."""
 
 APPS_SKIPPED = Counter(
     "parley_job_apps_skipped", "Apps that a job skipped because their limits are broken", ["job"]
@@ -29,7 +29,7 @@ APPS_SKIPPED = Counter(
 
 
 async def remove_expired(services: Services, job: RemoveExpired) -> None:
-    """Delete what has expired. What cannot be deleted fails the job once all the rest is deleted."""
+    """Delete expired data. If a deletion fails, the job fails after it has done all other deletions."""
     failed = []
     for table, app_id, remove in _removals(services, await _apps(services, job)):
         try:
@@ -50,7 +50,7 @@ async def remove_expired(services: Services, job: RemoveExpired) -> None:
 def _removals(
     services: Services, apps: list[KeptApp]
 ) -> Iterator[tuple[str, str | None, Callable[[], Awaitable[int]]]]:
-    """Yield the table, the app, and the deletion of what has expired there. `None`: the rows of all apps."""
+    """Yield the table, the app (`None`: all apps), and the function that deletes the expired rows."""
     of_all_apps = (
         ("idempotency_keys", idempotency.delete_expired),
         ("audit", partial(audit.delete_expired, days=services.settings.audit_days)),
@@ -66,7 +66,7 @@ def _removals(
 async def _apps(services: Services, job: RemoveExpired) -> list[KeptApp]:
     """Return all apps that have ever existed, except those whose config `limits` cannot be used.
 
-    Those are logged and counted. Their data is deleted by the next run after the config was corrected.
+    Those are logged and counted. The next run after a correction of the config deletes their data.
     """
     found, stores = [], (services.configs, services.database, services.objects)
     for app_id, deleted_at in (await services.configs.all_apps()).items():

@@ -1,4 +1,4 @@
-"""The job that works on stored webhooks."""
+"""The job that processes stored webhooks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

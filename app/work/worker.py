@@ -35,7 +35,7 @@ log = structlog.get_logger()
 
 _CONCURRENCY = 10
 _POLL_S = 0.5
-"""Well below the second after which an image task is read again. One look costs less than 1 ms of the worker."""
+"""Well below the second after which an image task is read again. One poll takes the worker less than 1 ms."""
 _HEARTBEAT_S = 2
 _STALLED_S = 10
 _STOP_S = 30
@@ -55,7 +55,7 @@ _DROPPED = (
     "tasks",
     "webhooks",
 )
-"""What the jobs `remove_expired_…` deleted, which a worker of the version before may have stored."""
+"""The jobs `remove_expired_…` that workers of the previous version may have stored. `RemoveExpired` does their work."""
 
 JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
 JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest job was due", ["job", "status"])
@@ -133,7 +133,7 @@ async def run_jobs(
     `scheduled`: whether to enqueue the jobs that run at fixed times.
     `stalled_s`: a worker without a heartbeat for this long counts as dead, and its jobs are retried.
     `poll_s`: how often to look for jobs that have become due. Workers are notified of new jobs immediately.
-    `stop_s`: how long running jobs may take to finish at the end. Then they are interrupted, and due again.
+    `stop_s`: how long running jobs may take to finish at the end. Then they are interrupted and become due again.
     """
     faults = retry_if_exception_type((ConnectorException, psycopg.Error, OSError))
     wait = wait_exponential(max=_MAX_RECONNECT_WAIT_S)
@@ -158,7 +158,7 @@ async def run_jobs(
 
 
 async def _run_until_cancelled(worker: Worker, manager: JobManager, *, stop_s: float) -> None:
-    """Run a worker. Its task is cancelled, and stopped by an event because it may lose the cancellation."""
+    """Run a worker. It is stopped both by cancellation and by an event, because it may lose the cancellation."""
     running = background(worker.run())  # type: ignore[no-untyped-call]
     task = running.start()
     try:
@@ -171,7 +171,8 @@ async def _run_until_cancelled(worker: Worker, manager: JobManager, *, stop_s: f
         await running.end_within(stop_s + _LAST_WRITES_S)
     task.result()
     if not stopping():
-        # It stops by itself, and reports only to its own log, if it can neither listen nor store its heartbeat.
+        # It stops by itself, and reports this only to its own log, if it can neither listen nor store its
+        # heartbeat.
         raise ConnectorException("the connections to the database were lost")
 
 
@@ -206,7 +207,7 @@ def _application(
 
 
 async def _drop(**_: Any) -> None:
-    """Let the worker delete a job whose work another one does."""
+    """Delete a job whose work another job does."""
 
 
 def _log_outage(state: RetryCallState) -> None:
