@@ -55,7 +55,8 @@ _DROPPED = (
     "tasks",
     "webhooks",
 )
-"""The jobs `remove_expired_…` that workers of the previous version may have stored. `RemoveExpired` does their work."""
+"""Suffixes of the jobs `remove_expired_…` that the previous version may have stored. `RemoveExpired` replaces
+them."""
 
 JOBS_STORED = Gauge("parley_jobs", "Stored jobs by status", ["job", "status"])
 JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest job was due", ["job", "status"])

@@ -22,7 +22,7 @@ class StoredBpAuth:
 
     identity: Identity
     proven: bool
-    """False if only the client says that the identity is its own."""
+    """False if only the client claims the identity."""
     expires_at: datetime
     used_at: datetime | None
 
@@ -34,7 +34,7 @@ values ($1, $2, $3, $4, $5, $6, $7)
 
 
 async def issue(conn: Connection, identity: Identity, *, proven: bool, now: datetime, within_s: float) -> BpAuth:
-    """Make a token for an identity, which need not belong to a user yet. `proven`: not only the client says so."""
+    """Create a token for an identity, which may have no user yet. `proven`: not only the client claims it."""
     made = BpAuth(new_token(PREFIX), now + timedelta(seconds=within_s))
     key = (identity.app_id, identity.platform, identity.social_id)
     await conn.execute(_ISSUE, digest(made.token), *key, "proven" if proven else "client", now, made.expires_at)
@@ -47,7 +47,7 @@ select app_id, platform, social_id, trust = 'proven', expires_at, used_at from b
 
 
 async def find(conn: Connection, token: str) -> StoredBpAuth | None:
-    """Return what is stored of a token, whichever app it is for."""
+    """Return the row of a token of any app."""
     if not is_token(token, PREFIX):
         return None
     row = await conn.fetchrow(_FIND, digest(token))
@@ -64,7 +64,7 @@ where app_id = $1 and digest = $2 and used_at is null and expires_at > $3 return
 
 
 async def use_token(conn: Connection, app_id: str, *, token: str, now: datetime) -> bool:
-    """Use a token up. Of concurrent calls, one returns true. `conn` is in the transaction of the login."""
+    """Consume a token. Only one of concurrent calls returns true. `conn` is in the transaction of the login."""
     return bool(await conn.fetchval(_USE, app_id, digest(token), now))
 
 
@@ -88,7 +88,7 @@ and token.app_id = s.app_id and token.platform = s.platform and token.social_id 
 
 
 async def revoke_of_session(conn: Connection, app_id: str, *, session_id: str) -> None:
-    """Delete the tokens of the identity with which a session was made. `session_id` is its digest."""
+    """Delete the tokens of the identity that logged in to a session. `session_id` is the session's digest."""
     await conn.execute(_REVOKE_OF_SESSION, app_id, session_id)
 
 

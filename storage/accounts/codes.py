@@ -1,7 +1,7 @@
-"""Codes that are sent to an address or a phone number, and prove that somebody receives messages there.
+"""Codes that are sent to an address or a phone number, and prove that somebody can read messages there.
 
-Only their HMACs are stored. The key of these is derived from the master key, so the rows do not help to guess the
-six digits of a short code. Times are those of the app.
+Only HMACs of codes are stored. Their key is derived from the master key, so the rows do not help to guess the six
+digits of a short code. Times are those of the app's clock.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ _DIGITS = 6
 _LONG_BYTES = 32
 _DAY = timedelta(days=1)
 _NEWEST = 200
-"""How many codes of a target are looked at. The rate of sending allows far fewer in a day."""
+"""How many codes of a target are compared. The sending rate allows far fewer in a day."""
 
 
 class CodeRefused(ServiceError):
     """A code is not accepted.
 
-    What was `seen`, and what is `allowed` instead, are for the operator's trace. They do not contain the code.
+    `seen` and `allowed` are for the operator's trace. They do not contain the code.
     """
 
     status = 400
@@ -66,9 +66,9 @@ class CodeKind:
 
     name: str
     long: bool = False
-    """Whether it is 32 random bytes, found by the code alone, instead of six digits for a known target."""
+    """Whether it is 32 random bytes that are found by the code alone, or six digits for a known target."""
     newest_only: bool = True
-    """Whether a new code replaces those that were sent to the same target before."""
+    """Whether a new code replaces earlier ones for the same target."""
 
 
 LOGIN_EMAIL = CodeKind("login_email")
@@ -83,7 +83,7 @@ _SHORT_NAMES = [kind.name for kind in _SHORT]
 
 @dataclass(frozen=True, slots=True)
 class RightCode:
-    """A code that is right. It may still be used by another request first."""
+    """A code that is right. Another request may still use it first."""
 
     code_id: str
     app_id: str
@@ -170,7 +170,7 @@ class Codes:
         """Return the short code of `target` if `code` is right. Raises one of the errors of this module.
 
         The try is counted first, in a transaction of its own, so that it counts even if the request fails. If
-        several requests have the right code, `use` decides which of them wins.
+        several requests have the right code, `use_code` decides which of them wins.
         """
         given = _without_spaces(code, field)
         digest = self._digest(kind, given, app_id=app_id, target=target)
@@ -202,7 +202,7 @@ class Codes:
     async def find(
         self, conn: Connection, kind: CodeKind, *, code: str | None, now: Callable[[str], datetime], field: str
     ) -> RightCode:
-        """Return the long code `code`, whichever app and target it is for. Raises an error of this module.
+        """Return the long code `code` of any app and target. Raises an error of this module.
 
         `now` returns the time of an app.
         """
@@ -214,7 +214,7 @@ class Codes:
         return RightCode(row["code_id"], row["app_id"], row["target"], row["uid"], field)
 
     def _digest(self, kind: CodeKind, code: str, *, app_id: str = "", target: str = "") -> bytes:
-        """Return the HMAC of a code. A long one is found by it, so that one does not depend on the target."""
+        """Return the HMAC of a code. It does not depend on the target for a long code, which is found by it."""
         parts = (kind.name, code) if kind.long else (kind.name, app_id, target, code)
         return hmac.digest(self._pepper, "\0".join(parts).encode(), hashlib.sha256)
 
@@ -250,7 +250,7 @@ _USE = "update codes set closed_at = $2 where code_id = $1 and closed_at is null
 
 
 async def use_code(conn: Connection, code: RightCode, *, now: datetime) -> None:
-    """Use up a code, in the transaction of what it permits. Raises `CodeInvalid` if another request was first."""
+    """Consume a code, in the transaction that it permits. Raises `CodeInvalid` if another request was first."""
     if await conn.fetchval(_USE, code.code_id, now) is None:
         seen = "a code that another request has used meanwhile"
         raise CodeInvalid(f"{code.field} was used before", seen=seen)
@@ -265,5 +265,5 @@ update codes set closed_at = $3 where code_id in (
 
 
 async def revoke(conn: Connection, app_id: str, uid: str, *, now: datetime) -> None:
-    """Revoke the codes made for a user, and those sent to the address or the phone number of the user."""
+    """Revoke the codes for a user, and those that were sent to the user's address or phone number."""
     await conn.execute(_REVOKE, app_id, uid, now)

@@ -1,7 +1,7 @@
-"""Rows of proven addresses that users had before. "This was not me" can restore them for a while (§4.7).
+"""Rows of former proven addresses of users. "This was not me" can restore them for a while (§4.7).
 
-Only an address that a user had for some time, or has signed up with, is kept. Otherwise somebody who had the
-account for a while could set an address, and restore that one after the user has corrected it.
+Only an address that a user had for some time, or has signed up with, is kept. Otherwise, somebody who had access to
+the account could set an address, and restore it after the user has corrected it.
 """
 
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from storage.postgres.database import Connection
 
 RESTORABLE = timedelta(days=7)
-"""How long an address can be restored after it was replaced or removed, and how long a user must have had it."""
+"""How long an address can be restored after its replacement or removal, and how long a user must have had it."""
 
 _KEEP = """
 insert into earlier_emails (app_id, uid, address, replaced_at, added_at)
@@ -37,7 +37,7 @@ async def is_restorable(conn: Connection, app_id: str, uid: str, *, address: str
     return found
 
 
-# The user had the address before the later changes, so whoever made these gets nothing back.
+# The user had the address before the later changes, so whoever made those changes regains nothing.
 _RETURN = """
 with returned as (
     select replaced_at, added_at from earlier_emails
@@ -51,8 +51,8 @@ where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
 
 
 async def give_back(conn: Connection, app_id: str, uid: str, *, address: str, now: datetime) -> None:
-    """If the user had the address that is the current one now before, treat it as if it had not been replaced.
+    """If the user had the current address before, treat it as if it had never been replaced.
 
-    Those that the user had after it are forgotten.
+    The addresses that the user had after it are forgotten.
     """
     await conn.execute(_RETURN, app_id, uid, address, now - RESTORABLE)

@@ -12,7 +12,7 @@ PLATFORM = "email"
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The addresses of a user. Empty: there is none."""
+    """The addresses of a user. Empty if there is none."""
 
     current: str = ""
     """The address with which the user logs in."""
@@ -33,8 +33,8 @@ select address from (
 where not exists (
     select from identities i where i.app_id = $1 and i.platform = 'email' and i.social_id = address and i.uid <> $2)
 """
-"""A query of the addresses that wait for the proof of a user, and that the user had before, unless one belongs to
-another user. Its parameters are the app and the user."""
+"""A query of a user's pending and former addresses that do not belong to another user. Its parameters are the app
+and the user."""
 
 _FIND = """
 select coalesce(i.social_id, '') as current, coalesce(i.trust = 'proven', false) as verified,
@@ -65,7 +65,7 @@ on conflict (app_id, uid) do update set address = excluded.address, created_at =
 
 
 async def set_pending(conn: Connection, app_id: str, uid: str, *, address: str, now: datetime) -> None:
-    """Store a pending address to which a link is sent now. It replaces an earlier one."""
+    """Store a pending address to which a link is being sent. It replaces an earlier one."""
     await conn.execute(_SET_PENDING, app_id, uid, address, now)
 
 
@@ -84,7 +84,7 @@ where app_id = $1 and platform = 'email' and social_id = $2 and trust <> 'proven
 
 
 async def mark_verified(conn: Connection, app_id: str, *, address: str, now: datetime) -> None:
-    """Record that the address of a user is proven, unless that is recorded already."""
+    """Record that the address of a user is proven, unless this is already recorded."""
     await conn.execute(_VERIFY, app_id, address, now)
 
 
@@ -106,7 +106,7 @@ class AddressTaken(Exception):
 async def lock_with_claimant(conn: Connection, app_id: str, uid: str, *, address: str) -> None:
     """Lock a user, and the user who has signed up with an address that was never proven, if there is one.
 
-    Raises `TransactionConflict` if somebody signs up with it meanwhile.
+    Raises `TransactionConflict` if somebody signs up with it concurrently.
     """
     claimant = await unverified_owner(conn, app_id, address=address)
     await users.lock_all(conn, app_id, uids={uid} if claimant is None else {uid, claimant})
@@ -125,10 +125,10 @@ update sessions set social_id = $4 where app_id = $1 and uid = $2 and platform =
 
 
 async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, old: str, now: datetime) -> bool:
-    """Make a proven address that with which a user logs in. Raises `AddressTaken`, which ends the transaction.
+    """Make a proven address the user's current one. Raises `AddressTaken`, which ends the transaction.
 
-    `old` is the address that it replaces, or empty. Sessions that were made with that continue as those of the new
-    one. Returns whether `old` can be restored, which is not so if the user had the new one before.
+    `old` is the address that it replaces, or empty. Sessions of the old address continue as sessions of the new
+    one. Returns whether `old` can be restored. It cannot if the user had the new address before.
     """
     returns = await earlier_emails.is_restorable(conn, app_id, uid, address=address, now=now)
     kept = not returns and await earlier_emails.keep(conn, app_id, uid, now=now)
@@ -150,8 +150,8 @@ delete from identities where app_id = $1 and uid = $2 and platform <> 'email' re
 
 
 async def drop_unproven(conn: Connection, app_id: str, uid: str) -> list[str]:
-    """Delete what was added to an account before its address was proven: its password and its other identities.
+    """Delete the password and the other identities of an account whose address was not proven before.
 
-    Return the platforms of these.
+    Return the platforms of the deleted identities.
     """
     return [row["platform"] for row in await conn.fetch(_DROP, app_id, uid)]

@@ -1,7 +1,7 @@
 """Announcements of ended sessions, which every process receives through Valkey and PostgreSQL.
 
-Those of Valkey come before the commit, those of PostgreSQL with it. So all processes learn of the end of a session
-even if its own process cannot reach Valkey, or dies.
+Valkey announces before the commit, PostgreSQL at the commit. So all processes learn of the end of a session even if
+its own process cannot reach Valkey, or dies.
 """
 
 from collections.abc import Callable, Collection
@@ -17,7 +17,7 @@ _CHANNEL = "ended_sessions"
 NOTIFY = f"pg_notify('{_CHANNEL}', json_build_array(app_id, digest)::text)"
 """A column of a statement that ends sessions: announces each of them when the transaction commits.
 
-Such commits run one at a time in PostgreSQL, so logins do not announce that they end the oldest sessions of a user.
+PostgreSQL runs such commits one at a time, so logins that end the oldest sessions of a user do not announce this.
 """
 
 
@@ -29,7 +29,7 @@ class SessionKey(NamedTuple):
 
 
 def announcement(valkey: Valkey, app_id: str, digests: Collection[str]) -> tuple[str, str, bytes]:
-    """Return the command that announces to all processes that sessions end."""
+    """Return the command that announces the end of sessions to all processes."""
     return "PUBLISH", valkey.channel(_TOPIC), dumps([app_id, *digests])
 
 
@@ -51,9 +51,9 @@ async def listen_for_announcements(
 async def listen_for_commits(
     dsn: str, on_ended: Callable[[Collection[SessionKey]], None], *, on_checked: Callable[[float, float], None]
 ) -> None:
-    """Call `on_ended` with each session that `NOTIFY` has announced in a committed transaction, until cancelled.
+    """Call `on_ended` with each session whose end a committed transaction has announced, until cancelled.
 
-    `on_checked` is that of `notifications.listen`.
+    `on_checked`: see `notifications.listen`.
     """
 
     def on_message(raw: str) -> None:

@@ -27,7 +27,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a platform reports about an identity. Empty: it does not report it. The tokens are not encrypted."""
+    """A platform's report about an identity. Values that it omits are empty. The tokens are not encrypted."""
 
     openid: str = ""
     xid: str = ""
@@ -50,7 +50,7 @@ class LinkedIdentity(NamedTuple):
     expiration_date: int = 0
     profile: dict[str, Any] | None = None
     trust: Literal["proven", "client"] = "client"
-    """`client`: only the client says that the identity is the user's."""
+    """`client`: only the client claims that the identity is the user's."""
 
 
 class Account(NamedTuple):
@@ -70,7 +70,7 @@ async def user_of(conn: Connection, identity: Identity) -> str | None:
     return uid
 
 
-# A single statement inserts both rows or none. Of two concurrent first logins, the second waits for the first and
+# A single statement inserts both rows or none. The second of two concurrent first logins waits for the first and
 # inserts nothing.
 ADDED_USER = """
 made as (
@@ -81,7 +81,7 @@ made as (
     select $1, uid, $5, $5, $7, $8 from made returning uid
 )
 """
-"""Parts of a `with`: the new user is in `added`, unless the identity belongs to a user already."""
+"""Parts of a `with`: `added` contains the new user, unless the identity already belongs to a user."""
 
 LINKED = """
 (select coalesce(jsonb_agg(jsonb_build_object(
@@ -91,7 +91,7 @@ LINKED = """
  from identities i where i.app_id = users.app_id and i.uid = users.uid) as identities,
 coalesce((select address from pending_emails p where p.app_id = users.app_id and p.uid = users.uid), '') as pending
 """
-"""Columns of a statement that selects from `users`: the identities and the pending address of the user."""
+"""Columns of a statement that selects from `users`: the user's identities and pending address."""
 
 _FIND_ACCOUNT = f"""
 select {COLUMNS}, {LINKED} from users where app_id = $1 and uid = $2 and status <> 'deactivated'
@@ -124,7 +124,7 @@ where app_id = $1 and platform = $2 and social_id = $3
 async def store_details(
     conn: Connection, identity: Identity, *, details: Details, keyring: Keyring, proven: bool
 ) -> None:
-    """Store what a platform reports about an identity. Stored tokens and profiles are kept if it reports none."""
+    """Store a platform's report about an identity. Stored tokens and profiles are kept if it contains none."""
     await conn.execute(
         _STORE,
         identity.app_id,
@@ -141,7 +141,7 @@ async def store_details(
 
 
 def details_of(linked: LinkedIdentity, app_id: str, *, keyring: Keyring) -> Details:
-    """Return what is stored about an identity. A token that no master key decrypts is left out."""
+    """Return the stored details of an identity. A token that no master key decrypts is omitted."""
     identity = Identity(app_id, linked.platform, linked.social_id)
     stored = linked._asdict()
     del stored["platform"], stored["social_id"], stored["trust"]
@@ -178,7 +178,7 @@ Link = Literal["linked", "platform_taken", "identity_taken"]
 async def link(conn: Connection, identity: Identity, *, uid: str, now: datetime, proven: bool) -> Link:
     """Give an identity to a user. `conn` is in a transaction that has locked the user.
 
-    `platform_taken`: the user has this identity or another one of the platform. `identity_taken`: the identity
+    `platform_taken`: the user already has this or another identity of the platform. `identity_taken`: the identity
     belongs to another user.
     """
     app_id, platform, social_id = identity.app_id, identity.platform, identity.social_id
@@ -196,10 +196,10 @@ delete from identities where app_id = $1 and platform = $2 and social_id = $3 an
 
 
 async def unlink(conn: Connection, identity: Identity, *, uid: str) -> bool:
-    """Take an identity from a user. Return false if the user does not have it.
+    """Remove an identity from a user. Return false if the user does not have it.
 
-    `conn` is in a transaction that has locked the account. The caller makes sure that the user can still log in,
-    and ends the sessions that were made with the identity.
+    `conn` is in a transaction that has locked the account. The caller ensures that the user can still log in, and
+    ends the sessions of the identity.
     """
     key = (identity.app_id, identity.platform, identity.social_id, uid)
     return await conn.fetchval(_DELETE, *key) is not None
@@ -214,7 +214,7 @@ returning i.platform
 
 
 async def unlink_newest(conn: Connection, app_id: str, uid: str, *, since: datetime) -> list[str]:
-    """Take the identities from a user that were bound after `since`, except the address and the first identity.
+    """Remove the identities that a user bound after `since`, except the address and the first identity.
 
     Return their platforms. `conn` is in a transaction that has locked the user, who can log in with the address.
     """
@@ -224,8 +224,8 @@ async def unlink_newest(conn: Connection, app_id: str, uid: str, *, since: datet
 async def lock_account(conn: Connection, app_id: str, uid: str) -> Account | None:
     """Return a user with all identities, or `None` if the user does not exist or is deactivated.
 
-    Neither changes until the transaction of `conn` ends. The identities are read once the user is locked, because
-    a statement does not see what was committed while it waited.
+    Neither changes until the transaction of `conn` ends. The identities are read after the user is locked, because
+    a statement does not see rows that were committed while it waited.
     """
     if await users.lock(conn, app_id, uid) is None:
         return None

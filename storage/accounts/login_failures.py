@@ -23,12 +23,12 @@ class LoginFailure:
     uid: str | None
     error_type: str
     steps: list[dict[str, Any]]
-    """What was checked, in order: `step`, and what was `seen` and `allowed`. Secrets are left out."""
+    """The checks in order: `step`, and what was `seen` and `allowed`. Secrets are omitted."""
     failed_at: datetime
 
 
 class Filter(NamedTuple):
-    """Which failures are listed. The fields are parameters of the SQL statement; None: any."""
+    """Selects failures. The fields are parameters of the SQL statement; `None` matches all."""
 
     app_id: str
     request_id: str | None
@@ -68,7 +68,7 @@ on failure.social_id = own.social_id
 and failure.platform in (own.platform, own.platform || '_password', own.platform || '_code')
 where failure.app_id = $1
 """
-"""A query of the failures of a user, and of those with an identity or an address of the user. Its parameters are
+"""A query of the failures of a user, and of failures with an identity or an address of the user. Its parameters are
 the app and the user."""
 
 _LIST = f"""

@@ -1,11 +1,11 @@
-"""Rows of the networks from which each user has logged in by password. They stay usable while others guess it."""
+"""Rows of the networks from which each user has logged in by password. Logins from them work while others guess."""
 
 from datetime import datetime, timedelta
 
 from storage.postgres.database import Connection
 
 KEEP = timedelta(days=180)
-"""How long a network counts as one of the user after the last login from there."""
+"""How long a network counts as one of the user's after the last login from it."""
 
 _IS_KNOWN = "select exists (select from login_networks where app_id = $1 and uid = $2 and network = $3)"
 

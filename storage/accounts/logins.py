@@ -10,7 +10,7 @@ from storage.accounts.users import COLUMNS
 from storage.postgres.database import Connection
 
 _KEEP_DEAD = timedelta(days=7)
-"""How long the row of a session stays after it has expired or was revoked."""
+"""How long the row of a session is kept after it has expired or was revoked."""
 _BEGIN = """
 insert into sessions (
     app_id, digest, uid, platform, social_id, create_time, last_seen, expire_time, client_os, user_agent, address)
@@ -25,9 +25,9 @@ class NewSession(NamedTuple):
     client: Client = Client()
 
 
-# The user is locked first, as everywhere (`storage/accounts/users.py`). If the identity was taken from the user
-# while `owner` waited, no row of it is left to be locked. `entered` returns the row after all waits, so that a user
-# who was frozen meanwhile gets no session.
+# The user is locked first, as everywhere (`storage/accounts/users.py`). If the identity was removed from the user
+# while `owner` waited, it has no row to lock. `entered` returns the row after all waits, so that a user who was
+# frozen meanwhile gets no session.
 _ENTER = f"""
 with owner as (
     select uid from users where app_id = $1 and status <> 'deactivated' and uid = (
@@ -102,14 +102,14 @@ async def delete_dead_sessions(
 ) -> int:
     """Delete at most `limit` sessions that ended long ago, and return their number.
 
-    A login deletes those of its user only. There is no index for this, because it would make every login slower.
+    A login only deletes those of its own user. There is no index for this, because it would slow down every login.
     """
     ended = now - _KEEP_DEAD
     status: str = await conn.execute(_DELETE_DEAD, app_id, ended, ended - timedelta(seconds=sliding_s), limit)
     return int(status.rpartition(" ")[2])
 
 
-# The last column makes the commit not wait for the disk: a crash may undo it, and the next login repeats it.
+# The last column lets the commit return before it is on disk. A crash may undo it, and the next login repeats it.
 _TRIM = """
 with deleted as (
     delete from sessions where app_id = $1 and uid = $2 and (expire_time < $4 or revoke_time < $4)
@@ -127,7 +127,7 @@ returning digest, set_config('synchronous_commit', 'off', true)
 async def trim_sessions(
     conn: Connection, app_id: str, uid: str, *, cache: SessionCache, now: datetime, keep_newest: int
 ) -> int:
-    """End all sessions of a user but the `keep_newest`, and return their number. Delete those that ended long ago.
+    """End all sessions of a user except the `keep_newest` newest. Return their number. Delete long-ended sessions.
 
     The sessions of a login must be visible to this statement, so it cannot be part of another one.
     """

@@ -1,4 +1,4 @@
-"""The job that sends a link to a new password, if a user has the address."""
+"""The job that sends a link for a new password, if a user has the address."""
 
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ class ResetRequest(Model):
 
 
 class SendReset(Job):
-    """Send a link to a new password, if a user has the address."""
+    """Send a link for a new password, if a user has the address."""
 
     task: ClassVar[str] = "send_reset"
     timeout_s: ClassVar[float] = 30

@@ -45,7 +45,7 @@ on conflict (app_id, uid) do update set hash = excluded.hash, changed_at = exclu
 
 
 async def put(conn: Connection, app_id: str, uid: str, *, new_hash: str, now: datetime) -> None:
-    """Set the password of a user, whatever it was."""
+    """Set the password of a user, with or without an earlier one."""
     await conn.execute(_PUT, app_id, uid, new_hash, now)
 
 
@@ -55,7 +55,7 @@ update passwords set hash = $4, changed_at = $5 where app_id = $1 and uid = $2 a
 
 
 async def change(conn: Connection, app_id: str, uid: str, *, old_hash: str, new_hash: str, now: datetime) -> bool:
-    """Replace the password whose hash is `old_hash`. Return false if it was changed meanwhile."""
+    """Replace the password if its hash is still `old_hash`. Return whether it was."""
     return await conn.fetchval(_CHANGE, app_id, uid, old_hash, new_hash, now) is not None
 
 
@@ -63,9 +63,9 @@ _LOCK = "select true from passwords where app_id = $1 and uid = $2 and hash = $3
 
 
 async def lock(conn: Connection, app_id: str, uid: str, *, known_hash: str) -> bool:
-    """Return whether `known_hash` is still that of the user's password, and lock it until the transaction ends.
+    """Return whether the hash of the user's password is still `known_hash`, and lock it until the transaction ends.
 
-    A login calls this in its transaction, so that no session begins with a password that was changed meanwhile.
+    A login calls this in its transaction, so that no session begins with a password that has just been changed.
     """
     return await conn.fetchval(_LOCK, app_id, uid, known_hash) is not None
 
@@ -74,7 +74,7 @@ _REHASH = "update passwords set hash = $4 where app_id = $1 and uid = $2 and has
 
 
 async def rehash(conn: Connection, app_id: str, uid: str, *, old_hash: str, new_hash: str) -> None:
-    """Replace the hash of a password with one that has other parameters."""
+    """Replace the hash of a password with a hash of other parameters."""
     await conn.execute(_REHASH, app_id, uid, old_hash, new_hash)
 
 

@@ -1,4 +1,4 @@
-"""What sign-in platforms report about people, which is shown with their identities (§2.5)."""
+"""Profiles that sign-in platforms report, which are shown with identities (§2.5)."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -52,7 +52,7 @@ order by i.create_time, i.platform
 
 
 async def of_users(conn: Connection, app_id: str, *, uids: Sequence[str]) -> dict[str, list[StoredProfile]]:
-    """Return the profiles of those of `uids` that exist, by user."""
+    """Return the profiles of the users in `uids` that exist, by user."""
     found: dict[str, list[StoredProfile]] = {}
     for uid, platform, social_id, profile in await conn.fetch(_OF_USERS, app_id, uids):
         stored = found.setdefault(uid, [])

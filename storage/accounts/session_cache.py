@@ -1,7 +1,7 @@
 """Sessions of signed-in users in Valkey, where each is cached for a short time.
 
-A process uses what it has read from Valkey for half a second. So the end of a session holds on every process within
-a second, whether or not the process hears of it.
+A process uses a session that it has read from Valkey for half a second. So the end of a session takes effect in
+every process within a second, even in a process that misses its announcement.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from streams.wire.codec import dumps, loads
 from streams.wire.errors import StoreError
 
 _ANNOUNCED_S = 0.6
-"""How long after the last check of the announcements of PostgreSQL cached sessions are trusted."""
+"""How long cached sessions are trusted after the last check of PostgreSQL's announcements."""
 TOMBSTONE_S = 60
-"""Lifetime of a tombstone. Longer than any read of a row can take that began before the tombstone was set."""
+"""Lifetime of a tombstone. It exceeds the duration of any read of a row that began before the tombstone was set."""
 _RECENT_S = 0.5
 """How long a process uses a cached session without asking Valkey again."""
 _MAX_RECENT = 10_000
@@ -34,7 +34,7 @@ class Session(NamedTuple):
     digest: str
     uid: str
     frozen: bool
-    """Whether the account of the user is frozen, to be deactivated."""
+    """Whether the account of the user is frozen and will be deactivated."""
     last_seen_s: float
     """Start of the sliding lifetime. Updated at most once an hour."""
     expire_s: float
@@ -49,24 +49,24 @@ class Session(NamedTuple):
 class SessionCache:
     """Cached sessions in Valkey, and tombstones that prevent outdated sessions from being cached.
 
-    A reader may have read a row just before it is revoked and cache it afterwards. Therefore a revoked session is
-    not deleted from the cache but replaced by a tombstone: as long as that exists, the session cannot be cached and
-    is read from its row. Tombstones that could not be written because Valkey was unavailable are written before
-    the next read. Every process also writes those of sessions whose end PostgreSQL announces, before its next read.
-    Sessions whose end may have been announced while this process was not connected to PostgreSQL are not trusted.
-    Once a tombstone is written, this process has no copy of the session that is older.
+    A reader may read a row just before it is revoked, and cache it afterwards. Therefore, a revoked session is not
+    deleted from the cache but replaced by a tombstone. While the tombstone exists, the session cannot be cached and
+    is read from its row. Tombstones that could not be written because Valkey was unavailable are written before the
+    next read. Every process also writes the tombstones of sessions whose end PostgreSQL announces, before its next
+    read. Sessions whose end may have been announced while this process was not connected to PostgreSQL are not
+    trusted. Once a tombstone is written, this process has no older copy of the session.
     """
 
     def __init__(self, valkey: Valkey) -> None:
         self._valkey = valkey
         self._unsent: dict[SessionKey, None] = {}
         self._recent: dict[SessionKey, tuple[float, Session]] = {}
-        """What was read from Valkey, and until when it is used, by `time.monotonic()`."""
+        """Sessions that were read from Valkey, and until when each is used, by `time.monotonic()`."""
         self._since_s = math.inf
         self._checked_at = -math.inf
 
     def announced(self, since_s: float, checked_at: float) -> bool:
-        """Note that PostgreSQL has announced all ends of sessions from `since_s` to `checked_at`.
+        """Record that PostgreSQL has announced all ends of sessions from `since_s` to `checked_at`.
 
         `since_s` is on PostgreSQL's clock, `checked_at` on the monotonic one. Returns whether `since_s` is new, so
         that announcements before it may have been lost.
@@ -118,7 +118,7 @@ class SessionCache:
             )
 
     async def forget(self, app_id: str, digests: Collection[str]) -> None:
-        """Replace cached sessions by tombstones, and make all processes check their rows, before the commit."""
+        """Before the commit, replace cached sessions with tombstones, and make all processes check their rows."""
         if not digests:
             return
         ended = [SessionKey(app_id, digest) for digest in digests]
@@ -127,7 +127,7 @@ class SessionCache:
             await self._send(ended)
 
     def forget_later(self, keys: Collection[SessionKey]) -> None:
-        """Replace cached sessions by tombstones before this process reads the next session."""
+        """Replace cached sessions with tombstones before this process reads the next session."""
         self._unsent.update(dict.fromkeys(keys))
         while len(self._unsent) > _MAX_UNSENT:
             del self._unsent[next(iter(self._unsent))]

@@ -30,7 +30,7 @@ SESSION = Owned(SessionNotFound)
 
 
 class Client(NamedTuple):
-    """Where a session is made, for its user to recognize it. Empty: unknown."""
+    """The origin of a session, by which its user can recognize it. Empty: unknown."""
 
     os: str = ""
     """The operating system, as the client names it."""
@@ -59,9 +59,9 @@ async def end(
 ) -> int:
     """End the sessions of a user and return their number.
 
-    By default all end. Otherwise only `digest`, only those made with `identity`, or all but the digest `keep`. They
-    are no longer accepted once the transaction of `conn` has committed, and their running streams end in all
-    processes.
+    By default, all sessions end. Otherwise, only `digest`, only those of `identity`, or all except the digest
+    `keep`. They are no longer accepted once the transaction of `conn` has committed, and their running streams end
+    in all processes.
     """
     made_with = (None, None) if identity is None else (identity.platform, identity.social_id)
     ended = await conn.fetch(_END, app_id, uid, now, digest, keep, *made_with)
@@ -76,7 +76,7 @@ select digest, {NOTIFY} from sessions where app_id = $1 and uid = $2 and revoke_
 
 
 async def reread(conn: Connection, app_id: str, uid: str, *, cache: SessionCache) -> None:
-    """Make all processes read the sessions of a user from their rows again, because the state of the user changes.
+    """Make all processes read the rows of a user's sessions again, because the state of the user changes.
 
     `conn` is in a transaction that has locked the user, so that no session is added meanwhile.
     """
@@ -124,7 +124,7 @@ async def current_session(
 ) -> Session | None:
     """Return the session from the cache or from its row, or `None` if it is revoked or has expired.
 
-    Updates `last_seen` in the row if that is due. While PostgreSQL is unavailable, no session can be ended, and all
+    Updates `last_seen` in the row if an update is due. While PostgreSQL is unavailable, no session can end, and all
     cached sessions are accepted.
     """
     cached, valkey_is_available = None, True
@@ -171,11 +171,11 @@ async def _copy(cache: SessionCache, session: Session, *, for_s: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
-    """A session as its user sees it: with an id that is no secret, and where it was made."""
+    """A session as its user sees it, with a public id and the place of the login."""
 
     digest: str
     platform: str
-    """The platform of the identity with which it was made."""
+    """The platform of the identity that logged in."""
     create_time: datetime
     last_seen: datetime
     expire_time: datetime
@@ -200,6 +200,6 @@ order by create_time desc, digest
 async def listed_sessions(
     conn: Connection, app_id: str, uid: str, *, now: datetime, sliding_s: float, session_id: str | None = None
 ) -> list[ListedSession]:
-    """Return the sessions of a user that are accepted, the newest first; with `session_id`, only that one."""
+    """Return the valid sessions of a user, the newest first. With `session_id`, return only that one."""
     oldest = now - timedelta(seconds=sliding_s)
     return [ListedSession(**row) for row in await conn.fetch(_LIST, app_id, uid, now, oldest, session_id)]

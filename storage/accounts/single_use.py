@@ -1,9 +1,9 @@
 """Values that may be used only once: nonces of signatures, ids of server tokens, proofs, links.
 
-They are kept in two stores. Nonces and ids of tokens come with most calls and are valid for minutes. They are in
-Valkey, because a row for each would cost a commit, and if Valkey loses its data, a call can be repeated within
-these minutes only. Proofs and links give access to an account. They are rows, which are not lost, and can be used
-in the transaction of what they allow.
+They are kept in two stores. Most calls have a nonce or the id of a token, which is valid for minutes. These values
+are in Valkey, because a row for each would cost a commit; if Valkey loses its data, a call can be repeated within
+these minutes only. Proofs and links give access to an account. They are rows, which are not lost, and are used in
+the transaction that they permit.
 """
 
 import math
@@ -47,7 +47,7 @@ select exists (select from used_once where app_id = $1 and what = $2 and digest 
 
 
 async def is_used(conn: Connection, app_id: str, *, what: str, value: str, now: datetime) -> bool:
-    """Return whether a row remembers the value."""
+    """Return whether a row contains the value."""
     found: bool = await conn.fetchval(_IS_USED, app_id, what, _digest(value), now)
     return found
 

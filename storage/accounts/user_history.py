@@ -1,4 +1,4 @@
-"""The history of a user, for operators: what has happened, from all tables, the newest first."""
+"""The history of a user for operators: entries from all tables, the newest first."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from storage.postgres.database import Connection
 
 _NO_SECRET = f"case when platform = any(array{list(SECRET_IDS)}) then left(social_id, 4) || '…' else social_id end"
 
-# Each has the columns at, id and facts. The parameters are the app and the user.
+# Each query has the columns at, id and facts. The parameters are the app and the user.
 _PARTS: Mapping[str, str] = {
     "account": """
         select create_time as at, 'created' as id, '{}'::jsonb as facts from users where app_id = $1 and uid = $2
@@ -99,19 +99,19 @@ _PARTS: Mapping[str, str] = {
         from audit where app_id = $1 and kind = 'user' and name = $2""",
 }
 KINDS = tuple(_PARTS)
-"""The kinds of what happens."""
+"""The kinds of entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Something that has happened to a user."""
+    """An entry in the history of a user."""
 
     at: datetime
     kind: str
     id: str
-    """What it is about, unique with its kind."""
+    """The id of its subject, unique within its kind."""
     facts: Mapping[str, Any]
-    """What else is known, by kind."""
+    """Further details, which depend on the kind."""
 
 
 _END = (datetime(9999, 1, 1, tzinfo=UTC), "", "")
@@ -133,7 +133,7 @@ async def page(
     before: tuple[datetime, str, str] | None,
     size: int,
 ) -> list[Happened]:
-    """Return what has happened to a user, the newest first. `kinds` are some of `KINDS`; empty: all."""
+    """Return the history of a user, the newest first. `kinds` are some of `KINDS`; empty: all."""
     wanted = [kind for kind in KINDS if kind in kinds or not kinds]
     parts = " union all ".join(_PART.format(kind=kind, part=_PARTS[kind]) for kind in wanted)
     rows = await conn.fetch(_PAGE.format(parts=parts), app_id, uid, *(before or _END), size)

@@ -1,4 +1,4 @@
-"""The search for users by what support knows of them: an id, an address, an order, a withdrawal, a stream."""
+"""Searches for users by what support knows: an id, an address, an order, a withdrawal, a stream."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ FoundBy = Literal[
     "user_id", "identity", "earlier_email", "order", "payment", "subscription", "withdrawal", "stream",
     "conversation", "prediction", "image", "mail",
 ]  # fmt: skip
-"""What the text that was searched for names."""
+"""What the search text names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class FoundUser:
     create_time: datetime
     last_login: datetime
     identities: list[str]
-    """The ids at platforms that are no secrets, as `platform: id`."""
+    """The ids at platforms, except secret ones, as `platform: id`."""
     found_by: FoundBy | None = None
     """`None`: the user is listed, not searched for."""
 
@@ -45,7 +45,7 @@ _CONDITIONS = {
     "frozen": "status = 'frozen'",
     "deactivated": "status = 'deactivated'",
 }
-"""In SQL, each in a statement of its own, so that the index of users who are not active serves their pages."""
+"""Conditions in SQL. Each has its own statement, so that pages of users who are not active use their index."""
 
 
 async def page(
@@ -57,8 +57,8 @@ async def page(
     return [FoundUser(**row) for row in await conn.fetch(statement, app_id, before, size)]
 
 
-# Each part uses an index. The parameters are the apps, the text, and the same in lower case with the end of the
-# ids that begin with it.
+# Each part uses an index. The parameters are the apps, the text, the text in lower case, and the end of the range
+# of ids that begin with it.
 _SEARCH = f"""
 with found (app_id, uid, found_by) as (
     select app_id, uid, 'user_id' from users where app_id = any($1) and uid = $2
@@ -99,8 +99,8 @@ _LAST_CHARACTER = "\U0010ffff"
 async def search(conn: Connection, apps: Sequence[str], *, text: str, size: int) -> list[FoundUser]:
     """Return at most `size` users whom `text` names.
 
-    It is the whole id of a user, or of something that belongs to a user, or the beginning of an id at a platform,
-    such as an address.
+    `text` is the whole id of a user or of something that belongs to a user, or the beginning of an id at a
+    platform, such as an address.
     """
     lower = text.lower()
     rows = await conn.fetch(_SEARCH, apps, text, lower, lower + _LAST_CHARACTER, size)

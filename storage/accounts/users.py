@@ -1,10 +1,10 @@
 """Rows of users (§2.3), and the order in which transactions lock what belongs to a user.
 
-A transaction that changes an identity of a user, or more than one row of what hangs on the identities (addresses,
+A transaction that changes an identity of a user, or more than one row that depends on the identities (addresses,
 passwords, sessions, codes, tokens), locks the row of the user first. From then on, only this transaction changes
-them, so it may read and lock them in any order. A transaction that needs several users locks all of them first, by
-`lock_all`. A login knows only the identity: `storage/accounts/logins.py` locks its user, and then checks that the
-identity still belongs to that user.
+such rows, so it may read and lock them in any order. A transaction that needs several users first locks all of them
+with `lock_all`. A login knows only the identity: `storage/accounts/logins.py` locks its user, and then checks that
+the identity still belongs to that user.
 """
 
 from collections.abc import Collection
