@@ -1,4 +1,4 @@
-"""The events that are reported to the sinks of an app, stored in the transaction of what they report."""
+"""The events that are reported to the sinks of an app, stored in the transaction of the reported change."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +17,7 @@ PurchaseKind = Literal["charge", "renewal", "refund", "restored"]
 
 
 class ReportedEvent(Model):
-    """The data of an event. A class with the name of its `event` is all that a further event needs."""
+    """The data of an event. A new event only needs a subclass with the name of its `event`."""
 
     event: ClassVar[EventName]
     user_id: str
@@ -29,7 +29,7 @@ class AccountEvent(ReportedEvent):
     event: ClassVar[EventName] = "account"
     change: AccountChange
     platform: str | None = None
-    """The platform of the identity with which the user has signed up, or that was linked or unlinked."""
+    """The platform of the identity that signed up, was linked or was unlinked."""
 
 
 class AssetEvent(ReportedEvent):
@@ -55,7 +55,7 @@ class AssetEvent(ReportedEvent):
 
 
 class PurchaseEvent(ReportedEvent):
-    """Money that a payment platform has taken from a user, or given back."""
+    """Money that a payment platform has charged or refunded."""
 
     event: ClassVar[EventName] = "purchase"
     kind: PurchaseKind
@@ -68,12 +68,12 @@ class PurchaseEvent(ReportedEvent):
     """The platform's id of the refund or dispute, if it is known."""
     subscription_id: str | None = None
     product_id: str | None = None
-    """The product, as the service names it."""
+    """The product id of this service."""
     amount: int
     """In minor units of the currency."""
     currency: str
     device_info: dict[str, Any] | None = None
-    """What the app has sent with the payment."""
+    """The data that the app sent with the payment."""
 
 
 class EmailOperation(ReportedEvent):
@@ -89,13 +89,13 @@ class EmailOperation(ReportedEvent):
 
 
 class Happened(NamedTuple):
-    """An event that is stored together with others. Its id stays the same if that is repeated."""
+    """An event that is stored together with others. A repeated attempt uses the same id."""
 
     event_id: str
     app_id: str
     event: ReportedEvent
     at: datetime
-    """The app's time."""
+    """The time of the app's clock."""
 
 
 _ADD_ALL = """
@@ -117,7 +117,7 @@ class EventSinks:
         self._wanting: dict[tuple[str, EventName], list[str]] = {}
 
     def want(self, app_id: str, event: EventName) -> list[str]:
-        """Return the names of the sinks of an app to which an event is reported."""
+        """Return the names of an app's sinks to which an event is reported."""
         if self._version != self._configs.version:
             self._version = self._configs.version
             self._wanting.clear()
@@ -127,9 +127,9 @@ class EventSinks:
         return names
 
     async def report(self, conn: Connection, app_id: str, event: ReportedEvent, *, now: datetime) -> None:
-        """Store an event for the sinks that want it. Without such a sink, nothing is asked of the database.
+        """Store an event for the sinks that want it. Without such a sink, this does not access the database.
 
-        `conn` is in the transaction of what the event reports. `now` is the app's time.
+        `conn` is in the transaction of the reported change. `now` is the time of the app's clock.
         """
         if sinks := self.want(app_id, event.event):
             data = event.model_dump(mode="json")
@@ -157,7 +157,7 @@ class EventSinks:
     def _find(self, app_id: str, event: EventName) -> list[str]:
         found = []
         for name in self._configs.names(EVENTS, app_id):
-            with suppress(ConfigInvalid):  # Which events it wants is unknown.
+            with suppress(ConfigInvalid):  # The events that it wants are unknown.
                 if event in self._configs.get(EVENTS, app_id, name).value.events:
                     found.append(name)
         return found

@@ -1,4 +1,4 @@
-"""The events that wait for their sinks: which are due, who delivers them, and what has become of attempts."""
+"""The queue of events for sinks: due events, their claims, and the outcomes of attempts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,17 +64,17 @@ select position, event_id, app_id, event, uid, happened_at, data, attempts from 
 
 
 async def claim(conn: Connection, sink: Sink, *, limit: int, for_s: float) -> list[DueEvent]:
-    """Return at most `limit` due events, which no other worker gets for `for_s` seconds, the oldest first.
+    """Claim at most `limit` due events for `for_s` seconds, and return them, the oldest first.
 
-    Returns none while another worker delivers events to the sink: it would overtake those. `conn` is in a
-    transaction.
+    Returns none while another worker delivers to the sink, because the events would overtake its events. `conn` is
+    in a transaction.
     """
     await conn.execute(_LOCK, *sink)
     return [DueEvent(**row) for row in await conn.fetch(_CLAIM, *sink, limit, for_s)]
 
 
 async def delivered(conn: Connection, events: Sequence[DueEvent]) -> None:
-    """Forget events that the sink has."""
+    """Delete delivered events."""
     await conn.execute("delete from reported_events where position = any($1)", [event.position for event in events])
 
 
@@ -91,13 +91,13 @@ async def failed(conn: Connection, event: DueEvent, *, error: str, retry_in_s: f
 
 
 async def release(conn: Connection, events: Sequence[DueEvent]) -> None:
-    """Let other workers deliver claimed events of which no outcome is recorded."""
+    """Release claimed events without a recorded outcome, so that other workers can deliver them."""
     positions = [event.position for event in events]
     await conn.execute("update reported_events set claim_ends_at = null where position = any($1)", positions)
 
 
 class Filter(NamedTuple):
-    """Which events are listed. The fields are parameters of the SQL statement; None: any."""
+    """Selects events. The fields are parameters of the SQL statement; `None` matches all."""
 
     app_id: str | None
     sink: str | None
@@ -128,7 +128,7 @@ order by position desc limit $5
 
 
 async def listed(conn: Connection, which: Filter, *, before: int | None, size: int) -> list[StoredEvent]:
-    """Return events that their sinks do not have, the newest first; with `before`, those before that position."""
+    """Return undelivered events, the newest first; with `before`, those before that position."""
     return [StoredEvent(**row) for row in await conn.fetch(_LIST, *which, before, size)]
 
 
@@ -154,7 +154,7 @@ async def retry(conn: Connection, sink: Sink, *, event_id: str | None, origin: O
 
 @dataclass(frozen=True, slots=True)
 class SinkCount:
-    """How many events a sink does not have."""
+    """The number of undelivered events of a sink."""
 
     app_id: str
     sink: str

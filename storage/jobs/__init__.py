@@ -1,30 +1,31 @@
-"""Jobs, and what is received or answered only once.
+"""Jobs, the inbox of webhooks, and idempotency keys.
 
 Jobs are rows (`jobs.py`), stored in the transaction that needs them. The tables and the worker are those of
 procrastinate; a migration runs the schema of the installed package if its digest is the expected one. The worker is
 a separate process, because its driver is psycopg instead of asyncpg, and because a job must not delay streams. A
-job may run twice. The death of a worker is no failure of its jobs: they run again within a minute, at random times,
-so that jobs beside one that kills its worker do not die with it each time. The deaths are counted in a job's
-priority, and ten of them hold it. The stop of a worker is never the last attempt of the jobs that it interrupts.
-The outcome of an attempt is stored as soon as the database is available, and only while its worker still has the
-job. Jobs with the same key do the same work: at most one of them waits, and one that would have to wait beside it
-after a failed attempt is dropped.
+job may run twice. The death of a worker is not a failure of its jobs. They run again within a minute, at random
+times, so that they do not always run beside a job that kills its worker. The deaths are counted in a job's
+priority, and a job is held after ten of them. An attempt that the stop of its worker interrupts is never the last
+one. The outcome of an attempt is stored as soon as the database is available, and only while its worker still has
+the job. Jobs with the same key do the same work: at most one of them waits. If a failed attempt would make a second
+one wait, that job is dropped.
 
-The tables of pgqueuer (`app/work/__init__.py` compares both) need as many statements of ours: to list, retry, drop,
-count, erase and expire jobs, and to move them with the clock of their app. Its key is also unique while a job runs,
-so a change during the run would cause no further run. It logs each attempt in a table that only a job of ours would
-empty. The package renders its tables by Python code, and its releases change them: 1.6 and 2.0, a month apart, both
-need an upgrade. Migrations that have been applied need the schema of procrastinate anyway.
+The tables of pgqueuer (`app/work/__init__.py` compares both) would need as many statements of our own: to list,
+retry, drop, count, erase and expire jobs, and to move them with the clock of their app. Its key is also unique
+while a job runs, so a change during the run would cause no further run. It logs each attempt in a table that we
+would have to empty. The package generates its tables by Python code, and its releases change them: 1.6 and 2.0, a
+month apart, both need an upgrade. Applied migrations need the schema of procrastinate anyway.
 
-An idempotency key is claimed before the transaction, and its response is stored in it (`idempotency.py`). The claim
-is a row that is committed immediately. So a concurrent repeat gets 409 immediately, and a handler may call other
-systems before it begins its transaction, without a connection to the database. The transaction stores the response
-only if the claim is still its own; otherwise the effect is rolled back. A repeat takes over a claim that is older
-than 60 s, because its process has died or hangs. After a failure or a crash, the repeat has the same
-`operation_id`, from which handlers derive their keys at other systems, even if a request with another body has
-failed under the key in between. If the response is larger than 1 MiB, only the fact that it was sent is stored.
+An idempotency key is claimed before the transaction of its request, and the response is stored in that transaction
+(`idempotency.py`). The claim is a row that is committed immediately. So a concurrent repeat gets 409 immediately,
+and a handler may call other systems before it begins its transaction, without a connection to the database. The
+transaction stores the response only if the request still holds the claim; otherwise, the effect is rolled back. A
+repeat takes over a claim that is older than 60 s, because its process has died or hangs. After a failure or a
+crash, the repeat has the same `operation_id`, from which handlers derive their keys at other systems, even if a
+request with another body has failed under the key in between. If the response is larger than 1 MiB, only the fact
+that it was sent is stored.
 
 Webhooks are stored before they are answered (`inbox.py`), in one transaction with their job, once their source has
-verified them. Unique ids of the event and of its delivery identify repeats. A webhook may be processed twice, and
-webhooks in any order, because jobs may. An operator can read the raw body, and replay the webhook.
+verified them. Unique ids of the event and of its delivery identify repeats. Like other jobs, webhooks may be
+processed twice and in any order. An operator can read the raw body, and replay the webhook.
 """

@@ -1,6 +1,6 @@
-"""Idempotency keys: the response to a request is stored together with its effect, and sent again to its repeats.
+"""Idempotency keys: the response to a request is stored together with its effect, and repeated for its repeats.
 
-Their times are real ones, because the clock of an app does not change when clients repeat requests.
+They use real time, because moving the clock of an app does not change when clients repeat requests.
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ from streams.wire.ids import new_id, sha256_hex
 
 KEPT_HOURS = 48
 CLAIM_S = 60
-"""After this time, a repeat takes over the key of a call that has not ended: its process has died, or is stuck."""
+"""After this time, a repeat takes over the key of a call that has not ended, because its process has died or is
+stuck."""
 MAX_ANSWER_BYTES = 1024 * 1024
 
 
 class RequestKey(NamedTuple):
-    """What identifies a request. The fields are the first parameters of the SQL statements."""
+    """The identity of a request. The fields are the first parameters of the SQL statements."""
 
     app_id: str
     digest: str
@@ -35,7 +36,7 @@ class Claim:
     operation_id: str
     """The same for each repeat of the request, also after a failure or a crash."""
     claimed_at: datetime
-    """Differs between all calls that have had the key."""
+    """Unique among all calls that have held the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class UsedKey:
     free: bool
     """Whether the last call under the key has failed."""
     running: bool
-    """Whether a call works under the key. If it has not ended in time, a repeat may take over."""
+    """Whether a call holds the key. If it does not end in time, a repeat may take over."""
     status: int | None
     headers: dict[str, str] | None
     body: bytes | None
@@ -91,7 +92,7 @@ async def find(conn: Connection, key: RequestKey) -> UsedKey | None:
     return None if row is None else UsedKey(**row)
 
 
-# The first of several concurrent calls inserts the row, the others wait for it and then find its `claimed_at`.
+# The first of several concurrent calls inserts the row. The others wait for it and then find its `claimed_at`.
 _CLAIM = """
 insert into idempotency_keys as mine (app_id, digest, fingerprint, operation_id) values ($1, $2, $3, $4)
 on conflict (app_id, digest) do update
@@ -104,9 +105,9 @@ returning operation_id, claimed_at
 
 
 async def claim(conn: Connection, key: RequestKey) -> Claim | None:
-    """Take the key for a call. Return `None` if another call has it or has succeeded.
+    """Claim the key for a call. Return `None` if another call holds it or has succeeded.
 
-    `conn` must not be in a transaction, so that other calls see immediately that this one runs.
+    `conn` must not be in a transaction, so that other calls see the claim immediately.
     """
     row = await conn.fetchrow(_CLAIM, *key, _operation_id(key), CLAIM_S)
     return None if row is None else Claim(key, **row)
@@ -115,8 +116,9 @@ async def claim(conn: Connection, key: RequestKey) -> Claim | None:
 def _operation_id(key: RequestKey) -> str:
     """Return a UUIDv7 for the first call under a key, as from `new_id`.
 
-    Its last 20 digits follow from the request, so that a repeat has the same ones even if a call with another input
-    has failed under the key in between. The digits before are the time of the first call, which the row keeps.
+    Its last 20 digits are derived from the request, so that a repeat has the same digits even if a call with
+    another input has failed under the key in between. The digits before them are the time of the first call, which
+    the row stores.
     """
     of_request = sha256_hex("\n".join(key).encode())
     return f"{new_id()[:12]}7{of_request[:3]}a{of_request[3:18]}"

@@ -1,6 +1,6 @@
-"""The inbox of webhooks: each is stored as it was received, with the job that works on it.
+"""The inbox of webhooks: each is stored as it was received, together with the job that processes it.
 
-Times are those of its app.
+Times are those of the app's clock.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Status = Literal["received", "done", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class NewWebhook:
-    """A verified call by a platform. Its ids are None if the platform has no such id."""
+    """A verified call by a platform. An id is None if the platform has no such id."""
 
     app_id: str
     source: str
@@ -46,14 +46,14 @@ class WebhookState:
     received_at: datetime
     status: Status
     error: str | None
-    """Why the last attempt to work on it failed."""
+    """Why the last attempt to process it failed."""
     worked_at: datetime | None
     """When the last attempt ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A stored webhook. `headers` are those that its source keeps."""
+    """A stored webhook. `headers` contains the headers that its source keeps."""
 
     state: WebhookState
     headers: dict[str, str]
@@ -61,7 +61,7 @@ class Webhook:
 
 
 class Filter(NamedTuple):
-    """Which webhooks are listed. The fields are parameters of the SQL statement; None: any."""
+    """Selects webhooks. The fields are parameters of the SQL statement; `None` matches all."""
 
     app_id: str | None
     source: str | None
@@ -156,11 +156,11 @@ _LOCK = "select app_id, source, status, job_id from webhooks where webhook_id = 
 
 
 async def replay(conn: Connection, webhook_id: str, *, origin: Origin) -> bool:
-    """Make another attempt at a webhook due now, whatever its status. Return `False` if it is not stored.
+    """Make another attempt at a webhook due now, with any status. Return `False` if it is not stored.
 
-    It is one of the webhook's job if that waits or is held, and otherwise one of a new job, for which a failing
-    attempt of the old one is dropped. `conn` must be in a transaction. The error is not recorded, because it may
-    hold personal data.
+    A waiting or held job of the webhook runs again. Otherwise, a new job is stored; if an attempt of the old job is
+    running and fails, the old job is dropped. `conn` must be in a transaction. The audit log does not contain the
+    error, because it may contain personal data.
     """
     row = await conn.fetchrow(_LOCK, webhook_id)
     if row is None:

@@ -20,7 +20,7 @@ _IS_HELD = "status in ('failed', 'aborted')"
 
 
 class Job(Model):
-    """A message. Its class says how the job is run.
+    """A message. Its class defines how the job is run.
 
     A handler may run more than once for the same message, because a worker can die after the handler has finished.
     The message of a job that concerns one app has a field `app_id`, by which the job follows the app's clock. Jobs
@@ -31,12 +31,13 @@ class Job(Model):
     task: ClassVar[str]
     """The name in the database. It must not change while jobs of this kind are stored."""
     attempts: ClassVar[int] = 5
-    """The number of attempts that may fail before the job is held for an operator. The death of a worker is no
+    """The number of attempts that may fail before the job is held for an operator. The death of a worker is not a
     failure."""
     retry_after_s: ClassVar[float] = 10
     """The wait before the second attempt. It doubles with each further attempt, up to an hour."""
     last_after_s: ClassVar[float | None] = None
-    """When the last attempt is made, after the first one. `None`: when the doubled wait has passed."""
+    """The time from the first to the last attempt. `None`: the doubled wait determines when the last attempt is
+    made."""
     timeout_s: ClassVar[float] = 300
     """The time limit of one attempt."""
 
@@ -47,13 +48,13 @@ def tasks() -> frozenset[str]:
 
 
 class RunScheduled(Job):
-    """Run the jobs of fixed times once, because the clock of an app was moved."""
+    """Run all jobs that have a schedule once, because the clock of an app was moved."""
 
     task: ClassVar[str] = "run_scheduled"
 
 
 class RemoveExpired(Job):
-    """Delete what has expired of all apps: sessions, conversations, files, webhooks, and the like."""
+    """Delete the expired data of all apps: sessions, conversations, files, webhooks, and the like."""
 
     task: ClassVar[str] = "remove_expired"
     timeout_s: ClassVar[float] = 3000
@@ -70,7 +71,7 @@ class ExportUser(Job):
 
 
 class RemoveObjects(Job):
-    """Delete objects that no row refers to any more."""
+    """Delete objects to which no row refers any more."""
 
     task: ClassVar[str] = "remove_objects"
     attempts: ClassVar[int] = 12
@@ -117,8 +118,8 @@ async def enqueue(
     """Store `job` and return its id. It runs once the transaction of `conn` has committed.
 
     `key`: at most one job with this key waits at a time. Returns None if one already waits. Jobs with the same key
-    do the same work, so one that is to wait for a further attempt is dropped if another already waits.
-    `run_at`: the job does not run before this time. It is real time, not that of an app.
+    do the same work, so a failed job is dropped instead of retried if another already waits. `run_at`: the job does
+    not run before this time. It is real time, not that of an app.
     """
     message = job.model_dump(mode="json")
     job_id: int | None = await conn.fetchval(_ENQUEUE, QUEUE, job.task, key, message, run_at)
@@ -150,7 +151,7 @@ async def erase(
 ) -> int:
     """Delete the waiting and held jobs of `tasks` that concern a user. Return their number.
 
-    They name the user, or an identity of the user, or they name no user and one of `recipients`.
+    Such a job names the user or an identity of the user, or it names no user but one of `recipients`.
     """
     return len(await conn.fetch(_ERASE, app_id, uid, tasks, recipients))
 

@@ -13,7 +13,7 @@ status = 'doing' and (worker_id is null or worker_id in (
 
 
 MAX_DEATHS = 10
-"""A job whose workers have died this often is held, because it seems to kill them."""
+"""A job is held after this many deaths of its workers, because it seems to kill them."""
 _MAX_WAIT_S = 30
 
 
@@ -32,13 +32,13 @@ async def find(conn: Connection, *, stalled_s: float) -> list[StalledJob]:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What has become of a job. `dropped`: another one with its key waits, and does the same work."""
+    """The outcome for a job. `dropped`: another job with its key waits, and does the same work."""
 
     status: Literal["todo", "failed", "dropped"]
     attempts: int
 
 
-# Jobs that run beside one that kills their worker must not die with it each time, hence the random wait.
+# The wait is random, so that jobs do not always run beside a job that kills their worker.
 _RECOVER = f"""
 update procrastinate_jobs set attempts = attempts + 1, priority = priority + 1,
     scheduled_at = now() + make_interval(secs => random() * least({_MAX_WAIT_S}, 2 ^ priority)),
@@ -58,7 +58,7 @@ class _AlreadyWaits(Exception):
 async def recover(conn: Connection, job: StalledJob, *, stalled_s: float) -> Recovered | None:
     """Make a job due again within 30 s, or hold it if it seems to kill its workers.
 
-    The deaths are counted in the priority of the job, which then runs before others. They are no failures of it.
+    The deaths are counted in the priority of the job, which then runs before others. They do not count as failures.
     Return `None` if another worker has recovered it meanwhile, and may already run it. `conn` is in no transaction.
     """
     try:

@@ -15,7 +15,7 @@ from users where app_id = $1 and uid = $2
 
 
 async def document(user: ExportedUser) -> AsyncGenerator[bytes]:
-    """Return the pieces of the JSON of all that `USER_TABLES` exports. No connection is held between them."""
+    """Return the JSON of all exports of `USER_TABLES` in pieces. No connection is held between them."""
     async with user.database.connection() as conn:
         row = await conn.fetchrow(_ACCOUNT, user.app_id, user.uid)
     lists = {table.name: table.exported(user) for table in USER_TABLES if table.exported is not None}
@@ -23,7 +23,7 @@ async def document(user: ExportedUser) -> AsyncGenerator[bytes]:
 
 
 async def _json(value: Any, prefix: bytes = b"") -> AsyncGenerator[bytes]:
-    """Yield a prefix and the JSON of a value, in which async generators are lists."""
+    """Yield a prefix and the JSON of a value. Async generators in it become lists."""
     if isinstance(value, AsyncGenerator):
         async with aclosing(value):
             separator = opening = prefix + b"["

@@ -1,4 +1,4 @@
-"""The erasure of deactivated users: what else than `USER_TABLES` it deletes, and the rows that record it (§3.1)."""
+"""The erasure of deactivated users beyond `USER_TABLES`, and the rows that record it (§3.1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from storage.userdata.tables import OWN, USER_TABLES
 Cause = Literal["confirm", "freeze_end", "operator"]
 """Why a user was deactivated: because the user confirmed it, the freeze had ended, or an operator did it."""
 RevocationState = Literal["pending", "revoked", "unsupported", "no_token", "failed"]
-"""The state of a token. `failed`: it is pending, but no job is left that revokes it."""
+"""The state of a token. `failed`: it is pending, but no job revokes it any more."""
 
 DELETED_JOBS = tuple(
     kind.task
@@ -43,7 +43,7 @@ DELETED_JOBS = tuple(
         SendSms,
     )
 )
-"""The kinds of jobs that are deleted if they wait or are held, and concern the user."""
+"""The kinds of jobs that are deleted if they are waiting or held, and concern the user."""
 NOT_SEARCHED: Mapping[str, str] = {
     "backups": "copies of the database and of files, as long as the operator keeps them",
     "logs": "user ids in lines of the server's log",
@@ -51,11 +51,11 @@ NOT_SEARCHED: Mapping[str, str] = {
     "speech_cache": "spoken texts without the user who heard them, until they expire",
     "idempotent_responses": "responses to requests with an Idempotency-Key, until they expire",
 }
-"""Where data of a user may be that neither the deactivation nor the count of what is kept looks for."""
+"""Places that may contain data of a user, but that neither the deactivation nor the count of kept rows searches."""
 
 
 class EraseUser(Job):
-    """Delete what a deactivated user has stored: conversations, and files. Retried for up to a day."""
+    """Delete the conversations and files of a deactivated user. Retried for up to a day."""
 
     task: ClassVar[str] = "erase_user"
     attempts: ClassVar[int] = 30
@@ -63,7 +63,7 @@ class EraseUser(Job):
     app_id: str
     uid: str
     last: bool = False
-    """Whether this is the second run, for what streams stored that began before the deactivation."""
+    """Whether this is the second run, which deletes data of streams that began before the deactivation."""
 
 
 class RevokeToken(Job):
@@ -91,11 +91,11 @@ class Erasure:
     cause: Cause
     deactivated_at: datetime
     deleted: Mapping[str, int]
-    """How many rows and files were deleted, by what they are."""
+    """The number of deleted rows and files by kind."""
     kept: Mapping[str, int]
-    """How many rows there are now of tables whose rows are kept and counted."""
+    """The current number of rows in tables whose rows are kept and counted."""
     erased_at: datetime | None
-    """`None` until everything is deleted, and no stream can store anything more."""
+    """`None` until everything is deleted and no stream can store more data."""
     revocations: tuple[Revocation, ...] = ()
 
     @property
@@ -126,7 +126,7 @@ async def deactivate(
 ) -> None:
     """Deactivate a user for good, and store the jobs that erase the rest.
 
-    Others revoke the user's tokens and cancel the user's subscriptions.
+    Further jobs revoke the user's tokens and cancel the user's subscriptions.
 
     `conn` is in a transaction that has locked the user. `linked` are all identities of the user.
     """
@@ -175,7 +175,7 @@ _PENDING = "select token from revocations where app_id = $1 and uid = $2 and pla
 
 
 async def pending_token(conn: Connection, job: RevokeToken, *, keyring: Keyring) -> str | None:
-    """Return the token that is to be revoked, or `None` if that is done. Raises `DecryptionFailed`."""
+    """Return the token to revoke, or `None` if it has been revoked. Raises `DecryptionFailed`."""
     encrypted: str | None = await conn.fetchval(_PENDING, job.app_id, job.uid, job.platform)
     return None if encrypted is None else keyring.decrypt(encrypted, aad=_aad(job.app_id, job.uid, job.platform))
 
@@ -187,7 +187,7 @@ where app_id = $1 and uid = $2 and platform = $3 and state = 'pending'
 
 
 async def settle_revocation(conn: Connection, job: RevokeToken, *, state: RevocationState, now: datetime) -> None:
-    """Record the outcome of a revocation, and forget the token."""
+    """Record the outcome of a revocation, and delete the token."""
     await conn.execute(_SETTLE, job.app_id, job.uid, job.platform, state, now)
 
 
@@ -207,9 +207,9 @@ where app_id = $1 and uid = $2
 async def record_erased(
     conn: Connection, job: EraseUser, *, conversations: int, files: int, erased_at: datetime | None
 ) -> None:
-    """Delete the user's jobs that ran during the deactivation and wait again, and add to what was deleted.
+    """Delete the user's jobs that ran during the deactivation and wait again, and update the deleted counts.
 
-    `erased_at`: since when nothing is left, or `None` if something may be. `conn` is in a transaction.
+    `erased_at`: the time from which no data is left, or `None` if there may be some. `conn` is in a transaction.
     """
     left = await jobs.erase(conn, job.app_id, job.uid, tasks=DELETED_JOBS)
     await conn.execute(_COUNT, job.app_id, job.uid, conversations, files, erased_at, left)

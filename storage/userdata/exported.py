@@ -1,6 +1,6 @@
-"""What exports contain of a user's data: rows, records inside conversations, and the names of files.
+"""The contents of exports: rows, records in conversations, and the names of files.
 
-An exporter is an async generator. It reads tables that may be large in pages, and holds no connection between them.
+An exporter is an async generator. It reads large tables in pages, and holds no connection between them.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -48,8 +48,8 @@ def rows(query: str) -> Exporter:
 def paged(query: str) -> Exporter:
     """Return an exporter that reads the rows of a query in pages.
 
-    The parameters of the query are the app, the user, the value after which the first column begins, by which the
-    rows are ordered, and the size of a page.
+    The rows are ordered by the first column. The parameters of the query are the app, the user, the value of the
+    first column after which the page begins, and the size of a page.
     """
 
     async def export(user: ExportedUser) -> AsyncGenerator[dict[str, Any]]:
@@ -86,7 +86,7 @@ where app_id = $1 and uid = $2 and conversation_id > $3 order by conversation_id
 
 
 async def conversations(user: ExportedUser) -> AsyncGenerator[dict[str, Any]]:
-    """Yield the conversations of a user. The records of each are a generator, too."""
+    """Yield the conversations of a user. The records of each conversation are a generator too."""
     async with aclosing(_CONVERSATIONS(user)) as found:
         async for row in found:
             yield {**row, "records": _records(user, row["conversation_id"])}

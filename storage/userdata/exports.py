@@ -19,7 +19,7 @@ class Export:
     finished_at: datetime | None
     """`None` until the file is complete."""
     failed: bool
-    """Whether the file is not complete and no job writes it: its job is held or was deleted."""
+    """Whether the file is incomplete and no job writes it, because the job is held or was deleted."""
 
     @property
     def object_key(self) -> str:
@@ -57,7 +57,7 @@ async def find(conn: Connection, app_id: str, uid: str) -> Export | None:
 
 
 async def request(conn: Connection, app_id: str, uid: str, *, now: datetime, origin: Origin) -> Export:
-    """Return the export that is being written, or begin one, which replaces a finished or failed one.
+    """Return the export that is being written, or begin a new one, which replaces a finished or failed one.
 
     `conn` is in a transaction.
     """

@@ -23,10 +23,10 @@ RESTRICTIONS: Mapping[str, str] = {
         select exists (select from withdrawals where app_id = $1 and uid = $2 and status = 'START')""",
     "a subscription with a card renews: cancel it first": HAS_RENEWING,
 }
-"""Maps each reason to refuse a freeze, as the client gets it, to a query that returns whether it applies.
+"""Maps each reason to refuse a freeze, in the client's words, to a query that returns whether it applies.
 
 The parameters of a query are the app and the user, whose row is locked. Code that creates such a reason locks the
-same row (`storage.accounts.users.lock`), so that both cannot happen at once. An area adds its own.
+same row (`storage.accounts.users.lock`), so that both cannot happen concurrently. Areas add their own reasons.
 """
 
 
@@ -54,12 +54,12 @@ _HAS_IDENTITY = "select exists (select from identities where app_id = $1 and uid
 
 
 async def freeze_if_unreachable(conn: Connection, app_id: str, uid: str, *, now: datetime, for_s: float) -> bool:
-    """Freeze an active user who has no identity any more, and return whether that was so.
+    """Freeze an active user who no longer has an identity. Return whether the user was frozen.
 
     `conn` is in a transaction that has locked the user.
 
-    Nobody can log in as such a user, so the account and what it has stored would stay for ever. Until the freeze
-    ends, the app's server can recover the account and bind another identity.
+    Nobody can log in as such a user, so the account and its data would stay forever. Until the freeze ends, the
+    app's server can recover the account and bind another identity.
     """
     if await conn.fetchval(_HAS_IDENTITY, app_id, uid) or await find_restriction(conn, app_id, uid):
         return False
@@ -79,7 +79,7 @@ where app_id = $1 and uid = $2 and status = 'frozen' returning true
 
 
 async def recover(conn: Connection, app_id: str, uid: str) -> bool:
-    """End the freeze of a user, who is active again. Return whether there was one. `conn` is in a transaction."""
+    """End the freeze of a user. Return whether there was one. `conn` is in a transaction."""
     was_frozen = await conn.fetchval(_RECOVER, app_id, uid) is not None
     await cancel_job(conn, key=key_of(app_id, uid))
     return was_frozen

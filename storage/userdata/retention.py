@@ -1,4 +1,4 @@
-"""Deletion by age: how long rows and files of an app are kept, and the deletion of those that have expired."""
+"""Deletion by age: how long rows and files of an app are kept, and how expired ones are deleted."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ LimitInDays = Literal["export_days", "login_failure_days", "mail_days", "task_da
 
 @dataclass(frozen=True, slots=True)
 class KeptApp:
-    """An app, what decides how long its data is kept, and the stores of the data."""
+    """An app, the limits on how long its data is kept, and the stores of the data."""
 
     app_id: str
     now: datetime
-    """By the clock of the app."""
+    """The time of the app's clock."""
     limits: Limits
     deleted_at: datetime | None
     """When the app was deleted; `None` if it exists."""
@@ -48,7 +48,7 @@ class KeptApp:
 
 
 Removal = Callable[[KeptApp], Awaitable[int]]
-"""Deletes what has expired of an app. Returns the number of rows or files."""
+"""Deletes the expired data of an app. Returns the number of rows or files."""
 
 
 class DeleteBefore(Protocol):
@@ -58,14 +58,14 @@ class DeleteBefore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Rows expire after their time."""
+    """Rows that expire at an age."""
 
     time: str | DeleteBefore
     """The column with the time of a row, or a function that deletes the rows before a time."""
     kept: timedelta | LimitInDays = timedelta()
-    """How long rows are kept after that, or the limit of their app that says it."""
+    """How long rows are kept after that time, or the name of the app's limit that defines it."""
     only: str = "true"
-    """A condition. Other rows are kept whatever their age."""
+    """A condition. Rows that do not match it never expire."""
 
     async def remove(self, app: KeptApp, table: str) -> int:
         kept = self.kept if isinstance(self.kept, timedelta) else timedelta(days=getattr(app.limits, self.kept))
@@ -75,7 +75,7 @@ class After:
 
 def rows_before(table: str, time: str, *, only: str = "true") -> DeleteBefore:
     """Return the deletion of rows of a table by the column `time`."""
-    # The rows are found again by their places, whatever the primary key is. They are locked, so they stay there.
+    # The rows are found again by `ctid`, which works with any primary key. They are locked, so it does not change.
     statement = f"""
         delete from {table} where ctid = any(array(
             select ctid from {table} where app_id = $1 and {time} < $2 and {only} limit $3 for update skip locked))
@@ -99,7 +99,7 @@ async def conversations(app: KeptApp) -> int:
     """Delete conversations that had no turn for `conversation_days`, and those of apps deleted 30 days ago."""
     kept = None if app.limits.conversation_days is None else timedelta(days=app.limits.conversation_days)
     if app.deleted_at is not None and app.deleted_at < app.now - _RESTORABLE:
-        kept = _RESTORABLE  # Since the app was deleted, none of its conversations has had a turn.
+        kept = _RESTORABLE  # None of the app's conversations has had a turn since the app was deleted.
     if kept is None:
         return 0
     delete = partial(deletion.delete_expired, app_id=app.app_id, before=app.now - kept)
@@ -116,7 +116,7 @@ async def speech(app: KeptApp) -> int:
 
 
 async def reported_events(app: KeptApp) -> int:
-    """Delete events that no sink has accepted in `event_days` of real time, and those of deleted sinks."""
+    """Delete events that no sink has accepted within `event_days` of real time, and events of deleted sinks."""
     before, sinks = due_in(-app.limits.event_days * DAY_S), app.configs.names(EVENTS, app.app_id)
     return await app.delete(partial(queue.delete_expired, app_id=app.app_id, before=before, sinks=sinks))
 

@@ -1,4 +1,4 @@
-"""What is kept about users: one entry per table, which says how its rows are exported, erased and deleted by age.
+"""The data about users: one entry per table, which defines how its rows are exported, erased and deleted by age.
 
 A test fails if a table with a column `uid` has no entry.
 """
@@ -21,43 +21,44 @@ Eraser = Callable[[Connection, str, str], Awaitable[int]]
 OWN = "app_id = $1 and uid = $2"
 """The condition of the rows of a user."""
 _KEEP_CODES = timedelta(days=2)
-"""How long expired codes are kept, to recognize them as expired and to count the wrong ones of a day."""
+"""How long expired codes are kept, to recognize them as expired and to count the wrong codes of a day."""
 _KEEP_PENDING = timedelta(days=60)
-"""How long a pending address is kept after its last link was sent. A link can be used for at most 30 days, and its
-user can request another one for 30 more."""
+"""How long a pending address is kept after its last link was sent. A link is valid for at most 30 days, and its
+user can request another one for 30 more days."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserTable:
-    """How the rows of a table are exported, and what remains of them when their user is deactivated."""
+    """How the rows of a table are exported, and what remains of them when the user is deactivated."""
 
     name: str
-    """The name of the table, or of what else is stored. It is that of the list in exports, too."""
+    """The name of the table or of other stored data, and of the list in exports."""
     exported: Exporter | None = None
     """Yields the items of the list in exports. `None`: exports do not contain it."""
     erased: str | Eraser = ""
-    """What the deactivation deletes: the rows of a condition with the app and the user as its parameters, or what a
-    function deletes."""
+    """What the deactivation deletes: the rows that match a condition with the app and the user as its parameters,
+    or the rows that a function deletes."""
     erased_as: str = ""
-    """What receipts call that. Empty: `name`."""
+    """The name of the deleted data in receipts. Empty: `name`."""
     erased_later: bool = False
-    """Whether the job `EraseUser` deletes it, because it may be much, and streams may still store some."""
+    """Whether the job `EraseUser` deletes the data, because there may be much of it, and streams may still store
+    more."""
     kept: str = ""
-    """What the rows that are kept say. Empty: none are."""
+    """What the kept rows contain. Empty: no rows are kept."""
     counted: bool = True
-    """Whether receipts count the rows that are kept. Otherwise no index finds those of a user."""
+    """Whether receipts count the kept rows. Rows that no index finds by user are not counted."""
     expires: After | Removal | None = None
     """What the job `RemoveExpired` deletes. `None`: nothing."""
 
     async def erase(self, conn: Connection, app_id: str, uid: str) -> int:
-        """Delete what the deactivation of a user deletes. Return the number of rows."""
+        """Delete the rows that the deactivation of a user deletes. Return their number."""
         if not isinstance(self.erased, str):
             return await self.erased(conn, app_id, uid)
         status: str = await conn.execute(f"delete from {self.name} where {self.erased}", app_id, uid)
         return int(status.rpartition(" ")[2])
 
     async def remove_expired(self, app: KeptApp) -> int:
-        """Delete what has expired of an app. Return the number of rows or files."""
+        """Delete the expired data of an app. Return the number of rows or files."""
         assert self.expires is not None, "only tables that expire are cleaned up"
         if isinstance(self.expires, After):
             return await self.expires.remove(app, self.name)
@@ -223,7 +224,7 @@ USER_TABLES: Sequence[UserTable] = (
     UserTable("task_files", erased=OWN, expires=After(task_files.delete_expired, "task_days")),
     UserTable(
         "login_failures",
-        # Their steps are left out, because they say what the app's configs allow, and nothing about the user.
+        # The steps are omitted, because they describe the app's configs, not the user.
         exported=paged(f"""
             select failure_id, operation, platform, social_id, error_type, failed_at from login_failures
             where failure_id in ({OF_USER}) and failure_id > $3 order by failure_id limit $4"""),
@@ -252,5 +253,5 @@ USER_TABLES: Sequence[UserTable] = (
     UserTable("used_once", expires=After("expires_at")),
     UserTable("held_jobs", expires=After(jobs.delete_expired)),
 )
-"""What expires without belonging to a user has entries, too. Exports have the lists in this order. Rows are erased
-in the reverse order, because some are found by others that are named before them."""
+"""Expiring data that belongs to no user has entries too. Exports contain the lists in this order. Rows are erased
+in the reverse order, because some are found through rows of earlier entries."""
