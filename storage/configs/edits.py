@@ -19,8 +19,8 @@ from streams.wire.errors import AppNotFound, InvalidParameter
 class Change:
     """The result of `Edit.converge`. `fields` are the paths whose values changed.
 
-    `kept` means that the active value was written by another author and was not changed. `warnings` are those of
-    the value that was to be written, also if it is unchanged.
+    `kept` means that another author wrote the active value, which was not changed. `warnings` are the warnings of
+    the value that was to be written, even if it is unchanged.
     """
 
     key: ConfigKey
@@ -55,7 +55,7 @@ class Edit:
     ) -> Change:
         """Write `value` if it differs from the active value. Secrets missing from `value` are kept.
 
-        `strict` refuses a value that has warnings, also if it is the active one.
+        `strict` refuses a value that has warnings, even if it is the active one.
         """
         newest = await self._newest(key)
         if newest is not None and keep_edited_by_others and newest.author != self._author:

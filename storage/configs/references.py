@@ -1,4 +1,4 @@
-"""The configs that a config names in its fields, as the fields declare them with `Ref`."""
+"""The configs that a config names in its fields. The fields declare this with `Ref`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from streams.wire.model import Model
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The field at `path` names the config `name` of `kind`. `offers` is that of its `Ref`."""
+    """The field at `path` names the config `name` of `kind`. `offers` comes from its `Ref`."""
 
     path: str
     kind: str

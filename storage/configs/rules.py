@@ -1,4 +1,4 @@
-"""Validation of configs: by the model of their kind, by what they name, and by a further check."""
+"""Validation of configs: by the model of their kind, by the configs that they name, and by a further check."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,7 @@ from streams.wire.model import Model, faults
 DEFAULT = "default"
 _NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,64}")
 Unknown = Literal["forbid", "ignore"]
-"""What happens to fields that a model does not have."""
+"""How to treat fields that a model does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Checked:
 
 
 Check = Callable[[ConfigKey, Model, Named, Unknown], Checked]
-"""Checks the value of a config of any kind, given the configs that it names."""
+"""Checks the value of a config of any kind, given the configs that the value names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a value is validated with: the config kinds, an optional further check, and the keyring for secrets."""
+    """Validates values, with the config kinds, an optional further check, and the keyring for secrets."""
 
     kinds: Mapping[str, ConfigKind[Any]]
     keyring: Keyring
@@ -75,7 +75,7 @@ class Rules:
         return kind
 
     def name_faults(self, key: ConfigKey) -> Iterable[Fault]:
-        """Yield why no config can have the app and the name of `key`."""
+        """Yield the reasons why no config can have the app and the name of `key`."""
         kind = self.kind(key)
         for part, text in (("app", key.app_id), ("name", key.name)):
             if _NAME.fullmatch(text) is None:
@@ -105,7 +105,7 @@ class Rules:
         return Accepted(stored, (*_missing(checked.value, named), *checked.warnings))
 
     def warnings(self, key: ConfigKey, value: Model, named: Named) -> list[Fault]:
-        """Return why a stored value cannot be used, and probable mistakes in it."""
+        """Return the reasons why a stored value cannot be used, and probable mistakes in it."""
         checked = self._checked(key, value, named, "ignore")
         return [*_missing(value, named), *checked.faults, *checked.warnings]
 

@@ -1,4 +1,4 @@
-"""When the configs of boards were created, which is the period of boards that are never reset."""
+"""When the configs of boards were created. The only period of a board that is never reset begins then."""
 
 from datetime import datetime
 
@@ -9,14 +9,14 @@ from storage.postgres.database import Database
 
 
 class BoardCreations:
-    """Remembers what was read for the active config of each board."""
+    """Caches the creation time for the active config of each board."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[tuple[str, str], tuple[Active[Leaderboard], datetime]] = {}
 
     async def of(self, app_id: str, board: str, active: Active[Leaderboard]) -> datetime:
-        """Return when the config of a board was created. It is read once for each revision."""
+        """Return when the config of a board was created. This is read once for each revision."""
         found = self._known.get((app_id, board))
         if found is None or found[0] is not active:
             async with self._database.connection() as conn:

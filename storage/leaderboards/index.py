@@ -1,7 +1,7 @@
 """The index of a leaderboard in Valkey: a sorted set for each period, built from PostgreSQL when it is lost.
 
-Members are a change and a user, ordered by score and then by the number of the change, so of two equal scores the
-one that came first ranks first. A hash has the change of each user.
+Members consist of a change and a user. They are ordered by score and then by the number of the change, so the
+earlier of two equal scores ranks first. A hash has the change of each user.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ log = structlog.get_logger()
 
 BUILT = CounterMetric("parley_board_indexes_built", "Indexes of leaderboards that were built", [])
 _FORMAT = "2"
-"""Of the keys below, as `lua/board_put.lua` describes them."""
+"""The format of the keys below, which `lua/board_put.lua` describes."""
 _CHANGE_DIGITS = 13
 _NUMBER_DIGITS = _CHANGE_DIGITS - 1
 _BATCH = 1000
 _COUNTING = 2
-"""How many queries at once count ranks in PostgreSQL. Others wait until they may, or until the index is built."""
+"""How many concurrent queries count ranks in PostgreSQL. Others wait for them, or until the index is built."""
 _BUILDER_MS = 10_000
 """After this time without progress, another process may build the index."""
 _KEPT_MS = 24 * 60 * 60 * 1000
@@ -41,14 +41,14 @@ _KEPT_MS = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """What an index knows of a board."""
+    """The ranks of a board, as an index returns them."""
 
     own_rank: int
     """0: the user has no score."""
     ranked: list[Standing]
     near: list[Standing]
     has_extras: bool = False
-    """Whether one of these users may have sent something with the score."""
+    """Whether one of these scores may have an `extra`."""
 
 
 class BoardIndexes:
@@ -58,7 +58,7 @@ class BoardIndexes:
         self._database = database
         self._valkey = valkey
         self._wanted: dict[BoardPeriod, int] = {}
-        """The indexes to be built, with the ms until they expire; 0: never."""
+        """The indexes to build, with the milliseconds until they expire; 0: never."""
         self._woken = asyncio.Event()
         self.counting = asyncio.Semaphore(_COUNTING)
         """Held while ranks are counted in PostgreSQL, because that is slow on large boards."""
@@ -82,7 +82,7 @@ class BoardIndexes:
         )
 
     async def complete(self, period: BoardPeriod, changes: Sequence[Change]) -> None:
-        """Put scores into the index that their uploads may not have put there."""
+        """Add scores to the index that their uploads may not have added."""
         for ordered in _both_orders(period):
             await self.put(ordered, changes)
 
@@ -106,7 +106,7 @@ class BoardIndexes:
     async def build(self, period: BoardPeriod, *, kept_ms: int) -> bool:
         """Build an index while it is written. Return `False` if it is ready, is being built, or was lost again.
 
-        A score that is stored before its batch is read is in the batch. Any other is put by its own upload.
+        A score that is stored before its batch is read is in the batch. Its own upload adds any other score.
         """
         token, keys, count, last = new_id(), self._keys(period), 0, ""
         with map_errors():
@@ -135,7 +135,7 @@ class BoardIndexes:
         return bool(built)
 
     async def keep_building(self) -> None:
-        """Build wanted indexes, one after the other, until cancelled."""
+        """Build the requested indexes, one after another, until cancelled."""
         while not stopping():
             await self._woken.wait()
             self._woken.clear()
@@ -163,12 +163,12 @@ class BoardIndexes:
 
 
 def _both_orders(period: BoardPeriod) -> tuple[BoardPeriod, BoardPeriod]:
-    """Return a period in both orders. If the order of its config has changed, it may have two indexes."""
+    """Return a period in both orders. A period may have two indexes if the order in its config has changed."""
     return replace(period, descending=True), replace(period, descending=False)
 
 
 def _ascending(period: BoardPeriod, score: float) -> float:
-    """Return a number by which ranks ascend, or turn it into the score again. There is no negative zero."""
+    """Convert a score to a number by which ranks ascend, or back. The result is never negative zero."""
     return (-score if period.descending else score) + 0.0
 
 
@@ -185,7 +185,7 @@ def _has_extra(member: bytes) -> bool:
 
 @asynccontextmanager
 async def open_board_indexes(database: Database, valkey: Valkey) -> AsyncIterator[BoardIndexes]:
-    """Yield the indexes of all boards, and build those that are lost during the block."""
+    """Yield the indexes of all boards, and rebuild lost ones during the block."""
     indexes = BoardIndexes(database, valkey)
     async with background(indexes.keep_building()):
         yield indexes

@@ -1,4 +1,4 @@
-"""Scores of leaderboards (§2.11) in PostgreSQL, which is the truth about them."""
+"""Scores of leaderboards (§2.11) in PostgreSQL, which is authoritative."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class BoardPeriod:
 
 
 class CheckBoardIndexes(Job):
-    """Put scores into the indexes of boards that were stored by processes which died before they did so."""
+    """Add scores to the indexes of boards whose processes died before they could add them."""
 
     task: ClassVar[str] = "check_board_indexes"
     attempts: ClassVar[int] = 2
 
 
 class Change(NamedTuple):
-    """The last change of a user's score. Of two equal scores, the one with the lower number came first."""
+    """The last change of a user's score. The lower number of two equal scores came first."""
 
     uid: str
     number: int
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """A user's place. `extra` is JSON as it was sent."""
+    """A user's rank. `extra` is JSON as it was sent."""
 
     uid: str
     score: float
@@ -48,15 +48,15 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What became of an uploaded score. It was not stored if there is an `unlocked_at`."""
+    """The outcome of an upload. The score was not stored if there is an `unlocked_at`."""
 
     uploaded_at: datetime
     """The time of the app by the clock of the database."""
     began_at: datetime
-    """When the period began that has the score."""
+    """When the period of the score began."""
     change: int
     unlocked_at: datetime | None
-    """When the board accepts scores again at the latest, if it is locked for rewards."""
+    """The latest time at which the board accepts scores again, if it is locked for rewards."""
 
 
 _UPLOAD = "select * from upload_score($1, $2, $3, $4, $5, $6, $7, $8, $9)"
@@ -75,9 +75,9 @@ async def upload(
     has_rewards: bool,
     offset_s: float,
 ) -> Upload:
-    """Store a score in the period of this moment, unless the board is locked for rewards. One statement.
+    """Store a score in the current period, unless the board is locked for rewards. This is one statement.
 
-    `starts`: when the periods around this moment begin, in their order.
+    `starts`: the beginnings of the periods around this moment, in ascending order.
     """
     return Upload(
         *one(
@@ -106,7 +106,7 @@ _EXTRAS = f"select uid, extra from leaderboard_scores where period_id = {_PERIOD
 
 
 async def extras(conn: Connection, period: BoardPeriod, *, uids: Sequence[str]) -> dict[str, str | None]:
-    """Return what users sent with their scores. A user without a score is missing."""
+    """Return the `extra` of users' scores. Users without a score are missing."""
     rows = await conn.fetch(_EXTRAS, period.app_id, period.board, period.starts_at, uids)
     return {row["uid"]: row["extra"] for row in rows}
 
@@ -158,7 +158,7 @@ where period_id = {_PERIOD} and uid > $4 order by uid limit $5
 
 
 async def changes(conn: Connection, period: BoardPeriod, *, after: str, limit: int) -> list[Change]:
-    """Return scores of a period in the order of the users, whose ids come after `after`."""
+    """Return scores of a period in the order of user ids, beginning after `after`."""
     rows = await conn.fetch(_CHANGES, period.app_id, period.board, period.starts_at, after, limit)
     return [Change(*row) for row in rows]
 
@@ -193,9 +193,9 @@ async def checked_periods(conn: Connection) -> list[CheckedPeriod]:
 
 
 async def last_change(conn: Connection, period: BoardPeriod) -> int:
-    """Return a number up to which all changes of the board are committed. `conn` is in a transaction.
+    """Return the number of a change up to which all changes of the board are committed. `conn` is in a transaction.
 
-    The lock of the board waits for the uploads that are running.
+    The lock of the board waits for running uploads.
     """
     await lock_board(conn, period.app_id, board=period.board)
     number: int = await conn.fetchval(_LAST_CHANGE)
@@ -203,12 +203,12 @@ async def last_change(conn: Connection, period: BoardPeriod) -> int:
 
 
 async def lock_board(conn: Connection, app_id: str, *, board: str) -> None:
-    """Wait for the uploads of a board that are running, and keep others waiting until the transaction ends."""
+    """Wait for the running uploads of a board, and block new ones until the transaction ends."""
     await conn.execute(_LOCK, app_id, board)
 
 
 async def changed(conn: Connection, period_id: int, *, after: int, last: int, limit: int) -> list[Change]:
-    """Return the scores whose last change is after a number, up to another, in their order."""
+    """Return the scores whose last change is after one number and up to another, in this order."""
     return [Change(*row) for row in await conn.fetch(_CHANGED, period_id, after, last, limit)]
 
 
@@ -228,6 +228,6 @@ _ERASE = "delete from leaderboard_scores where app_id = $1 and uid = $2"
 
 
 async def erase(conn: Connection, app_id: str, uid: str) -> list[BoardPeriod]:
-    """Delete the scores of a deactivated user. Return the periods whose indexes may have the user."""
+    """Delete the scores of a deactivated user. Return the periods whose indexes may contain the user."""
     await conn.execute(_ERASE, app_id, uid)
     return [BoardPeriod(*row) for row in await conn.fetch(_OPEN_OF_APP, app_id)]

@@ -1,4 +1,4 @@
-"""The ends of periods of leaderboards: who won, what they get, and what is kept."""
+"""Closed periods of leaderboards: their winners and rewards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ State = Literal["open", "rewarding", "closed"]
 
 
 class EndPeriods(Job):
-    """Store a job for each period that is over."""
+    """Store a job for each period that has ended."""
 
     task: ClassVar[str] = "end_board_periods"
     attempts: ClassVar[int] = 2
@@ -24,7 +24,7 @@ class EndPeriods(Job):
 class EndPeriod(Job):
     """Store the winners of a period, and grant their rewards.
 
-    The next round repeats what could not be done, so it needs few attempts.
+    The next round retries rewards that could not be granted, so the job needs few attempts.
     """
 
     task: ClassVar[str] = "end_board_period"
@@ -33,11 +33,11 @@ class EndPeriod(Job):
     app_id: str
     period_id: int
     again: bool = False
-    """Whether to enter the rewards of a closed period once more, which grants only those that are missing."""
+    """Whether to grant the missing rewards of a closed period again."""
 
 
 class Reward(NamedTuple):
-    """What a winner gets."""
+    """The reward of a winner."""
 
     rank: int
     uid: str
@@ -53,7 +53,7 @@ class RewardedRanks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndedPeriod:
-    """A period of a board. Only that of a board that is never reset has no end."""
+    """A period of a board. Only the period of a board that is never reset has no end."""
 
     period_id: int
     app_id: str
@@ -85,7 +85,7 @@ order by ends_at limit $3
 
 
 async def end_due(conn: Connection, app_id: str, *, now: datetime, limit: int) -> int:
-    """Store the jobs of periods that are over. `conn` is in a transaction. Return how many periods there are."""
+    """Store the jobs of periods that have ended. `conn` is in a transaction. Return the number of these periods."""
     due = [row["period_id"] for row in await conn.fetch(_DUE, app_id, now, limit)]
     for period_id in due:
         await enqueue(conn, EndPeriod(app_id=app_id, period_id=period_id), key=f"board-period:{period_id}")
@@ -96,7 +96,7 @@ _FIND = f"select {_COLUMNS} from leaderboard_periods where period_id = $1"
 
 
 async def find(conn: Connection, period_id: int) -> EndedPeriod:
-    """Return a period, which exists: periods are not deleted."""
+    """Return a period. It exists, because periods are not deleted."""
     return EndedPeriod(**one(await conn.fetchrow(_FIND, period_id)))
 
 
@@ -147,7 +147,7 @@ where period_id = $1 and state = 'open' and ends_at <= {app_now("$3")} returning
 
 
 async def close(conn: Connection, period_id: int, *, descending: bool, offset_s: float) -> EndedPeriod | None:
-    """Close a period, all of whose scores are committed. Return `None` if it is closed already, or not over."""
+    """Close a period whose scores are all committed. Return `None` if it is already closed or has not ended."""
     row = await conn.fetchrow(_CLOSE, period_id, descending, offset_s)
     return None if row is None else EndedPeriod(**row)
 
@@ -156,10 +156,10 @@ _IS_OVER = f"select ends_at <= {app_now('$2')} from leaderboard_periods where pe
 
 
 async def is_over(conn: Connection, ended: EndedPeriod, *, offset_s: float) -> bool:
-    """Wait for the uploads that are running. Return whether the period is over, so that it gets no further scores.
+    """Wait for running uploads. Return whether the period has ended, so that it gets no further scores.
 
-    `conn` is in a transaction, whose time is that of its begin: it precedes the lock of the board, and the lock
-    precedes the times of later uploads.
+    `conn` is in a transaction. The time of a transaction is the time of its beginning, which precedes the lock of
+    the board; the lock precedes the times of later uploads.
     """
     await lock_board(conn, ended.app_id, board=ended.board)
     over: bool = await conn.fetchval(_IS_OVER, ended.period_id, offset_s)
@@ -183,7 +183,7 @@ _WINNERS = {True: _winners("desc"), False: _winners("asc")}
 
 
 async def store_winners(conn: Connection, ended: EndedPeriod, *, rewards: Sequence[RewardedRanks]) -> int:
-    """Store who gets what, as it is at the end of a period. Return the number of winners."""
+    """Store the winners and their rewards at the end of a period. Return the number of winners."""
     if not rewards:
         return 0
     most = max(reward.last for reward in rewards)
@@ -200,7 +200,7 @@ where period_id = $1 and rank > $2 and (granted_at is null or not $3) order by r
 
 
 async def rewards_after(conn: Connection, period_id: int, *, rank: int, only_due: bool, limit: int) -> list[Reward]:
-    """Return the rewards of ranks after a rank, in their order; with `only_due`, those that are not granted."""
+    """Return the rewards of ranks after a rank, in order; with `only_due`, only those that are not granted."""
     return [Reward(*row) for row in await conn.fetch(_REWARDS, period_id, rank, only_due, limit)]
 
 

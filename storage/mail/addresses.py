@@ -6,7 +6,7 @@ MAX_CHARACTERS = 320
 
 
 def normalized(address: str, *, development: bool) -> str | None:
-    """Return the form of an address by which it is compared and to which emails are sent, or `None` if it is none.
+    """Return the form of an address that is compared and that gets emails, or `None` if it is not an address.
 
     Emails are sent only to this form. Otherwise, somebody could get emails for an address that merely looks alike.
     """

@@ -30,7 +30,7 @@ class ListedTask:
     strategy: str
     account: str
     what: str | None
-    """The model of a prediction, if its own endpoint is called, and the type of an image task."""
+    """The model of a prediction, if its own endpoint is called, or the type of an image task."""
     host_id: str | None
     status: str
     error: str
@@ -39,7 +39,7 @@ class ListedTask:
 
 
 class Filter(NamedTuple):
-    """Which entries are listed. The fields are parameters of the SQL statement; None: any."""
+    """Selects entries. The fields are parameters of the SQL statement; `None` matches all."""
 
     app_id: str | None
     strategy: str | None

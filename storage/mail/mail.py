@@ -1,4 +1,4 @@
-"""The job that sends an email. It is stored in the transaction of what the email reports."""
+"""The job that sends an email. It is stored in the transaction of the change that the email reports."""
 
 from typing import ClassVar, Self
 
@@ -20,14 +20,14 @@ class MailContent(Model):
     html: str = ""
     language: str = ""
     sender: str | None = None
-    """The header `From`. `None`: that of the account."""
+    """The header `From`. `None`: the sender of the account."""
     reply_to: str | None = None
     unsubscribe: list[str] = Field(default_factory=list)
     """URLs of the header `List-Unsubscribe`."""
     one_click: bool = False
     """Whether a POST request to the last of these URLs unsubscribes (RFC 8058)."""
     accounts: list[str]
-    """The configs of kind `mail_accounts` that send it, tried in this order."""
+    """The configs of kind `mail_accounts` that may send it, tried in this order."""
 
 
 class SendMail(Job):
@@ -46,7 +46,7 @@ class SendMail(Job):
     sealed: str
     """The encrypted content, because operators can read jobs."""
     strategy: str | None = None
-    """The strategy that the email is sent by; it has a row in `mails`. `None`: it is about an account."""
+    """The strategy that sends the email, which then has a row in `mails`. `None`: the email is about an account."""
     expires_s: float | None = None
     """When its code or link expires, in seconds since the Unix epoch by the app's clock. It is not sent later."""
 

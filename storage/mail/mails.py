@@ -1,4 +1,4 @@
-"""Emails that apps send by their strategies: their rows, from which opens are recognized."""
+"""Rows of emails that apps send by their strategies. Opens are matched against them."""
 
 from datetime import datetime
 from typing import Literal
@@ -13,7 +13,7 @@ Outcome = Literal["sent", "waiting", "refused", "suppressed"]
 
 
 class SendDuplicate(ServiceError):
-    """An email of this strategy to this user is being sent. Waiting for a further attempt does not count."""
+    """An email of this strategy to this user is being sent. One that waits for a further attempt does not count."""
 
     error_type = "mail_hub.send_duplicate"
     status = 409
@@ -51,7 +51,7 @@ from mails where mail_id = $1 and status in ('sending', 'waiting')
 
 
 async def may_send(conn: Connection, mail_id: str, *, to: str) -> bool:
-    """Return whether an email is still to be sent. If its address gets none, record that it is suppressed."""
+    """Return whether an email is still to be sent. If its address is suppressed, record this."""
     suppressed: bool | None = await conn.fetchval(_IS_OPEN, mail_id, to)
     if suppressed:
         await end_attempt(conn, mail_id, outcome="suppressed", now=None)

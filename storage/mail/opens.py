@@ -1,4 +1,4 @@
-"""Opens of emails, which a tracking pixel sees: kept in memory, and written in batches beside the requests (§4.15).
+"""Opens of emails that the tracking pixel sees. They are kept in memory, and written in batches (§4.15).
 
 An open is not lost while the database is unavailable, unless the queue is full or the process is killed.
 """
@@ -46,7 +46,7 @@ class Open:
     user_agent: str
     ip: str
     machine: bool
-    """Whether a program has fetched it without a reader."""
+    """Whether a program fetched it without a reader."""
     event_id: str = field(default_factory=new_id)
     at: float = field(default_factory=time.monotonic)
 
@@ -74,11 +74,11 @@ class MailOpens:
 
     @property
     def waiting(self) -> int:
-        """How many opens are not stored yet."""
+        """The number of opens that are not stored yet."""
         return len(self._waiting)
 
     def add(self, opened: Open) -> None:
-        """Take an open, to be stored soon. This never waits."""
+        """Add an open to the queue. This never waits."""
         if len(self._waiting) >= MAX_WAITING:
             OPENS.add(1, "dropped")
             return
@@ -97,7 +97,7 @@ class MailOpens:
                 await pause(_AGAIN_S)
 
     async def store_waiting(self) -> None:
-        """Store all that wait, in batches. Raises `StoreError`; what is not stored waits on."""
+        """Store all waiting opens in batches. Raises `StoreError`, and keeps opens that are not stored."""
         async with self._storing:
             self._arrived.clear()
             while self._waiting:
@@ -133,14 +133,14 @@ class MailOpens:
         OPENS.add(len(batch) - len(seen), "unknown")
 
     def _mail_of(self, opened: Open, found: dict[str, _Mail]) -> _Mail | None:
-        """Return the email of an open, if it was sent to the address in it."""
+        """Return the email of an open, if it was sent to the open's address."""
         mail = found.get(opened.mail_id)
         if mail is None or not is_recipient(mail.recipient, opened.email, mail.app_id, keys=self._keys):
             return None
         return mail
 
     async def _events(self, conn: Connection, seen: Sequence[tuple[Open, _Mail]]) -> list[Happened]:
-        """Return the events. The user is that of the address, unless the open names the user of the email."""
+        """Return the events. If an open does not name the email's user, they name the user with the address."""
         unnamed = [(mail.app_id, opened.email) for opened, mail in seen if opened.uid != mail.uid]
         owners, events = await _owners(conn, unnamed), []
         for opened, mail in seen:
@@ -166,7 +166,7 @@ def _event(opened: Open, uid: str) -> EmailOperation:
     )
 
 
-# The rows are locked in one order by all processes, which count opens of the same emails.
+# All processes lock the rows in the same order, because they may count opens of the same emails.
 _FIND = """
 select mail_id, app_id, uid, recipient from mails where mail_id = any($1) and tracked
 order by mail_id for no key update
@@ -209,7 +209,7 @@ async def _owners(conn: Connection, named: Sequence[tuple[str, str]]) -> dict[tu
 async def open_mail_opens(
     database: Database, sinks: EventSinks, clock: AppClock, keyring: Keyring
 ) -> AsyncIterator[MailOpens]:
-    """Store opens during the block, and those that are left at its end for at most 5 s."""
+    """Store opens during the block. Store the remaining opens at its end, for at most 5 s."""
     opens = MailOpens(database, sinks, clock, keyring)
     async with background(opens.run()):
         yield opens

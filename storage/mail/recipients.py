@@ -1,4 +1,4 @@
-"""Keyed hashes of email addresses and phone numbers, by which jobs with encrypted content are found."""
+"""Keyed hashes of email addresses and phone numbers. They find jobs with encrypted content."""
 
 import hashlib
 import hmac
@@ -16,7 +16,7 @@ def recipient_of(to: str, app_id: str, *, keyring: Keyring) -> str:
 
 
 def keys_of(keyring: Keyring) -> list[bytes]:
-    """Return the keys of hashes, with each master key, for `is_recipient`."""
+    """Return the hash key of each master key, for `is_recipient`."""
     return keyring.derive_all(_PURPOSE)
 
 
@@ -25,7 +25,7 @@ def is_recipient(recipient: str, to: str, app_id: str, *, keys: Sequence[bytes])
     return any(hmac.compare_digest(_hash(key, app_id, to), recipient) for key in keys)
 
 
-# An address that a user no longer has, or does not have yet, may be that of another user.
+# A former or pending address of the user may belong to another user.
 _OF_USER = """
 select social_id from identities where app_id = $1 and uid = $2 and platform in ('email', 'phone')
 union select address from (

@@ -1,6 +1,6 @@
-"""Addresses that get no emails of an app's strategies, because their owners or operators do not want it.
+"""Addresses that get no emails of an app's strategies, because their owners or operators have declined them.
 
-Emails about accounts, such as codes, are sent nevertheless.
+Emails about accounts, such as codes, are still sent.
 """
 
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ on conflict do nothing returning true
 
 
 async def unsubscribe(conn: Connection, app_id: str, *, address: str, strategy: str, now: datetime) -> bool:
-    """Send no more emails of a strategy to an address. Return false if that was so already."""
+    """Send no more emails of a strategy to an address. Return false if the address was already suppressed."""
     return await conn.fetchval(_ADD, app_id, address, strategy, "unsubscribed", now) is not None
 
 
 async def add(
     conn: Connection, app_id: str, *, address: str, strategy: str, subject: str, now: datetime, origin: Origin
 ) -> None:
-    """Do so for an operator. `subject` stands for the address in the audit log. `conn` is in a transaction."""
+    """Suppress an address for an operator. `subject` stands for it in the audit log. `conn` is in a transaction."""
     if await conn.fetchval(_ADD, app_id, address, strategy, "operator", now) is not None:
         of = Subject(app_id, "suppression", subject)
         await record_change(conn, origin, action="suppression.add", subject=of, after={"strategy": strategy})
@@ -76,6 +76,6 @@ and ($3::text is null or (address, strategy) > ($3, $4)) order by address, strat
 async def listed(
     conn: Connection, app_id: str, *, address: str | None, after: Position | None, size: int
 ) -> list[Suppression]:
-    """Return entries in the order of addresses; with `after`, those behind it."""
+    """Return entries in the order of addresses; with `after`, those that follow it."""
     rows = await conn.fetch(_LIST, app_id, address, *(after or (None, None)), size)
     return [Suppression(**row) for row in rows]

@@ -12,9 +12,9 @@ from streams.wire.codec import dumps
 ROOT = "root"
 """The actor of changes with the root token."""
 OPERATOR = "operator"
-"""The kind of subjects of changes of operators and their tokens."""
+"""The kind of subject for changes of operators and their tokens."""
 SUBJECTS = frozenset({OPERATOR, "job", "suppression", "user", "webhook", "withdrawal"})
-"""The kinds of subjects that are no configs."""
+"""The kinds of subjects that are not configs."""
 Action = Literal[
     "asset.adjust",
     "asset.grant",
@@ -72,7 +72,7 @@ RESERVED_NAMES = frozenset({ROOT, COMMAND.actor, "admin"})
 
 
 class Subject(NamedTuple):
-    """What a change is about. `app_id` is `None` if it concerns the whole deployment."""
+    """The subject of a change. `app_id` is `None` if the change concerns the whole deployment."""
 
     app_id: str | None
     kind: str
@@ -106,7 +106,7 @@ class Filters:
     until: datetime | None = None
     """The time before which the change was made."""
     of_operators: bool | None = None
-    """Whether the change is one of operators and their tokens."""
+    """Whether the change concerns operators and their tokens."""
 
 
 _RECORD = """

@@ -1,7 +1,8 @@
 """Sessions of operators in the console, and the authenticators that they sign in with.
 
 A session ends after an hour without use, twelve hours after it began, and when its operator is removed, expires, or
-gets another role or token. Each call reads it from PostgreSQL, so that its end holds in all processes at once.
+gets another role or token. Each call reads it from PostgreSQL, so that its end takes effect in all processes
+immediately.
 """
 
 from contextlib import suppress
@@ -45,7 +46,7 @@ class Authenticator:
 
     secret: str
     confirmed: bool
-    """Whether a code of it was right before. Otherwise it is still to be set up."""
+    """Whether one of its codes was right before. Otherwise, it still has to be set up."""
     last_step: int
     now_s: float
 
@@ -73,7 +74,7 @@ async def find(database: Database, token: str, *, is_use: bool) -> Operator | No
 
 
 async def begin(conn: Connection, operator_id: str) -> str:
-    """Begin a session and return its token. Deletes some that have ended."""
+    """Begin a session and return its token. Deletes some ended sessions."""
     await conn.execute(_DELETE_ENDED)
     token = new_token(PREFIX)
     await conn.execute(_OPEN, digest(token), operator_id)

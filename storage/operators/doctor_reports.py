@@ -22,7 +22,7 @@ class Finding(Model):
     area: str
     """The part of the deployment, such as `postgres`."""
     point: str
-    """What was looked at, such as `version`."""
+    """The item that was checked, such as `version`."""
     state: State
     seen: str
     """What was found."""

@@ -1,4 +1,4 @@
-"""The figures of all server processes, which each publishes in Valkey for the overview of operators."""
+"""The figures of all server processes. Each process publishes its own in Valkey, for the overview of operators."""
 
 import time
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from storage.valkey.client import Valkey, map_errors
 from streams.wire.codec import dumps, loads
 
 STALE_S = 20.0
-"""Age after which the figures of a process do not count: it has ended, or cannot reach Valkey."""
+"""Age after which the figures of a process are ignored, because it has ended or cannot reach Valkey."""
 
 
 async def publish(valkey: Valkey, process: str, figures: Mapping[str, Any]) -> None:
@@ -24,7 +24,7 @@ async def remove(valkey: Valkey, process: str) -> None:
 
 
 async def of_all(valkey: Valkey) -> dict[str, dict[str, Any]]:
-    """Return the figures of all processes that run. Those of others are deleted."""
+    """Return the figures of all running processes. Figures of ended ones are deleted."""
     with map_errors():
         found = await valkey.client.hgetall(_key(valkey))
         figures = {_text(process): loads(raw) for process, raw in found.items()}

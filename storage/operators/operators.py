@@ -1,7 +1,7 @@
 """Operators: who may use the admin API besides the holder of the root token, and with which role.
 
 A token is `parley_op_`, 32 random bytes in base62 and a checksum. Only its SHA-256 digest is stored. Each call
-looks it up in PostgreSQL, so a change holds in all processes from the next call on, with or without Valkey. The
+looks it up in PostgreSQL, so a change takes effect in all processes at the next call, with or without Valkey. The
 duration of the lookup reveals nothing about a token, because nobody can choose the digest of a guess.
 """
 
@@ -50,7 +50,7 @@ class Role(StrEnum):
     EDITOR = "editor"
     """Change configs and jobs, read and replay webhooks, and export data of users."""
     ADMIN = "admin"
-    """Manage operators, and read these changes in the audit log."""
+    """Manage operators, and read changes of operators in the audit log."""
 
     def includes(self, other: "Role") -> bool:
         order = list(Role)

@@ -1,4 +1,4 @@
-"""Which tokens belong to operators, to tell guesses apart without a query for each."""
+"""The tokens of operators, to recognize guesses without a query for each."""
 
 import time
 
@@ -23,7 +23,7 @@ class OperatorTokens:
     async def include(self, token: str) -> bool:
         """Return whether `token` was an operator's when the digests were last read.
 
-        Reads them if the last time is a second ago. Calls that arrive meanwhile use those that were read before.
+        Reads them again after a second. Calls that arrive during the read use the previous digests.
         """
         if not is_token(token, PREFIX):
             return False

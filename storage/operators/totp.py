@@ -27,7 +27,7 @@ def code_at(secret: str, step: int) -> str:
 
 
 def matching_step(secret: str, code: str, *, now_s: float, after: int) -> int | None:
-    """Return the step whose code is `code`, if it is about now and later than `after`, the last one used."""
+    """Return the step whose code is `code`, if it is close to now and later than `after`, the last one used."""
     current = int(now_s) // STEP_S
     for step in range(current - _SKEW_STEPS, current + _SKEW_STEPS + 1):
         if step > after and hmac.compare_digest(code_at(secret, step).encode(), code.encode()):

@@ -1,5 +1,5 @@
-"""Predictions and images: their tasks, and the files of these.
+"""Tasks for predictions and images, and their files.
 
-An image task ends in one statement (`end` in `image_tasks.py`), whoever has read it: a job, or the job of a
-webhook. Only the one that has ended it gives the quota back. Each reading stores the job of the next one.
+One statement ends an image task (`end` in `image_tasks.py`), whether the task's own job or the job of a webhook has
+read it. Only the job that has ended the task gives the quota back. Each read stores the job for the next one.
 """

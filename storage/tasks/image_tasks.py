@@ -22,7 +22,7 @@ IMAGE_TASK = Owned(ImageTaskNotFound)
 
 
 class PollImageTask(Job):
-    """Read a task from its host. When it has ended, copy its image, or give back its quota."""
+    """Read a task from its host. When it has ended, copy its image or give its quota back."""
 
     task: ClassVar[str] = "poll_image_task"
     attempts: ClassVar[int] = 30
@@ -34,11 +34,11 @@ class PollImageTask(Job):
 
 @dataclass(frozen=True, slots=True)
 class NewImageTask:
-    """What a user asks for. `request` has the data of the type, with addresses of files as the user sent them."""
+    """A request for a task. `request` has the data of the type, with addresses of files as the user sent them."""
 
     task_id: str
     operation_id: str
-    """The same for all repeats of a request."""
+    """Identical for all repeats of a request."""
     strategy: str
     account: str
     """The vendor account, where tasks derived from this one have to be made too."""
@@ -63,9 +63,9 @@ class ImageTask:
     """`None` until the host has accepted the task."""
     status: str
     host_task: dict[str, Any] | None
-    """The task as the host has sent it the last time."""
+    """The task as the host last sent it."""
     image_key: str | None
-    """The file that is the copy of its image."""
+    """The file with the copy of its image."""
     created_at: datetime
     lost_at: datetime
     ended_at: datetime | None
@@ -112,7 +112,7 @@ async def find(conn: Connection, app_id: str, uid: str, *, task_id: str) -> Imag
 
 
 async def of_operation(conn: Connection, app_id: str, uid: str, *, operation_id: str) -> ImageTask | None:
-    """Return the task that an earlier try of the same request has stored."""
+    """Return the task that an earlier attempt of the same request has stored."""
     row = await conn.fetchrow(_OF_OPERATION, app_id, uid, operation_id)
     return None if row is None else ImageTask(**row)
 
@@ -143,7 +143,7 @@ where app_id = $1 and uid = $2 and task_id = $3 and ended_at is null
 async def set_progress(
     conn: Connection, app_id: str, uid: str, *, task_id: str, status: str, host_task: dict[str, Any]
 ) -> None:
-    """Store how far a task is that has not ended."""
+    """Store the progress of a task that has not ended."""
     await conn.execute(_PROGRESS, app_id, uid, task_id, status, host_task)
 
 

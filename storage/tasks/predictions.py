@@ -26,7 +26,7 @@ PREDICTION = Owned(PredictionNotFound)
 
 
 class FollowPrediction(Job):
-    """Begin a prediction at its host or read it back, until it has ended. One that a client awaits is ended."""
+    """Begin a prediction at its host, or poll it until it has ended. End a prediction that a client has awaited."""
 
     task: ClassVar[str] = "follow_prediction"
     attempts: ClassVar[int] = 20
@@ -37,7 +37,7 @@ class FollowPrediction(Job):
 
 
 class CancelPrediction(Job):
-    """Cancel at its host what nobody waits for any more."""
+    """Cancel a prediction at its host that nobody waits for any more."""
 
     task: ClassVar[str] = "cancel_prediction"
     attempts: ClassVar[int] = 8
@@ -47,7 +47,7 @@ class CancelPrediction(Job):
     host_id: str | None
     """`None`: the response of the host was lost, if it was called at all."""
     body: str
-    """What the host was asked for, as JSON."""
+    """The request to the host, as JSON."""
     model: str | None
     asked_at: float
     """Unix seconds."""
@@ -60,22 +60,22 @@ class Prediction:
     uid: str
     strategy: str
     account: str
-    """The account that was asked. It stays the same if the strategy is changed."""
+    """The account of the host. It stays the same if the strategy changes."""
     model: str | None
     """`owner/name` if the model's own endpoint is called."""
     body: str
-    """What is sent to the host, as JSON."""
+    """The request to the host, as JSON."""
     is_awaited: bool
     """Whether a client waits for it."""
     host_id: str | None
     status: Status
     output: str | None
-    """What the host has returned, as JSON in which a file of `file_keys` is its key."""
+    """The host's output as JSON, in which the keys in `file_keys` replace copied files."""
     file_keys: Sequence[str]
     error: str
     created_at: datetime
     asked_at: datetime | None
-    """When the host was asked for it, in real time. Without a `host_id`, its response was lost."""
+    """When the host was called, in real time. Without a `host_id`, its response was lost."""
     ended_at: datetime | None
 
     @property
@@ -114,7 +114,7 @@ async def add(
 ) -> Prediction:
     """Store a prediction, and the job that follows it. `conn` is in a transaction.
 
-    `awaited_s`: how long a client may wait for it, after which the job ends it. `None`: the job makes it.
+    `awaited_s`: how long a client may wait, after which the job ends the prediction. `None`: the job makes it.
     """
     added = await conn.fetchrow(
         _ADD, prediction_id, app_id, uid, strategy, account, model,
@@ -153,7 +153,7 @@ _PROCESSING = "update predictions set status = 'processing' where prediction_id 
 
 
 async def set_asked(conn: Connection, prediction_id: str, *, asked_at: datetime | None) -> None:
-    """Store when the host is asked for a prediction, or that it does not know it."""
+    """Store the time at which the host is called for a prediction, or that it does not know the prediction."""
     await conn.execute(_ASKED, prediction_id, asked_at)
 
 
@@ -163,7 +163,7 @@ async def claim(conn: Connection, prediction_id: str, *, host_id: str) -> bool:
 
 
 async def known_ids(conn: Connection, /, *, host_ids: Sequence[str]) -> set[str]:
-    """Return those ids of a host that predictions have, in any app: apps may share the host's account."""
+    """Return the ids of a host that predictions of any app have, because apps may share the host's account."""
     return {row["host_id"] for row in await conn.fetch(_KNOWN, host_ids)}
 
 
@@ -197,13 +197,13 @@ async def end(
 
 
 async def follow_soon(conn: Connection, prediction: Prediction, *, in_s: float = 0) -> None:
-    """Let the job run after `in_s` seconds, in place of one that waits. `conn` is in a transaction."""
+    """Store the job to run after `in_s` seconds. It replaces a waiting one. `conn` is in a transaction."""
     await cancel_job(conn, key=prediction.job_key)
     await enqueue(conn, prediction.job(), key=prediction.job_key, run_at=due_in(in_s) if in_s else None)
 
 
 def output_with(prediction: Prediction, links: dict[str, str]) -> list[str]:
-    """Return the output as the interface has it: a list of texts, in which `links` replace the keys of files."""
+    """Return the output in the form of the interface: a list of texts, in which `links` replace keys of files."""
     if prediction.output is None:
         return []
     value = replace_texts(loads(prediction.output), links)

@@ -1,4 +1,4 @@
-"""Files of users' tasks: those that users upload for them, and those that hosts have made."""
+"""Files of users' tasks: uploads by users, and files that hosts have made."""
 
 from datetime import datetime
 from typing import Literal, get_args
@@ -8,7 +8,7 @@ from storage.postgres.database import Connection
 from streams.wire.ids import new_id
 
 Origin = Literal["uploads", "predictions", "images"]
-"""Who has made a file: the user, or a host of models or images."""
+"""The maker of a file: the user, or a host of models or images."""
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 
@@ -30,9 +30,9 @@ returning true
 
 
 async def add(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime) -> bool:
-    """Store whose file it is. This comes before the file, so that no file is left that nothing deletes.
+    """Store the owner of a file. This precedes storing the file, so that every file can be deleted.
 
-    Return `False` if the user is deactivated: then the file must not be stored.
+    Return `False` if the user is deactivated. The file must then not be stored.
     """
     return await conn.fetchval(_ADD, app_id, uid, key, now) is not None
 

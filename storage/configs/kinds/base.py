@@ -45,4 +45,4 @@ class ConfigKind(Generic[ConfigModel]):
     model: type[ConfigModel]
     singleton: bool = False
     names: tuple[str, ...] = ()
-    """The names that its configs may have. Empty: any."""
+    """The permitted names of its configs. Empty: any."""

@@ -28,11 +28,13 @@ class CardPay(CallLimits):
     publishable_key: str = Field(default="", max_length=255)
     """The key with which apps call Stripe, for operators to look up."""
     webhook_secrets: list[_Secret] = Field(default_factory=list, max_length=10)
-    """The secrets that sign webhooks, several while one replaces another. Without one, webhooks are refused."""
+    """The secrets that sign webhooks. There are several while one replaces another. Without a secret, webhooks are
+    refused."""
     currencies: list[Currency] = Field(default_factory=list, max_length=200)
-    """The currencies of payments. Empty: all of Stripe's. A subscription has that of its price at Stripe."""
+    """The currencies of payments. Empty: all currencies of Stripe. A subscription has the currency of its price at
+    Stripe."""
     debug: bool = False
-    """Whether the debug endpoints exist, which pay with test cards."""
+    """Whether the debug endpoints, which pay with test cards, exist."""
 
 
 CARDPAY = ConfigKind("cardpay", "Card payments", CardPay)

@@ -9,7 +9,7 @@ from storage.configs.kinds.mail_accounts import Sender
 from streams.wire.model import HttpUrl, Matches, Model
 
 DEFAULT = "default"
-"""The language of a template for readers of all languages that have none of their own."""
+"""The language of a template for readers of all other languages."""
 _Language = Annotated[
     str,
     Matches(r"^(default|[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)$", "must be a language such as de or pt-BR, or default"),
@@ -27,7 +27,7 @@ Subject = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_on
 
 
 class Template(Model):
-    """An email. `{{.Name}}` stands for the variable `Name`, `{{.CustomVariables.key}}` for one of the request."""
+    """An email. `{{.Name}}` stands for the variable `Name`, `{{.CustomVariables.key}}` for one in the request."""
 
     subject: Subject
     """The subject, on one line."""
@@ -38,7 +38,7 @@ class Template(Model):
 
 
 def _by_language(value: Any) -> Any:
-    """Take a template without languages as that of the default language."""
+    """Treat a template without languages as the template of the default language."""
     if isinstance(value, dict) and "subject" in value:
         return {DEFAULT: value}
     return value
@@ -55,13 +55,13 @@ class Templates(Model):
     sign_up_email: Translations = Field(default_factory=dict)
     """The code of a sign-up: `{{.Code}}`."""
     verify: Translations = Field(default_factory=dict)
-    """The link that verifies an address, `{{.Link}}`, one to refuse that, `{{.NotMeLink}}`, and what its reader
-    has to know, `{{.Account}}`: when the account was created, its name, and from where the email was requested."""
+    """The link that verifies an address, `{{.Link}}`, a link to refuse this, `{{.NotMeLink}}`, and information for
+    the reader, `{{.Account}}`: when the account was created, its name, and from where the email was requested."""
     reset: Translations = Field(default_factory=dict)
-    """The link to a new password, `{{.Link}}`, its code, `{{.Code}}`, and a link that ends all sessions,
+    """The link for a new password, `{{.Link}}`, its code, `{{.Code}}`, and a link that ends all sessions,
     `{{.NotMeLink}}`."""
     notice: Translations = Field(default_factory=dict)
-    """The news of a change of the account, `{{.Event}}`, and a link that ends all sessions, `{{.NotMeLink}}`."""
+    """A notice of a change of the account, `{{.Event}}`, and a link that ends all sessions, `{{.NotMeLink}}`."""
 
 
 class Email(Model):
@@ -74,8 +74,8 @@ class Email(Model):
     activation: bool = False
     """Whether a user who has signed up without a code gets a link that verifies the address."""
     verify_redirect_url: _PageUrl | None = None
-    """Where the link that verifies an address leads to. It gets `verified=true` in its query. Default: a page of
-    this server."""
+    """URL to which the link that verifies an address redirects, with `verified=true` in its query. Default: a page
+    of this server."""
     reset_url: _PageUrl | None = None
     """The page of the app that asks for a new password. It gets `random_code` in its query. Default: a page of this
     server."""
@@ -84,11 +84,11 @@ class Email(Model):
     link_s: int = Field(default=DAY_S, ge=1, le=30 * DAY_S)
     """Seconds for which a link that verifies an address can be used."""
     reset_s: int = Field(default=3600, ge=1, le=DAY_S)
-    """Seconds for which a link to a new password can be used."""
+    """Seconds for which a link for a new password can be used."""
     mail_accounts: Annotated[list[str], Ref("mail_accounts"), Field(max_length=10)] = Field(default_factory=list)
     """The accounts that send the emails. They are tried in this order."""
     from_: Sender | None = Field(default=None, alias="from")
-    """The sender of the emails. Default: that of the account."""
+    """The sender of the emails. Default: the sender of the account."""
     color: Annotated[str, Matches(r"^#[0-9a-fA-F]{6}$", "must be a colour such as #1f6feb")] = "#1f6feb"
     """The colour of the buttons on this server's pages."""
     templates: Templates = Templates()

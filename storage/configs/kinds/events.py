@@ -1,4 +1,4 @@
-"""Kind `events`: a sink, to which events of an app are reported: a webhook, or a Redis Stream."""
+"""Kind `events`: a sink to which events of an app are reported, which is a webhook or a Redis Stream."""
 
 import base64
 from typing import Annotated, Literal, Self

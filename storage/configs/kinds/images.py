@@ -15,14 +15,14 @@ class Images(Model):
     account: Annotated[str, Field(max_length=255), Ref("vendor_accounts", offers="images")]
     """Name of a config of kind `vendor_accounts`, whose platform is `image_host` or `local_images`."""
     process_mode: ProcessMode | None = None
-    """How fast the host works if a request does not say it. Default: as the host decides."""
+    """The speed of the host if a request does not specify it. Default: the host decides."""
     quota: Quota | None = None
-    """What each task uses of the user's assets. Default: tasks use nothing."""
+    """The assets of the user that each task uses. Default: none."""
     per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Maximum number of tasks of a user in a minute with this strategy. The rate `image` in `limits.rates` also
-    holds, which counts the tasks of all strategies."""
+    """Maximum number of tasks of a user per minute with this strategy. The rate `image` in `limits.rates`, which
+    counts the tasks of all strategies, also applies."""
     at_once: int = Field(default=3, ge=1, le=1000)
-    """Maximum number of tasks of a user that have not ended, of all strategies together."""
+    """Maximum number of unfinished tasks of a user, over all strategies."""
     lost_after_s: int = Field(default=1800, ge=60, le=DAY_S)
     """Seconds after which a task that its host has not finished counts as failed. `relax` may need hours."""
 

@@ -24,7 +24,8 @@ class IpLocation(Model):
         default_factory=list, max_length=256
     )
     """Addresses and networks (CIDR) of proxies and app servers whose `X-Forwarded-For` is trusted. Default: those
-    of `PARLEY_TRUSTED_PROXIES`. Without any, the first valid address of the header counts, which clients choose."""
+    of `PARLEY_TRUSTED_PROXIES`. Without any, the first valid address of the header counts, which clients can
+    choose."""
 
 
 IPLOCATION = ConfigKind("iplocation", "IP location", IpLocation, singleton=True)

@@ -1,4 +1,4 @@
-"""Kind `leaderboards`: boards, when they are reset, and what the best users of a period get."""
+"""Kind `leaderboards`: boards, their resets, and the rewards of the best users of a period."""
 
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -26,11 +26,12 @@ class Reset(Model):
     every: Literal["day", "week", "month", "never"] = "never"
     """How long a period lasts. `never`: the board has one period, from its creation on."""
     at: Annotated[str, Matches(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", "must be a time such as 04:00")] = "00:00"
-    """The local time. One that the clocks skip is the end of the gap; one that comes twice is the first."""
+    """The local time. A time that the clocks skip means the end of the gap; an ambiguous time means the first
+    one."""
     weekday: int = Field(default=1, ge=1, le=7)
     """The day of a week, from 1 (Monday) to 7 (Sunday)."""
     day: int = Field(default=1, ge=1, le=31)
-    """The day of a month. A shorter month has its last day in its place."""
+    """The day of a month. In a shorter month, its last day."""
     time_zone: Annotated[str, Field(max_length=64), AfterValidator(_time_zone)] = "UTC"
     """A time zone of the IANA database."""
 
@@ -48,11 +49,11 @@ class Leaderboard(Model):
     order: Literal["DESC", "ASC"] = "DESC"
     """`DESC`: the highest score is the best. `ASC`: the lowest one is."""
     size: int = Field(default=100, ge=1, le=MAX_SIZE)
-    """The last rank that a query may ask for."""
+    """The last rank that a query may request."""
     reset: Reset = Reset()
     """When a new period begins. By default, never."""
     rewards: list[Reward] = Field(default_factory=list, max_length=100)
-    """What the users with these ranks get at the end of a period."""
+    """The rewards of users by rank at the end of a period."""
 
     @model_validator(mode="after")
     def _check_rewards(self) -> "Leaderboard":

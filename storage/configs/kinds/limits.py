@@ -9,7 +9,7 @@ from streams.wire.model import Model
 
 
 class Rate(Model):
-    """At most `count` calls in `per_s` seconds. They may arrive all at once."""
+    """At most `count` calls in `per_s` seconds. They may all arrive at the same time."""
 
     count: int = Field(ge=1, le=1_000_000)
     """Maximum number of calls."""
@@ -42,7 +42,7 @@ RATES = {
 }
 """The rates by name, with their defaults."""
 _STREAM_MARGIN_S = 60
-"""For what a stream still does after its time is over."""
+"""Time for the last steps of a stream after its time is over."""
 
 
 class Limits(Model):

@@ -10,7 +10,7 @@ from storage.configs.kinds.mail_accounts import Sender
 from streams.wire.model import Matches, Model
 
 MAX_BYTES = 256 * 1024
-"""Of the subject and the parts of an email together."""
+"""Maximum total size of the subject and the parts of an email."""
 
 _Variable = Annotated[str, Matches(r"^[A-Za-z0-9_]{1,64}$", "must be 1 to 64 letters, digits and underscores")]
 _Host = Annotated[
@@ -29,8 +29,8 @@ class MailStrategy(Model):
     """An email of one purpose.
 
     In its templates, `{{.CustomVariables.key}}` stands for a variable of the request, `{{.TrackingPixelURL}}` for
-    the URL of the tracking pixel, `{{.UnsubscribeURL}}` for that of a page that unsubscribes, `{{.Email}}` for the
-    recipient, and `{{.App}}` for the title of the app.
+    the URL of the tracking pixel, `{{.UnsubscribeURL}}` for the URL of the page for unsubscribing, `{{.Email}}` for
+    the recipient, and `{{.App}}` for the title of the app.
     """
 
     subject: Subject
@@ -40,9 +40,9 @@ class MailStrategy(Model):
     text: str = Field(default="", max_length=MAX_BYTES)
     """The part in plain text."""
     from_: Sender | None = Field(default=None, alias="from")
-    """The sender. Default: that of the account."""
+    """The sender. Default: the sender of the account."""
     reply_to: Sender | None = None
-    """Where replies go. Default: to the sender."""
+    """The address for replies. Default: the sender."""
     mail_accounts: Annotated[list[str], Ref("mail_accounts"), Field(min_length=1, max_length=10)]
     """The accounts that send the emails. They are tried in this order."""
     enable_api_email: bool = False

@@ -1,4 +1,4 @@
-"""Kind `mail_accounts`: a mail server that sends what other configs write, and the login at it."""
+"""Kind `mail_accounts`: a mail server that sends the emails of other configs, and the login at it."""
 
 from email.utils import parseaddr
 from typing import Annotated, Literal, Self
@@ -37,7 +37,7 @@ class MailAccount(CallLimits):
     host: _Host
     """The mail server. In development, `{inbox}` stands for the local inbox and its port."""
     port: int = Field(default=587, ge=1, le=65_535)
-    """Its port for submission."""
+    """The port for submission."""
     tls: Literal["none", "starttls", "implicit"] = "starttls"
     """How the connection is encrypted. With `starttls`, nothing is sent to a server that does not support it."""
     username: str = Field(default="", max_length=320)
@@ -45,9 +45,9 @@ class MailAccount(CallLimits):
     password: SecretStr | None = None
     """The password of the login."""
     from_: Sender | None = Field(default=None, alias="from")
-    """The sender of emails whose own config names none."""
+    """The sender of emails whose config names none."""
     per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
-    """How many emails may be sent by it per minute. Further ones go to the next account, or wait."""
+    """Maximum number of emails per minute. Further emails go to the next account, or wait."""
 
     @model_validator(mode="after")
     def _has_password(self) -> Self:

@@ -1,4 +1,4 @@
-"""Kind `payouts`: our app at the payout platform, which is PayPal, and the limits of withdrawals."""
+"""Kind `payouts`: our app at the payout platform PayPal, and the limits of withdrawals."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ class PayoutLimits(Model):
     per_call: int | None = Field(default=None, ge=1, le=MAX_AMOUNT)
     """The largest amount of one withdrawal."""
     per_day: int | None = Field(default=None, ge=1, le=MAX_AMOUNT)
-    """The largest sum of a user's withdrawals of one day."""
+    """The largest sum of a user's withdrawals in one day."""
 
 
 class Payouts(PayPalApp):
@@ -27,9 +27,9 @@ class Payouts(PayPalApp):
     currency: Currency = "USD"
     """The ISO 4217 code of the currency of withdrawals, such as USD."""
     receiver: Literal["email"] = "email"
-    """Who is paid. `email`: the proven email address of the user."""
+    """The receiver of payouts. `email`: the proven email address of the user."""
     limits: PayoutLimits = PayoutLimits()
-    """How much users may withdraw."""
+    """Limits on the amounts that users withdraw."""
 
 
 PAYOUTS = ConfigKind("payouts", "Payouts", Payouts)

@@ -15,14 +15,14 @@ class Predictions(Model):
     account: Annotated[str, Field(max_length=64), Ref("vendor_accounts", offers="predictions")]
     """Name of a config of kind `vendor_accounts`."""
     models: list[_Name] = Field(default_factory=list, max_length=1000)
-    """The models that may be called, as `owner/name`. If this and `versions` are empty, all may be.
+    """The models that may be called, as `owner/name`. If this and `versions` are empty, all may be called.
 
-    A version that a request names by its id must be one of `versions`, since hosts may look at the id only.
+    A version that a request names by its id must be in `versions`, because hosts may consider only the id.
     """
     versions: list[_Name] = Field(default_factory=list, max_length=1000)
     """The versions that may be called, in any of the host's forms."""
     quota: Quota | None = None
-    """What each prediction uses of the user's assets."""
+    """The assets of the user that each prediction uses."""
 
     def allows_model(self, model: str) -> bool:
         return model in self.models or not (self.models or self.versions)

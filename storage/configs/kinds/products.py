@@ -50,7 +50,7 @@ class ProductPrice(LocalPrice):
 
     @property
     def all(self) -> list[Money]:
-        """That of most countries first."""
+        """The price of most countries comes first."""
         return [self.money, *(price.money for price in self.countries.values())]
 
     def in_country(self, country: str | None) -> Money:
@@ -95,18 +95,19 @@ class Product(Model):
     type: AssetType
     """The type of the asset that a purchase grants."""
     asset: AssetName
-    """The name of this asset. Products that grant the same one have the same type."""
+    """The name of this asset. Products that grant the same asset have the same type."""
     title: str = Field(default="", max_length=127)
-    """What people call it. Payers read it on the page of the wallet platform, except for subscriptions, whose plan
-    has a name there. Default: its units and its asset."""
+    """The name for people. Payers see it on the page of the wallet platform, except for subscriptions, whose plan
+    has its own name there. Default: the units and the asset."""
     quantity: int = Field(default=0, ge=0, le=MAX_QUANTITY)
-    """How many a purchase grants: of a consumable, or for each period of a subscription."""
+    """The number of units that a purchase grants: of a consumable, or for each period of a subscription."""
     period: PeriodText | None = None
     """The period of a subscription, such as `P1M`."""
     trial: Trial | None = None
     """The period before the first full payment of a subscription."""
     price: ProductPrice | None = None
-    """The price. Without it, the product cannot be bought once; the platform has the price of a subscription."""
+    """The price. Without it, the product cannot be bought as a one-off purchase. The platform has the price of a
+    subscription."""
     walletpay: WalletProduct | None = None
     """The product at the wallet platform. Without it, it cannot be bought there."""
     share_quota: int | None = Field(default=None, ge=0, le=MAX_SHARE_QUOTA)
@@ -114,11 +115,11 @@ class Product(Model):
     cardpay: CardProduct | None = None
     """The product at the card platform. Subscriptions need it to be bought with a card."""
     tags: list[Annotated[str, Field(max_length=64)]] = Field(default_factory=list, max_length=50)
-    """For apps, which may order their plans by them."""
+    """For apps, which may sort their plans by it."""
 
     @property
     def label(self) -> str:
-        """What a payer buys: the title, or else such as `100 coins`."""
+        """The name for the payer: the title or, without one, a text such as `100 coins`."""
         return self.title or (f"{self.quantity} {self.asset}" if self.quantity else self.asset)
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What verifies server tokens: the public key or the secret of a `ServerKey`."""
+"""Key material that verifies server tokens: the public key or the secret of a `ServerKey`."""
 
 from functools import lru_cache
 
@@ -25,7 +25,7 @@ class InvalidKey(Exception):
 
 
 def key_material(key: ServerKey) -> PublicKey | bytes:
-    """Return what verifies the tokens of a key. Raises `InvalidKey`."""
+    """Return the key material that verifies tokens. Raises `InvalidKey`."""
     if key.alg != "HS256":
         return _public_key(key.alg, key.public_key or "")
     secret = key.secret.get_secret_value().encode() if key.secret else b""

@@ -12,9 +12,9 @@ MAX_SHARE_QUOTA = 1000
 
 class ShareGroups(Model):
     quota: int = Field(ge=0, le=MAX_SHARE_QUOTA)
-    """How many users may join the group of an owner. `share_quota` of a product overrides it."""
+    """The number of users who may join the group of an owner. `share_quota` of a product overrides it."""
     platforms: list[Literal["cardpay", "walletpay"]] = Field(min_length=1, max_length=2)
-    """The platforms of payment whose subscriptions may be shared."""
+    """The payment platforms whose subscriptions may be shared."""
 
 
 SHARE_GROUPS = ConfigKind("share_groups", "Share group", ShareGroups)

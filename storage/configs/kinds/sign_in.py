@@ -35,7 +35,7 @@ _Host = Annotated[
     Field(max_length=253),
     Matches(r"^[a-z0-9.-]+$", "must be a host name in lower case, without a port"),
 ]
-"""A host with which those in URLs of clients are compared as text."""
+"""A host that is compared as text with the hosts in URLs of clients."""
 _Id = Annotated[str, Field(min_length=1, max_length=512)]
 Pem = Annotated[str, Field(max_length=16 * 1024)]
 
@@ -49,8 +49,8 @@ class SignIn(CallLimits):
     """The ids of our apps at the platform. Proofs that were issued to other apps are refused. Without an id, nobody
     can log in."""
     issuers: list[_Id] = Field(default_factory=list, max_length=100)
-    """The accepted issuers of id tokens. Default: those of the platform. An access token of Microsoft is accepted
-    if one of them names its tenant."""
+    """The accepted issuers of id tokens. Default: the issuers of the platform. An access token of Microsoft is
+    accepted if one of them names its tenant."""
     jwks_url: SandboxUrl | None = None
     """Where the platform publishes the keys of its id tokens. Default: the platform's own address."""
     base_url: BaseUrl | None = None
@@ -78,13 +78,15 @@ class SignIn(CallLimits):
     public_key: Pem = ""
     """The platform's public key in PEM format, for platforms that sign their responses."""
     require_nonce: bool = False
-    """Whether id tokens must contain the `nonce` that is sent with them. If so, access tokens of Microsoft
-    and Facebook are refused, because they contain none. Only these, Apple and Google have proofs with a nonce."""
+    """Whether id tokens must contain the `nonce` that is sent with them. If so, access tokens of Microsoft and
+    Facebook are refused, because they contain none. Only Microsoft, Facebook, Apple and Google have proofs with a
+    nonce."""
     prefer_unionid: bool = False
-    """WeChat: whether identities are those of your open platform account, if it has one, and not of one app. Choose
-    before users log in: they have other ids with it, so those who have logged in before get new accounts."""
+    """WeChat: whether identities belong to your open platform account, if you have one, and not to one app. Choose
+    before users log in: the ids of users differ, so users who have logged in before get new accounts."""
     fetch_profile: bool = True
-    """Whether profiles are stored at a login or a bind: those in the proof, or else fetched from the platform."""
+    """Whether profiles are stored after a login or a bind. They come from the proof, or are fetched from the
+    platform."""
 
 
 PLATFORMS = (

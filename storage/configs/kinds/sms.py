@@ -26,7 +26,7 @@ def _not_empty(secret: SecretStr) -> SecretStr:
 
 class Sms(CallLimits):
     url: SandboxUrl
-    """Where messages are posted. In development, `{sandbox}` stands for the address of the sandbox."""
+    """URL to which messages are posted. In development, `{sandbox}` stands for the address of the sandbox."""
     secret: Annotated[SecretStr, AfterValidator(_not_empty)]
     """Signs the calls, in `X-Parley-Signature`."""
     template: Annotated[str, Field(max_length=1000), AfterValidator(_shows_code)] = (

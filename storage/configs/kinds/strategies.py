@@ -27,7 +27,8 @@ PriceOfUnit = Annotated[
     Field(ge=0, le=_MAX_PRICE, json_schema_extra={"default": 0}),
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": _MAX_PRICE}),
 ]
-"""A price of one unit. It is much smaller than a minor unit of its currency, so it is a decimal and not `Money`."""
+"""The price of one unit. It is much smaller than a minor unit of its currency, so it is a decimal and not
+`Money`."""
 
 
 class Price(Model):
@@ -46,7 +47,7 @@ OnAbandon = Literal["cancel", "drain"]
 class VendorCall(Model):
     """A vendor's model, and the account through which it is called.
 
-    Subclasses say in their `account` what its platform must offer.
+    Subclasses define in their `account` which capability its platform must offer.
     """
 
     account: Annotated[str, Ref("vendor_accounts")]

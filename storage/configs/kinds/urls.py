@@ -19,7 +19,7 @@ SandboxUrl = Annotated[
 
 
 def resolve_url(url: str, *, sandbox_url: str | None) -> str | None:
-    """Return the address that `url` stands for, or `None` if it is the sandbox's, which does not run."""
+    """Return the address that `url` stands for, or `None` if it names the sandbox, which does not run."""
     if not url.startswith(SANDBOX):
         return url
     return None if sandbox_url is None else url.replace(SANDBOX, sandbox_url, 1)

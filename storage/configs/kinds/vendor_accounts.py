@@ -33,8 +33,8 @@ class CallLimits(Model):
 
 class VendorAccount(CallLimits):
     platform: str
-    """Platform id from the vendor catalog, such as `vendor_b_llm`, or an alias of it, such as `openai`. The id is
-    stored. `GET /admin/api/platforms` lists all platforms."""
+    """Platform id from the vendor catalog, such as `vendor_b_llm`, or one of its aliases, such as `openai`. The id
+    is stored. `GET /admin/api/platforms` lists all platforms."""
     base_url: HttpUrl | None = None
     """Base URL of the API. Default: the vendor's public URL, or this server's own engines for local platforms."""
     api_key: SecretStr | None = None

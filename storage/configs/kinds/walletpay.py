@@ -1,4 +1,4 @@
-"""Kind `walletpay`: our app at the wallet platform, which is PayPal."""
+"""Kind `walletpay`: our app at the wallet platform PayPal."""
 
 from typing import Annotated
 
@@ -31,8 +31,8 @@ class PayPalApp(CallLimits):
     webhook_id: str = Field(default="", max_length=50)
     """PayPal's id of the app's webhook, which binds events to it. Without it, events cannot be verified."""
     certificate_hosts: list[_Host] = Field(default_factory=list, max_length=20)
-    """The hosts from which the certificates of webhooks are fetched, such as `api.paypal.com`. Without one, PayPal
-    is asked whether a webhook is genuine."""
+    """The hosts from which the certificates of webhooks are fetched, such as `api.paypal.com`. Without a host, the
+    server asks PayPal to verify each webhook."""
     certificate_ca: Pem = ""
     """Certificates in PEM format that replace the public authorities, for development. They verify the connections
     to `certificate_hosts` and the certificates of webhooks."""
@@ -40,9 +40,9 @@ class PayPalApp(CallLimits):
 
 class WalletPay(PayPalApp):
     return_url: SandboxUrl | None = None
-    """Where users go after they have approved a payment, unless a request names another URL."""
+    """URL to which users return after they have approved a payment, unless a request names another URL."""
     cancel_url: SandboxUrl | None = None
-    """Where users go after they have cancelled a payment, unless a request names another URL."""
+    """URL to which users return after they have cancelled a payment, unless a request names another URL."""
     url_hosts: list[_Host] = Field(default_factory=list, max_length=100)
     """The hosts that such URLs in requests may have. A host without a port stands for all its ports."""
     brand_name: str = Field(default="", max_length=127)
