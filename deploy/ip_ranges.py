@@ -31,7 +31,7 @@ _LAST4, _LAST6 = 2**32 - 1, 2**128 - 1
 
 
 async def seed_ip_ranges(configs: ConfigStore, folder: Path) -> None:
-    """Write the database to `folder`, and the config that names it. One that an operator has changed is kept."""
+    """Write the database to `folder`, and the config that names it, unless an operator has changed the config."""
     path = folder / "ip_ranges.bin"
     write_bin(path, _RANGES)
     async with configs.editing(author=AUTHOR, origin=COMMAND) as edit:
@@ -40,7 +40,7 @@ async def seed_ip_ranges(configs: ConfigStore, folder: Path) -> None:
 
 
 def write_bin(path: Path, ranges: Mapping[str, Place]) -> None:
-    """Write places by network to a BIN file. Networks must not overlap. The file is replaced at once."""
+    """Write places by network to a BIN file. Networks must not overlap. The file is replaced atomically."""
     networks = sorted((ip_network(text), place) for text, place in ranges.items() if ":" not in text)
     networks6 = sorted((ip_network(text), place) for text, place in ranges.items() if ":" in text)
     rows4 = _rows(((int(net[0]), int(net[-1]), place) for net, place in networks), last=_LAST4)
@@ -66,7 +66,7 @@ def write_bin(path: Path, ranges: Mapping[str, Place]) -> None:
 
 
 def _rows(networks: Iterable[tuple[int, int, Place]], *, last: int) -> list[tuple[int, Place]]:
-    """Return where each place begins, with `_NOWHERE` in the gaps. The last row only ends the one before it."""
+    """Return where each place begins, with `_NOWHERE` in the gaps. The last row only ends the previous one."""
     bounds = [(-1, -1, _NOWHERE), *networks, (last, last, _NOWHERE)]
     rows: list[tuple[int, Place]] = []
     for (_, end, _), (start, _, place) in pairwise(bounds):

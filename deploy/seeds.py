@@ -1,4 +1,4 @@
-"""The configs of a development server: those in the folder `seed`, and a language model set by the environment."""
+"""The configs of a development server: the folder `seed`, and a language model from the environment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ _FOLDER = Path(__file__).parent / "seed"
 
 
 async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
-    """Write the seed configs. Those that an operator has changed are kept.
+    """Write the seed configs. Configs that an operator has changed are kept.
 
     `env` has the secrets to which the files refer.
     """
@@ -32,7 +32,7 @@ async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
 async def _seed_openai(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
     """Write a strategy `openai` if `PARLEY_OPENAI_BASE_URL` names a server with that protocol.
 
-    Raises `SettingsError` if it is no URL.
+    Raises `SettingsError` if it is not a URL.
     """
     base_url, key = env.get("PARLEY_OPENAI_BASE_URL"), env.get("PARLEY_OPENAI_API_KEY")
     if not base_url:

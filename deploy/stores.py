@@ -1,7 +1,7 @@
 """Runs PostgreSQL and Valkey from Python packages, for development and tests on one machine.
 
-Both listen on Unix sockets only, not on the network, and end with the process that has started them, even if that
-is killed. Their data is kept in the data folder.
+Both listen on Unix sockets only, not on the network, and end with the process that has started them, even if it is
+killed. Their data is kept in the data folder.
 """
 
 import asyncio
@@ -58,8 +58,8 @@ async def embedded_stores(
 ) -> AsyncIterator[Stores]:
     """Run both stores during the block, with their data in `data_dir`.
 
-    `durable=False` is faster, but data can be lost if the machine or a store crashes. `env`: further variables of
-    the environment of the stores, which is otherwise independent of that of this process.
+    `durable=False` is faster, but data can be lost if the machine or a store crashes. `env`: additional environment
+    variables of the stores, whose environment is otherwise independent of this process.
     """
     async with AsyncExitStack() as stack:
         data_dir = _create(data_dir)

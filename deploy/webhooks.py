@@ -1,4 +1,4 @@
-"""Tells the sandbox which webhooks of a development server its payment platforms call."""
+"""Registers the webhooks of a development server at the sandbox's payment platforms."""
 
 import aiohttp
 

@@ -62,7 +62,7 @@ _SPEAK = {"strategies": ["local"], "text": "Hello from Parley."}
 
 
 async def welcome(settings: Settings, engines: Engines, *, sandbox_url: str, server_key: str) -> str:
-    """Log a device in and return the text, with the tokens of that device in the requests.
+    """Log a device in. Return the text, whose requests contain the tokens of that device.
 
     Its commands have absolute paths, so that they work in any folder.
     """

@@ -38,7 +38,7 @@ def _kinds() -> str:
 
 
 def _meaning(kind: ConfigKind[Model]) -> str:
-    """Return what the docstring of a kind's module says after its name."""
+    """Return the docstring of a kind's module without the kind's name."""
     text = one_line(sys.modules[kind.model.__module__].__doc__).removeprefix(f"Kind `{kind.name}`: ")
     return text[:1].upper() + text[1:]
 

@@ -33,7 +33,7 @@ def errors_page() -> str:
 
 
 def _statuses() -> dict[ErrorType, set[int]]:
-    """Return the errors of all rows with their statuses, which an area may change."""
+    """Return the errors of all rows with their statuses. An area may change a status."""
     found: dict[ErrorType, set[int]] = {}
     for row in INTERFACE:
         for path in row.paths:
@@ -50,7 +50,7 @@ def _section(group: str, by_type: dict[str, list[ErrorType]], statuses: dict[Err
 def _rows(
     by_type: dict[str, list[ErrorType]], statuses: dict[ErrorType, set[int]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield a row for each meaning. The type stands in the first of its rows only."""
+    """Yield a row for each meaning. Only the first row of a type contains the type."""
     for error_type in sorted(by_type):
         meanings: dict[str, set[int]] = {}
         for error in by_type[error_type]:

@@ -1,4 +1,4 @@
-"""The page of events: those of streams, and those that are reported to the sinks of an app."""
+"""The page of events: events of streams, and events that are reported to the sinks of an app."""
 
 from collections.abc import Iterator
 from typing import Any

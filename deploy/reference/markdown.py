@@ -1,4 +1,4 @@
-"""Markdown of the reference: tables, and what they say about the fields of a JSON Schema."""
+"""Markdown of the reference: tables, and descriptions of the fields of a JSON Schema."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -13,7 +13,7 @@ NONE = "–"  # noqa: RUF001 - a dash
 _SECTION = re.compile(r" ?\(§[^)]*\)")
 _DEFAULT = re.compile(r"(?:^| )Default: ((?:(?!\. ).)+)\.$")
 _SHOWN = 60
-"""The length of a default up to which it is shown."""
+"""Maximum length of a default that is shown."""
 
 
 def page_of(title: str, *parts: str) -> str:
@@ -22,7 +22,7 @@ def page_of(title: str, *parts: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table, without its last column if that is empty."""
+    """Return a table, without its last column if it is empty."""
     rows = list(rows)
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
@@ -37,7 +37,7 @@ def one_line(text: str | None) -> str:
 
 
 def without_default(text: str) -> tuple[str, str | None]:
-    """Split the sentence "Default: …" at the end of a description from the rest."""
+    """Split the sentence "Default: …" at the end of a description off."""
     found = _DEFAULT.search(text)
     return (text[: found.start()], found.group(1)) if found else (text, None)
 
@@ -50,7 +50,7 @@ def input_table(schema: Schema, sections: Collection[str] = ()) -> str:
 
 
 def output_table(schema: Schema, sections: Collection[str] = ()) -> str:
-    """Return the table of the fields of what the server sends."""
+    """Return the table of the fields of data that the server sends."""
     required = schema.get("required", ())
     rows = []
     for name, field in _properties(schema):

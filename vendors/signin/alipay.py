@@ -82,7 +82,8 @@ class Alipay:
         url = f"{self._app.base_url or _HOST}/gateway.do?charset=utf-8"
         answer = await post(self._http, self._app, url, form)
         value = answer.value()
-        # Errors are not always signed, for example if Alipay does not know the app. All they can do is refuse.
+        # Errors are not always signed, for example if Alipay does not know the app. A forged error can only refuse
+        # a proof.
         answer.check(nested(value, "error_response"), _CODES, proof=proof)
         signed = self._signed(answer, f"{method.replace('.', '_')}_response", value.get("sign"))
         return answer.check(signed, _CODES, proof=proof)

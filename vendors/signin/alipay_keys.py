@@ -17,7 +17,7 @@ _STRING_OR_BRACE = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
 
 
 def signed_object(body: bytes, name: str) -> bytes:
-    """Return the bytes of the object `name` as they are in `body`, or nothing if it is incomplete."""
+    """Return the bytes of the object `name` in `body`, or no bytes if it is incomplete."""
     begin = re.search(rb'"%b"\s*:\s*(?={)' % name.encode(), body)
     depth = 0
     for found in _STRING_OR_BRACE.finditer(body, begin.end() if begin else len(body)):

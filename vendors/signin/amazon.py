@@ -1,4 +1,4 @@
-"""Login with Amazon (`retail_platform`): redeems a code and checks the token that it gets."""
+"""Login with Amazon (`retail_platform`): redeems a code and checks the resulting token."""
 
 from datetime import datetime
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Checks of our app at a provider: is its config sufficient, and was a proof issued to it."""
+"""Checks whether the config of our app at a provider is sufficient, and whether a proof was issued to our app."""
 
 from collections.abc import Mapping
 from typing import Any

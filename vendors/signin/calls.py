@@ -24,7 +24,7 @@ CALL_S = 5
 MAX_BODY_BYTES = 64 * 1024
 _FORM = "application/x-www-form-urlencoded; charset=utf-8"
 _NOT_JUDGED = frozenset({408, 429})
-"""4xx statuses with which the provider asks to try later. Their bodies are not read."""
+"""4xx statuses that ask the client to retry later. Their bodies are not read."""
 _SHOWN_CODE = re.compile(r"-?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _MIN_SECRET_CHARACTERS = 8
 _PROOF = re.compile(r"[!-~]{1,4096}", re.ASCII)
@@ -63,7 +63,8 @@ class PlatformResponse:
     """The values of the request. Those of at least eight characters count as secrets."""
 
     def value(self) -> dict[str, Any]:
-        """Return the body as a JSON object, whatever its content type. Raise `VendorError` if it is none."""
+        """Return the body as a JSON object, whatever its content type. Raise `VendorError` if it is not an
+        object."""
         try:
             value = loads(self.body)
         except ValueError:
@@ -130,7 +131,7 @@ async def post(
 
 
 def sendable(app: SignInApp, name: Literal["code", "access_token"], value: str) -> str:
-    """Return a field of a proof if a provider can have issued it, so that it may be sent in a URL or a header."""
+    """Return a field of a proof that a provider can have issued, and that may be sent in a URL or a header."""
     if _PROOF.fullmatch(value) is None:
         raise ProofRefused(f"{app.platform} cannot have issued this {name}")
     return value

@@ -1,4 +1,4 @@
-"""The sign-in providers by the name under which configs of kind `sign_in` select them."""
+"""The sign-in providers by the names that configs of kind `sign_in` use."""
 
 from vendors.signin.alipay import Alipay
 from vendors.signin.amazon import Amazon
@@ -58,7 +58,7 @@ HOSTS: dict[str, tuple[str, ...]] = {
     "wechat_mini": ("https://api.weixin.qq.com",),
     "weibo": ("https://api.weibo.com",),
 }
-"""The addresses that the providers are called at unless a config replaces them, for checks of a deployment."""
+"""The default addresses of the providers, for checks of a deployment."""
 
 DEFAULT_PROVIDERS: dict[str, str] = {
     "ios_vendor_id": "apple",
@@ -75,10 +75,10 @@ DEFAULT_PROVIDERS: dict[str, str] = {
     "ios_games_service": "game_center",
     "android_games_service": "play_games",
 }
-"""The provider of each platform if its config names none."""
+"""The default provider of each platform."""
 
 CHECK_NONCE = frozenset({"apple", "facebook", "google", "microsoft"})
-"""The providers whose clients compare the `nonce` that is sent beside a token."""
+"""The providers whose clients compare the `nonce` that is sent with a token."""
 
 CLIENT_FIELDS: dict[str, frozenset[str]] = {
     "ios_vendor_id": frozenset({"id", "code", "id_token", "nonce"}),

@@ -20,7 +20,8 @@ _FIELDS = "id,name,picture.type(large)"
 _BUSY = frozenset({"1", "2", "4", "17", "32", "341", "613"})
 _CODES = ErrorCodes(("code",), busy=_BUSY, config=frozenset({"101"}))
 _CHECK_CODES = replace(_CODES, config=frozenset({"101", "190"}))
-"""Those of a token check, which reports a bad user token inside `data`. So 190 refuses our id and secret."""
+"""Codes of a token check. It reports a bad user token inside `data`, so 190 means that our id and secret are
+refused."""
 
 
 class Facebook:
@@ -58,7 +59,7 @@ class Facebook:
         )
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
-        if not identity.access_token:  # Limited Login has a profile in its id token, and no access to another.
+        if not identity.access_token:  # Limited Login only has the profile in its id token.
             return identity.profile
         query = {"fields": _FIELDS, **self._authorization(identity.access_token)}
         answer = await get(self._http, self._app, f"{self._base}/me", query)

@@ -18,7 +18,7 @@ _FEMALE = frozenset({"2", "f", "female", "女"})
 def identifier(platform: str, value: Mapping[str, Any], *names: str) -> str:
     """Return the first of these fields that is present, as text. Raise `Garbled` if it cannot be an id.
 
-    Whole numbers are exact up to 2^64; larger ones are decoded as floats, which are no ids.
+    Whole numbers are exact up to 2^64; larger ones are decoded as floats, which are not ids.
     """
     found = next((value[name] for name in names if value.get(name) is not None and value[name] != ""), None)
     text = str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
@@ -42,7 +42,7 @@ def optional_token(value: Mapping[str, Any], name: str) -> str:
 
 
 def text(value: Mapping[str, Any], *names: str) -> str:
-    """Return the first of these fields that is a text with content, on one line and of at most 256 characters."""
+    """Return the first of these fields that is a non-empty text on one line with at most 256 characters."""
     for name in names:
         if isinstance(found := value.get(name), str):
             shown = "".join(char if char.isprintable() else " " for char in found)
@@ -63,7 +63,7 @@ def web_url(value: Mapping[str, Any], *names: str) -> str:
 
 
 def gender(value: Mapping[str, Any], *names: str) -> int:
-    """Return 1 for male, 2 for female, and 0 if none of these fields says it."""
+    """Return 1 for male, 2 for female, and 0 if these fields do not say."""
     found = {str(value.get(name)).strip().lower() for name in names}
     return 1 if found & _MALE else 2 if found & _FEMALE else 0
 
@@ -82,7 +82,7 @@ def expiration(now: datetime, value: Mapping[str, Any], name: str) -> int:
 
 
 def nested(value: Mapping[str, Any], *path: str) -> dict[str, Any]:
-    """Return the object at `path`, or an empty one if there is none."""
+    """Return the object at `path`, or an empty object if there is none."""
     found: Any = value
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None

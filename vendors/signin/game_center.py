@@ -27,7 +27,7 @@ _MAX_MS = 2**53
 
 
 class GameCenter:
-    """With `skip_signature_verify`, the identity is what the client claims, and is marked as not trusted."""
+    """With `skip_signature_verify`, the client's claim is accepted, and the identity is marked as not trusted."""
 
     proof_fields: ClassVar[tuple[str, ...]] = ("team_player_id", "player_id")
 
@@ -59,7 +59,7 @@ class GameCenter:
             ):
                 return VerifiedIdentity(
                     social_id=player_id,
-                    # The salt is decoded, because one salt can be written in several ways.
+                    # The salt is decoded, because the same salt can be written in several ways.
                     single_use=f"{player_id} {salt.hex()} {proof.timestamp}",
                     single_use_until=signed_at + _PAST,
                 )
@@ -69,7 +69,7 @@ class GameCenter:
         return None
 
     def _player_ids(self, proof: Proof) -> Sequence[str]:
-        """Return the ids that may be the signed one, the preferred one first."""
+        """Return the ids that may have been signed, the preferred one first."""
         player_ids = [player_id for player_id in (proof.team_player_id, proof.player_id) if player_id]
         if not player_ids or not all(map(_PLAYER_ID.fullmatch, player_ids)):
             raise self._refused("team_player_id or player_id is missing or not a player id")

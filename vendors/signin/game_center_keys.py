@@ -1,4 +1,4 @@
-"""Checks the URL, the issuer and the owner of Game Center's signing certificates."""
+"""Checks the URLs, the issuers and the owners of Game Center's signing certificates."""
 
 import re
 import time
@@ -30,7 +30,8 @@ from vendors.signin.protocols import ProofRefused, SignInApp
 KEY_HOSTS = ("static.gc.apple.com",)
 _URL = re.compile(r"https://([a-z0-9.-]{1,253})(/public-key/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}\.cer)", re.ASCII)
 _ROOTS = Path(__file__).with_name("game_center_roots.pem")
-"""DigiCert's root and the authority under it that issues Game Center's certificates, which do not contain it."""
+"""DigiCert's root, and the intermediate authority that issues Game Center's certificates and is not sent with
+them."""
 _OWNERS = frozenset({"Apple Inc.", "Apple, Inc."})
 _MAX_BYTES = 10 * 1024
 _MAX_URLS = 64
@@ -78,7 +79,7 @@ GAME_CENTER_KEYS = GameCenterKeys()
 def parse_key_url(app: SignInApp, url: str) -> tuple[str, str]:
     """Return the host and the path of a key's URL. Raise `ProofRefused` if it is not one of Apple's.
 
-    The form is compared with the whole text, because parsers differ in what they take for the host.
+    The whole text is matched, because parsers differ in how they determine the host.
     """
     found = _URL.fullmatch(url)
     hosts = app.key_hosts or KEY_HOSTS
@@ -109,7 +110,7 @@ def _bundled_roots() -> Sequence[Certificate]:
 
 
 async def _certificate(http: VendorHttp, app: SignInApp, address: str, *, now: datetime) -> Certificate:
-    """Fetch and check a certificate. A client has named it, so what is wrong with it is the fault of the proof."""
+    """Fetch and check a certificate. A client has named it, so its faults are faults of the proof."""
     try:
         raw, _ = await download(http, app.platform, address, limit_bytes=_MAX_BYTES)
         certificate = (load_pem_x509_certificate if raw.startswith(_PEM) else load_der_x509_certificate)(raw)

@@ -1,4 +1,4 @@
-"""Verifies id tokens (OpenID Connect): JSON Web Tokens that show one of our apps who signed in at a provider.
+"""Verifies id tokens (OpenID Connect): JSON Web Tokens that tell one of our apps who signed in at a provider.
 
 The order of checks is algorithm, key, signature, issuer, audience, times, nonce, subject.
 """
@@ -25,7 +25,7 @@ MAX_TOKEN_BYTES = 16 * 1024
 _MAX_SUBJECT = 256
 _LEEWAY_S = 60
 TENANT = "{tid}"
-"""Stands in an issuer for the claim `tid` of a token."""
+"""Placeholder in an issuer for the claim `tid` of a token."""
 _SIGNATURES = PyJWS()
 
 Claims = Mapping[str, Any]
@@ -35,7 +35,7 @@ Claims = Mapping[str, Any]
 class IdTokens:
     """The id tokens of one provider for our app.
 
-    `issuers` and `jwks_url` are those of the provider, which the config may replace. Issuers may contain `TENANT`.
+    `issuers` and `jwks_url` are the provider's own; the config may replace them. Issuers may contain `TENANT`.
     """
 
     http: VendorHttp
@@ -59,7 +59,7 @@ class IdTokens:
     async def signed_claims(self, token: str) -> Claims:
         """Return the claims of a token with a valid signature of the provider."""
         header = _part(self.app, token, 0)
-        # The first names extensions to understand. The others bring keys that the provider has not published.
+        # `crit` names required extensions. The others contain keys that the provider has not published.
         if not header.keys().isdisjoint({"crit", "jku", "x5u", "jwk"}):
             raise token_refused(self.app, "its header has crit, jku, x5u or jwk")
         algorithm, kid = header.get("alg"), header.get("kid", "")
@@ -119,24 +119,24 @@ class IdTokens:
 
 
 def token_refused(app: SignInApp, problem: str, *, seen: object = None, allowed: object = None) -> ProofRefused:
-    """Return the error for a token. What was `seen` in it is shortened."""
+    """Return the error for a token. `seen` is shortened."""
     shown = None if seen is None else listed([str(seen)])
     return ProofRefused(f"{app.platform}: the token is refused, because {problem}", seen=shown, allowed=allowed)
 
 
 def audience_of(app: SignInApp, claims: Claims) -> str:
-    """Return the one of our apps to which a token was issued."""
+    """Return the id of our app to which a token was issued."""
     audience = claims.get("aud")
     audiences = audience if isinstance(audience, list) else [audience]
     ours = [name for name in audiences if isinstance(name, str) and name and name in app.audiences]
-    # A token for several apps was requested by the one in `azp`.
+    # `azp` names the app that requested a token for several apps.
     if not ours or (len(audiences) > 1 and claims.get("azp") not in app.audiences):
         raise token_refused(app, "it was issued to another app", seen=audience, allowed=list(app.audiences))
     return ours[0]
 
 
 def check_subject(app: SignInApp, claims: Claims, sent_id: str, name: str = "sub") -> str:
-    """Return the id of the person, which must equal the id that the client sent, if any."""
+    """Return the id of the person. It must equal the id that the client sent, if any."""
     found = claims.get(name)
     if not isinstance(found, str) or not 0 < len(found) <= _MAX_SUBJECT or not found.isprintable():
         raise token_refused(app, f"it has no valid {name}")
@@ -147,7 +147,7 @@ def check_subject(app: SignInApp, claims: Claims, sent_id: str, name: str = "sub
 
 
 def unverified_claims(app: SignInApp, token: str) -> Claims:
-    """Return the claims of a token whose signature nobody has checked."""
+    """Return the claims of a token without checking its signature."""
     return _part(app, token, 1)
 
 

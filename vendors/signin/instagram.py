@@ -30,7 +30,7 @@ class Instagram:
             "client_secret": app.client_secret.get_secret_value(),
             "grant_type": "authorization_code",
             "redirect_uri": app.redirect_uri,
-            # Instagram appends `#_` to the address of the redirect, which clients may take for a part of the code.
+            # Instagram appends `#_` to the redirect URL. Clients may treat it as a part of the code.
             "code": sendable(app, "code", proof.code.removesuffix("#_")),
         }
         answer = await post(self._http, app, f"{app.base_url or _TOKEN_HOST}/oauth/access_token", form)
@@ -49,7 +49,7 @@ class Instagram:
 
 
 def _require_success(answer: PlatformResponse, *, proof: bool = True) -> dict[str, Any]:
-    """Check the errors of both APIs: that of the Graph API is an object, that of the token endpoint is flat."""
+    """Check the errors of both APIs. The Graph API has an error object; errors of the token endpoint are flat."""
     value = answer.value()
     answer.check(nested(value, "error") or value, _CODES, proof=proof)
     return value

@@ -1,4 +1,4 @@
-"""JD.com (`retail_platform`): redeems a code. Its answer has an `xid`."""
+"""JD.com (`retail_platform`): redeems a code. The response has an `xid`."""
 
 import hashlib
 from collections.abc import Mapping
@@ -74,6 +74,6 @@ class JD:
 
 
 def signature(secret: str, parameters: Mapping[str, str]) -> str:
-    """Return the signature of a call: upper-case MD5, which the protocol prescribes."""
+    """Return the signature of a call: MD5 in upper case, as the protocol prescribes."""
     covered = secret + "".join(name + parameters[name] for name in sorted(parameters)) + secret
     return hashlib.md5(covered.encode(), usedforsecurity=False).hexdigest().upper()

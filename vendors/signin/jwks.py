@@ -22,10 +22,10 @@ _MAX_BYTES = 64 * 1024
 _MAX_KEYS = 100
 _MAX_URLS = 64
 _USUAL_AGE_S = 3600
-"""How long keys are used whose response does not say it."""
+"""How long keys are used if the response does not specify it."""
 _MIN_AGE_S, _MAX_AGE_S = 5 * 60, 24 * 3600
 _STALE_S = 24 * 3600
-"""How long expired keys are used while they cannot be fetched again."""
+"""How long expired keys are still used while they cannot be fetched."""
 _REFETCH_S = 30
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,10})", re.IGNORECASE | re.ASCII)
 _RSA_BITS = range(2048, 8192 + 1)
@@ -36,7 +36,7 @@ ALGORITHMS = _RSA.union(_CURVES.values())
 
 
 class _Jwk(Model):
-    """The fields of a public key. A key has exactly one algorithm, whatever a token says."""
+    """The fields of a public key. A key has exactly one algorithm, regardless of the tokens."""
 
     kty: str
     kid: str = ""

@@ -48,6 +48,6 @@ class Kakao:
 
 
 def _verified_email(account: Mapping[str, Any]) -> str:
-    """Return the email address of an account if it is verified, and no other account has taken it since."""
+    """Return the email address of an account if it is verified and no other account has claimed it since."""
     verified = account.get("is_email_valid") is True and account.get("is_email_verified") is True
     return text(account, "email") if verified else ""

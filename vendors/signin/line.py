@@ -1,4 +1,4 @@
-"""LINE (`chat_network`): checks an access token and reads whose it is."""
+"""LINE (`chat_network`): checks an access token and reads its owner."""
 
 from datetime import datetime
 from typing import Any, ClassVar

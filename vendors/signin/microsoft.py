@@ -26,7 +26,7 @@ _PERSONAL_OID = re.compile(r"00000000-0000-0000-([0-9a-f]{4})-([0-9a-f]{12})")
 
 
 class Microsoft:
-    """Opaque access tokens, those of personal accounts, are refused: they do not show which app they belong to."""
+    """Opaque access tokens of personal accounts are refused, because they do not show to which app they belong."""
 
     proof_fields: ClassVar[tuple[str, ...]] = ("access_token", "id_token")
 
@@ -61,7 +61,7 @@ class Microsoft:
         return VerifiedIdentity(self._account(claims), profile=Profile(user_name=text(claims, "name")))
 
     async def _verify_access_token(self, access_token: str, claims: Claims) -> VerifiedIdentity:
-        """Let Graph check the signature, which only Graph can. It covers the claims that were read."""
+        """Let Graph check the signature, because only Graph can. The signature covers the claims that were read."""
         self._check_allowed(claims)
         bearer = sendable(self._app, "access_token", access_token)
         value = _require_success(await get(self._http, self._app, self._me, {}, bearer=bearer))
@@ -73,7 +73,7 @@ class Microsoft:
     def _check_allowed(self, claims: Claims) -> None:
         """Raise `ProofRefused` if the config accepts only tokens of other tenants, or only those with a nonce.
 
-        The issuer of an access token is not written like that of an id token, so the tenants are compared.
+        Issuers of access tokens and id tokens have different forms, so the tenants are compared.
         """
         if self._app.require_nonce:
             raise token_refused(self._app, "it has no nonce. Send an id token")
@@ -83,7 +83,7 @@ class Microsoft:
             raise token_refused(self._app, "it is of another tenant", seen=tenant, allowed=list(issuers))
 
     def _account(self, claims: Claims) -> str:
-        """Return the id of the account as Graph knows it, so that both kinds of proof give one identity."""
+        """Return the account's id at Graph, so that both kinds of proof yield the same identity."""
         oid = check_subject(self._app, claims, "", "oid")
         personal = claims.get("tid") == _PERSONAL_TENANT and _PERSONAL_OID.fullmatch(oid)
         return f"{personal[1]}{personal[2]}" if personal else oid

@@ -75,7 +75,7 @@ class Profile:
     user_name: str = ""
     avatar: str = ""
     email: str = ""
-    """Only if the provider itself reports that it is verified. Otherwise it may be that of anybody."""
+    """Present only if the provider reports it as verified. Otherwise, it may belong to anybody."""
     region: str = ""
     province: str = ""
     city: str = ""
@@ -87,8 +87,8 @@ class Profile:
 class VerifiedIdentity:
     """An identity that a provider has confirmed.
 
-    `social_id` is unique at the provider. `trusted` is false if only the client says so. `profile` is what the
-    proof itself contains; anything else is fetched later with `SignIn.profile`.
+    `social_id` is unique at the provider. `trusted` is false if only the client claims the identity. `profile`
+    contains the profile in the proof itself; `SignIn.profile` fetches other fields later.
     """
 
     social_id: str
@@ -101,7 +101,7 @@ class VerifiedIdentity:
     trusted: bool = True
     profile: Profile | None = None
     single_use: str = ""
-    """What must not be accepted again before `single_use_until`, such as a signature. Empty: nothing."""
+    """A value that must not be accepted again before `single_use_until`, such as a signature. Empty: none."""
     single_use_until: datetime | None = None
 
 
@@ -120,7 +120,7 @@ class ProofRefused(ServiceError):
     ) -> None:
         """Clients get the default text.
 
-        `what`, what was `seen`, and what is `allowed` instead are for the operator's trace and contain no secrets.
+        `what`, `seen` and `allowed` are for the operator's trace and contain no secrets.
         """
         super().__init__(what)
         self.seen = seen
@@ -128,7 +128,7 @@ class ProofRefused(ServiceError):
 
 
 class ProviderUnavailable(ServiceError):
-    """The sign-in platform did not answer, or not as its protocol requires."""
+    """The sign-in platform did not answer, or violated its protocol."""
 
     error_type = "gateway"
     status = 502
@@ -140,7 +140,7 @@ class ProviderUnavailable(ServiceError):
 
 
 class SignIn(Protocol):
-    """A client of a provider. `proof_fields` are the fields of `Proof` of which it needs at least one.
+    """A client of a provider. It needs at least one of the fields of `Proof` in `proof_fields`.
 
     Its constructor raises `ConfigInvalid`, naming the field, if the config is not sufficient.
     """
@@ -158,7 +158,7 @@ class SignIn(Protocol):
 
 @runtime_checkable
 class RequiresFields(Protocol):
-    """A client of a provider that needs all of some further fields of `Proof`."""
+    """A client of a provider that also requires other fields of `Proof`."""
 
     required_fields: Sequence[str]
 

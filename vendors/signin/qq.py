@@ -65,6 +65,6 @@ class QQ:
 
 
 def _unwrapped(answer: PlatformResponse) -> PlatformResponse:
-    """Return the answer without `callback( … );`, which QQ puts around some JSON even if `fmt` asks for none."""
+    """Return the answer without `callback( … );`, in which QQ wraps some JSON even if `fmt` asks for plain JSON."""
     found = _CALLBACK.fullmatch(answer.body)
     return replace(answer, body=found[1]) if found else answer

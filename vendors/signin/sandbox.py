@@ -16,7 +16,7 @@ class SandboxPerson(Model):
     subject: str
     """The person's id at the provider."""
     profile: dict[str, Any]
-    """What providers report about the person."""
+    """The person's profile as providers report it."""
 
 
 class SandboxProvider(Model):
@@ -39,7 +39,7 @@ class SandboxSignIn:
         self._account = account
 
     async def choices(self) -> SandboxChoices:
-        """Return who can sign in at which provider, and with which faults. Raises `VendorError`."""
+        """Return the people who can sign in, and the providers with their faults. Raises `VendorError`."""
         call = Outgoing(
             self._account.platform, self._account.url("/_sandbox/sign_in"), method="GET", repeat=Repeat.SAFE
         )
@@ -47,7 +47,7 @@ class SandboxSignIn:
             return await response.value(SandboxChoices)
 
     async def issue(self, provider: str, choice: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a client sends as a proof. Raises `InvalidParameter` if the sandbox refuses the choice."""
+        """Return the proof that a client would send. Raises `InvalidParameter` if the choice is refused."""
         call = Outgoing(
             self._account.platform,
             self._account.url(f"/{provider}/_issue"),

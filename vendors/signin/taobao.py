@@ -1,4 +1,4 @@
-"""Taobao (`retail_platform`): redeems a code, whose answer also has the person's name."""
+"""Taobao (`retail_platform`): redeems a code. The response also has the person's name."""
 
 from datetime import datetime
 from typing import ClassVar

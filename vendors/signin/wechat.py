@@ -66,12 +66,12 @@ class WeChat:
 
 
 def social_id(app: SignInApp, value: Mapping[str, Any]) -> str:
-    """Return the `unionid`, which all apps of an operator share, if the config prefers it, else the `openid`."""
+    """Return the `openid`, or the `unionid`, which all apps of an operator share, if the config prefers it."""
     return identifier(app.platform, value, *(["unionid", "openid"] if app.prefer_unionid else ["openid"]))
 
 
 def check_wechat_app(app: SignInApp) -> None:
-    """Raise `ConfigInvalid` if the config is not sufficient, or is that of a platform that sends access tokens."""
+    """Raise `ConfigInvalid` if the config is not sufficient, or if clients of its platform send access tokens."""
     if app.platform == _TOKEN_PLATFORM:
         raise invalid_config(
             app, "provider cannot be WeChat, whose access tokens do not show to which app they were issued"

@@ -72,7 +72,7 @@ async def _gateway(grants: Grants, call: Call) -> None:
 
 
 def _check(fields: Mapping[str, str]) -> None:
-    """Check what all calls must have, above all their signature."""
+    """Check the parameters that all calls must have, and the signature."""
     covered = "&".join(f"{name}={fields[name]}" for name in sorted(fields) if fields[name] and name != "sign")
     try:
         APP_KEY.verify(b64decode(fields.get("sign", "")), covered.encode(), PKCS1v15(), SHA256())

@@ -1,4 +1,4 @@
-"""What one can choose at the sandbox's sign-in providers: who signs in, and how the sign-in fails.
+"""The choices at the sandbox's sign-in providers: who signs in, and how the sign-in fails.
 
 `GET /_sandbox/sign_in` lists the people and, by provider, the faults. The fields of a person and those of a fault
 together are a body of `_issue`.
@@ -38,7 +38,7 @@ _TIMEOUT: Faults = {"timeout": {"fault": "hang_before_headers"}}
 _CALLED: Faults = {"refused": {"fault": "unauthorized"}, **_ANY, **_TIMEOUT, **_CALLS}
 """Faults of a provider that is called with each proof."""
 _SIGNED: Faults = {"refused": {"token_fault": "forged"}, **_ANY, "unsigned": {"token_fault": "alg_none"}}
-"""Faults of id tokens. They are verified with keys that were fetched before, so their provider cannot be late."""
+"""Faults of id tokens. Their keys were fetched before, so the provider cannot be late."""
 
 PROVIDERS: Mapping[str, Choices] = {
     "alipay": Choices("Alipay", _CALLED),

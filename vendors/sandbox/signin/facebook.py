@@ -41,7 +41,7 @@ def _refusal(reason: Reason) -> Refusal:
 
 
 def _invalid(reason: Reason) -> Refusal:
-    """Return the answer of `debug_token` about a bad token, whose status is 200."""
+    """Return the answer of `debug_token` about a bad token. Its status is 200."""
     error = {"code": 190, "message": "Invalid OAuth access token - Cannot parse access token", "subcode": 463}
     return Refusal(200, {"data": {"error": error, "is_valid": False, "scopes": []}})
 

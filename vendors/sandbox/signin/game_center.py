@@ -23,7 +23,7 @@ _KEYS = "https://static.gc.apple.com/public-key"
 
 
 class PlayerIssue(Model, extra="forbid"):
-    """The body of `_issue`: which ids sign in, and which of them is signed."""
+    """The body of `_issue`: the ids that sign in, and which of them is signed."""
 
     subject: str
     """The `team_player_id`, or the `player_id` if `signs` says so."""

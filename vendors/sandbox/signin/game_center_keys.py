@@ -1,4 +1,4 @@
-"""The certificates of the sandbox's Game Center, issued by an authority that only configs of the sandbox accept."""
+"""The certificates of the sandbox's Game Center. Only configs of the sandbox accept their authority."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ MI4bgFMaAEby9r91tB3LFtNh/+ihRANCAATrDTEM0z3NRYoJMVp4w9WZnlaYzppX
 ZrRFpD2SVXEfBJZrpuyAqgn8qOX/eR71OWDZfY+W6aJm8oFuyQ/iXbmd
 -----END PRIVATE KEY-----
 """
-"""Public like everything in this file. It signs nothing that a config without `ROOT` accepts."""
+"""Public, like everything in this file. Configs without `ROOT` accept nothing that it signs."""
 
 _APPLE = "Apple Inc."
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey

@@ -24,7 +24,7 @@ from vendors.sandbox.faults import Fault, KeyOptions
 APP = "sandbox-app"
 SECRET = "sandbox-secret"  # noqa: S105 - public, and only the sandbox accepts it
 REDIRECT_URI = "https://app.test/callback"
-"""What is registered for all apps: a call with another secret or another address is refused."""
+"""The registration of all apps. A call with another secret or another address is refused."""
 CODE_S = 300
 _MAX_GRANTS = 100_000
 
@@ -33,13 +33,13 @@ Reason = Literal["unknown", "used", "expired", "other_app", "secret"]
 
 
 class Person(Model):
-    """What a provider reports about a person. Each provider sends the part that it knows, in its own form."""
+    """The profile of a person. Each provider sends the fields that it knows, in its own form."""
 
     name: str = "Mei Lin"
     avatar: str = "https://pictures.test/mei.png"
     email: str = "mei@example.test"
     email_verified: bool = True
-    """Whether the provider knows that the address is the person's. Not all providers report it."""
+    """Whether the provider has verified the address. Not all providers report this."""
     gender: Literal["", "male", "female"] = "female"
     region: str = "CN"
     province: str = "北京"
@@ -47,7 +47,7 @@ class Person(Model):
 
 
 class Issue(KeyOptions):
-    """The body of `_issue`: who signs in to which app, and the fault of the calls that use the code or token."""
+    """The body of `_issue`: who signs in to which app, and the fault of calls that use the code or token."""
 
     subject: str = Field(min_length=1, max_length=200)
     """The person's id at the provider."""
@@ -58,14 +58,14 @@ class Issue(KeyOptions):
     expires_in: int = 7200
     """The lifetime of the access token in seconds."""
     fault_at: Literal["", "token", "check", "profile"] = ""
-    """The stage of the calls that have the fault. Empty: all."""
+    """The stage of the calls with the fault. Empty: all."""
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Fields that are added to the answer that identifies the person, or that replace its fields."""
+    """Fields that are added to, or replace fields of, the answer that identifies the person."""
 
 
 @dataclass(slots=True)
 class Grant:
-    """A code or a token, and what it was issued for."""
+    """A code or a token, with the `Issue` that created it."""
 
     issue: Issue
     issued_at: float
@@ -112,7 +112,7 @@ class Grants:
     async def redeem(self, call: Call, code: str, *, app: str, secret: str = SECRET) -> tuple[Grant, str]:
         """Return the grant of a code and a new access token. Raise `Refusal` if the code is not accepted.
 
-        Providers whose apps sign something instead of sending a secret check that before.
+        Providers whose apps sign calls instead of sending a secret check the signature before.
         """
         grant = self._grants.get(code)
         await self._apply_fault(call, grant)
@@ -141,7 +141,7 @@ class Grants:
         return grant
 
     async def _apply_fault(self, call: Call, grant: Grant | None) -> None:
-        """Let the call have the fault that was chosen for the grant, unless the sandbox has chosen one."""
+        """Apply the fault that was chosen for the grant, unless the sandbox has chosen another one for the call."""
         if grant is None or call.fault is not None or grant.issue.fault_at not in {"", call.entry.stage}:
             return
         call.key_options = grant.issue
@@ -155,7 +155,7 @@ class Grants:
 def dialect(vendor: str, *, busy: Refusal, limited: Refusal, denied: Refusal) -> Dialect:
     """Return the dialect of a provider, whose calls have no API key.
 
-    The responses are those of an overloaded provider, of one that limits the rate, and of one that refuses.
+    The responses are those of an overloaded, a rate-limiting and a refusing provider.
     """
     error = Refusal(500, busy.body, busy.headers)
     responses = {
@@ -180,7 +180,7 @@ async def form(call: Call) -> Mapping[str, str]:
 
 
 def is_beijing_time(text: str) -> bool:
-    """Return whether a time without a zone is the current one in Beijing. Providers allow for ten minutes."""
+    """Return whether a time without a zone is the current time in Beijing. Providers tolerate ten minutes."""
     try:
         at = datetime.strptime(f"{text}+0800", "%Y-%m-%d %H:%M:%S%z")
     except ValueError:
@@ -193,5 +193,5 @@ def bearer(call: Call) -> str:
 
 
 def as_number(text: str) -> int | str:
-    """Return an id as the number that a provider sends, if it is one."""
+    """Return an id as a number, as the provider sends it, if it is numeric."""
     return int(text) if text.isascii() and text.isdecimal() else text

@@ -1,4 +1,4 @@
-"""The id tokens of the sandbox's sign-in providers: their keys, and the faults that a server must notice."""
+"""The id tokens of the sandbox's sign-in providers: their keys, and faults that a server must detect."""
 
 import hashlib
 import hmac
@@ -54,7 +54,7 @@ class IdTokenIssue(Issue):
     nonce: str = ""
     lifetime_s: int = 3600
     claims: dict[str, Any] = Field(default_factory=dict)
-    """Claims that are added to the token, or replace its claims. A null removes one."""
+    """Claims that are added to the token, or replace its claims. A null removes a claim."""
     token_fault: TokenFault = ""
     """`hs256`: signed with the public key as a shared secret. `unknown_key`: with a key that is not published.
     `forged`: with such a key under the name of a published one. `rotated`: with a new key, which is published.
@@ -87,7 +87,7 @@ class IdTokenIssuer:
         return self._signed({name: value for name, value in given.items() if value is not None}, issue.token_fault)
 
     def claims(self, token: str) -> dict[str, Any] | None:
-        """Return the claims of a token with a valid signature that has not expired, else None."""
+        """Return the claims of a validly signed token that has not expired, otherwise None."""
         for kid in self._published:
             try:
                 key = _key(self._issuer, kid).public_key()
@@ -143,7 +143,7 @@ def _jwk(issuer: str, kid: str) -> dict[str, Any]:
 
 
 def _header(fault: TokenFault, issuer: str) -> dict[str, Any]:
-    """Return the fields that a fault adds to the header, or replaces."""
+    """Return the fields of the header that a fault adds or replaces."""
     match fault:
         case "crit":
             return {"crit": ["https://sandbox.test/extension"], "https://sandbox.test/extension": True}

@@ -17,7 +17,7 @@ _GRAPH = "00000003-0000-0000-c000-000000000000"
 
 class MicrosoftIssue(IdTokenIssue):
     kind: Literal["id_token", "work", "opaque"] = "id_token"
-    """`work`: the access token of a work account. `opaque`: that of a personal account."""
+    """`work`: the access token of a work account. `opaque`: the access token of a personal account."""
     tenant: str = _TENANT
 
 

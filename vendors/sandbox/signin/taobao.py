@@ -1,4 +1,4 @@
-"""The sandbox's Taobao: codes, whose answer contains the person's name as in a URL."""
+"""The sandbox's Taobao: codes. Their responses contain the URL-encoded name of the person."""
 
 from functools import partial
 from typing import Any

@@ -66,7 +66,7 @@ async def _user_info(grants: Grants, call: Call) -> None:
     person = grant.issue.profile
     if query.get("openid") != grant.issue.subject:
         raise error(40003, "invalid openid")
-    if query.get("lang") != "zh_CN":  # The people of the sandbox name their places in Chinese only.
+    if query.get("lang") != "zh_CN":  # The people of the sandbox have Chinese names of places only.
         person = person.model_copy(update={"region": "", "province": "", "city": ""})
     value = {
         "openid": grant.issue.subject,
