@@ -63,8 +63,7 @@ class PlatformResponse:
     """The values of the request. Those of at least eight characters count as secrets."""
 
     def value(self) -> dict[str, Any]:
-        """Return the body as a JSON object, whatever its content type. Raise `VendorError` if it is not an
-        object."""
+        """Return the body as a JSON object, whatever its content type. Raise `VendorError` if it is none."""
         try:
             value = loads(self.body)
         except ValueError:
