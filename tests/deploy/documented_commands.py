@@ -137,9 +137,9 @@ def installing_python(folder: Path) -> None:
 
 def free_ports(count: int) -> Iterator[str]:
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [str(each.getsockname()[1]) for each in held]
-    for each in held:
-        each.close()
+    ports = [str(listener.getsockname()[1]) for listener in held]
+    for listener in held:
+        listener.close()
     yield from ports
 
 

@@ -107,7 +107,7 @@ async def test_the_documented_commands_restore_every_conversation_asset_and_file
 ) -> None:
     people = [await new_person(server) for _ in range(2)]
     before = [await what_is_shown(server.http, server.url, person) for person in people]
-    assert all(len(each["files"]) >= 2 and each["assets"]["assets"] for each in before)
+    assert all(len(user["files"]) >= 2 and user["assets"]["assets"] for user in before)
     (data := tmp_path / "restored").mkdir()
     (port,) = free_ports(1)
     values = {"<new-database-url>": empty_database, "<new-data-dir>": str(data), "<port>": port}

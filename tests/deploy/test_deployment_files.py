@@ -55,7 +55,7 @@ def test_the_units_set_documented_variables_and_run_commands_that_exist() -> Non
     for file in DEPLOY.glob("*.service"):
         text = file.read_text()
         for line in re.findall(r"^Environment=(.*)$", text, re.MULTILINE):
-            assert {each.partition("=")[0] for each in line.split()} <= documented_variables(), file.name
+            assert {setting.partition("=")[0] for setting in line.split()} <= documented_variables(), file.name
         commands = re.findall(r"-m app (\w+)", text)
         assert commands
         assert set(commands) <= _MODULES.keys(), file.name
@@ -113,7 +113,7 @@ def test_the_templates_of_the_chart_use_values_that_exist() -> None:
 
 def rendered(*arguments: str) -> Iterator[dict[str, Any]]:
     text = run(str(HELM), "template", "parley", str(CHART), *GIVEN, *arguments)
-    yield from (each for each in yaml.safe_load_all(text) if each)
+    yield from (document for document in yaml.safe_load_all(text) if document)
 
 
 @pytest.mark.skipif(HELM is None, reason="helm is not installed")
@@ -122,13 +122,15 @@ def test_the_chart_renders_processes_with_documented_variables() -> None:
     objects = list(rendered("--set", "persistence.enabled=true", "--set", "ingress.enabled=true"))
     assert len(objects) == 7
     pods = {
-        each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in objects if "template" in each["spec"]
+        document["metadata"]["name"]: document["spec"]["template"]["spec"]
+        for document in objects
+        if "template" in document["spec"]
     }
     assert pods.keys() == {"parley-server", "parley-worker", "parley-migrate"}
     for name, pod in pods.items():
         (container,) = pod["containers"]
         assert container["args"][0] in _MODULES
-        assert {each["name"] for each in container["env"]} <= documented_variables(), name
+        assert {variable["name"] for variable in container["env"]} <= documented_variables(), name
         assert pod["securityContext"]["runAsNonRoot"]
     ports = {port["name"]: port["containerPort"] for port in pods["parley-server"]["containers"][0]["ports"]}
     assert ports == {"http": 8080, "metrics0": 9090}

@@ -60,26 +60,26 @@ async def test_each_metric_of_the_rules_and_boards_exists(
     recorded = {rule["record"] for rule in rules_of("rules.yml")}
     named = list(expressions())
     assert len(named) > 90
-    missing = {each.where: each.metrics - series - recorded - _OF_PROMETHEUS for each in named}
+    missing = {expression.where: expression.metrics - series - recorded - _OF_PROMETHEUS for expression in named}
     assert {where: names for where, names in missing.items() if names} == {}
-    assert all(each.metrics for each in named)
+    assert all(expression.metrics for expression in named)
 
 
 def test_each_label_of_the_rules_and_boards_exists() -> None:
     known = labels_of_metrics()
     for rule in rules_of("rules.yml"):
         known[rule["record"]] = Expression("", rule["expr"]).labels - {"le"}
-    for each in expressions():
+    for expression in expressions():
         allowed = set(_EVERYWHERE)
-        for name in each.metrics:
+        for name in expression.metrics:
             allowed |= known.get(re.sub(r"_(bucket|count|sum)$", "", name), known.get(name, set()))
-        assert each.labels <= allowed, each
+        assert expression.labels <= allowed, expression
 
 
 def test_the_reader_of_expressions_finds_metrics_and_labels() -> None:
-    each = Expression("", 'sum by (a, b) (rate(x_total{c=~"d|e", f!="g"}[5m])) / (y:z > 0) and absent(w)')
-    assert each.metrics == {"x_total", "y:z", "w"}
-    assert each.labels == {"a", "b", "c", "f"}
+    expression = Expression("", 'sum by (a, b) (rate(x_total{c=~"d|e", f!="g"}[5m])) / (y:z > 0) and absent(w)')
+    assert expression.metrics == {"x_total", "y:z", "w"}
+    assert expression.labels == {"a", "b", "c", "f"}
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian's package prometheus) is not installed")

@@ -158,8 +158,8 @@ def test_make_run_and_the_tests_use_the_same_versions():
 def test_the_documented_number_and_size_of_the_packages_are_true(locks: tuple[str, ...]):
     packages = _pinned(locks)
     readme = (ROOT / "README.md").read_text()
-    counts = [int(each) for each in re.findall(r"(\d+) packages", readme)]
-    sizes = [float(each) for each in re.findall(r"(?:they take|packages and) ([\d.]+) GB", readme)]
+    counts = [int(number) for number in re.findall(r"(\d+) packages", readme)]
+    sizes = [float(number) for number in re.findall(r"(?:they take|packages and) ([\d.]+) GB", readme)]
     at = (RUN, ALL).index(locks)
     assert counts[at] == pytest.approx(len(packages), rel=0.05)
     assert sizes[at] == pytest.approx(_gigabytes(packages), rel=0.06)

@@ -48,10 +48,10 @@ def causes(error: str, *names: str) -> Callable[[Cause], Cause]:
     """Declare what causes an error at the endpoints `names`, or at all others that list it."""
 
     def declare(cause: Cause) -> Cause:
-        for each in LISTED:
-            listed = error in each.errors and (each.name, error) not in IMPOSSIBLE
-            if listed and (not names or each.name in names):
-                CAUSES.setdefault((each.name, error), cause)
+        for row in LISTED:
+            listed = error in row.errors and (row.name, error) not in IMPOSSIBLE
+            if listed and (not names or row.name in names):
+                CAUSES.setdefault((row.name, error), cause)
         return cause
 
     return declare

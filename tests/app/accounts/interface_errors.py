@@ -114,12 +114,12 @@ LISTED = [
 _CALLS_PLATFORMS = {"login", "bind", "reauthorize"}
 IMPOSSIBLE = {
     # Only a bug is an `internal` error.
-    **{(each.name, "500 internal"): "internal" for each in LISTED if "500 internal" in each.errors},
+    **{(row.name, "500 internal"): "internal" for row in LISTED if "500 internal" in row.errors},
     # Other endpoints call no sign-in platform. A proxy in front of the server may answer with 502.
     **{
-        (each.name, "502 gateway"): ""
-        for each in LISTED
-        if "502 gateway" in each.errors and each.name not in _CALLS_PLATFORMS
+        (row.name, "502 gateway"): ""
+        for row in LISTED
+        if "502 gateway" in row.errors and row.name not in _CALLS_PLATFORMS
     },
     # What can be bound is proven by a third-party platform, whose refusal is `account.sp_auth_failed`.
     ("bind", "400 account.auth_failed"): "account.auth_failed",

@@ -61,12 +61,12 @@ def send(operation: Any, values: dict[str, str], url: str, headers: dict[str, st
             phases=[Phase.generate],
         )
         @given(case=operation.as_strategy(generation_mode=mode, **more))
-        def each(case: Any) -> None:
+        def call_once(case: Any) -> None:
             response = case.call(base_url=url, headers=headers, allow_redirects=False)
             assert response.status_code != 500, (case.as_curl_command(), response.text)
             case.validate_response(response, checks=conformance)
 
-        each()
+        call_once()
 
 
 @pytest.fixture(scope="module")

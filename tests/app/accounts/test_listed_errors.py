@@ -77,17 +77,22 @@ async def test_each_listed_error_is_answered(testbed: Mailroom, listing: Listing
 
 
 def test_the_table_covers_exactly_what_the_interface_lists():
-    listed = {(each.name, error) for each in LISTED for error in each.errors}
+    listed = {(row.name, error) for row in LISTED for error in row.errors}
     assert CAUSES.keys() | IMPOSSIBLE.keys() == listed
     assert not CAUSES.keys() & IMPOSSIBLE.keys()
 
 
 def test_the_route_table_lists_the_same_errors():
     rows = {(row.method, path): row for row in ACCOUNT_ROUTES for path in row.paths}
-    for each in LISTED:
-        for path in filter(None, (each.path, each.server_path)):
-            row = rows[each.method, path]
+    for listed_row in LISTED:
+        for path in filter(None, (listed_row.path, listed_row.server_path)):
+            row = rows[listed_row.method, path]
             documented = {f"{status_of(of, row.area.statuses)} {of.error_type}" for of in errors_of(row, path)}
-            impossible = {error for name, error in IMPOSSIBLE if name == each.name and not IMPOSSIBLE[name, error]}
+            impossible = {
+                error for name, error in IMPOSSIBLE if name == listed_row.name and not IMPOSSIBLE[name, error]
+            }
             # A wrong method is refused before there is a row.
-            assert each.errors - documented - {"405 method_not_allowed"} == impossible, (each.method, path)
+            assert listed_row.errors - documented - {"405 method_not_allowed"} == impossible, (
+                listed_row.method,
+                path,
+            )

@@ -64,7 +64,7 @@ async def test_what_changed_last_leaves_out_changes_of_operators(server: Server)
 
 async def test_overviews_that_are_asked_for_at_once_wait_for_what_one_of_them_reads(server: Server) -> None:
     read = await asyncio.gather(*(overview(server) for _ in range(4)))
-    assert [set(each) for each in read] == [set(read[0])] * 4
+    assert [set(found) for found in read] == [set(read[0])] * 4
 
 
 async def test_the_overview_is_sent_as_events(server: Server) -> None:

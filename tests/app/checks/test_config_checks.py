@@ -244,7 +244,7 @@ async def test_schema_of_a_kind_has_the_kinds_that_its_fields_name(operator: Ope
 
 def test_references_of_a_value_have_the_paths_of_its_fields():
     value = KINDS["pronunciation"].model.model_validate({"accounts": [{"account": "a"}, {"account": "b"}]})
-    assert [(each.path, each.kind, each.name) for each in references(value)] == [
+    assert [(reference.path, reference.kind, reference.name) for reference in references(value)] == [
         ("accounts[0].account", "vendor_accounts", "a"),
         ("accounts[1].account", "vendor_accounts", "b"),
     ]
@@ -252,13 +252,13 @@ def test_references_of_a_value_have_the_paths_of_its_fields():
 
 def test_capabilities_that_fields_require_are_offered():
     """An unknown one would be found only when an operator names an account."""
-    assert required_of(*(kind.model for kind in KINDS.values())) <= {each.name for each in CAPABILITIES}
+    assert required_of(*(kind.model for kind in KINDS.values())) <= {capability.name for capability in CAPABILITIES}
 
 
 def required_of(*models: type[Model]) -> set[str]:
     """The capabilities that fields of `models` require, and those of the models in their fields."""
     fields = [field for model in models for field in model.model_fields.values()]
     required = {mark.offers for field in fields for mark in field.metadata if isinstance(mark, Ref)} - {None}
-    types = {each for field in fields for each in (field.annotation, *get_args(field.annotation))}
-    inner = [each for each in types if isinstance(each, type) and issubclass(each, Model)]
+    types = {kind for field in fields for kind in (field.annotation, *get_args(field.annotation))}
+    inner = [kind for kind in types if isinstance(kind, type) and issubclass(kind, Model)]
     return required | (required_of(*inner) if inner else set())

@@ -27,7 +27,10 @@ async def test_products_have_the_ways_in_which_they_can_be_paid(server: Server) 
     await put(server, "products", "gift", {"type": "nonconsumable", "asset": "gift"})
     status, answer = await ask(server, "GET", "/dev/payments/products")
     assert (status, answer["card_page_url"]) == (200, f"{SANDBOX}/stripe/pay")
-    ways = {each["product_id"]: (each["title"], each["by_wallet"], each["by_card"]) for each in answer["products"]}
+    ways = {
+        product["product_id"]: (product["title"], product["by_wallet"], product["by_card"])
+        for product in answer["products"]
+    }
     assert ways["coins_100"] == ("100 coins", True, True)
     assert ways["pro_month"] == ("Pro, monthly", True, False)
     assert ways["gift"] == ("gift", False, False)

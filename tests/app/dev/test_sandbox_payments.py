@@ -99,7 +99,9 @@ async def test_webhooks_of_configs_at_the_sandbox_are_registered(server: Server,
     assert (await merchant(server, sandbox, "other-shop"))["webhooks"] == {}
     assert (await merchant(server, sandbox, "real"))["webhooks"] == {}
     endpoints = await card_platform(server, sandbox, "webhook_endpoints")
-    assert [each["url"] for each in endpoints["data"]] == [f"{server.url}/bp/webhook/cardpay/default/Default"]
+    assert [endpoint["url"] for endpoint in endpoints["data"]] == [
+        f"{server.url}/bp/webhook/cardpay/default/Default"
+    ]
 
 
 async def test_events_of_both_platforms_reach_the_server(server: Server, sandbox: Running):

@@ -24,7 +24,9 @@ IN_LONDON, IN_TOKYO, NOWHERE = "81.2.69.160", "133.11.0.1", "203.0.112.1"
 
 def reply(ip: str, place: Place | None) -> dict[str, str]:
     names = ("country_code", "country_name", "region", "city", "latitude", "longitude", "zip_code")
-    values = ["-"] * 7 if place is None else [f"{each:.6f}" if isinstance(each, float) else each for each in place]
+    values = (
+        ["-"] * 7 if place is None else [f"{value:.6f}" if isinstance(value, float) else value for value in place]
+    )
     return {"ip": ip, **dict(zip(names, values, strict=True))}
 
 
@@ -40,7 +42,7 @@ class Locator:
         await put("default", "iplocation", "default", value, author="test", origin=COMMAND)
 
     async def __call__(self, *headers: str, path: str = PATH, **options: Any) -> tuple[int, Any]:
-        sent = [*(("X-Forwarded-For", each) for each in headers), *options.pop("headers", {}).items()]
+        sent = [*(("X-Forwarded-For", value) for value in headers), *options.pop("headers", {}).items()]
         return await ask(self.server, "GET", path, headers=sent, **options)
 
     async def city(self, ip: str = IN_LONDON) -> str:

@@ -230,10 +230,10 @@ async def run_histories(boards: Boards, *, count: int) -> None:
 
     @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(["DESC", "ASC"]), st.lists(STEPS, min_size=5, max_size=25))
-    def each(order: str, steps: list[tuple[str, Any]]) -> None:
+    def check(order: str, steps: list[tuple[str, Any]]) -> None:
         asyncio.run_coroutine_threadsafe(run(boards, users, order, steps), loop).result()
 
-    await asyncio.to_thread(each)
+    await asyncio.to_thread(check)
 
 
 async def test_ranks_equal_those_of_a_sorted_list_in_random_histories(boards: Boards) -> None:

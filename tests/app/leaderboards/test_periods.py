@@ -102,7 +102,7 @@ def test_every_moment_has_one_period(second: int, reset: Reset) -> None:
     moment = datetime.fromtimestamp(second, UTC)
     starts = starts_near(reset, moment)
     began = start_of(starts, moment)
-    ends = min(each for each in starts if each > began)
+    ends = min(start for start in starts if start > began)
     assert began <= moment < ends
     assert starts[0] < moment < starts[-1]
     longest = {"day": 2, "week": 8, "month": 33}[reset.every]

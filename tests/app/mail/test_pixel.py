@@ -82,8 +82,8 @@ async def test_long_names_are_aliases_and_each_request_is_one_event(hub: Hub):
     _, url = await sent(hub)
     query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
     long = f"{PIXEL}?email={query['e'].upper()}&message_id={query['mid']}&user_id={query['u']}"
-    for each in (url, long, long):
-        await get(hub, each)
+    for pixel in (url, long, long):
+        await get(hub, pixel)
     assert await get(hub, url, "HEAD") == b""
     assert len(await stored(hub)) == 3
 

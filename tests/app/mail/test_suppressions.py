@@ -92,7 +92,7 @@ async def test_an_app_has_its_own_url(hub: Hub, own: str, urls: list[str], *, on
     assert await hub.send(ada) == (200, {})
     mail = await hub.received(ada.email)
     found = header_urls(mail)
-    assert all(each.startswith(url) for each, url in zip(found, urls, strict=True))
+    assert all(link.startswith(url) for link, url in zip(found, urls, strict=True))
     assert ("List-Unsubscribe-Post" in mail["headers"]) is one_click
 
 

@@ -24,7 +24,7 @@ async def test_templates_look_up_names_and_do_nothing_else(hub: Hub, monkeypatch
         "{{.App.Keyring}}",
         "{{.CustomVariables.other}}",
     )
-    text = "\n".join(f"[{each}]" for each in odd)
+    text = "\n".join(f"[{name}]" for name in odd)
     await hub.strategy(text=text, html=f"<pre>{text}</pre>")
     ada = await hub.person()
     variables = {"name": "{{.Email}} {{.App}}", "other": "{{.Email}}", "__class__": "leaked"}
@@ -53,7 +53,7 @@ async def test_no_value_adds_a_header_a_recipient_or_an_element(hub: Hub):
 
     @settings(max_examples=30)
     @given(value=INJECTED)
-    def each(value: str) -> None:
+    def check_value(value: str) -> None:
         asyncio.run_coroutine_threadsafe(check(value), loop).result()
 
     async def all_are_sent() -> bool:  # Until then, the server sends no other one.
@@ -76,7 +76,7 @@ async def test_no_value_adds_a_header_a_recipient_or_an_element(hub: Hub):
         assert mail["subject"].split() == f"Hi {value}".split()
 
     async with working(hub.server.services):
-        await asyncio.to_thread(each)
+        await asyncio.to_thread(check_value)
 
 
 async def test_values_in_html_are_escaped(hub: Hub):

@@ -81,7 +81,7 @@ class Studio:
         return int(answer["current_count"])
 
     def asked(self, stage: str) -> list[Entry]:
-        return [each for each in self.sandbox.bill.since(0) if each.stage == stage]
+        return [entry for entry in self.sandbox.bill.since(0) if entry.stage == stage]
 
     async def work_off(self) -> None:
         await work_off(self.server.services)

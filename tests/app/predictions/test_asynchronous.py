@@ -29,7 +29,7 @@ async def test_prediction_is_made_by_a_job_and_read_when_it_has_ended(studio: St
     status, answer = await studio.later(output=["a", "b"])
     assert status == 200, answer
     assert (answer["current_count"], answer["current_total_count"]) == (6, 7)
-    assert [(each["name"], each["quantity"]) for each in answer["asset"]] == [("coins", 5)]
+    assert [(asset["name"], asset["quantity"]) for asset in answer["asset"]] == [("coins", 5)]
     first = await studio.state(answer["id"])
     assert first == {"id": answer["id"], "status": "starting", "output": []}
     async with working(studio.server.services):
@@ -95,7 +95,7 @@ async def test_host_is_asked_again_until_it_answers(studio: Studio):
         await advance(studio)
     await studio.work_off()
     assert (await studio.state(answer["id"]))["status"] == "succeeded"
-    assert [each.fault for each in studio.asked("predictions")] == ["rate_limited", "rate_limited", None]
+    assert [call.fault for call in studio.asked("predictions")] == ["rate_limited", "rate_limited", None]
 
 
 @pytest.mark.parametrize("fault", ["cut_mid_stream", "refuse"])
@@ -108,7 +108,7 @@ async def test_lost_response_is_searched_for_before_the_host_is_asked_again(stud
         await advance(studio)
     await studio.work_off()
     assert (await studio.state(answer["id"]))["status"] == "succeeded"
-    charged = sum(each.billed["predictions"] for each in studio.asked("predictions"))
+    charged = sum(call.billed["predictions"] for call in studio.asked("predictions"))
     assert charged == 1
 
 
@@ -132,7 +132,7 @@ async def test_equal_inputs_whose_responses_were_lost_are_not_mixed_up(studio: S
         await studio.work_off()
         await advance(studio)
     await studio.work_off()
-    assert [(await studio.state(each))["status"] for each in ids] == ["succeeded"] * 2
+    assert [(await studio.state(prediction))["status"] for prediction in ids] == ["succeeded"] * 2
     assert len(studio.asked("predictions")) == 2
 
 

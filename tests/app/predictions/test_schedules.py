@@ -70,7 +70,7 @@ async def test_every_prediction_ends_and_the_quota_equals_a_model(studio: Studio
     for _ in range(10):
         await studio.work_off()
         await advance(studio)
-    states = [await studio.state(each) for each in later]
+    states = [await studio.state(prediction) for prediction in later]
     assert {state["status"] for state in states} <= {"succeeded", "failed"}
     used -= sum(state["status"] == "failed" for state in states)
     assert 0 <= used <= FREE
@@ -78,7 +78,7 @@ async def test_every_prediction_ends_and_the_quota_equals_a_model(studio: Studio
     status, answer = await studio.later(fail="to see what is left")
     left = answer["current_count"] + 1 if status == 200 else 0
     assert left == expected
-    differences = [each async for each in find_differences(studio.server.services.database)]
+    differences = [difference async for difference in find_differences(studio.server.services.database)]
     assert differences == []
-    began = Counter(each.asked["input"]["prompt"] for each in studio.asked("predictions") if each.billed)
+    began = Counter(call.asked["input"]["prompt"] for call in studio.asked("predictions") if call.billed)
     assert set(began.values()) <= {1}

@@ -97,7 +97,7 @@ async def test_a_connection_that_cannot_be_opened_does_not_end_accepting(
 
     async with accepting(listener, make_protocol):
         answers = await asyncio.gather(*map(answer, clients), return_exceptions=True)
-    assert sum(each == b"hello" for each in answers) == CLIENTS - 1
+    assert sum(answer == b"hello" for answer in answers) == CLIENTS - 1
 
 
 async def test_connections_that_wait_when_accepting_stops_are_answered_by_the_next_acceptor(

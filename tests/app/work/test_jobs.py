@@ -200,8 +200,8 @@ async def test_worker_continues_after_the_database_was_unavailable(
             # The library stops without an error if one of its own tasks is the first to notice.
             await until(
                 lambda: (
-                    "side_task_failed" in {getattr(each, "action", "") for each in caplog.records}
-                    or "worker.database_unavailable" in {each["event"] for each in logged}
+                    "side_task_failed" in {getattr(record, "action", "") for record in caplog.records}
+                    or "worker.database_unavailable" in {line["event"] for line in logged}
                 )
             )
         linked.symlink_to(folder)

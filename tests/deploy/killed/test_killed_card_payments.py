@@ -110,7 +110,7 @@ async def test_a_charge_is_granted_once(
     status, intent = await buy(shop)
     assert (status, intent["status"]) == (200, "succeeded")
     assert await kinds(shop, buyer) == ["grant"]
-    paid = [each["id"] for each in await shop.listed("payment_intents", customer=customer, limit="100")]
+    paid = [payment["id"] for payment in await shop.listed("payment_intents", customer=customer, limit="100")]
     assert paid[:-1] == [intent["id"]], "the other one has made the customer"
     await verify_ledger(settings)
 

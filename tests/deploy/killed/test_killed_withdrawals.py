@@ -47,7 +47,7 @@ async def paid(payer: Payer, uid: str) -> None:
 def submitted(platform: Running) -> set[str]:
     """Our ids of the payouts that the platform was asked to make."""
     asked = [call.asked for call in platform.bill.since(0) if call.asked]
-    return {each["key"] for each in asked if each.get("path", "").endswith("/payouts") and each["key"]}
+    return {call["key"] for call in asked if call.get("path", "").endswith("/payouts") and call["key"]}
 
 
 async def test_a_withdrawal_whose_answer_is_lost_is_started_once(

@@ -62,7 +62,7 @@ async def shared(databases: Databases, tmp_path_factory: pytest.TempPathFactory)
     with listening_socket() as held:
         port = held.getsockname()[1]
     async with databases.new(seeded=True) as url:
-        folder = dict(each.split("=") for each in urlsplit(url).query.split("&"))["host"]
+        folder = dict(field.split("=") for field in urlsplit(url).query.split("&"))["host"]
         postgres = data_dir / "postgres"
         postgres.symlink_to(folder)
         settings = settings_of(databases.stores, url.replace(folder, str(postgres)), port, data_dir)

@@ -269,7 +269,7 @@ async def test_memory_of_stalled_readers_is_released_while_their_logs_are_kept(
         print(  # noqa: T201 - the figures of the report
             f"\n{allocator}, MiB without {kept / MIB:.0f} of event logs: {before / MIB:.1f}; "
             f"{readers} stalled readers {most / MIB:.1f} ({(most - before) / readers / KIB:.1f} KiB each); "
-            "after each wave: " + ", ".join(f"{each / MIB:.1f} ({each / before - 1:+.1%})" for each in after)
+            "after each wave: " + ", ".join(f"{size / MIB:.1f} ({size / before - 1:+.1%})" for size in after)
         )
     assert (most - before) / readers <= MAX_BYTES
     assert max(after) <= before * RETURNED_RATIOS[allocator]

@@ -217,7 +217,9 @@ async def test_replaced_process_serves_new_streams_on_kept_connections_and_says_
             responses = await asyncio.gather(*(caller.say("Tell me a story", MODEL) for caller in callers))
             assert {response.status for response in responses} == {200}
             assert "close" in {response.headers.get("Connection") for response in responses}
-            await asyncio.gather(*(each.read(response) for each, response in zip(callers, responses, strict=True)))
+            await asyncio.gather(
+                *(caller.read(response) for caller, response in zip(callers, responses, strict=True))
+            )
             assert {caller.seen[-1].name for caller in callers} == {"end"}
         await two_are_left(parent)
 
@@ -261,7 +263,7 @@ async def test_streams_that_a_replaced_process_accepts_late_are_whole_and_idle_c
         assert {response.status for response in responses} == {200}
         async with asyncio.timeout(READY_S):
             assert [await reader.read() for reader in idle] == [b""] * len(idle)
-        await asyncio.gather(*(each.read(response) for each, response in zip(callers, responses, strict=True)))
+        await asyncio.gather(*(caller.read(response) for caller, response in zip(callers, responses, strict=True)))
         assert {caller.seen[-1].name for caller in callers} == {"end"}
         await two_are_left(parent)
 

@@ -109,10 +109,10 @@ async def test_a_job_outlives_more_killed_workers_than_it_has_attempts(
         async with services.database.transaction() as other:
             job_id = await enqueue(other, CheckPayouts())
         for _ in range(CheckPayouts.attempts + 1):
-            async with command("app", "worker", **worker_env(settings)) as each:
+            async with command("app", "worker", **worker_env(settings)) as worker:
                 await until(taken)
-                each.process.kill()
-                assert await each.end() != 0
+                worker.process.kill()
+                assert await worker.end() != 0
             async with services.database.transaction() as other:
                 await other.execute("delete from procrastinate_workers")  # As if it were dead for long.
     async with background(run_jobs(services, scheduled=False, stalled_s=1, poll_s=0.1)):

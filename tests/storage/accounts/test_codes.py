@@ -142,7 +142,7 @@ async def test_one_of_concurrent_requests_with_a_code_wins(desk: Desk):
     code = await desk.issue()
     results = await asyncio.gather(*(desk.use(code) for _ in range(20)), return_exceptions=True)
     assert results.count(None) == 1
-    assert {type(each) for each in results} == {type(None), CodeInvalid}
+    assert {type(result) for result in results} == {type(None), CodeInvalid}
 
 
 async def test_a_long_code_is_found_by_itself(desk: Desk):

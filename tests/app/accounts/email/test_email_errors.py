@@ -133,18 +133,18 @@ CASES = [
 async def test_each_wrong_request_has_its_error(box: Mailbox):
     _, session = await new_user(box.server)
     wrong = []
-    for each in sorted(CASES, key=lambda each: repr(each.config)):
-        if each.config is None:
+    for case in sorted(CASES, key=lambda case: repr(case.config)):
+        if case.config is None:
             key, configs = ConfigKey("default", "email", "default"), box.server.services.configs
             if configs.exists(EMAIL_KIND, "default"):
                 await configs.delete(key, author="tests", origin=COMMAND)
         else:
-            await box.configure(**each.config)
-        headers = session if each.path.startswith("me/") else {}
-        status, reply = await box.post(each.path, each.body, each.method, **headers)
+            await box.configure(**case.config)
+        headers = session if case.path.startswith("me/") else {}
+        status, reply = await box.post(case.path, case.body, case.method, **headers)
         found = (status, reply and reply["error"]["error_type"])
-        if found != (each.status, each.error) or each.message not in reply["error"]["message"]:
-            wrong.append((str(each), status, reply))
+        if found != (case.status, case.error) or case.message not in reply["error"]["message"]:
+            wrong.append((str(case), status, reply))
     assert wrong == []
 
 

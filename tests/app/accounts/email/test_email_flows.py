@@ -187,7 +187,7 @@ async def test_of_twenty_resets_with_one_code_exactly_one_wins(box: Mailbox):
     address, session = await verified_user(box)
     code = await box.reset_code(address, nth=2)
     body = [{"random_code": code, "password": f"{NEW_PASSWORD} {n}"} for n in range(20)]
-    results = await asyncio.gather(*(box.post("email/reset_password", each) for each in body))
+    results = await asyncio.gather(*(box.post("email/reset_password", fields) for fields in body))
     assert sorted(status for status, _ in results) == [200] + [400] * 19
     [winner] = [n for n, (status, _) in enumerate(results) if status == 200]
     logins = [await box.login(address, body[n]["password"]) for n in (winner, (winner + 1) % 20)]

@@ -117,7 +117,7 @@ async def test_200_concurrent_sign_ups_with_an_address_create_one_user(box: Mail
     address = new_address()
     results = await asyncio.gather(*(box.sign_up(address) for _ in range(200)))
     assert [status for status, _ in results].count(200) == 1
-    assert {refusal(each) for each in results if each[0] != 200} == {(400, "account.email_already_exists")}
+    assert {refusal(result) for result in results if result[0] != 200} == {(400, "account.email_already_exists")}
 
 
 async def test_of_200_concurrent_logins_with_a_code_one_wins(box: Mailbox):

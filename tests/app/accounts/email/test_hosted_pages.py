@@ -34,7 +34,7 @@ async def verify_link(box: Mailbox) -> str:
 async def test_links_of_an_app_whose_emails_are_switched_off(box: Mailbox):
     link = await verify_link(box)
     await box.configure(enabled=False)
-    pages = [await opened(box, each) for each in (link, link.replace(LINK, VERIFY))]
+    pages = [await opened(box, url) for url in (link, link.replace(LINK, VERIFY))]
     assert pages == [(417, "text/html", BROKEN), (422, "text/html", BROKEN)]
     async with box.server.http.get(box.server.url + link) as response:
         assert (response.status, response.content_type) == (417, "application/json")

@@ -118,7 +118,7 @@ async def test_messages_of_a_deactivated_user_are_deleted_and_those_of_others_ar
     of_other, of_stranger = [[job for job in left if to in job.text] for to in (other.uid, stranger)]
     assert [len(of_other), len(of_stranger), len(left)] == [2, 1, 3]
     own = (person.uid, person.number, person.address, first, second)
-    assert not [job for job in left if job not in of_other and any(each in job.text for each in own)]
+    assert not [job for job in left if job not in of_other and any(text in job.text for text in own)]
 
 
 async def test_messages_that_are_being_sent_during_the_deactivation_are_deleted_if_that_fails(box: Mailbox):

@@ -27,7 +27,9 @@ async def at_once(calls: list[Call]) -> Outcomes:
     answers = await asyncio.gather(*(call() for call in sample(calls, len(calls))))
     outcomes = Counter((status, reply["error"]["error_type"] if reply and "error" in reply else "")
                        for status, reply in answers)  # fmt: skip
-    assert not [each for each in outcomes if each[0] >= 500 or each[1] == "backend unavailable"], outcomes
+    assert not [outcome for outcome in outcomes if outcome[0] >= 500 or outcome[1] == "backend unavailable"], (
+        outcomes
+    )
     return outcomes
 
 

@@ -243,7 +243,7 @@ async def test_only_the_id_of_a_deactivated_user_is_left(box: Mailbox):
     assert await call(box, session, "/confirm") == (200, None)
 
     jobs = [job.text for job in await box.jobs() if job.task not in {EraseUser.task, RevokeToken.task}]
-    assert not [text for text in jobs if any(each in text for each in (uid, address, waiting, device))]
+    assert not [text for text in jobs if any(value in text for value in (uid, address, waiting, device))]
     async with box.server.services.database.connection() as conn:
         row = await conn.fetchrow("select * from users where uid = $1", uid)
         assert (row["status"], row["name"], row["cuid"]) == ("deactivated", "", "")
@@ -251,8 +251,8 @@ async def test_only_the_id_of_a_deactivated_user_is_left(box: Mailbox):
         tables = await conn.fetch("select tablename from pg_tables where schemaname = 'public'")
         for (table,) in tables:
             rows = await conn.fetch(f"select t::text as all from {table} t")
-            texts = [each["all"] for each in rows]
-            assert not [text for text in texts if any(each in text for each in (address, waiting, device))], table
+            texts = [row["all"] for row in rows]
+            assert not [text for text in texts if any(value in text for value in (address, waiting, device))], table
             if table not in {"users", "erasures", "revocations", "procrastinate_jobs", "procrastinate_events"}:
                 assert not [text for text in texts if uid in text], table
 

@@ -95,7 +95,7 @@ async def test_receipt_says_what_was_deleted_and_what_is_kept(server: Server):
         "conversations": 0,
         "files": 0,
     }
-    rows = {name: each.get("rows") for name, each in receipt["kept"].items()}
+    rows = {name: kept.get("rows") for name, kept in receipt["kept"].items()}
     assert rows.keys() == {table.name for table in USER_TABLES if table.kept}
     counted = {"users": 1, "erasures": 1, "revocations": 1, "withdrawals": 2}
     assert {name: count for name, count in rows.items() if count} == counted
@@ -142,7 +142,7 @@ async def test_tokens_are_revoked_at_the_platforms_that_can_do_so(server: Server
     await close(server, session)
 
     receipt = (await complete_receipt(server, uid))["receipt"]
-    states = {each["platform"]: each["token"] for each in receipt["platforms"]}
+    states = {platform["platform"]: platform["token"] for platform in receipt["platforms"]}
     assert states == {"ios_vendor_id": "revoked", "im_network_b": "unsupported"}
     assert apple["refresh_token"] in await revoked(server)
     async with server.services.database.connection() as conn:

@@ -126,7 +126,7 @@ async def ending_another_session(box: Mailbox) -> Change:
     body = {"device": {"id": uuid4().hex}}
     _first, second = [session_of(await box.post("login", body)) for _ in range(2)]
     _, reply = await box.get("/bp/user/me/sessions", headers=second)
-    [other] = [each["session_id"] for each in reply["sessions"] if not each["current"]]
+    [other] = [listed["session_id"] for listed in reply["sessions"] if not listed["current"]]
     return second, box.post(f"me/sessions/{other}", None, "DELETE", **second)
 
 
@@ -153,7 +153,7 @@ CHANGES: list[Callable[[Mailbox], Awaitable[Change]]] = [
 ]
 
 
-@pytest.mark.parametrize("prepare", CHANGES, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("prepare", CHANGES, ids=lambda change: change.__name__)
 async def test_a_change_that_is_overtaken_by_a_logout_has_no_effect(box: Mailbox, prepare):
     session, change = await prepare(box)
     uid = (await me(box.server, session))["uid"]
@@ -184,7 +184,7 @@ async def by_not_me(box: Mailbox, address: str) -> Coroutine[Any, Any, Answer]:
     return ask(box.server, "POST", "/account/not-me", data={"token": token_of_link})
 
 
-@pytest.mark.parametrize("prove", [by_a_code, by_a_new_password, by_not_me], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("prove", [by_a_code, by_a_new_password, by_not_me], ids=lambda change: change.__name__)
 async def test_whoever_signed_up_with_the_address_of_another_cannot_link_an_identity_late(box: Mailbox, prove):
     address, mine = new_address(), player()
     attacker = session_of(await box.sign_up(address))

@@ -87,7 +87,7 @@ async def by_a_reset(processes: Processes) -> tuple[list[Headers], list[Headers]
 async def by_the_list(processes: Processes) -> tuple[list[Headers], list[Headers], Revoke]:
     _, one, two = await processes.signed_up()
     _, listed = await processes.box.get("/bp/user/me/sessions", headers=one)
-    [other] = [each["session_id"] for each in listed["sessions"] if not each["current"]]
+    [other] = [shown["session_id"] for shown in listed["sessions"] if not shown["current"]]
     return [two], [one], lambda: processes.box.post(f"me/sessions/{other}", None, "DELETE", **one)
 
 
@@ -104,7 +104,9 @@ async def by_unbinding(processes: Processes) -> tuple[list[Headers], list[Header
 
 
 @pytest.mark.parametrize(
-    "prepare", [by_logout, by_a_new_password, by_a_reset, by_the_list, by_unbinding], ids=lambda each: each.__name__
+    "prepare",
+    [by_logout, by_a_new_password, by_a_reset, by_the_list, by_unbinding],
+    ids=lambda change: change.__name__,
 )
 async def test_a_session_that_ends_in_one_process_is_refused_by_another(processes: Processes, prepare):
     ending, staying, revoke = await prepare(processes)
@@ -140,9 +142,9 @@ async def test_of_20_logins_with_a_code_or_a_bp_auth_in_two_processes_one_wins(p
     address = new_address()
     body = {"email_code": {"email": address, "verify_code": await processes.box.code(address)}}
     reply, _ = await enter(processes.box.server, player())
-    for each in (body, {"bp_auth_token": reply["bp_auth"]["bp_auth_token"]}):
+    for proof in (body, {"bp_auth_token": reply["bp_auth"]["bp_auth_token"]}):
         servers = (processes.box.server, processes.second) * 10
-        results = await asyncio.gather(*(ask(server, "POST", "/bp/user/login", json=each) for server in servers))
+        results = await asyncio.gather(*(ask(server, "POST", "/bp/user/login", json=proof) for server in servers))
         assert sorted(status for status, _ in results) == [200] + [400] * 19
 
 
@@ -249,5 +251,7 @@ async def test_a_cached_session_resumes_streams_while_postgresql_is_away(cut_off
     await until(trusted_when_read)
     await cut_off.postgresql.stop()
     await until(distrusted)
-    found = [(await ask(cut_off.second, "GET", "/bp/ai/stream/x", headers=each))[0] for each in (session, other)]
+    found = [
+        (await ask(cut_off.second, "GET", "/bp/ai/stream/x", headers=headers))[0] for headers in (session, other)
+    ]
     assert found == [404, 503]

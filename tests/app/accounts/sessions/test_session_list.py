@@ -31,8 +31,8 @@ async def test_sessions_are_listed_with_where_they_were_made(server):
     assert session_token not in str(reply)
 
     status, of_server = await ask(server, "GET", f"/bp/server/user/{uid}/sessions", headers=token())
-    assert [each["session_id"] for each in of_server["sessions"]] == [newer["session_id"], older["session_id"]]
-    assert not any(each["current"] for each in of_server["sessions"])
+    assert [listed["session_id"] for listed in of_server["sessions"]] == [newer["session_id"], older["session_id"]]
+    assert not any(listed["current"] for listed in of_server["sessions"])
 
 
 async def test_a_session_that_an_apps_server_made_names_no_device(server):
@@ -50,7 +50,7 @@ async def test_a_session_of_the_list_can_be_ended(server):
     _, first = await enter(server, body)
     _, second = await enter(server, body)
     sessions = (await ask(server, "GET", PATH, headers=first))[1]["sessions"]
-    [other] = [each["session_id"] for each in sessions if not each["current"]]
+    [other] = [listed["session_id"] for listed in sessions if not listed["current"]]
     async with server.http.delete(f"{server.url}{PATH}/{other}", headers=first) as response:
         assert (response.status, await response.read()) == (200, b"")
     assert error_type((await ask(server, "GET", "/bp/user/me", headers=second))[1]) == "account.invalid_session"

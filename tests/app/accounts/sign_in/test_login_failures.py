@@ -232,7 +232,7 @@ async def test_a_trace_says_what_was_seen_and_allowed_and_no_secret(server, prep
     status, reply = await login(server, body, headers={"X-Request-Id": request_id})
     [failure] = await failures(server, request_id=request_id)
     *found, last = failure["steps"]
-    assert [{name: _TIME.sub("<time>", text) for name, text in each.items()} for each in found] == [
+    assert [{name: _TIME.sub("<time>", text) for name, text in step.items()} for step in found] == [
         {"step": step, **expected}
     ]
     assert last == {"step": "refused", "seen": reply["error"]["message"]}

@@ -262,9 +262,9 @@ async def test_of_concurrent_changes_one_wins(server):
     await raise_limits(server)
     token = token_of(await sign_up(server))
     new = [f"staple gun at dawn {number}" for number in range(8)]
-    results = await asyncio.gather(*(change(server, token, password=each) for each in new))
+    results = await asyncio.gather(*(change(server, token, password=password) for password in new))
     assert sorted(status for status, _ in results) == [200] + [400] * 7
-    [winner] = [each for each, (status, _) in zip(new, results, strict=True) if status == 200]
+    [winner] = [password for password, (status, _) in zip(new, results, strict=True) if status == 200]
     assert (await login(server, password=winner))[0] == 200
 
 
