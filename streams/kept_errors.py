@@ -13,9 +13,26 @@ E = TypeVar("E", bound=BaseException)
 
 
 def stripped(error: E) -> E:
-    """Return `error`, which has been raised and is going to be kept, without its traceback and its causes."""
-    error.__traceback__ = error.__cause__ = error.__context__ = None
+    """Return `error`, which has been raised and is going to be kept, without its traceback and its causes.
+
+    The causes lose their tracebacks, too: one of their frames may refer to its error.
+    """
+    for cause in _with_causes(error):
+        cause.__traceback__ = None
+    error.__cause__ = error.__context__ = None
     return error
+
+
+def _with_causes(error: BaseException) -> list[BaseException]:
+    """Return an error, what it was raised from, and what was being handled then, each with its own causes."""
+    found: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        cause = waiting.pop()
+        if cause is not None and all(cause is not other for other in found):
+            found.append(cause)
+            waiting += [cause.__cause__, cause.__context__]
+    return found
 
 
 def copy_of(error: E) -> E:

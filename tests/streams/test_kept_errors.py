@@ -4,6 +4,7 @@ import pytest
 
 from streams.kept_errors import copy_of, stripped
 from streams.wire.errors import ConfigInvalid
+from tests.garbage import collected_by_hand, garbage
 
 
 def raised_for(cause: str) -> ConfigInvalid:
@@ -16,6 +17,22 @@ def test_a_stripped_error_has_no_traceback_and_no_causes() -> None:
     error = stripped(raised_for("no such voice"))
     assert (error.__traceback__, error.__cause__, error.__context__) == (None, None, None)
     assert str(error) == "config_invalid: voice is unknown"
+
+
+def test_the_causes_of_a_stripped_error_leave_no_reference_cycle() -> None:
+    def refer_to_itself() -> None:
+        itself = ValueError("no such voice")
+        raise itself
+
+    with collected_by_hand():
+        try:
+            try:
+                refer_to_itself()
+            except ValueError as cause:
+                raise ConfigInvalid("voice is unknown") from cause
+        except ConfigInvalid as error:
+            stripped(error)
+        assert [found for found in garbage() if isinstance(found, Exception)] == []
 
 
 def test_a_copy_is_the_same_error_whose_raise_leaves_the_kept_one_as_it_is() -> None:
