@@ -15,7 +15,7 @@ DROPPED = Counter("parley_log_lines_dropped", "Log lines that standard output di
 _STDOUT = 1
 _MAX_LINES = 5_000
 """Waiting lines: usually less than 2 MB, and 20 MB if each has the greatest length."""
-_LINES_A_ROUND = 64
+_LINES_PER_ROUND = 64
 _GATHER_S = 0.01
 """How long the thread lets lines gather once it wakes, because waking it costs the event loop time."""
 _FLUSH_S = 2
@@ -74,7 +74,7 @@ class LogWriter:
             lines = [self._waiting.get()]
             if self._waiting.empty():
                 time.sleep(_GATHER_S)  # noqa: TID251 - no event loop runs in this thread
-            lines += [self._waiting.get() for _ in range(min(self._waiting.qsize(), _LINES_A_ROUND - 1))]
+            lines += [self._waiting.get() for _ in range(min(self._waiting.qsize(), _LINES_PER_ROUND - 1))]
             ended = None in lines
             for piece in _pieces(filter(None, lines)):
                 _write(piece)

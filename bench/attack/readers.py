@@ -7,7 +7,7 @@ from bench.attack.attacker import LAST_CHUNK, Attacker, Finished, together
 from bench.attack.connections import Connection
 
 _RECEIVE_BYTES = 4096
-_READERS_OF_A_STREAM = 16
+_READERS_PER_STREAM = 16
 """The server's default limit."""
 _READERS_OF_AN_ADDRESS = 900
 """The server's default limit of connections per address is 1,000."""
@@ -61,7 +61,7 @@ async def slow_resumes(attacker: Attacker, readers: int) -> None:
     requests = [
         attacker.head("GET", f"/bp/ai/stream/{stream.stream_id}", token=stream.token) + b"\r\n"
         for stream in streams
-        for _ in range(_READERS_OF_A_STREAM)
+        for _ in range(_READERS_PER_STREAM)
     ]
     await _read_nothing(attacker, requests[:readers])
 

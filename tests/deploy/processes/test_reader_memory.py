@@ -26,7 +26,7 @@ __all__ = ["http", "settings", "vendor"]
 KIB, MIB = 1024, 1024 * 1024
 MAX_BYTES = 256 * KIB
 """The memory that a reader may use in addition to the log."""
-READERS_A_STREAM = 15
+READERS_PER_STREAM = 15
 WAIT_S = 30
 """How long a process may keep the memory of readers that have disconnected, in seconds."""
 LEAVERS = 20
@@ -84,7 +84,7 @@ async def a_reader_costs(server: ServerProcess, port: int, talking: list[Caller]
     before = server.rss_bytes
     with stalled(port) as readers:
         for caller in talking:
-            await asyncio.gather(*(readers.get(caller, caller.stream_id) for _ in range(READERS_A_STREAM)))
+            await asyncio.gather(*(readers.get(caller, caller.stream_id) for _ in range(READERS_PER_STREAM)))
         unread = unread_bytes(port)
         assert unread > 0, "the kernel has accepted nothing"
         return (server.rss_bytes - before + unread) / len(readers.sockets)
@@ -205,14 +205,14 @@ async def without_event_logs(server: ServerProcess) -> float:
 
 
 async def wave_of_readers(server: ServerProcess, port: int, talking: list[Caller]) -> float:
-    """Connect `READERS_A_STREAM` readers of each stream that read nothing, then disconnect them.
+    """Connect `READERS_PER_STREAM` readers of each stream that read nothing, then disconnect them.
 
     Returns the memory of the process, without event logs, while all of them were connected.
     """
     others = await server.metric("parley_connections")
     with stalled(port) as readers:
         for caller in talking:
-            await asyncio.gather(*(readers.get(caller, caller.stream_id) for _ in range(READERS_A_STREAM)))
+            await asyncio.gather(*(readers.get(caller, caller.stream_id) for _ in range(READERS_PER_STREAM)))
         held = await without_event_logs(server)
 
     async def all_left() -> bool:
@@ -264,7 +264,7 @@ async def test_memory_of_stalled_readers_is_released_while_their_logs_are_kept(
                 await until(has_returned, within_s=WAIT_S, every_s=0.2)
             after.append(await without_event_logs(server))
         assert await server.metric("parley_finished_logs_bytes") == kept
-    readers = streams * READERS_A_STREAM
+    readers = streams * READERS_PER_STREAM
     with capsys.disabled():
         print(  # noqa: T201 - the figures of the report
             f"\n{allocator}, MiB without {kept / MIB:.0f} of event logs: {before / MIB:.1f}; "

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FRAMES_A_SECOND = 100
-_SAMPLES_A_FRAME = 160
+FRAMES_PER_SECOND = 100
+_SAMPLES_PER_FRAME = 160
 _SILENCE_FRAMES = 20
 """Silence added before and after the audio. Without it the front end cuts off a word that starts immediately."""
 _OMITTED_PROBABILITY, _EXTRA_PROBABILITY = 0.05, 0.3
@@ -46,42 +46,42 @@ class Aligner:
 
     def align(self, slots: Sequence[Slot], pcm: bytes) -> list[list[Sound]]:
         """Return the phonemes of each slot, empty if it was not spoken. Frames count from the start of `pcm`."""
-        silence = bytes(2 * _SILENCE_FRAMES * _SAMPLES_A_FRAME)
+        silence = bytes(2 * _SILENCE_FRAMES * _SAMPLES_PER_FRAME)
         padded = silence + pcm + silence
         decoder = _decoder(bestpath=False, beam=_NO_PRUNING, wbeam=_NO_PRUNING, pbeam=_NO_PRUNING)
         names = self._add_words(decoder, slots)
         alignment = _search(decoder, slots, names, padded)
         if not alignment:
             return [[] for _ in slots]
-        best = _best(padded)
-        last = len(pcm) // (2 * _SAMPLES_A_FRAME)
-        return [_sounds(alignment[name], best, last) if name in alignment else [] for name in names]
+        best_scores = _best_scores(padded)
+        last = len(pcm) // (2 * _SAMPLES_PER_FRAME)
+        return [_sounds(alignment[name], best_scores, last) if name in alignment else [] for name in names]
 
     def _add_words(self, decoder: Any, slots: Sequence[Slot]) -> list[str | None]:
         """Return the decoder's names of the words to search, `None` for slots that are not searched."""
         homophones = set(self._homophones(slots))
         names: list[str | None] = []
-        for at, slot in enumerate(slots):
-            sounds = self._lexicon.sounds(slot.word) if slot.tried and at not in homophones else ()
+        for index, slot in enumerate(slots):
+            sounds = self._lexicon.sounds(slot.word) if slot.tried and index not in homophones else ()
             for number, phones in enumerate(sounds, start=1):
-                decoder.add_word(f"~{at}" if number == 1 else f"~{at}({number})", phones, update=False)
-            names.append(f"~{at}" if sounds else None)
+                decoder.add_word(f"~{index}" if number == 1 else f"~{index}({number})", phones, update=False)
+            names.append(f"~{index}" if sounds else None)
         return names
 
     def _homophones(self, slots: Sequence[Slot]) -> Iterator[int]:
-        """Yield recognized words that sound like those of the reference: `their` for `there`, `five` for `5`."""
+        """Yield indexes of recognized words that sound like the reference: `their` for `there`, `five` for `5`."""
         for fits, run in groupby(enumerate(slots), lambda numbered: numbered[1].kind is Kind.FITS):
             if fits:
                 continue
-            doubtful = [(at, slot) for at, slot in run if slot.tried]
+            doubtful = [(index, slot) for index, slot in run if slot.tried]
             missing = [slot.word for _, slot in doubtful if slot.kind is Kind.MISSING]
-            extra = [(at, slot.word) for at, slot in doubtful if slot.kind is Kind.EXTRA]
+            extra = [(index, slot.word) for index, slot in doubtful if slot.kind is Kind.EXTRA]
             if (
                 missing
                 and extra
                 and self._pronunciation(missing) == self._pronunciation([word for _, word in extra])
             ):
-                yield from (at for at, _ in extra)
+                yield from (index for index, _ in extra)
 
     def _pronunciation(self, words: Sequence[str]) -> str:
         return " ".join(sounds[0] for word in words if (sounds := self._lexicon.sounds(word)))
@@ -120,25 +120,27 @@ def _search(decoder: Any, slots: Sequence[Slot], names: Sequence[str | None], pc
     return {_VARIANT.sub("", word.name): list(word) for word in decoder.get_alignment()}
 
 
-def _sounds(phones: Sequence[Any], best: "NDArray[np.float64]", last: int) -> list[Sound]:
-    """Return the phonemes of a word. What they have of the added silence is cut off; `last` is the audio's end."""
+def _sounds(phones: Sequence[Any], best_scores: "NDArray[np.float64]", last: int) -> list[Sound]:
+    """Return the phonemes of a word, without the added silence. `last` is the frame at which the audio ends."""
     sounds = []
     for phone in phones:
         begin, end = phone.start, phone.start + phone.duration
-        heard_from, heard_to = (min(max(0, at - _SILENCE_FRAMES), last) for at in (begin, end))
-        sounds.append(Sound(phone.name, heard_from, heard_to - heard_from, _goodness(phone, best[begin:end])))
+        heard_from, heard_to = (min(max(0, frame - _SILENCE_FRAMES), last) for frame in (begin, end))
+        sounds.append(
+            Sound(phone.name, heard_from, heard_to - heard_from, _goodness(phone, best_scores[begin:end]))
+        )
     return sounds
 
 
-def _best(pcm: bytes) -> "NDArray[np.float64]":
-    """Return the score of the best phoneme in each frame."""
+def _best_scores(pcm: bytes) -> "NDArray[np.float64]":
+    """Return the score of the best-fitting phoneme of each frame; NaN where none was found."""
     import numpy as np  # noqa: PLC0415 - an extra
     from pocketsphinx import get_model_path  # noqa: PLC0415 - an extra
 
     phones = get_model_path("en-us/en-us-phone.lm.bin")
     decoder = _decoder(allphone=phones, beam=_FREE_BEAM, pbeam=_FREE_BEAM, lw=0.0, pip=1.0)
     _run(decoder, pcm)
-    best = np.full(len(pcm) // (2 * _SAMPLES_A_FRAME) + 2, np.nan)
+    best = np.full(len(pcm) // (2 * _SAMPLES_PER_FRAME) + 2, np.nan)
     for segment in decoder.seg():
         frames = segment.end_frame - segment.start_frame + 1
         best[segment.start_frame : segment.end_frame + 1] = segment.ascore / frames

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from vendors.local.assessment.aligning import FRAMES_A_SECOND, Aligner
+from vendors.local.assessment.aligning import FRAMES_PER_SECOND, Aligner
 from vendors.local.assessment.grading import AlignedWord, grade
 from vendors.local.assessment.plan import Piece, Segment, plan
 from vendors.local.assessment.prosody import prosody_of
@@ -62,9 +62,9 @@ def assess(aligner: Aligner, job: AssessmentJob) -> dict[str, Any]:
 
 
 def _align(aligner: Aligner, piece: Piece, pcm: bytes) -> list[AlignedWord]:
-    begin = round(piece.begin_s * FRAMES_A_SECOND)
-    end = round(piece.end_s * FRAMES_A_SECOND)
-    frame_bytes = 2 * _RATE // FRAMES_A_SECOND
+    begin = round(piece.begin_s * FRAMES_PER_SECOND)
+    end = round(piece.end_s * FRAMES_PER_SECOND)
+    frame_bytes = 2 * _RATE // FRAMES_PER_SECOND
     alignments = aligner.align(piece.slots, pcm[begin * frame_bytes : end * frame_bytes])
     return [
         AlignedWord(slot, [replace(sound, begin=begin + sound.begin) for sound in sounds])

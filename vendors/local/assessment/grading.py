@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from vendors.local.assessment.aligning import FRAMES_A_SECOND, Sound
+from vendors.local.assessment.aligning import FRAMES_PER_SECOND, Sound
 from vendors.local.assessment.plan import Kind, Slot
 from vendors.local.assessment.prosody import Prosody
 from vendors.local.assessment.syllables import syllables
@@ -20,8 +20,8 @@ from vendors.speech.azure_merging import overall
 
 Fields = dict[str, Any]
 
-TICKS_A_SECOND = 10_000_000
-_TICKS_A_FRAME = TICKS_A_SECOND // FRAMES_A_SECOND
+TICKS_PER_SECOND = 10_000_000
+_TICKS_PER_FRAME = TICKS_PER_SECOND // FRAMES_PER_SECOND
 
 _MIDDLE_GOODNESS, _GOODNESS_STEP = -55.0, 11.0
 """The goodness between right and wrong words (score 50), and the step that raises a score from 50 to 73."""
@@ -33,7 +33,7 @@ _OMITTED_BELOW = 25.0
 
 _PAUSE_FRAMES = 60
 """The part of a pause beyond this is hesitation."""
-_SLOW_SOUNDS_A_SECOND = 7.0
+_SLOW_SOUNDS_PER_SECOND = 7.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,8 @@ def _fluency(spoken: Sequence[AlignedWord]) -> float:
     hesitation = sum(max(0, pause - _PAUSE_FRAMES) for pause in pauses)
     length = max(1, spoken[-1].end - spoken[0].begin)
     speaking = max(1, sum(word.end - word.begin for word in spoken))
-    pace = sum(len(word.sounds) for word in spoken) * FRAMES_A_SECOND / speaking
-    return 100.0 * (1 - hesitation / length) * min(1.0, pace / _SLOW_SOUNDS_A_SECOND)
+    pace = sum(len(word.sounds) for word in spoken) * FRAMES_PER_SECOND / speaking
+    return 100.0 * (1 - hesitation / length) * min(1.0, pace / _SLOW_SOUNDS_PER_SECOND)
 
 
 def _word(mark: _GradedWord, request: AssessmentRequest) -> Fields:
@@ -176,4 +176,4 @@ def _time_of(sound: Sound) -> Fields:
 
 
 def _time(begin: int, end: int) -> Fields:
-    return {"Offset": begin * _TICKS_A_FRAME, "Duration": (end - begin) * _TICKS_A_FRAME}
+    return {"Offset": begin * _TICKS_PER_FRAME, "Duration": (end - begin) * _TICKS_PER_FRAME}

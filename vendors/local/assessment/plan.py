@@ -8,9 +8,11 @@ from itertools import groupby
 from vendors.speech.azure_miscues import Omitted, compare, units
 
 _PIECE_S = 12.0
+"""Maximum length of a piece that consists of several segments."""
 _MARGIN_S = 0.4
 _MAX_RUN_GUESSES = 20
 _MAX_GUESSES = 100
+"""Unrecognized words of a run, and of a piece, that are searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,7 @@ class Kind(Enum):
 class Slot:
     """A word that may have been spoken.
 
-    `sure`: the search for its phonemes takes for granted that it was spoken. `tried`: whether it is searched at
-    all.
+    `sure`: the search assumes that it was spoken. `tried`: the search includes it.
     """
 
     word: str
@@ -44,7 +45,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A section of the audio of at most 30 seconds, because the search time grows with the square of its length."""
+    """A section of the audio. It is short, because the search time grows with the square of its length."""
 
     begin_s: float
     end_s: float
@@ -59,16 +60,16 @@ def plan(reference: str, segments: Sequence[Segment], *, miscue: bool) -> list[P
     what was spoken instead.
     """
     sections = list(_sections(segments))
-    recognized = [(word, at) for at, section in enumerate(sections) for word in _words(section)]
+    recognized = [(word, index) for index, section in enumerate(sections) for word in _words(section)]
     slots: list[list[Slot]] = [[] for _ in sections]
     pending: list[Slot] = []
     for mark in compare(reference, [word for word, _ in recognized], gap=" "):
         if isinstance(mark, Omitted):
             pending.append(Slot(mark.word, Kind.MISSING, sure=False))
             continue
-        word, at = recognized[mark.position]
+        word, index = recognized[mark.position]
         kind = Kind.EXTRA if mark.inserted else Kind.FITS
-        slots[at] += [*pending, Slot(word, kind, sure=kind is Kind.FITS)]
+        slots[index] += [*pending, Slot(word, kind, sure=kind is Kind.FITS)]
         pending.clear()
     slots[-1] += pending
     return [
@@ -110,6 +111,7 @@ def _decide(slots: Sequence[Slot], *, miscue: bool) -> Iterator[Slot]:
         uncertain = list(run)
         missing = [slot for slot in uncertain if slot.kind is Kind.MISSING]
         extra = len(uncertain) - len(missing)
+        # Enough other words were recognized to be the missing ones, spoken differently.
         replaced = not miscue and bool(missing) and len(missing) <= 2 * extra
         tried = len(missing) <= min(guesses_left, max(_MAX_RUN_GUESSES, 2 * extra))
         guesses_left -= len(missing) if tried else 0

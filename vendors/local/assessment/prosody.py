@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from vendors.local.assessment.aligning import FRAMES_A_SECOND, Sound
+from vendors.local.assessment.aligning import FRAMES_PER_SECOND, Sound
 from vendors.local.assessment.syllables import VOWELS
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SAMPLE_RATE = 16_000
-_STEP = _SAMPLE_RATE // FRAMES_A_SECOND
+_STEP = _SAMPLE_RATE // FRAMES_PER_SECOND
 _WINDOW = 640
 _TRANSFORM = 2_048
 _MIN_HZ, _MAX_HZ = 70, 400
@@ -64,7 +64,7 @@ def prosody_of(words: Sequence[Sequence[Sound]], pcm: bytes) -> Prosody:
         melody=_scale(_range(pitch), _MELODY_SEMITONES) if len(pitch) >= _MIN_COUNT else None,
         stress=_scale(float(np.std(loudness)), _STRESS_DB) if len(vowels) >= _MIN_COUNT else None,
         rhythm=_scale(_unevenness(vowels), _RHYTHM) if len(vowels) >= _MIN_COUNT else None,
-        speed=_speed(len(sounds) * FRAMES_A_SECOND / frames) if frames else None,
+        speed=_speed(len(sounds) * FRAMES_PER_SECOND / frames) if frames else None,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from streams.audio.audio import wav_header
 from streams.wire.ids import new_id
 from vendors.local.assessment.assessor import AssessmentJob, serve
-from vendors.local.assessment.grading import TICKS_A_SECOND
+from vendors.local.assessment.grading import TICKS_PER_SECOND
 from vendors.local.assessment.plan import Segment
 from vendors.local.engines import whisper
 from vendors.local.engines.decoding import SAMPLE_RATE
@@ -111,7 +111,7 @@ def _no_match(seconds: float) -> dict[str, Any]:
         "Id": new_id(),
         "RecognitionStatus": "NoMatch",
         "Offset": 0,
-        "Duration": round(seconds * TICKS_A_SECOND),
+        "Duration": round(seconds * TICKS_PER_SECOND),
         "DisplayText": "",
         "NBest": [],
     }
@@ -132,8 +132,8 @@ def _result(text: str, segments: Sequence[TranscribedSegment], graded: Mapping[s
     return {
         "Id": new_id(),
         "RecognitionStatus": "Success",
-        "Offset": round(begin_s * TICKS_A_SECOND),
-        "Duration": round((end_s - begin_s) * TICKS_A_SECOND),
+        "Offset": round(begin_s * TICKS_PER_SECOND),
+        "Duration": round((end_s - begin_s) * TICKS_PER_SECOND),
         "DisplayText": text,
         "NBest": [best],
     }
