@@ -1,4 +1,4 @@
-"""Trials of strategies that are not stored yet: one call of the vendor, with its events, latency and usage."""
+"""Trials of strategies that are not stored yet: one call to the vendor, with its events, latency and usage."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -15,18 +15,18 @@ from vendors.protocols import AudioBytes, ChatMessage, Finish, SpeechFormat, Tex
 
 _WITHIN_S = 60
 _MAX_EVENTS = 200
-_MAX_BYTES = 2 << 20
+_MAX_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class Trial:
-    """What a vendor has answered. Times are in milliseconds since the call."""
+    """The response of a vendor. Times are in milliseconds since the call."""
 
     platform: str
     price: UnitPrice
     meter: Meter
     events: list[dict[str, Any]] = field(default_factory=list)
-    """The first ones, each with `at_ms` and `event`."""
+    """The first events, at most `_MAX_EVENTS`, each with `at_ms` and `event`."""
     first_output_ms: int | None = None
     elapsed_ms: int = 0
     text: str = ""
@@ -40,7 +40,7 @@ class Trial:
         return self.price.input * usage.input_token + self.price.output * usage.output_token
 
     def add(self, item: Any) -> None:
-        """Take in the next item of the answer."""
+        """Record the next item of the response."""
         self.meter.observe(item)
         at_ms = round((time.monotonic() - self.began) * 1000)
         if isinstance(item, TextDelta | AudioBytes) and self.first_output_ms is None:
@@ -72,7 +72,7 @@ class Trial:
 
 
 async def try_chat(strategy: Strategy, text: str, params: dict[str, Any]) -> Trial:
-    """Ask the language model of a strategy. Raises `VendorError`."""
+    """Send `text` to the language model of a strategy. Raises `VendorError`."""
     prompt = render(strategy.config.chat.system_prompt, params)
     system = [ChatMessage("system", prompt)] if prompt else []
     meter = Meter(estimated_tokens(prompt + text))
@@ -82,22 +82,22 @@ async def try_chat(strategy: Strategy, text: str, params: dict[str, Any]) -> Tri
 
 
 async def try_voice(voice: Voice, text: str) -> Trial:
-    """Let a voice speak. Raises `VendorError`."""
-    trial = Trial(voice.platform, price_of(voice.config), Meter(len(text), by_us=True))
+    """Synthesize `text` with a voice. Raises `VendorError`."""
+    trial = Trial(voice.platform, price_of(voice.config), Meter(len(text), ignore_reports=True))
     return await _run(trial, voice.gate, lambda: voice.synthesizer.speak(text))
 
 
 async def _run(
-    trial: Trial, gate: Gate, opened: Callable[[], AbstractAsyncContextManager[AsyncIterator[Any]]]
+    trial: Trial, gate: Gate, open_items: Callable[[], AbstractAsyncContextManager[AsyncIterator[Any]]]
 ) -> Trial:
-    async def once() -> None:
+    async def record() -> None:
         trial.began = time.monotonic()
-        async with opened() as items:
+        async with open_items() as items:
             async for item in items:
                 trial.add(item)
                 if trial.is_large:
                     break
 
-    await gate.call(trial.platform, once, within_s=_WITHIN_S)
+    await gate.call(trial.platform, record, within_s=_WITHIN_S)
     trial.elapsed_ms = round((time.monotonic() - trial.began) * 1000)
     return trial

@@ -26,6 +26,7 @@ class SpeechPlan:
 async def speak(ctx: StreamContext, plan: SpeechPlan) -> dict[str, Any]:
     """Play one text-to-speech stream. Return the content of the `end` event."""
     ctx.receipt.mark("input")
+    # Until a voice has won, any of them may be one that continues without readers.
     ctx.outlives_readers = any(isinstance(v, Voice) and v.config.on_abandon == "drain" for _, v in plan.voices)
     content: dict[str, Any] = {"strategy": None, "finish_reason": "stop"}
     try:
@@ -69,15 +70,15 @@ class _SpeechOutput:
             case SpeechFormat():
                 self._file.begin(item)
             case AudioBytes(audio):
-                await self._send_audio(self._file.piece(audio))
+                await self._send_audio(self._file.add_audio(audio))
             case Visemes(visemes):
-                shapes = self._file.shapes(visemes)
+                shapes = self._file.add_visemes(visemes)
                 if self._voice.need_viseme and shapes:
                     await self._ctx.emit(VisemeEvent(shapes))
 
     async def end(self) -> None:
         await self._send_audio(self._file.end(self._text))
-        if self._voice.need_viseme and (shapes := self._file.estimate()):
+        if self._voice.need_viseme and (shapes := self._file.estimate_visemes()):
             await self._ctx.emit(VisemeEvent(shapes, estimated=True))
         owner, clock = self._ctx.owner, self._ctx.resources.clock
         stored = await self._utterance.store(

@@ -124,7 +124,7 @@ class Utterance:
             file = self._recording.file
             need_viseme = self._lookup.voice(self.strategy).need_viseme
             if need_viseme:
-                file.estimate()
+                file.estimate_visemes()
             name = await self._announce(self._key, file)
             if name is None:
                 return

@@ -39,10 +39,10 @@ class Recording:
             case SpeechFormat():
                 self.file.begin(item)
             case AudioBytes(audio):
-                out = self.file.piece(audio)
+                out = self.file.add_audio(audio)
                 self._add_audio(len(out) if self.file.mime_type == "audio/mpeg" else len(audio))
             case Visemes(visemes):
-                self.file.shapes(visemes)
+                self.file.add_visemes(visemes)
                 self.score.append([(viseme.offset_ms, viseme.viseme_id) for viseme in visemes])
         return self._bytes <= _MAX_BYTES and len(self.score) + len(self.file.visemes) <= _MAX_SCORE_ENTRIES
 
@@ -75,7 +75,7 @@ def replay(
         is_output=lambda item: isinstance(item, AudioBytes),
         first_output_s=READ_S,
         between_s=READ_S,
-        meter=lambda: Meter(by_us=True),
+        meter=lambda: Meter(ignore_reports=True),
     )
 
 
@@ -94,10 +94,10 @@ async def read(objects: ObjectStore, speech: CachedSpeech) -> bytes:
 async def _items(speech: CachedSpeech, audio: bytes) -> AsyncGenerator[SpeechItem]:
     yield Usage(0, 0)
     yield SpeechFormat(speech.mime_type, speech.sample_rate)  # type: ignore[arg-type]  # Stored from a `SpeechFormat`.
-    at = 0
+    offset = 0
     for step in speech.score:
         if isinstance(step, int):
-            yield AudioBytes(audio[at : at + step])
-            at += step
+            yield AudioBytes(audio[offset : offset + step])
+            offset += step
         else:
             yield Visemes([Viseme(offset_ms, viseme_id) for offset_ms, viseme_id in step])

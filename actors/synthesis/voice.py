@@ -14,7 +14,7 @@ from vendors.speech.guard import Guard, RemainingAttempts, guarded
 from vendors.speech.visemes import estimated
 
 _MAX_BYTES = 64 * 1024 * 1024
-"""Maximum size of one file. The audio of the longest permitted text is smaller."""
+"""Maximum size of one file. The audio of the longest accepted text is smaller."""
 
 
 def voice_attempts(voices: Iterable[tuple[str, Voice | ServiceError]], text: str) -> list[Attempt[SpeechItem]]:
@@ -53,7 +53,7 @@ def voice_attempt(
         between_s=voice.config.waits.between_s,
         hedge=hedge_of(voice.config),
         gate=voice.gate,
-        meter=lambda: Meter(len(text), by_us=True),
+        meter=lambda: Meter(len(text), ignore_reports=True),
         price=price_of(voice.config),
     )
 
@@ -93,7 +93,7 @@ class SpokenFile:
             self.format = speech_format
             self._joiner = Mp3Joiner() if speech_format.mime_type == "audio/mpeg" else None
 
-    def piece(self, audio: bytes) -> bytes:
+    def add_audio(self, audio: bytes) -> bytes:
         """Add `audio` of the current synthesis and return the bytes to send."""
         first = not self._kept
         out = self._joiner.feed(audio) if self._joiner else audio
@@ -113,14 +113,14 @@ class SpokenFile:
         self._spoken.append((text, begin_ms, self._done_ms))
         return out
 
-    def estimate(self) -> list[tuple[int, int]]:
+    def estimate_visemes(self) -> list[tuple[int, int]]:
         """Estimate all mouth shapes from the texts if the vendor sent none. Return and keep the estimates."""
         if self.visemes:
             return []
         self.visemes = [(shape.offset_ms, shape.viseme_id) for shape in estimated(self._spoken)]
         return self.visemes
 
-    def shapes(self, visemes: Sequence[Viseme]) -> list[tuple[int, int]]:
+    def add_visemes(self, visemes: Sequence[Viseme]) -> list[tuple[int, int]]:
         """Add `visemes` of the current synthesis. Return the new mouth shapes with times relative to this file."""
         begin = len(self.visemes)
         for viseme in visemes:

@@ -36,13 +36,13 @@ class Meter:
     """Measures the usage of one attempt from its items.
 
     `input_token`: our own count of the input, or a function that returns it once it is known.
-    `by_us`: the input is billed in our own unit (code points of a text to speak), so the vendor's report is
-    ignored.
+    `ignore_reports`: the price counts the input in a unit of ours (code points of a text to speak), so the vendor's
+    report is ignored.
     """
 
-    def __init__(self, input_token: int | Callable[[], int] = 0, *, by_us: bool = False) -> None:
+    def __init__(self, input_token: int | Callable[[], int] = 0, *, ignore_reports: bool = False) -> None:
         self._input_token = input_token
-        self._by_us = by_us
+        self._ignore_reports = ignore_reports
         self._bytes = 0
         self._usage: Usage | None = None
 
@@ -58,10 +58,10 @@ class Meter:
 
     @property
     def usage(self) -> Usage:
-        if self._usage is not None and not self._by_us:
+        if self._usage is not None and not self._ignore_reports:
             return self._usage
         input_token = self._input_token if isinstance(self._input_token, int) else self._input_token()
-        return Usage(input_token, 0 if self._by_us else -(-self._bytes // BYTES_PER_TOKEN))
+        return Usage(input_token, 0 if self._ignore_reports else -(-self._bytes // BYTES_PER_TOKEN))
 
     @property
     def source(self) -> Literal["vendor", "estimated"]:

@@ -42,9 +42,9 @@ def filed(items: list[SpeechItem]) -> SpokenFile:
             case SpeechFormat():
                 file.begin(item)
             case AudioBytes(audio):
-                file.piece(audio)
+                file.add_audio(audio)
             case Visemes(visemes):
-                file.shapes(visemes)
+                file.add_visemes(visemes)
     file.end("Hello")
     return file
 

@@ -27,7 +27,7 @@ WAV = SpeechFormat("audio/wav", 16_000)
 def spoken(file: SpokenFile, speech_format: SpeechFormat, pieces: list[bytes]) -> bytes:
     """Return the bytes that are sent for one synthesis."""
     file.begin(speech_format)
-    return b"".join([file.piece(piece) for piece in pieces]) + file.end()
+    return b"".join([file.add_audio(piece) for piece in pieces]) + file.end()
 
 
 @given(st.lists(st.integers(0, 20_000), max_size=8))
@@ -75,13 +75,13 @@ def test_the_wav_header_is_sent_only_with_the_first_samples():
     file = SpokenFile()
     file.begin(WAV)
 
-    assert file.piece(b"") == b""
+    assert file.add_audio(b"") == b""
     assert file.empty
-    assert file.piece(b"ab")[:4] == b"RIFF"
-    assert file.piece(b"cd") == b"cd"
+    assert file.add_audio(b"ab")[:4] == b"RIFF"
+    assert file.add_audio(b"cd") == b"cd"
     assert file.end() == b""
     file.begin(WAV)
-    assert file.piece(b"ef") == b"ef"
+    assert file.add_audio(b"ef") == b"ef"
 
 
 @pytest.mark.parametrize("speech_format", [MP3, WAV])
@@ -94,16 +94,16 @@ def test_mouth_shapes_of_later_sentences_follow_earlier_audio(speech_format: Spe
     ms = 500 if speech_format is WAV else played_ms(audio)
 
     file.begin(speech_format)
-    assert file.shapes([Viseme(0, 1), Viseme(40, 2)]) == [(0, 1), (40, 2)]
-    file.piece(audio)
-    assert file.shapes([Viseme(90, 3)]) == [(90, 3)]
+    assert file.add_visemes([Viseme(0, 1), Viseme(40, 2)]) == [(0, 1), (40, 2)]
+    file.add_audio(audio)
+    assert file.add_visemes([Viseme(90, 3)]) == [(90, 3)]
     file.end()
     file.begin(speech_format)
-    ((offset_ms, viseme_id),) = file.shapes([Viseme(10, 4)])
-    file.piece(audio)
+    ((offset_ms, viseme_id),) = file.add_visemes([Viseme(10, 4)])
+    file.add_audio(audio)
     file.end()
     file.begin(speech_format)
-    ((last_ms, _),) = file.shapes([Viseme(0, 5)])
+    ((last_ms, _),) = file.add_visemes([Viseme(0, 5)])
 
     assert viseme_id == 4
     assert offset_ms == pytest.approx(ms + 10, abs=2)
