@@ -119,7 +119,7 @@ class _Reader(AsyncIterator[Ready]):
         waiter.set_result(True)
 
     def _check(self) -> None:
-        # Each reader has one timer. It restarts itself if events arrived meanwhile, so that no event sets a timer.
+        # Each reader has one timer, which restarts itself if events arrived meanwhile. So an event sets no timer.
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return
@@ -203,6 +203,7 @@ class EventLog:
             reader.wake(frame)
         if self._writers:
             self._wake_writers()
+        # A short log cannot be full: the comparison usually spares the call.
         return end - self._lag_bytes <= self._dropped_end or not self._full()
 
     async def append(self, frame: bytes) -> None:
@@ -259,6 +260,12 @@ class EventLog:
                 readers.remove(reader)
         self._wake_writers()
 
+    def drop_all(self) -> None:
+        """Drop all frames of a closed log. Readers that lack some get `Gone`."""
+        self._dropped, self._dropped_end = self.last_id, self.size_bytes
+        self._frames.clear()
+        self._ends.clear()
+
     def _wake_writers(self) -> None:
         writers, self._writers = self._writers, []
         for writer in writers:
@@ -283,12 +290,6 @@ class EventLog:
             self._dropped += count
             self._dropped_end = self._ends[count - 1]
             del self._frames[:count], self._ends[:count]
-
-    def drop_all(self) -> None:
-        """Drop all frames of a closed log. Readers that lack some get `Gone`."""
-        self._dropped, self._dropped_end = self.last_id, self.size_bytes
-        self._frames.clear()
-        self._ends.clear()
 
     def _end_of(self, position: int) -> int:
         return self._ends[position - self._dropped - 1] if position > self._dropped else self._dropped_end

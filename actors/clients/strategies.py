@@ -158,7 +158,7 @@ class Strategies:
         return replace(voice, cache_digest=self._cache_digest(app_id, name, active, spec))
 
     def draft_voice(self, app_id: str, name: str, config: Speech) -> Voice:
-        """Return the voice of a speech strategy that is not stored. It does not cache. Raises `ConfigInvalid`."""
+        """Return the voice of `config`, which need not be stored, without a cache. Raises `ConfigInvalid`."""
         return self._voice(app_id, name, config, {}, language=None)[0]
 
     def _voice(
@@ -237,18 +237,16 @@ class Strategies:
         key = (app_id, name)
         if key not in self._cache:
             try:
-                self._cache[key] = self._make(app_id, name)
+                config = self._configs.get(CONVERSATION, app_id, name).value
+                self._cache[key] = self.draft_conversation(app_id, name, config)
             except ServiceError as error:
                 if isinstance(error, ItemNotFound):
                     return Broken(name, error)  # Not cached, because clients can send any number of names.
                 self._cache[key] = Broken(name, error)
         return self._cache[key]
 
-    def _make(self, app_id: str, name: str) -> Strategy:
-        return self.draft(app_id, name, self._configs.get(CONVERSATION, app_id, name).value)
-
-    def draft(self, app_id: str, name: str, config: Conversation) -> Strategy:
-        """Return a conversation strategy that need not be stored. Raises `ConfigInvalid`."""
+    def draft_conversation(self, app_id: str, name: str, config: Conversation) -> Strategy:
+        """Return the conversation strategy of `config`, which need not be stored. Raises `ConfigInvalid`."""
         chat = config.chat
         spec = ChatSpec(
             model=chat.model,
@@ -267,11 +265,11 @@ class Strategies:
             raise StrategyNotFound(kind, names)
 
 
-def _client(config: str, access: VendorAccess[Spec, Client], spec: Spec) -> Client:
+def _client(label: str, access: VendorAccess[Spec, Client], spec: Spec) -> Client:
     try:
         return access.client(spec)
     except InvalidParameter as error:
-        raise ConfigInvalid(f"{config}: options.{error.what}") from None
+        raise ConfigInvalid(f"{label}: options.{error.what}") from None
 
 
 def _check_any_usable(strategies: Sequence[object]) -> None:
@@ -280,7 +278,7 @@ def _check_any_usable(strategies: Sequence[object]) -> None:
     existing = [strategy for strategy in broken if not isinstance(strategy.fault, ItemNotFound)]
     by_config = [strategy for strategy in existing if isinstance(strategy.fault, ConfigInvalid)]
     if by_config and len(by_config) == len(existing) and len(broken) == len(strategies):
-        raise copy_of(by_config[0].fault)  # It is cached, and raised again.
+        raise copy_of(by_config[0].fault)  # The original is cached and may be raised again.
 
 
 def _check_language(languages: Sequence[str] | None, field: str, language_code: str) -> None:

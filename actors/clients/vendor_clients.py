@@ -81,17 +81,17 @@ class VendorClients:
     def open(
         self, vendor: Vendor[Spec, Client], account: Account, *, key: ConfigKey, limits: CallLimits
     ) -> VendorAccess[Spec, Client]:
-        """Open an account that is kept in the config `key` of any kind."""
+        """Open an account that the config `key`, of any kind, contains."""
         return VendorAccess(account, self.gate(key, limits, account), vendor, self.http)
 
     def gate(self, key: ConfigKey, limits: CallLimits, account: Account) -> Gate:
         """Return the gate of an account.
 
-        A change of its limits makes a new one. So does a change of its URL or key, because the failures and
-        latencies of earlier calls say nothing about it.
+        A change of the limits, the URL or the key creates a new gate, because the failures and latencies of earlier
+        calls say nothing about the changed account.
         """
         known = self._gates.get(key)
-        if known is not None and known[0] is limits:
+        if known is not None and known[0] is limits:  # The config was not read again.
             return known[2]
         policy = GatePolicy(
             concurrency=limits.concurrency,

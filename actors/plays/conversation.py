@@ -50,6 +50,7 @@ class TurnPlan:
 
 async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
     """Play one turn. Return the content of the `end` event."""
+    # Until a strategy has won, any of them may be one that continues without readers.
     ctx.outlives_readers = any(isinstance(s, Strategy) and s.config.on_abandon == "drain" for s in plan.strategies)
     async with background(_history(ctx, plan)) if not plan.new else nullcontext() as history:
         try:

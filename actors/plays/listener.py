@@ -127,7 +127,7 @@ def _attempt(
     audio_format: AudioFormat,
     duration: _InputDuration,
 ) -> Attempt[Transcript]:
-    """Return an attempt whose timeouts start at the end of the input. Longer audio gets more time."""
+    """Return an attempt whose timeouts start when the input ends. The first result gets half its duration more."""
     if isinstance(recognition, ServiceError):
         return failed_attempt(name, "stt", recognition)
 

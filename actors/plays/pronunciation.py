@@ -90,7 +90,7 @@ async def _grade(ctx: StreamContext, plan: AssessmentPlan) -> tuple[Assessment, 
 def _attempt(
     ctx: StreamContext, request: AssessmentRequest, name: str, account: AssessmentAccount | Broken
 ) -> Attempt[AssessmentItem]:
-    """Return an attempt whose timeouts start at the end of the input. Longer audio gets more time."""
+    """Return an attempt whose timeouts start when the input ends. The result gets half its duration more."""
     if isinstance(account, Broken):
         return failed_attempt(name, "assess", account.fault)
     metered_input = _MeteredInput(ctx.input)

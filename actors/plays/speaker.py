@@ -84,14 +84,16 @@ class Speaker:
         self._more = asyncio.Event()
         self._finished = False
         self._begun = False
+        """Whether the first sentence has been taken."""
         self._room = asyncio.Semaphore(2 * concurrency)
+        """Limits the syntheses that have started and are not delivered."""
         self._order: asyncio.Queue[_Synthesis | _ParagraphEnd | None] = asyncio.Queue()
         self._to_store: asyncio.Queue[tuple[int, SpokenFile] | None] = asyncio.Queue(_MAX_UNSTORED_PARAGRAPHS)
         self._file = SpokenFile()
         self._announced = -1
         """The paragraph whose audio format was sent last."""
         self._unspoken = (0, "")
-        """Sentences of a paragraph without speakable text. They are counted with the next synthesis."""
+        """Sentences of a paragraph without speakable text. The `written` of the next synthesis begins with them."""
         self._before_ms = 0
         """Duration of the audio of all previous paragraphs, in ms."""
         self.playback = Playback()
@@ -105,7 +107,7 @@ class Speaker:
         """End paragraph `index`."""
         for sentence in self._sentences.finish():
             self._add_sentence(index, sentence)
-        self._put(_ParagraphEnd(index))
+        self._add(_ParagraphEnd(index))
 
     def finish(self) -> None:
         """End the answer."""
@@ -128,9 +130,9 @@ class Speaker:
 
     def _add_sentence(self, index: int, sentence: str) -> None:
         self._ctx.receipt.mark("first_sentence")
-        self._put((index, sentence))
+        self._add((index, sentence))
 
-    def _put(self, entry: tuple[int, str] | _ParagraphEnd) -> None:
+    def _add(self, entry: tuple[int, str] | _ParagraphEnd) -> None:
         if self.failure is None:
             self._waiting.append(entry)
             self._more.set()
@@ -139,7 +141,7 @@ class Speaker:
         """Synthesize waiting sentences. Several such tasks run at once. Audio is delivered in order of the text."""
         while True:
             await self._room.acquire()
-            synthesis = await self._next()
+            synthesis = await self._next_synthesis()
             if synthesis is None:
                 return
             try:
@@ -150,12 +152,14 @@ class Speaker:
                 log.exception("speech.crashed", stream_id=self._ctx.stream_id)
                 await synthesis.items.put(InternalError())
 
-    async def _next(self) -> _Synthesis | None:
+    async def _next_synthesis(self) -> _Synthesis | None:
+        """Wait for sentences, and put their synthesis into the order of delivery. Return `None` after the last."""
         while True:
             while self._waiting and isinstance(self._waiting[0], _ParagraphEnd):
                 self._order.put_nowait(self._waiting.popleft())  # type: ignore[arg-type]
+            # The first sentence chooses the voice, and all others wait for that.
             if self._waiting and (not self._begun or self.chosen is not None):
-                synthesis = self._take()
+                synthesis = self._take_sentences()
                 if synthesis is not None:
                     self._begun = True
                     self._order.put_nowait(synthesis)
@@ -167,7 +171,7 @@ class Speaker:
                 self._more.clear()
                 await self._more.wait()
 
-    def _take(self) -> _Synthesis | None:
+    def _take_sentences(self) -> _Synthesis | None:
         """Take the next sentences of one paragraph. The first sentence of the answer is taken alone.
 
         Return `None` if the sentences contain nothing speakable.
@@ -230,12 +234,12 @@ class Speaker:
                     case SpeechFormat():
                         self._file.begin(item)
                     case AudioBytes():
-                        audio += self._file.piece(item.audio)
+                        audio += self._file.add_audio(item.audio)
                     case Visemes():
-                        shapes += self._file.shapes(item.visemes)
+                        shapes += self._file.add_visemes(item.visemes)
             if ready[-1] is None:
                 audio += self._file.end(synthesis.text)
-                spoken = [(self._before_ms + at, shape) for at, shape in self._file.visemes[first_viseme:]]
+                spoken = [(self._before_ms + ms, shape) for ms, shape in self._file.visemes[first_viseme:]]
                 self.playback.end(self._before_ms + self._file.spoken_ms, spoken)
             await self._emit(synthesis.index, audio, shapes)
             if isinstance(ready[-1], ServiceError):
@@ -264,7 +268,7 @@ class Speaker:
         file, self._file = self._file, SpokenFile()
         self._before_ms += file.spoken_ms
         if not file.empty:
-            if self.chosen and self.chosen[1].need_viseme and (shapes := file.estimate()):
+            if self.chosen and self.chosen[1].need_viseme and (shapes := file.estimate_visemes()):
                 await self._ctx.emit(AssistantOutputViseme(index, shapes, estimated=True))
             await self._to_store.put((index, file))
 

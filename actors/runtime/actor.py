@@ -37,7 +37,7 @@ _GRACE_OVER = Expire(deadline=False)
 
 
 class Actor:
-    """Own one stream: its input, its log and its play. `run()` never raises, and runs the play in its own task.
+    """Owns one stream: its input, its log and its play. `run()` never raises, and runs the play in its own task.
 
     `slot` is released before the last event.
     """
@@ -113,7 +113,7 @@ class Actor:
         self._mailbox.put(message)
 
     async def replicate(self) -> None:
-        """Start copying the log to Valkey for other processes, and wait until the existing events are copied."""
+        """Start to copy the log to Valkey for other processes, and wait until the existing events are copied."""
         replicator = self._replicator = self._replicator or LogReplicator(self.log, self._slot)
         if not self._over and self._may_be_replicated:
             self.send(Replicate())
@@ -127,6 +127,7 @@ class Actor:
         self._mailbox.open(self._receive)
         deadline = asyncio.get_running_loop().call_later(self._stream_s, self._mailbox.put, _DEADLINE)
         self.ctx.say(Start())
+        # This stands only if the play raises `SystemExit` or `KeyboardInterrupt`.
         outcome: dict[str, Any] | ServiceError = _stopped(None)
         try:
             outcome = await self._run_play()

@@ -1,4 +1,4 @@
-"""Admission of streams: starts the actor of a new one, or finds the one of an earlier request with the same key."""
+"""Admission: start the actor of a new stream, or find the stream of an earlier request with the same key."""
 
 import asyncio
 import time
@@ -26,10 +26,11 @@ _RECHECK_S = 5
 
 
 class StreamRequest(NamedTuple):
-    """A stream that a client asks for, without anything of HTTP.
+    """A request for a stream, independent of HTTP.
 
-    `arrived` is the `time.monotonic()` value at which the request's head arrived. Of the time since then,
-    `waited_s` was spent waiting for the client. `readable`: clients read its events and may resume it.
+    `arrived`: the `time.monotonic()` value at which the head of the request arrived.
+    `waited_s`: the part of the time since then that was spent waiting for the client.
+    `readable`: clients read the events and may resume the stream.
     `seen_running`: the conversation had a running turn just now. If Valkey admits this stream nevertheless, the
     database row of that turn decides.
     """
@@ -42,7 +43,7 @@ class StreamRequest(NamedTuple):
     arrived: float
     waited_s: float
     session: SessionKey | None = None
-    """The session that asks; `None` if an app server does."""
+    """The session of the request; `None` if an app server sent it."""
     traceparent: str = ""
     conversation_id: str | None = None
     idempotency_key: IdempotencyKey | None = None
@@ -83,9 +84,9 @@ class AdmissionControl:
             previous_id = admitted.stream_id
 
     async def _check_session(self, request: StreamRequest) -> None:
-        """Raise `InvalidSession` if the session has ended while its request was sent slowly.
+        """Raise `InvalidSession` if the session ended while a slow request arrived.
 
-        Announcements of its end are not remembered for as long as a request may take.
+        Such a request may take longer than processes remember the announcement that its session ended.
         """
         if request.session is None or time.monotonic() - request.arrived < _RECHECK_S:
             return
@@ -100,7 +101,7 @@ class AdmissionControl:
         try:
             # The command has been sent. The actor is created while Valkey executes it.
             actor = self._actor(request, slot)
-            if location := await self._acquired(acquired, request):
+            if location := await self._await_slot(acquired, request):
                 return location
             elsewhere = self._resources.heartbeat.elsewhere[owner.app_id]
             self._supervisor.check_streams(owner, limits, elsewhere=elsewhere)
@@ -144,13 +145,13 @@ class AdmissionControl:
             resume_grace_s=limits.resume_grace_s,
         )
 
-    async def _acquired(
+    async def _await_slot(
         self, acquired: Coroutine[Any, Any, StreamLocation | None], request: StreamRequest
     ) -> StreamLocation | None:
         """Await the slot. Return the location of the existing stream for a repeated request, else None.
 
-        While Valkey is away, or after it has lost the key of a running turn, the database row of that turn prevents
-        a second turn.
+        While Valkey is unavailable, or after it has lost the key of a running turn, the database row of that turn
+        prevents a second turn.
         """
         seen_running = request.seen_running
         try:

@@ -32,7 +32,7 @@ class Owner(NamedTuple):
 
 
 class StreamTraces(Protocol):
-    """Receives each stream that has ended."""
+    """Receives each stream when it has ended."""
 
     def add(self, ctx: "StreamContext", kind: str, outcome: str) -> None:
         """Trace a stream. This must be fast and not raise."""
@@ -128,7 +128,7 @@ class StreamContext:
         self.heard_ms: int | None = None
         """How much of the audio was played when the client cancelled, in ms; `None` if it did not report that."""
         self.revise: Callable[[int], Awaitable[None]] | None = None
-        """Called after the stream has ended, with the ms of audio heard: truncates the stored answer to them."""
+        """Truncates the stored answer to the given ms of audio. Called after the stream has ended."""
         self.settled = False
         """Whether the answer is complete and only has to be stored. From then on the play is not cancelled."""
         self.outlives_readers = False

@@ -18,7 +18,7 @@ _IDLE_S = 3600.0
 
 
 class LogReplicator:
-    """Copies `events` of the stream with `slot`, from the oldest kept one to the last, without slowing it down."""
+    """Copies `events`, from the oldest kept one to the last, without slowing down the stream that holds `slot`."""
 
     def __init__(self, events: EventLog, slot: HeldSlot) -> None:
         self._events = events

@@ -1,4 +1,4 @@
-"""Requests that are no streams, but take as long. A process that drains waits for them, and then ends them."""
+"""Requests that are not streams but may take as long. A draining process waits for them, then ends them."""
 
 import asyncio
 from collections import Counter
@@ -10,15 +10,15 @@ from streams.wire.errors import RateLimited, Unavailable
 
 
 class LongRequest:
-    """A request whose time ends early if its process ends."""
+    """A request that is cut short when its process shuts down."""
 
     def __init__(self) -> None:
         self.ended = False
-        """Whether it has to end because its process ends."""
+        """Whether the process is shutting down, so that the request must end."""
         self._timeout: asyncio.Timeout | None = None
 
     def limited_by(self, timeout: asyncio.Timeout) -> None:
-        """Let `timeout`, which is entered, expire when the process ends."""
+        """Make `timeout`, which is already entered, expire when the process shuts down."""
         self._timeout = timeout
         if self.ended:
             self.end()
@@ -30,7 +30,7 @@ class LongRequest:
 
 
 class LongRequests:
-    """The long requests of a process, which are limited per user."""
+    """The long requests of a process. Their number is limited per user."""
 
     def __init__(self) -> None:
         self._running: set[LongRequest] = set()
@@ -41,9 +41,9 @@ class LongRequests:
 
     @contextmanager
     def admitted(self, owner: Owner, *, per_user: int) -> Iterator[LongRequest]:
-        """Count a request of `owner`.
+        """Count a request of `owner` for the duration of the block.
 
-        Raises `RateLimited` if the user has `per_user` of them, and `Unavailable` if the process drains.
+        Raises `RateLimited` if the user has `per_user` of them, and `Unavailable` if the process is draining.
         """
         if self._draining:
             raise Unavailable("the server is draining")
@@ -63,15 +63,15 @@ class LongRequests:
             if not self._running:
                 self._idle.set()
 
-    def refuse(self) -> None:
+    def refuse_new(self) -> None:
         """Refuse new requests."""
         self._draining = True
 
     def end(self) -> None:
-        """Let the running ones end."""
+        """End the running requests."""
         for request in self._running:
             request.end()
 
     async def idle(self) -> None:
-        """Wait until none is running."""
+        """Wait until no request is running."""
         await self._idle.wait()

@@ -65,7 +65,7 @@ class Mailbox:
         self._closed = False
 
     def open(self, receive: Callable[[Message], None]) -> None:
-        """Call `receive` with each message from now on, also with those that are queued already."""
+        """Call `receive` with each message from now on, including those already queued."""
         self._receive = receive
         if self._messages:
             self._loop.call_soon(self._deliver)

@@ -16,12 +16,12 @@ from streams.wire.ids import new_id
 
 MAX_READERS = 16
 _RENEW_EVERY_S = 5
-_RETRY_ASK_S = 1
+_RETRY_REQUEST_S = 1
 _READ_WAIT_S = 2.0
 _READ_TIMEOUT_S = 5.0
 _RETRY_READ_S = 0.5
 _OUTAGE_S = 60
-"""How long a reader waits for Valkey. The client may then reach the stream's process, which needs no Valkey."""
+"""How long a reader waits for Valkey. Its client may then reach the stream's process, which needs no Valkey."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class RemoteLog:
         self.span = LogRange(first, last, closed, lost=self._lost, uncertain=not self._attached)
 
     def drain(self) -> None:
-        """End the iteration of `follow` with an `error` event, because this process drains."""
+        """End the iteration of `follow` with an `error` event, because this process is draining."""
         self._draining = True
         if self._reading is not None:
             self._reading.reschedule(asyncio.get_running_loop().time())
@@ -76,9 +76,9 @@ class RemoteLog:
     async def follow(self, after: int, *, idle_s: float, push: Push | None = None) -> AsyncGenerator[Ready]:
         """Iterate as `EventLog.follow` does. `push` is ignored, because the events arrive in batches.
 
-        The iteration ends with an `error` event without an id if the stream's process is dead, if this process
-        drains, or if Valkey is unavailable for too long. A frame that is larger than a piece is returned in several
-        pieces, and only the last of them increases `last_id`.
+        The iteration ends with an `error` event without an id if the stream's process is dead, if this process is
+        draining, or if Valkey is unavailable for too long. A frame that is larger than a piece is returned in
+        several pieces, and only the last of them increases `last_id`.
         """
         cursor = _Cursor(after)
         returned_at = renewed_at = self._available_at = time.monotonic()
@@ -99,7 +99,7 @@ class RemoteLog:
             if now - returned_at >= idle_s:
                 returned_at = now
                 yield Ready(cursor.position, b"", final=False)
-            renew_after_s = _RENEW_EVERY_S if self._attached else _RETRY_ASK_S
+            renew_after_s = _RENEW_EVERY_S if self._attached else _RETRY_REQUEST_S
             if now - renewed_at >= renew_after_s and not self._lost and not self._draining:
                 renewed_at = now
                 await self._renew()
@@ -107,7 +107,7 @@ class RemoteLog:
     async def _read(self, cursor: "_Cursor") -> Ready | None:
         """Return the next events, or `None` if none arrive in time or Valkey is unavailable.
 
-        While this process drains, only the rest of an incomplete frame is read.
+        While this process is draining, only the rest of an incomplete frame is read.
         """
         if self._draining and not cursor.offset_bytes:
             return None
@@ -159,11 +159,11 @@ class _Cursor:
     def __init__(self, position: int) -> None:
         self.position = position
         self.offset_bytes = 0
-        self._entry = 0
-        """The last id of the entry that was read partially."""
+        self._entry_id = 0
+        """The last event id of the entry that was read partially."""
 
     def advance(self, pieces: list[Piece]) -> Ready | None:
-        """Return the unread frames in `pieces` and move behind them.
+        """Return the unread frames in `pieces`, and advance past them.
 
         Raises `Gone` if frames between the position and `pieces` are no longer kept.
         """
@@ -172,12 +172,12 @@ class _Cursor:
         frames: list[bytes] = []
         final = False
         for batch, size_bytes in pieces:
-            if self.offset_bytes and batch.last != self._entry:
+            if self.offset_bytes and batch.last != self._entry_id:
                 raise Gone(self.position)
             frames.append(batch.frames if self.offset_bytes else _frames_after(batch, self.position))
             self.offset_bytes += len(batch.frames)
             if self.offset_bytes < size_bytes:
-                self._entry = batch.last
+                self._entry_id = batch.last
             else:
                 self.position, self.offset_bytes, final = batch.last, 0, batch.closing
         return Ready(self.position, frames[0] if len(frames) == 1 else b"".join(frames), final)

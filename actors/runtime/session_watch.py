@@ -23,8 +23,8 @@ log = structlog.get_logger()
 
 _CHECK_S = 0.5
 _REMEMBER_S = 15.0
-"""How long the sessions of an announcement are watched. It is made before the row changes, and a request that was
-authenticated before it may start a stream after it."""
+"""How long an announced session is watched. The announcement precedes the change of the row, and a request that was
+authenticated before the announcement may start a stream after it."""
 _MAX_REMEMBERED = 10_000
 
 
@@ -35,7 +35,7 @@ class SessionWatch:
         self._database = database
         self._supervisor = supervisor
         self._announced: dict[SessionKey, float] = {}
-        """Sessions, and until when they are watched, the earliest first."""
+        """When the watch of each session ends, earliest first."""
         self._may_have_missed = False
         """Whether announcements may have been lost, so that the sessions of all streams must be checked."""
         self._woken = asyncio.Event()
@@ -106,7 +106,7 @@ class SessionWatch:
 async def open_session_watch(
     database: Database, valkey: Valkey, supervisor: Supervisor, cache: SessionCache, *, dsn: str
 ) -> AsyncIterator[None]:
-    """Watch sessions during the block. `dsn` is that of the database, for a connection that listens."""
+    """Watch sessions during the block. `dsn`: the database, for the connection that listens to notifications."""
     watch = SessionWatch(database, supervisor)
 
     def on_announced(keys: Collection[SessionKey] | None) -> None:

@@ -1,4 +1,4 @@
-"""The owner of all actor tasks: admits and finds streams, keeps ended ones readable for a while, drains them."""
+"""The owner of all actor tasks: starts and finds streams, keeps ended ones readable for a while, drains them."""
 
 import asyncio
 import math
@@ -25,8 +25,8 @@ _DRAIN_SAVE_S = 10
 _REPLICATION_TIMEOUT_S = 10
 _CONCURRENT_REPLICATIONS = 32
 _FINISHED_BYTES = 256 * 1024 * 1024
-_READERS_LEFT_S = 5.0
-"""How often to look whether the readers of an ended stream have left."""
+_CHECK_READERS_S = 5.0
+"""How often to check whether the readers of an ended stream have left."""
 _FRAME_BYTES = 100
 """Approximate memory overhead of a kept frame."""
 
@@ -60,9 +60,10 @@ class Supervisor:
         return self._finished.size_bytes
 
     def check_streams(self, owner: Owner, limits: Limits, *, elsewhere: int) -> None:
-        """Raise `RateLimited` if the user or the app has too many streams, `Unavailable` if the process has.
+        """Raise an error if a stream of `owner` may not start.
 
-        `elsewhere` is the number of the app's streams in other processes. A process that drains has too many.
+        `RateLimited`: the user or the app has too many streams. `Unavailable`: the process is full or draining.
+        `elsewhere` is the number of the app's streams in other processes.
         """
         if self._by_owner[owner] >= limits.streams_per_user:
             raise RateLimited(f"at most {limits.streams_per_user} streams at once")
@@ -85,7 +86,7 @@ class Supervisor:
             raise Unavailable("the server is full", retry_after_s=2)
 
     def count_reader(self, owner: Owner, change: int) -> None:
-        """Count a reader of `owner` that starts (1) or ends (-1), also if its stream runs in another process."""
+        """Count a reader of `owner` that starts (1) or ends (-1), even if the stream runs in another process."""
         self._readers += change
         self._readers_by_owner[owner] += change
         if not self._readers_by_owner[owner]:
@@ -135,7 +136,7 @@ class Supervisor:
         Then end the remaining ones with an error, and wait until their answers are stored.
         """
         self.draining = True
-        self.long_requests.refuse()
+        self.long_requests.refuse_new()
         if await self._idle_within(timeout_s):
             return
         self.long_requests.end()
@@ -183,7 +184,7 @@ class _Finished:
         self.size_bytes = 0
         self._actors: dict[str, tuple[float, int, Actor]] = {}
         self._being_read: dict[str, tuple[int, Actor]] = {}
-        """Actors that cannot be found any more, and still have readers."""
+        """Actors that can no longer be found but still have readers."""
         self._timer: asyncio.TimerHandle | None = None
 
     def keep(self, actor: Actor) -> None:
@@ -241,8 +242,8 @@ class _Finished:
             else:
                 break
         if self._timer is None and (self._actors or self._being_read):
-            oldest, _, _ = next(iter(self._actors.values()), (math.inf, 0, None))
-            due_s = min(oldest - now, _READERS_LEFT_S if self._being_read else math.inf)
+            next_expiry, _, _ = next(iter(self._actors.values()), (math.inf, 0, None))
+            due_s = min(next_expiry - now, _CHECK_READERS_S if self._being_read else math.inf)
             self._timer = asyncio.get_running_loop().call_later(due_s, self._on_timer)
 
     @property
@@ -250,6 +251,7 @@ class _Finished:
         return self.size_bytes > self._max_bytes
 
     def _leave_to_readers(self, stream_id: str) -> None:
+        """Stop finding an actor, and keep it only while it has readers."""
         _, size, actor = self._actors.pop(stream_id)
         if actor.readers:
             self._being_read[stream_id] = (size, actor)

@@ -14,7 +14,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 
 
 def render_html(template: str, values: Mapping[str, Any]) -> str:
-    """Do the same, and escape the values for HTML."""
+    """Like `render`, but escape the values for HTML."""
     return _VARIABLE.sub(lambda variable: escape(_text(values, variable[1].split("."))), template)
 
 
