@@ -19,7 +19,7 @@ _MODULES = {
     "sign": "app.commands.keys",
     "token": "app.commands.keys",
 }
-"""By command. Only the module of the given command is imported, because `serve` and `config` take a second each."""
+"""By command. Only the given command's module is imported, because `serve` and `config` take a second each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[:1] == ["serve"]:
         # By default SIGHUP ends the process, and an operator may reload a server that is still starting.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # These are slow to import, and SIGHUP must be ignored before that.
+    # Imported here, because they are slow to import and SIGHUP must be ignored before.
     from app.commands.exit_codes import REFUSED, exit_code  # noqa: PLC0415
     from app.environment import SettingsError  # noqa: PLC0415
     from streams.wire.errors import ServiceError  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Changes of the state of an account, which its user, an app's server, an operator or a job makes."""
+"""Changes to the state of an account, made by its user, an app server, an operator or a job."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from storage.userdata.erasures import Cause
 
 
 async def freeze(services: Services, conn: Connection, app_id: str, uid: str, *, now: datetime) -> None:
-    """Freeze an active user until the deactivation. `conn` is in a transaction that has locked the user."""
+    """Freeze an active user until deactivation. `conn` is in a transaction that has locked the user."""
     for_s = services.configs.singleton(AUTH, app_id).deactivation.freeze_s
     await freezes.freeze(conn, app_id, uid, now=now, for_s=for_s)
     await _report(services, conn, app_id, uid, "frozen")

@@ -90,7 +90,7 @@ async def history(call: Call, query: Query[HistoryQuery]) -> Json[History]:
     """Read a conversation.
 
     Records are returned newest first. A response holds at most 1 MiB of records (at least one), so possibly fewer
-    than `size`. To read on, set `from` to the last `record_id` less 1.
+    than `size`. To continue, set `from` to the last `record_id` minus 1.
     """
     if query.newest == 0 or query.newest < -1:
         raise InvalidParameter("from must be -1 or at least 1")
@@ -146,8 +146,9 @@ def conversation_view(conversation: Conversation) -> ConversationView:
 
 
 async def _records(call: Call, conversation_id: str, records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The records with the fields of `RecordView`, ready to be encoded."""
+    """Return the records with the fields of `RecordView`, ready to be encoded."""
     joined = b"\n".join([record.content for record in records])  # JSON has no line break within a string
+    # Without records, `linked` is one empty item, which `zip` ignores.
     linked = (await _with_links(joined, call.services.objects.url)).split(b"\n")
     return [
         {
@@ -164,10 +165,11 @@ async def _records(call: Call, conversation_id: str, records: Sequence[Record]) 
 
 
 async def _with_links(content: bytes, url: Callable[[str], str]) -> bytes:
-    """Replace the object keys in `content`, which is encoded JSON, by links. The event loop runs between pieces.
+    """Replace object keys in `content`, which is encoded JSON, by links, without blocking the event loop for long.
 
     The bytes are searched instead of decoded. Quotes within strings are escaped, so the pattern matches only names
-    of fields. `content` is split between two items; a split within a string does no harm.
+    of fields. `content` is split where an item ends. Text that only looks like such an end does no harm, because
+    the pattern matches nothing within a string.
     """
 
     def link(found: re.Match[bytes]) -> bytes:

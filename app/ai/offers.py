@@ -1,4 +1,4 @@
-"""The strategies of an app and their capabilities, for a page on which people try the app."""
+"""The strategies of an app and their capabilities, for pages on which people try the app."""
 
 from actors.clients.strategies import Broken, Strategy
 from app.http.rows.endpoint import Call
@@ -13,6 +13,14 @@ from streams.wire.errors import NotFound, ServiceError
 from streams.wire.model import Model
 
 _ANY_LANGUAGE = "en"
+"""For strategies that accept every language."""
+
+
+class NoPlayground(NotFound):
+    """The app has no playground."""
+
+    def __init__(self) -> None:
+        super().__init__("this app has no playground")
 
 
 class Offer(Model):
@@ -66,13 +74,6 @@ async def offers(call: Call) -> Offers:
         speech=[_voice(services, app_id, name) for name in configs.names(SPEECH, app_id)],
         pronunciation=[_pronunciation(services, app_id, name) for name in configs.names(PRONUNCIATION, app_id)],
     )
-
-
-class NoPlayground(NotFound):
-    """The app has no playground."""
-
-    def __init__(self) -> None:
-        super().__init__("this app has no playground")
 
 
 def _conversation(services: Services, app_id: str, name: str) -> ConversationOffer:

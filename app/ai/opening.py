@@ -1,4 +1,4 @@
-"""Opening a stream: passes what a request asks for to the admission of streams (§4.17, 4.19)."""
+"""Open a stream: submit the `StreamRequest` of an HTTP request to admission control (§4.17, 4.19)."""
 
 import asyncio
 from functools import partial

@@ -36,7 +36,7 @@ AI = Area(
 IMAGES = replace(AI, group="images", title="Images", description="Images that are generated for users.")
 
 _ADMISSION_ERRORS = (KeyReused, RateLimited, Unavailable, StreamsMissing, Gone)
-"""The errors of endpoints that begin a stream, or send an earlier one again."""
+"""The errors of endpoints that start a stream, or resend the stream of an earlier request."""
 
 AI_ROUTES = [
     Endpoint(

@@ -84,7 +84,7 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
 async def _try(call: Call, path: TryPath, body: TryBody) -> Trial:
     strategies = call.services.strategies
     if path.kind == "conversation":
-        draft = strategies.draft(path.app, path.name, Conversation.model_validate(body.value))
+        draft = strategies.draft_conversation(path.app, path.name, Conversation.model_validate(body.value))
         return await try_chat(draft, body.text, body.params)
     return await try_voice(
         strategies.draft_voice(path.app, path.name, Speech.model_validate(body.value)), body.text
