@@ -76,11 +76,11 @@ async def _measure(deployment: Deployment, args: argparse.Namespace) -> list[Row
         (Row("`GET /bp/user/me`", per_s=4_500), me, _WARM_UP),
     ]
     measured = []
-    for row, following, warm_up in rows:
+    for row, next_request, warm_up in rows:
         if args.only in row.name:
-            await repeat(Row(""), target, following, clients=args.clients, pids=pids, requests=warm_up)
+            await repeat(Row(""), target, next_request, clients=args.clients, pids=pids, requests=warm_up)
             _toggle(pids, args.profile)
-            await repeat(row, target, following, clients=args.clients, pids=pids, for_s=args.for_s)
+            await repeat(row, target, next_request, clients=args.clients, pids=pids, for_s=args.for_s)
             _toggle(pids, args.profile)
             measured.append(row)
     row = Row("`GET /bp/user/me` of the baseline")
@@ -106,7 +106,9 @@ def _device(target: Target) -> bytes:
     return request(target, "POST", _LOGIN, {"device": {"id": secrets.token_hex(16)}, "platform": "ios"})
 
 
-async def _during_logins(row: Row, target: Target, following: Next, *, pids: Sequence[int], for_s: float) -> None:
+async def _during_logins(
+    row: Row, target: Target, next_request: Next, *, pids: Sequence[int], for_s: float
+) -> None:
     sign_up = request(target, "POST", "/bp/user/signup", {"name_password": _NAME})
     log_in = request(target, "POST", _LOGIN, {"name_password": _NAME})
     await repeat(Row(""), target, lambda: sign_up, clients=1, pids=pids, requests=1)
@@ -115,7 +117,7 @@ async def _during_logins(row: Row, target: Target, following: Next, *, pids: Seq
         repeat(storm, target, lambda: log_in, clients=_PASSWORD_CLIENTS, pids=pids, for_s=2 * for_s + 60)
     ):
         await asyncio.sleep(1)
-        await paced(row, target, following, pids=pids, for_s=for_s, every_s=_EVERY_S)
+        await paced(row, target, next_request, pids=pids, for_s=for_s, every_s=_EVERY_S)
     row.name += f" ({sum(storm.statuses.values()) / (row.took_s + 1):,.0f}/s)"
 
 

@@ -83,7 +83,7 @@ class Figures:
 
     @property
     def bound(self) -> str:
-        """What limited the throughput."""
+        """The side that limited the throughput."""
         if self.target_busy is None:
             return UNKNOWN
         if self.target_busy >= FULL:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _MODULES = {"app"}
-"""What is forked: `python -m <module>`."""
+"""Modules whose `python -m <module>` is forked."""
 _SUPPORTED = {"env", "cwd", "pass_fds", "preexec_fn", "start_new_session", "stdin", "stdout", "stderr"}
 
 _new_interpreter = asyncio.create_subprocess_exec
@@ -67,7 +67,7 @@ def fork_children() -> None:
 async def _start(program: str, *arguments: str, **options: Any) -> Any:
     pipes = asyncio.subprocess.PIPE in (options.get(name) for name in ("stdin", "stdout", "stderr"))
     python = program == sys.executable and arguments[0] == "-m" and arguments[1] in _MODULES
-    # libuv has threads and file descriptors of its own, which a fork would not have.
+    # libuv has its own threads and file descriptors, which a fork would lack.
     plain_loop = isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop)
     if not python or pipes or not plain_loop or not options.keys() <= _SUPPORTED:
         return await _new_interpreter(program, *arguments, **options)

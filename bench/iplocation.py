@@ -107,12 +107,12 @@ def _measure_requests(path: Path, cores: Cores, args: argparse.Namespace) -> Row
 async def _requests(deployment: Deployment, args: argparse.Namespace) -> Row:
     row, target, addresses = Row("`GET /bp/iplocation/ipv4`"), deployment.target, _addresses()
 
-    def following() -> bytes:
+    def next_request() -> bytes:
         return _request(target, random.choice(addresses))  # noqa: S311
 
     warm_up = Row("")
-    await repeat(warm_up, target, following, clients=args.clients, pids=deployment.pids, requests=_WARM_UP)
-    await repeat(row, target, following, clients=args.clients, pids=deployment.pids, for_s=args.for_s)
+    await repeat(warm_up, target, next_request, clients=args.clients, pids=deployment.pids, requests=_WARM_UP)
+    await repeat(row, target, next_request, clients=args.clients, pids=deployment.pids, for_s=args.for_s)
     return row
 
 

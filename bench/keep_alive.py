@@ -1,4 +1,4 @@
-"""A connection that sends prepared requests, one at a time, and reads no more of a response than its status.
+"""A connection that sends prepared requests, one at a time, and reads only the status of a response.
 
 It costs the generator a tenth of what aiohttp's client would.
 """

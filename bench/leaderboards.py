@@ -120,9 +120,9 @@ async def _measure(board: Board, args: argparse.Namespace) -> tuple[list[Row], s
     return [uploads, best, *ranks, lost], notes
 
 
-async def _ask(board: Board, following: Next) -> None:
+async def _ask(board: Board, next_request: Next) -> None:
     connection = await KeepAlive.open(board.target.url)
-    status = await connection.ask(following())
+    status = await connection.ask(next_request())
     connection.close()
     if status != 200:
         raise Failed(f"the board answered {status}")
@@ -135,7 +135,7 @@ async def _fill(deployment: Deployment, members: int) -> None:
         for first in range(1, members, _BATCH):
             for statement in (_USERS, _SCORES):
                 await conn.execute(statement, APP, first, min(members, first + _BATCH - 1))
-        # Otherwise the rows would also measure what the fill has left to be written.
+        # Otherwise the rows would also measure the writes that the fill has left pending.
         await conn.execute("vacuum analyze")
         await conn.execute("checkpoint")
     finally:

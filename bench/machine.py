@@ -115,9 +115,9 @@ def raise_priority(pid: int) -> None:
     The priority of the processes alone is not enough: Linux first divides a core between sessions (autogroups).
     """
     with suppress(OSError):
-        for each in family(pid):
-            os.setpriority(os.PRIO_PROCESS, each, _RAISED_NICENESS)
-            Path(f"/proc/{each}/autogroup").write_text(str(_RAISED_NICENESS))
+        for member in family(pid):
+            os.setpriority(os.PRIO_PROCESS, member, _RAISED_NICENESS)
+            Path(f"/proc/{member}/autogroup").write_text(str(_RAISED_NICENESS))
 
 
 def raise_descriptor_limit() -> int:

@@ -38,7 +38,7 @@ _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Counted:
-    """What the clients have seen."""
+    """The answers that the clients have received."""
 
     answers: int = 0
     wrong: int = 0

@@ -18,7 +18,7 @@ Next = Callable[[], bytes]
 
 @dataclass(slots=True)
 class Row:
-    """What was measured, and what it should be: requests in a second, or milliseconds of the 99th percentile."""
+    """A measurement and its target: requests per second, or the 99th percentile in milliseconds."""
 
     name: str
     per_s: float | None = None
@@ -57,20 +57,20 @@ class Row:
 async def repeat(
     row: Row,
     target: Target,
-    following: Next,
+    next_request: Next,
     *,
     clients: int,
     pids: Sequence[int],
     requests: int = 0,
     for_s: float = float("inf"),
 ) -> None:
-    """Let clients send one request after the other, for a time or until their number is reached."""
+    """Have each client send one request after the other, for `for_s` seconds or until `requests` are answered."""
     connections = [await KeepAlive.open(target.url) for _ in range(clients)]
     begun, cpu_s = time.perf_counter(), Usage.of(pids).cpu_s
 
     async def ask(connection: KeepAlive) -> None:
         while (now := time.perf_counter()) < begun + for_s and (not requests or row.statuses.total() < requests):
-            row.statuses[await connection.ask(following())] += 1
+            row.statuses[await connection.ask(next_request())] += 1
             row.times_s.append(time.perf_counter() - now)
 
     await asyncio.gather(*map(ask, connections))
@@ -80,15 +80,15 @@ async def repeat(
 
 
 async def paced(
-    row: Row, target: Target, following: Next, *, pids: Sequence[int], for_s: float, every_s: float
+    row: Row, target: Target, next_request: Next, *, pids: Sequence[int], for_s: float, every_s: float
 ) -> None:
-    """Send a request every `every_s`. Its time counts from when it is due."""
+    """Send a request every `every_s` seconds. The time of a request counts from the moment at which it is due."""
     free = [await KeepAlive.open(target.url) for _ in range(64)]
     begun, cpu_s = time.perf_counter(), Usage.of(pids).cpu_s
 
     async def ask(due: float) -> None:
         connection = free.pop()
-        row.statuses[await connection.ask(following())] += 1
+        row.statuses[await connection.ask(next_request())] += 1
         row.times_s.append(time.perf_counter() - due)
         free.append(connection)
 

@@ -96,7 +96,7 @@ def paths(packages: tuple[str, ...]) -> list[Path]:
         "--cached",
         "--others",
         "--exclude-standard",
-        *(f"{each}/*.py" for each in packages),
+        *(f"{package}/*.py" for package in packages),
     ]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return [path for path in (ROOT / line for line in listed.splitlines()) if path.exists()]
@@ -114,11 +114,11 @@ def imports(path: Path) -> set[tuple[str, ...]]:
     for node in ast.walk(tree(path)):
         match node:
             case ast.ImportFrom(module=str(module), names=names):
-                for each in names:
-                    found.update(known(f"{module}.{each.name}") or known(module))
+                for alias in names:
+                    found.update(known(f"{module}.{alias.name}") or known(module))
             case ast.Import(names=names):
-                for each in names:
-                    found.update(known(each.name))
+                for alias in names:
+                    found.update(known(alias.name))
     return found
 
 

@@ -58,7 +58,7 @@ class RowVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The figures of a row. Each round has those of Parley and those of the baseline."""
+    """The figures of a row. Each round has one set for Parley and one for the baseline."""
 
     row: Row
     rounds: Sequence[tuple[Figures, Figures]]

@@ -16,7 +16,7 @@ _SLACK_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """An attack is stopped after `limit_s`. The memory after it is measured `settle_s` after its end."""
+    """An attack, which is stopped after `limit_s`. Memory is measured again `settle_s` after its end."""
 
     name: str
     sends: str

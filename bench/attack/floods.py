@@ -10,6 +10,7 @@ _PER_ADDRESS = 900
 """Below the limit per address, so that connections from several addresses reach the limit of the process."""
 _MAX_ADDRESSES = 6
 _BEYOND = 200
+"""Connections that are attempted beyond a limit."""
 _BATCH = 20
 _IDLE_S = 85.0
 _VICTIMS = 40
@@ -19,6 +20,7 @@ _RESETS = 20_000
 _RESET_WORKERS = 16
 _STREAM_RESETS = 2_000
 _WHOLE_EVERY = 20
+"""One upload in so many is complete."""
 _PAUSE_S = 0.005
 
 

@@ -10,9 +10,9 @@ _LATER = re.compile(r"Later: (?P<names>[^.]*)\. (?P<run>.*)")
 
 
 def write_rows(path: Path, marks: tuple[str, str], tables: str, *, names: Sequence[str], run: str) -> None:
-    """Replace or add the rows of the attacks `names` by those of `tables`. `run` says how they were measured.
+    """Replace the rows of the attacks `names` by those of `tables`, or add them. `run` describes the measurement.
 
-    The rows are in the order in which the report has them; those of new attacks come last.
+    Rows keep their order in the report; those of new attacks come last.
     """
     text = between(path, marks)
     intro, old = _paragraphs(text), _tables(text)

@@ -95,7 +95,7 @@ def _moments(moments: Sequence[ServerState | None], figure: Callable[[ServerStat
 
 
 def write_report(path: Path, rows: Sequence[tuple[Attack, Measurement]], *, machine: str, command: str) -> None:
-    """Replace the tables between the marks in `path`. A run of some attacks replaces only its rows of them."""
+    """Replace the tables between the marks in `path`. A run of some attacks replaces only the rows of these."""
     names = [attack.name for attack, _ in rows]
     if len(names) < len(ATTACKS) and path.exists() and _TABLE in path.read_text():
         write_rows(path, (BEGIN, END), tables(rows), names=names, run=f"`{command}`, {machine}.")

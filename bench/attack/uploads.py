@@ -58,7 +58,7 @@ async def trailer_flood(attacker: Attacker) -> None:
 
 
 async def idle_uploads(attacker: Attacker) -> None:
-    """Begin uploads and stop, half of them within the parameters and half after them."""
+    """Begin uploads that stop: half of them within the parameters, half after them."""
     complete = attacker.parameters("audio")
 
     async def worker(number: int) -> None:

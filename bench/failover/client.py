@@ -39,7 +39,7 @@ class Event:
 
 @dataclass(slots=True)
 class ClientOutcome:
-    """What a client received. `ended_ms` is the time of the last event in Unix milliseconds."""
+    """The response as the client received it. `ended_ms` is the time of the last event in Unix milliseconds."""
 
     request_id: str = ""
     status: int = 0

@@ -1,4 +1,4 @@
-"""What the platforms and the database say at the end."""
+"""The records of the platforms and of the database at the end of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ _CODES = 50
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where callers act."""
+    """The deployment that callers use."""
 
     client: Client
     sandbox_url: str
@@ -47,7 +47,7 @@ class User:
     session: str
 
     async def run(self) -> None:
-        """Do some of what users do, in any order. What a user gives up ends there."""
+        """Perform some actions of users, in random order. A request that is given up ends its action."""
         acts: list[Callable[[], Awaitable[None]]] = [
             self.buy_with_card,
             self.buy_by_wallet,
@@ -130,7 +130,7 @@ class User:
                 await self._client("wallet: capture", "POST", "walletpay/capture", {"order_id": order["id"]})
 
     async def subscribe_by_wallet(self) -> None:
-        """Subscribe by wallet and upgrade. Most users leave it to webhooks to say so."""
+        """Subscribe by wallet and upgrade. Most users leave the confirmation to webhooks."""
         made = await self._client("wallet: subscribe", "POST", "walletpay_sub", {"product_id": "pro_month"})
         sub = made["walletpay_sub"]
         await self._approve(sub)

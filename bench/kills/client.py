@@ -32,7 +32,7 @@ _WAIT_S = (5.0, 15.0)
 
 
 class GivenUp(Exception):
-    """The client does not learn what has become of its request."""
+    """The client does not learn the outcome of its request."""
 
 
 class Refused(Exception):
@@ -48,7 +48,7 @@ class Observations:
     begun: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The requests by user and name, without their repeats."""
     answered: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Those that were answered with 200."""
+    """The requests that were answered with 200."""
     cut: int = 0
     """Connections that were cut or refused. The process was killed, or had just been."""
     repeated: int = 0

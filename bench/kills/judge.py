@@ -39,7 +39,7 @@ class _Check:
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """What users have done. Requests are counted by user and name, without their repeats."""
+    """The actions of users. Requests are counted by user and name, without their repeats."""
 
     begun: Counter[tuple[str, str]]
     answered: Counter[tuple[str, str]]
@@ -89,7 +89,7 @@ def _by(rows: Iterable[Row], field: str) -> Mapping[str, list[Row]]:
 
 
 def _requests(books: Books, acts: Acts) -> Verdict:
-    """What a killed process has left of a request that was given up may be abandoned."""
+    """Count orders. A killed process may leave an order without an answer if the client gives the request up."""
     check = _Check("each request makes at most one order, however often it is repeated, and none is lost")
     users = {uid for uid, _ in acts.begun if uid}
     for table, names in _ORDERS.items():
@@ -120,13 +120,17 @@ def _card_subscriptions(books: Books, entries: Counter[tuple[str, str]]) -> Verd
     rows = _by(books.rows["card_subscriptions"], "subscription_id")
     for subscription in books.card_subscriptions:
         check.is_one(len(rows.get(subscription["id"], [])), f"orders of {subscription['id']}")
-    for row_id, count in Counter(each["metadata"][_ROW_ID] for each in books.card_subscriptions).items():
+    for row_id, count in Counter(
+        subscription["metadata"][_ROW_ID] for subscription in books.card_subscriptions
+    ).items():
         check.is_one(count, f"subscriptions of the order {row_id}")
     paid = [invoice["id"] for invoice in books.invoices if invoice["status"] == "paid"]
     for invoice in paid:
         check.is_one(entries["grant", f"card:{invoice}"], f"grants of {invoice}")
     charges = [
-        each for each in books.intents if _PAYMENT_ID not in each["metadata"] and each["status"] == "succeeded"
+        intent
+        for intent in books.intents
+        if _PAYMENT_ID not in intent["metadata"] and intent["status"] == "succeeded"
     ]
     check.holds(len(charges) == len(paid), f"{len(charges)} charges for {len(paid)} invoices")
     return check.verdict
@@ -135,14 +139,14 @@ def _card_subscriptions(books: Books, entries: Counter[tuple[str, str]]) -> Verd
 def _orders(books: Books, entries: Counter[tuple[str, str]]) -> Verdict:
     check = _Check("each capture has one order and one grant")
     rows = _by(books.rows["orders"], "order_id")
-    captures = [each for each in books.payments if each["order_id"]]
+    captures = [payment for payment in books.payments if payment["order_id"]]
     for capture in captures:
         found = rows.get(capture["order_id"], [])
         check.is_one(len(found), f"orders of {capture['id']}")
         if capture["status"] in _PAID:
             check.holds([row["status"] for row in found] == ["COMPLETED"], f"order of {capture['id']} is not paid")
             check.is_one(entries["grant", f"wallet:capture:{capture['id']}"], f"grants of {capture['id']}")
-    for order_id, count in Counter(each["order_id"] for each in captures).items():
+    for order_id, count in Counter(capture["order_id"] for capture in captures).items():
         check.is_one(count, f"captures of {order_id}")
     return check.verdict
 
@@ -151,7 +155,7 @@ def _sales(books: Books, entries: Counter[tuple[str, str]]) -> Verdict:
     """A payment of a subscription that had been replaced when it was paid grants nothing, and is refunded."""
     check = _Check("each payment of a subscription by wallet has one order and one grant")
     rows = _by(books.rows["subscriptions"], "subscription_id")
-    for sale in (each for each in books.payments if each["subscription_id"]):
+    for sale in (payment for payment in books.payments if payment["subscription_id"]):
         found = rows.get(sale["subscription_id"], [])
         check.is_one(len(found), f"orders of {sale['id']}")
         count = entries["grant", f"wallet:sale:{sale['id']}"]
@@ -163,9 +167,9 @@ def _sales(books: Books, entries: Counter[tuple[str, str]]) -> Verdict:
 def _grants(books: Books, _: Counter[tuple[str, str]]) -> Verdict:
     check = _Check("each grant has a payment")
     paid = {
-        f"card:{each['id']}"
-        for each in (*books.intents, *books.invoices)
-        if each["status"] in {"succeeded", "paid"}
+        f"card:{payment['id']}"
+        for payment in (*books.intents, *books.invoices)
+        if payment["status"] in {"succeeded", "paid"}
     }
     for payment in books.payments:
         kind = "capture" if payment["order_id"] else "sale"
@@ -179,8 +183,8 @@ def _grants(books: Books, _: Counter[tuple[str, str]]) -> Verdict:
 def _upgrades(books: Books, _: Counter[tuple[str, str]]) -> Verdict:
     check = _Check("each paid upgrade is complete: the old subscription is cancelled at the platform")
     rows = {row["row_id"]: row for row in books.rows["subscriptions"]}
-    states = {each["id"]: each["status"] for each in books.subscriptions}
-    paid = {each["subscription_id"] for each in books.payments if each["status"] in _PAID}
+    states = {subscription["id"]: subscription["status"] for subscription in books.subscriptions}
+    paid = {payment["subscription_id"] for payment in books.payments if payment["status"] in _PAID}
     for upgrade in books.rows["upgrades"]:
         if rows[upgrade["new_row"]]["subscription_id"] in paid:
             check.holds(upgrade["state"] == "done", f"upgrade {upgrade['upgrade_id']} is {upgrade['state']}")
@@ -194,7 +198,7 @@ def _refunds(books: Books, _: Counter[tuple[str, str]]) -> Verdict:
     made = _by(books.refunds, "payment_id")
     for refund in books.rows["wallet_refunds"]:
         if refund["ours"]:
-            amounts = [each["amount"] for each in made.get(refund["sale_id"], [])]
+            amounts = [made_refund["amount"] for made_refund in made.get(refund["sale_id"], [])]
             is_right = refund["state"] == "done" and amounts == [refund["amount"]]
             check.holds(is_right, f"refund of {refund['sale_id']} is {refund['state']}: {amounts}")
     ours = {row["sale_id"] for row in books.rows["wallet_refunds"]}

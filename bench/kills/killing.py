@@ -12,7 +12,7 @@ _PROGRESS = 50
 
 @dataclass(slots=True)
 class Kills:
-    """How often what is killed. `parent_every`: one kill in so many is one of the parent."""
+    """How often which process is killed. `parent_every`: one kill in so many is that of the parent."""
 
     number: int
     per_s: float

@@ -43,7 +43,7 @@ class Run:
     load_s: float = 0
     rounds: int = 0
     over: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when no more kills follow, after all of them or earlier."""
+    """Set when no more kills follow: after all of them, or earlier to end the run."""
 
     async def run(self) -> tuple[Books, list[Verdict]]:
         """Run the load, let everything be repaired, stop the deployment, and judge."""
@@ -65,7 +65,7 @@ class Run:
         return books, verdicts
 
     async def _load(self, http: ClientSession, database: Database) -> None:
-        """Let users act, and kill processes meanwhile. At the end, users finish what they have begun."""
+        """Run users, and kill processes meanwhile. At the end, users finish their actions."""
         begun, loop = time.monotonic(), asyncio.get_running_loop()
         place = Place(
             Client(http, self.testbed.url, self.observations, self._chance("callers")),

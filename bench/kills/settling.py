@@ -33,7 +33,7 @@ select (select count(*) from card_payments where checked_at < $1
     + (select count(*) from card_subscriptions where checked_at < $1
         and status not in ('refused', 'abandoned', 'canceled', 'incomplete_expired', 'trialing', 'active'))
 """
-"""Rows that the reconciliation has not read since a time. It reads a number of them at a time."""
+"""Counts the rows that the reconciliation has not read since `$1`. It reads them in batches."""
 _JOBS = """
 select count(*) from procrastinate_jobs where status = 'doing'
     or (status = 'todo' and coalesce(scheduled_at, now()) <= now() + interval '1 minute')
@@ -42,7 +42,7 @@ select count(*) from procrastinate_jobs where status = 'doing'
 
 
 async def settle(testbed: KillsTestbed, http: ClientSession, database: Database) -> int:
-    """Return after how many rounds nothing changed any more. Raises `Failed` if there is no end."""
+    """Run until nothing changes any more. Return the number of rounds. Raises `Failed` if there is no end."""
     begun, before = datetime.now(UTC), None
     for number in range(1, _ROUNDS + 1):
         await _move_clock(testbed, http, datetime.now(UTC) + number * _STEP)

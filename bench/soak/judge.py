@@ -18,7 +18,7 @@ _STORES: tuple[Target, ...] = ("PostgreSQL", "Valkey")
 _VENDOR_ERRORS = frozenset({"error all_strategies_failed", "error backend_unavailable"})
 _DRAINED = "backend_unavailable: the server is draining"
 _HARMLESS_WITHOUT_A_STORE = frozenset({"process.not_replaced"})
-"""Errors that are no misses while a store is unavailable.
+"""Errors that do not count as misses while a store is unavailable.
 
 A new process needs both stores to become ready. Until it is ready, the old process continues.
 """
@@ -120,7 +120,7 @@ def why_allowed(answer: Answer, disturbances: Disturbances) -> str:
     """Return why the server may refuse a request with this response; an empty string if it may not.
 
     Allowed are error envelopes while a store is unavailable: 429, 502, 503, and 409 if a turn could not be
-    released. The replacement of processes is no reason, because a process that is being replaced serves its
+    released. The replacement of processes is not a reason, because a process that is being replaced serves its
     connections.
     """
     if not answer.error_type:
