@@ -128,7 +128,7 @@ class LocalLimiter:
         self._clock = clock
         self._counters = counters
         self._buckets: OrderedDict[str, tuple[float, float, float]] = OrderedDict()
-        """By key: the calls in the bucket, the time of that count, and the seconds in which one call leaks."""
+        """Calls in the bucket of a key, the time of that count, and the seconds in which one call leaks."""
 
     def wait_s(self, rate: Rate, key: str, *, calls: Literal[-1, 0, 1] = 1) -> float:
         """Count one call and return 0, or return how long to wait. The algorithm is that of `lua/limit.lua`.

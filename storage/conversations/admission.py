@@ -31,7 +31,7 @@ class IdempotencyKey:
 
 
 class Slot(NamedTuple):
-    """What a stream holds while it runs. `conversation_id` is set if the stream is a turn of a conversation."""
+    """The claim of a stream while it runs. `conversation_id` is set if the stream is a turn of a conversation."""
 
     app_id: str
     user_id: str

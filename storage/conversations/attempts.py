@@ -11,7 +11,7 @@ from storage.postgres.database import Connection
 
 
 class AttemptRow(TypedDict):
-    """A row as JSON has it.
+    """A row as JSON.
 
     The units depend on the stage: tokens, code points or seconds. `price` is in the app's currency.
     """
@@ -97,5 +97,5 @@ async def of_stream(conn: Connection, app_id: str, *, stream_id: str) -> StoredA
     if row[2] is None:
         return None
     return StoredAttempts(
-        row[0], row[1], [{key: each[key] for key in AttemptRow.__annotations__} for each in row[2]]
+        row[0], row[1], [{key: attempt[key] for key in AttemptRow.__annotations__} for attempt in row[2]]
     )

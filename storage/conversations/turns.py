@@ -45,7 +45,7 @@ class TurnWriter:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._unconfirmed: dict[str, NewTurn] = {}
-        """By stream id: turns that may have been opened although the caller has received an error."""
+        """Turns that may have been opened although their caller received an error, by stream id."""
         self._opened = BatchQueue(self._open, within_s, batch_size=MAX_BATCH_SIZE, concurrency=_CONCURRENT_BATCHES)
         self._closed = BatchQueue(self._close, within_s, batch_size=MAX_BATCH_SIZE, concurrency=_CONCURRENT_BATCHES)
         self._opened_singly = BatchQueue(self._open_singly, within_s, batch_size=1, concurrency=_SINGLE_WRITERS)
@@ -219,7 +219,7 @@ class Batch(Generic[T]):
         return [request for request in self.turns.values() if not request[1].done()]
 
     def fail(self, error: Exception) -> None:
-        """Let each caller get a copy of `error`, to which it may add information for its client."""
+        """Raise a copy of `error` to each caller, which may add information for its client."""
         stripped(error)  # Its frames refer to the futures.
         for _, future in self.pending():
             future.set_exception(copy_of(error))

@@ -44,6 +44,6 @@ def extension_of(content_type: str) -> str:
 
 
 def check_put(key: str, content_type: str) -> None:
-    """Raise `ValueError` unless `key` is valid and its extension stands for `content_type`."""
+    """Raise `ValueError` unless `key` is valid and its extension is that of `content_type`."""
     if content_type_of(key) != content_type:
         raise ValueError(f"{key!r} is not a key for {content_type}")

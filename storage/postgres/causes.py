@@ -20,10 +20,10 @@ UNAVAILABLE = (
     asyncpg.ReadOnlySQLTransactionError,  # Raised by a primary that is being demoted.
     asyncpg.TransactionRollbackError,
 )
-"""Errors that are not due to the statement, which may succeed later. So are some of `asyncpg.InterfaceError`."""
+"""Errors that are not due to the statement, which may succeed later. Some `asyncpg.InterfaceError`s are others."""
 _LOST = ("closed", "closing", "released back to the pool")
-"""What asyncpg says of a lost connection in an `InterfaceError`. Others are due to the caller, such as a wrong
-number of arguments."""
+"""Words in the message of an `asyncpg.InterfaceError` for a lost connection. Other `InterfaceError`s are due to the
+caller, for example to a wrong number of arguments."""
 
 _CAUSES = {
     "25006": "the database is read-only",
@@ -61,7 +61,7 @@ _SINGLE_STATEMENT = frozenset({"40001", "40P01", "57014"})
 
 
 class TransactionConflict(DatabaseUnavailable):
-    """The database rolled back a transaction because of a conflict with another. A repeat of it may succeed."""
+    """The database rolled back a transaction because of a conflict with another one. Repeating it may succeed."""
 
     def __init__(self) -> None:
         super().__init__("the database rolled back a transaction because of a conflict with another")
@@ -114,7 +114,7 @@ def forbids_writing(error: Exception) -> bool:
 def wrong_option(error: Exception) -> str | None:
     """Return what is wrong with the options of a connection if `error`, raised while it is opened, is due to them.
 
-    PostgreSQL gets the options that asyncpg does not know.
+    asyncpg passes the options that it does not know to PostgreSQL.
     """
     if not isinstance(error, _WRONG_OPTIONS) or _is_unavailable(error):
         return None

@@ -39,7 +39,7 @@ __all__ = [
 
 _CLOSE_S = 5
 _USER_REFUSED = "28000"
-"""The SQLSTATE of several reasons, which only the message of the server tells apart."""
+"""This SQLSTATE has several reasons, which only the message of the server distinguishes."""
 _JSONB_VERSION = b"\x01"
 """The first byte of a `jsonb` in the binary format. The JSON text follows it."""
 _PROBE_S = 10.0
@@ -121,7 +121,7 @@ class _AcquiredConnection:
 
 
 class DatabaseHealth:
-    """What this process knows about the state of the database, from the calls of all its pools."""
+    """The state of the database, as the calls of all pools of this process have found it."""
 
     def __init__(self, dsn: str) -> None:
         self.availability = Availability("postgres", location=location(dsn))
@@ -188,7 +188,7 @@ def location(dsn: str) -> str:
 
 
 async def _set_codecs(conn: asyncpg.Connection) -> None:
-    """Let statements take and return values of the type `jsonb` as the Python objects that they encode."""
+    """Convert between values of the type `jsonb` and the Python objects that they encode."""
     await conn.set_type_codec(
         "jsonb", schema="pg_catalog", encoder=_encoded_jsonb, decoder=_decoded_jsonb, format="binary"
     )

@@ -16,11 +16,11 @@ log = structlog.get_logger()
 _CONNECT_S = 10
 _CLOSE_S = 1
 _CHECK_S = 0.25
-"""How often the connection is used, because a dead one looks like a quiet one."""
+"""How often the connection is checked, because a dead one looks like a quiet one."""
 _ANSWER_S = 5
 _LISTEN_AGAIN_S = 0.5
 _NAME = "parley notifications"
-"""What `pg_stat_activity` calls the connection."""
+"""The name of the connection in `pg_stat_activity`."""
 
 
 async def listen(
@@ -28,9 +28,9 @@ async def listen(
 ) -> None:
     """Call `on_message` with the payload of each notification of a channel, until cancelled.
 
-    Uses a connection of its own. Notifications are lost while PostgreSQL is unavailable and until 0.5 s later.
-    `on_checked` is called several times a second with two times, between which none was lost: that on PostgreSQL's
-    clock at which the connection began to listen, and that on the monotonic clock at which it was last checked.
+    Uses its own connection. Notifications are lost while PostgreSQL is unavailable and until 0.5 s later.
+    `on_checked` is called several times a second with two times, between which no notification was lost: when the
+    connection began to listen, on PostgreSQL's clock, and when it was last checked, on the monotonic clock.
     """
     reachable = True
     while not stopping():

@@ -71,7 +71,7 @@ class ConnectionPool:
         return conn
 
     async def _discard(self, conn: Connection) -> None:
-        """Let asyncpg's pool have a connection. If that fails, the connection is closed, which is no error."""
+        """Return a connection to asyncpg's pool. If that fails, the connection is closed, which is not an error."""
         try:
             with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 await self._pool.release(conn, timeout=_END_S)

@@ -43,7 +43,7 @@ _BY_FIRST_WORD = {
 def outage(error: BaseException) -> str | None:
     """Return why Valkey is unavailable, or `None` if it only refused a command."""
     if isinstance(error, RedisConnectionError) and isinstance(error.__cause__, RedisError):
-        return outage(error.__cause__)  # At a Unix socket, redis-py wraps what Valkey says to a new connection.
+        return outage(error.__cause__)  # For a Unix socket, redis-py wraps the reply to a new connection.
     for kind, cause in _BY_CLASS.items():
         if isinstance(error, kind):
             return cause

@@ -29,9 +29,9 @@ _BLOCKING_CONNECTIONS = 1024
 _BLOCKING_ANSWER_S = 10.0
 
 _UNKNOWN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
-"""What Python says of an option of the URL that redis-py passes to its connections."""
-_OF_LOST_TRANSPORT = "the handler is closed"
-"""What uvloop says, in a `RuntimeError`, of a write to a transport whose loss it has reported."""
+"""Python's message for an unknown option of the URL, which redis-py passes to its connections."""
+_LOST_TRANSPORT = "the handler is closed"
+"""uvloop's message, in a `RuntimeError`, for a write to a transport that it has reported as lost."""
 _LUA = Path(__file__).parent / "lua"
 
 
@@ -65,7 +65,7 @@ def _lua(name: str) -> tuple[str, str]:
 
 @cache
 def _driver() -> DriverInfo:
-    """Return what connections report about their client. It is read from files, by default for each connection."""
+    """Return what connections report about their client. By default, each connection reads it from files."""
     return DriverInfo()
 
 
@@ -153,8 +153,8 @@ def _pool(url: str, *, answer_s: float, connections: int) -> BlockingConnectionP
 def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnection]:
     """Return a subclass of `base` that raises `ConnectionError` if the connection was lost before a command.
 
-    redis-py writes without a check of the transport, and uvloop then raises `RuntimeError`. Protocols of our own,
-    of asyncpg and of aiohttp check it.
+    redis-py does not check the transport before it writes, and uvloop then raises `RuntimeError`. Our own protocols
+    and those of asyncpg and aiohttp check it.
     """
 
     class Connection(base):  # type: ignore[misc,valid-type]
@@ -162,7 +162,7 @@ def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnec
             try:
                 await super().send_packed_command(command, check_health)
             except RuntimeError as error:
-                if _OF_LOST_TRANSPORT not in str(error):
+                if _LOST_TRANSPORT not in str(error):
                     raise
                 raise RedisConnectionError("the connection was lost") from error
 
@@ -171,7 +171,7 @@ def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnec
 
 @asynccontextmanager
 async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Valkey]:
-    """Open a client of `url` (`redis://…`, `unix://…`). Commands are not retried; callers decide about that."""
+    """Open a client of `url` (`redis://…`, `unix://…`). Commands are not retried: that is left to callers."""
     try:
         pool = _pool(url, answer_s=_ANSWER_S, connections=_CONNECTIONS)
         blocking_pool = _pool(url, answer_s=_BLOCKING_ANSWER_S, connections=_BLOCKING_CONNECTIONS)
