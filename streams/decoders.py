@@ -84,7 +84,7 @@ class Base64Decoder:
             raise InvalidParameter("audio is not valid base64")
         last_run = len(groups) - 1 - (groups.rfind(b"=", 0, -1) + 1)
         self._padding_due = int(last_run % 4 == 2)
-        # `a2b_base64` ends at a complete padding, and accepts more of it.
+        # `a2b_base64` stops at a complete padding and accepts excess padding.
         runs = groups.replace(b"==", b"=").replace(b"=", b"==\n")
         return b"".join(map(binascii.a2b_base64, runs.split(b"\n")))
 

@@ -18,8 +18,8 @@ Span = tuple[int, int]
 async def loads_large_request(raw: bytes, *, rest_bytes: int, exact: bool = False) -> Any:
     """Decode JSON like `loads_request`, but not all of it at once.
 
-    Raises `InvalidParameter` also if there are more than `rest_bytes` besides the long texts. These are values of
-    more than 128 KiB without quotes.
+    Also raises `InvalidParameter` if there are more than `rest_bytes` besides the long texts. A long text is a
+    string of more than 128 KiB that contains no quotes.
     """
     await take_turn()
     spans = long_texts(raw, rest_bytes=rest_bytes)
@@ -40,7 +40,7 @@ async def loads_large_request(raw: bytes, *, rest_bytes: int, exact: bool = Fals
 
 
 def long_texts(raw: bytes, *, rest_bytes: int) -> list[Span] | None:
-    """Return where the long texts of `raw` are, without their quotes; `None` if too much is besides them.
+    """Return the positions of the long texts in `raw`, without their quotes; `None` if too much is besides them.
 
     This takes about a millisecond for a few MiB, because it only looks for one quote in each window.
     """
@@ -100,9 +100,9 @@ def _cut(raw: bytes, at: int) -> int:
 
 
 def _filled(value: Any, texts: dict[str, str]) -> Any:
-    """Return `value` with the texts that stand for their keys, which are taken out of `texts`."""
+    """Return `value` with each key of `texts` replaced by its text, which is removed from `texts`."""
     if isinstance(value, dict):
-        return {name: _filled(each, texts) for name, each in value.items()}
+        return {name: _filled(member, texts) for name, member in value.items()}
     if isinstance(value, list):
-        return [_filled(each, texts) for each in value]
+        return [_filled(item, texts) for item in value]
     return texts.pop(value, value) if isinstance(value, str) else value

@@ -48,7 +48,7 @@ class NoOptions(Model):
 
 @dataclass(frozen=True)  # Without slots, because `Capability[...](...)` sets an attribute.
 class Capability(Generic[Spec, Client]):
-    """What clients of type `Client` can do, with the settings `Spec`. Platforms of `CATALOG` offer it."""
+    """An ability of clients of type `Client`, with the settings `Spec`. Platforms of `CATALOG` offer it."""
 
     name: str
 
@@ -63,7 +63,7 @@ class Capability(Generic[Spec, Client]):
 
     @cached_property
     def vendors(self) -> Mapping[str, "Vendor[Spec, Client]"]:
-        """How each platform that offers it provides it, by the platform's id."""
+        """The vendors of this capability, by platform id."""
         return {
             platform: vendor
             for platform, entry in CATALOG.items()

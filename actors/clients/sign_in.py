@@ -27,11 +27,11 @@ from vendors.signin.protocols import SignIn, SignInApp
 Result = TypeVar("Result")
 
 _WITHIN_S = 10
-"""The time for all calls of one verification. Each of them has at most 5 s."""
+"""The time limit for all calls of one verification. That of a single call is 5 s."""
 _WITHOUT_CONFIG = {"android_games_service": kind.SignIn()}
 """Platforms that can be used without a config. An app may still disable them with one."""
 _WITHOUT_AUDIENCES = frozenset({"play_games", "game_center"})
-"""Providers whose proofs name no audience: the client is trusted, or `bundle_ids` say which apps are ours."""
+"""Providers whose proofs name no audience: the client is trusted, or `bundle_ids` lists our apps."""
 _SIGN_IN = Capability[SignInApp, SignIn]("sign_in")
 
 
@@ -82,7 +82,7 @@ class SignInClients:
 
 
 def check(platform: str, config: kind.SignIn) -> None:
-    """Raise `ConfigInvalid` if nobody can sign in with a config. Its text continues with the name of the field."""
+    """Raise `ConfigInvalid` if a config does not work. The message begins with the name of the field."""
     provider = _provider_of(platform, config)
     no_http = cast("VendorHttp", None)  # The constructor makes no call.
     PROVIDERS[provider](no_http, _app(platform, config, sandbox_url=SANDBOX))

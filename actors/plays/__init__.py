@@ -1,4 +1,4 @@
-"""What streams do: a turn of a conversation, text to speech, pronunciation assessment, and their parts.
+"""The plays of streams: a turn of a conversation, text to speech, pronunciation assessment, and their parts.
 
 The heard part of an answer (`playback.py`) is computed from the lengths of the sentences' audio, and within a
 sentence from its mouth shapes if they are known. A listener may interrupt even after the answer is complete and

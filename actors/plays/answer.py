@@ -50,8 +50,8 @@ class Answer:
     def empty(self) -> bool:
         return not self._segments and not self._paragraphs.open_text
 
-    def written_by(self, strategy: Strategy) -> None:
-        """Set the strategy that begins the answer, or continues the answer of another one."""
+    def set_writer(self, strategy: Strategy) -> None:
+        """Set the strategy that writes from now on: it begins the answer, or continues that of another strategy."""
         if self.strategy is None:
             self._paragraphs = Paragraphs(strategy.config.paragraph_delimiter)
         self.strategy = strategy
@@ -101,9 +101,9 @@ class Answer:
         return room
 
     def heard_characters(self, heard_ms: int | None) -> Mapping[int, int] | None:
-        """Return how many characters of each paragraph the listener heard, or `None` if that was the whole answer.
+        """Return how many characters of each paragraph the listener heard, or `None` for the whole answer.
 
-        `heard_ms` is how much of the audio was played. `None` means that the client did not report it.
+        `heard_ms`: the part of the audio that was played, in ms; `None` if the client did not report it.
         """
         if heard_ms is None or self.speaker is None:
             return None

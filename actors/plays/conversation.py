@@ -143,7 +143,7 @@ class Turn:
         return self._end()
 
     def _allow_revision(self) -> None:
-        """Let the client truncate the stored answer later.
+        """Allow the client to truncate the stored answer later.
 
         Playing the audio takes longer than generating it, so a listener may interrupt after the stream has ended.
         """
@@ -229,7 +229,7 @@ class Turn:
     async def _generate_with(
         self, strategies: Sequence[Strategy | Broken], prefill: str, opening: asyncio.Future[int]
     ) -> None:
-        """Let the first of `strategies` that succeeds write the answer, or continue the answer `prefill`."""
+        """Write the answer, or continue the answer `prefill`, with the first of `strategies` that succeeds."""
         attempts = [self._attempt(strategy, prefill) for strategy in strategies]
         with self._ctx.receipt.waiting() as wait:
             async with first_success(attempts, self._ctx.attempts) as (attempt, items):
@@ -241,7 +241,7 @@ class Turn:
                 opening.result()
                 winner = self._winner(attempt)
                 is_first = self._answer.strategy is None
-                self._answer.written_by(winner)
+                self._answer.set_writer(winner)
                 self._ctx.outlives_readers = winner.config.on_abandon == "drain"
                 if is_first:
                     self._start_speaking(winner)

@@ -47,7 +47,7 @@ async def hear(
     """Recognize spoken input, while it arrives if the recognizer supports that.
 
     Raises `InvalidParameter` if a recognizer succeeds without any words: no other strategy is tried, because the
-    audio holds no speech. An error of the input itself is raised unchanged, also without trying others.
+    audio holds no speech. An error of the input itself is raised unchanged, and no other strategy is tried either.
     """
     with ctx.receipt.waiting():
         head = await ctx.input.head(SNIFF_BYTES)

@@ -11,9 +11,9 @@ entries are event ids.
 A reader in another process (`remote_log.py`) renews its lease with the stream's process every five seconds, and
 thereby notices when that process is dead. Each renewal also copies events that Valkey lacks, for example because it
 was unavailable when the stream ended. A reader waits up to 60 s for Valkey. If that fails, or if its own process
-ends, its response ends with an `error` event without an id, after which clients resume. Ended streams stay in
+ends, its response ends with an `error` event without an id. Clients then resume. Ended streams stay in
 memory for two minutes and until their readers have left, at most 256 MiB in total.
 
-A process checks the rows of a session before it ends the streams of it (`session_watch.py`). After an outage of
-either store it checks the sessions of all its streams, because it may have missed announcements.
+Before a process ends the streams of a session, it checks the row of the session (`session_watch.py`). After an
+outage of either store it checks the sessions of all its streams, because it may have missed announcements.
 """

@@ -32,7 +32,7 @@ class HeldSlot:
 
     @property
     def keep_s(self) -> float:
-        """For how many seconds from now a copy of the log is kept: fewer once the stream has ended."""
+        """How long a copy of the log is kept from now on, in seconds. Decreases once the stream has ended."""
         if self._readable_until is None:
             return self._max_stream_s + self.readable_s
         return self._readable_until - time.monotonic()

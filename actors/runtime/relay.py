@@ -40,7 +40,7 @@ class Relay:
         self._no_readers.set()
         self._draining = False
         self._leases: dict[str, asyncio.TimerHandle] = {}
-        """By reader id: when the entry of a reader in another process expires."""
+        """The expiry timers of readers in other processes, by reader id."""
 
     @asynccontextmanager
     async def attached(self, owner: Owner, location: StreamLocation) -> AsyncIterator[RemoteLog]:

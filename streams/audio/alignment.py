@@ -7,7 +7,7 @@ _MAX_CELLS = 1_000_000
 """Size limit of the table for the exact algorithm. Larger inputs use `difflib`: faster, but not always optimal."""
 
 Run = tuple[int, int, int, int]
-"""`(left_begin, left_end, right_begin, right_end)`: the two slices that correspond to each right."""
+"""`(left_begin, left_end, right_begin, right_end)`: two slices that correspond to each other."""
 
 
 def matches(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
@@ -23,8 +23,8 @@ def matches(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
     left_middle, right_middle = left[head : len(left) - tail], right[head : len(right) - tail]
     exact = len(left_middle) * len(right_middle) <= _MAX_CELLS
     pairs = _common(left_middle, right_middle) if exact else _runs(left_middle, right_middle)
-    for at, to in pairs:
-        yield head + at, head + at + 1, head + to, head + to + 1
+    for i, j in pairs:
+        yield head + i, head + i + 1, head + j, head + j + 1
     if tail:
         yield len(left) - tail, len(left), len(right) - tail, len(right)
 
@@ -33,19 +33,19 @@ def _common(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int, in
     """Yield a longest common subsequence as pairs of positions."""
     width = len(right) + 1
     lengths = [[0] * width for _ in range(len(left) + 1)]
-    for at in range(len(left) - 1, -1, -1):
-        row, below, item = lengths[at], lengths[at + 1], left[at]
-        for to in range(width - 2, -1, -1):
-            row[to] = below[to + 1] + 1 if item == right[to] else max(below[to], row[to + 1])
-    at = to = 0
-    while at < len(left) and to < len(right):
-        if left[at] == right[to]:
-            yield at, to
-            at, to = at + 1, to + 1
-        elif lengths[at + 1][to] >= lengths[at][to + 1]:
-            at += 1
+    for i in range(len(left) - 1, -1, -1):
+        row, below, item = lengths[i], lengths[i + 1], left[i]
+        for j in range(width - 2, -1, -1):
+            row[j] = below[j + 1] + 1 if item == right[j] else max(below[j], row[j + 1])
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if left[i] == right[j]:
+            yield i, j
+            i, j = i + 1, j + 1
+        elif lengths[i + 1][j] >= lengths[i][j + 1]:
+            i += 1
         else:
-            to += 1
+            j += 1
 
 
 def _runs(left: Sequence[str], right: Sequence[str]) -> Iterator[tuple[int, int]]:

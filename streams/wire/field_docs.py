@@ -19,7 +19,7 @@ def field_docs(model: type, root: type) -> dict[str, str]:
 
 @cache
 def _module_docs(module: str) -> Mapping[str, list[tuple[str, str]]]:
-    """By the name of a class: names and descriptions of its fields. A module is parsed once, not once a class."""
+    """Return names and descriptions of the fields of each class. A module is parsed once, not once per class."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (KeyError, OSError, TypeError):  # it has no source

@@ -1,4 +1,4 @@
-"""How deeply JSON is nested, found before it is decoded, at a cost per byte that does not depend on its content."""
+"""The depth of JSON, measured before it is decoded, at a cost per byte that does not depend on the content."""
 
 from array import array
 from bisect import bisect_left
@@ -8,18 +8,18 @@ from streams.wire.errors import InvalidParameter
 
 MAX_DEPTH = 32
 MAX_CONTAINERS = 10_000
-"""They cost more time to decode than what is in them."""
+"""A limit, because containers cost more time to decode than their content."""
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(set(range(256)) - set(_BRACKETS))
 _HIDE = bytes.maketrans(_BRACKETS, b"____")
 _CHANGES = bytes.maketrans(_BRACKETS, bytes([1, 255, 1, 255]))
-"""What each bracket adds to the level, as bytes with a sign."""
+"""The change of the level by each bracket, as a signed byte."""
 
 
 def outside_strings(raw: bytes, *, in_string: bool = False) -> tuple[bytes, bool]:
     """Return `raw` with other characters for the brackets in its strings, and whether it ends in a string.
 
-    `in_string` says whether it begins in one. It must not end inside an escape sequence.
+    `in_string`: whether `raw` begins in a string. `raw` must not end inside an escape sequence.
     """
     parts = raw.replace(rb"\\", b"__").replace(rb"\"", b"__").split(b'"')
     first = 0 if in_string else 1

@@ -59,7 +59,7 @@ def _cause(error: BaseException) -> str | None:
 
 
 def _tls_cause(error: ssl.SSLError) -> str | None:
-    # aiohttp wraps errors of TLS in subclasses of them that lack these attributes. The original is their cause.
+    # aiohttp wraps TLS errors in subclasses that lack these attributes. The original error is the cause.
     if not hasattr(error, "reason"):
         return None
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -86,7 +86,7 @@ class OpenAIAudio:
 
 
 def _instructions(spec: SpeechSpec) -> list[str]:
-    """Return the instructions how to speak. The protocol has no fields for them."""
+    """Return instructions on how to speak. The protocol has no fields for them."""
     instructions = [f"The text is in {spec.language_code}."] if spec.language_code else []
     if spec.speed != 1:
         instructions.append(f"Speak at {spec.speed:g} times the usual pace.")

@@ -1,4 +1,4 @@
-"""What a database of IP locations answers."""
+"""The interface of databases of IP locations."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
@@ -10,7 +10,7 @@ NO_DATA = "-"
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where an IP address is. `NO_DATA` stands for what is not known."""
+    """The location of an IP address. Unknown fields are `NO_DATA`."""
 
     country_code: str = NO_DATA
     """ISO 3166-1, two letters."""
@@ -27,7 +27,7 @@ UNKNOWN = Location()
 
 
 class DamagedFile(Exception):
-    """A file is not a database of IP locations, or a part of it cannot be read. The text says what is wrong."""
+    """A file is not a database of IP locations, or a part of it cannot be read. The message says what is wrong."""
 
 
 class GeoDatabase(Protocol):

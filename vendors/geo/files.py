@@ -1,4 +1,4 @@
-"""The files of IP locations that are open: by path, and loaded again when they change."""
+"""The open files of IP locations, by path. They are loaded again when they change."""
 
 import asyncio
 import shutil
@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 _CHECKED_EVERY_S = 1.0
 _CLOSED_AFTER_S = 3600
-"""Files that nobody asks for are closed. Their configs name others now."""
+"""Files that are not used for this long are closed, because configs name other files."""
 _SAMPLES = 512
 
 _Version = tuple[int, int, int]
@@ -28,15 +28,15 @@ _Version = tuple[int, int, int]
 
 
 class FileNotLoaded(Exception):
-    """No version of a file could be loaded. The text says why."""
+    """No version of a file could be loaded. The message says why."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A file as it was when it was loaded last."""
+    """A file, as it was last loaded."""
 
     version: _Version | None
-    """`None` for a file that could not be looked at, or that was being written."""
+    """`None` if the file could not be read or was being written."""
     database: GeoDatabase | None
     """The last version that could be loaded."""
     problem: str = ""
@@ -45,10 +45,10 @@ class _Open:
 
 
 class GeoFiles:
-    """Databases by path. Each is a private copy of its file, so that one that is overwritten does no harm."""
+    """Databases by path. Each is a private copy of its file, so that overwriting the file does no harm."""
 
     def __init__(self, folder: Path | None) -> None:
-        """`folder`: where the copies are made; by default, that for temporary files."""
+        """`folder` is the folder for the copies, by default that for temporary files."""
         self._folder = folder
         self._open: dict[str, _Open] = {}
         self._loading = KeyedLock()
@@ -121,7 +121,7 @@ def _version(path: Path) -> _Version | None:
 
 
 def _load(path: Path, folder: Path | None) -> _Open:
-    """Copy a file, open the copy, and look up addresses all over it. The copy has no name when this returns."""
+    """Copy a file, open the copy, and look up sample addresses in it. The copy is unlinked when this returns."""
     version = _version(path)
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix="parley-geo-") as copy:

@@ -1,4 +1,4 @@
-"""Which IP addresses have a place."""
+"""The IP addresses that can have a location."""
 
 from ipaddress import IPv4Address, IPv6Address
 
@@ -6,7 +6,7 @@ from vendors.geo.database import Address
 
 
 def plain(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address stands for (mapped, 6to4 or Teredo), or the address itself."""
+    """Return the IPv4 address that an IPv6 address contains (mapped, 6to4 or Teredo), or the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:

@@ -13,10 +13,10 @@ from vendors.http.transport import VendorHttp
 async def download(
     http: VendorHttp, url: str, *, platform: str, base_url: str, max_bytes: int
 ) -> AsyncIterator[AsyncGenerator[bytes]]:
-    """Open a file and iterate over its bytes. Raises `VendorError`, also if it has more than `max_bytes`.
+    """Open a file and iterate over its bytes. Raises `VendorError`, including for more than `max_bytes`.
 
-    An answer may name any host. So its address must be public, unless it is the host of the account's `base_url`,
-    which an operator has set.
+    An answer may name any host. Therefore the host's address must be public, unless it is the host of the account's
+    `base_url`, which an operator has set.
     """
     call = ReadCall(platform, url, public_only=_origin(url) != _origin(base_url))
     async with (

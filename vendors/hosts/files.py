@@ -14,7 +14,7 @@ from vendors.http.transport import VendorHttp
 
 _URL_CHARACTERS = 4096
 _FILE_PATH = re.compile(r"/files/[\w-]+/[\w-][\w.-]*", re.ASCII)
-"""Where an account's own address has files, below its path or beside it. The rest is the API."""
+"""The path of files at an account's own address, below the path of the API or beside it."""
 _DATA = "data:"
 
 

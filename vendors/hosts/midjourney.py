@@ -25,7 +25,7 @@ _STATUSES: Mapping[str, Status] = {name: name for name in get_args(Status)} | {
     "success": "pending",
 }
 _CANNOT_PAY = ("insufficient", "not enough credit", "out of credit")
-"""How the messages begin with which a gateway refuses a task because its account cannot pay."""
+"""The beginnings of the messages with which a gateway refuses a task because its account cannot pay."""
 _TEXT_CHARACTERS = 4000
 _LIST_ENTRIES = 64
 
@@ -47,7 +47,7 @@ def _number(value: Any) -> int | float:
 
 
 def _texts(value: Any) -> list[str]:
-    return [_text(each) for each in value[:_LIST_ENTRIES]] if isinstance(value, list) else []
+    return [_text(entry) for entry in value[:_LIST_ENTRIES]] if isinstance(value, list) else []
 
 
 def _texts_by_name(value: Any) -> dict[str, str]:
@@ -120,7 +120,7 @@ class HostTask(Model):
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """What is to be made. `fields` are those of the host's call, without `origin_task_id`."""
+    """The request for a task. `fields` are those of the host's call, without `origin_task_id`."""
 
     type: ImageType
     fields: Mapping[str, Any]
@@ -130,7 +130,7 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where the host reports the end of a task, and the text that it sends as a proof."""
+    """The URL at which the host reports the end of a task, and the secret that it sends as a proof."""
 
     url: str
     secret: str

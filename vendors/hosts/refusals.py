@@ -1,4 +1,4 @@
-"""What the refusals of model and image hosts mean to the callers of our endpoints."""
+"""Converts refusals of model and image hosts into errors for the callers of our endpoints."""
 
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
 from vendors.errors import Refused
@@ -9,7 +9,7 @@ _BUSY = frozenset({408, 429})
 
 
 def meaning_of(refused: Refused) -> ServiceError:
-    """Return the error for clients: of the account, of what they have sent, or `refused` itself."""
+    """Return the error for clients, which blames the account or the request, or `refused` itself."""
     status = refused.vendor_status or 500
     if status in _ACCOUNT:
         return ConfigInvalid(f"the account was refused: {refused.what}")

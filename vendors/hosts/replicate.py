@@ -26,7 +26,7 @@ _STATUSES: Mapping[str, Status] = {
     "aborted": "canceled",  # It was canceled before it started.
 }
 FILE_HOSTS = ("replicate.delivery", "replicate.com")
-"""Where the files of predictions are, apart from the address of the account."""
+"""Hosts of the files of predictions, in addition to the address of the account."""
 _MAX_RETRY_AFTER_S = 2.0
 _ERROR_CHARACTERS = 2000
 
@@ -67,14 +67,14 @@ class HostPrediction(Model):
 
 @dataclass(frozen=True, slots=True)
 class NewPrediction:
-    """What is to be predicted. `body` is sent as it is. With `model`, it is that of the model's own endpoint."""
+    """The request for a prediction. `body` is sent unchanged; with `model`, to the endpoint of that model."""
 
     body: Mapping[str, Any]
     model: str | None = None
     """`owner/name`."""
 
     def is_that_of(self, prediction: HostPrediction) -> bool:
-        """Return whether the host may have made `prediction` of this."""
+        """Return whether `prediction` may be the result of this request."""
         of = self.model or str(self.body.get("version")).rpartition(":")[2]
         return of in {prediction.version, prediction.model} and prediction.input == self.body.get("input")
 
@@ -96,7 +96,7 @@ class _Secret(Model):
 
 
 class ReplicateHost:
-    """Calls of one account. They raise `VendorError`, and `InvalidParameter` for what the caller has sent."""
+    """Calls of one account. They raise `VendorError`, and `InvalidParameter` for a fault of the caller's input."""
 
     def __init__(self, http: VendorHttp, account: Account, _: None) -> None:
         self._http = http

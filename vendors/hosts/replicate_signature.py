@@ -27,6 +27,6 @@ def is_signed(key: bytes, body: bytes, *, delivery_id: str, timestamp: str, sign
         return False
     expected = signature(key, delivery_id, body, t=int(timestamp)).encode()
     given = signatures.split()[:_MAX_SIGNATURES]
-    # All are compared, so that the time does not tell which one fits.
-    matches = [hmac.compare_digest(expected, each.encode("utf-8", "surrogateescape")) for each in given]
+    # All are compared, so that the duration does not reveal which one matches.
+    matches = [hmac.compare_digest(expected, text.encode("utf-8", "surrogateescape")) for text in given]
     return any(matches)

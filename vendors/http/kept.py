@@ -1,4 +1,4 @@
-"""What clients of vendors keep between their calls, such as tokens and keys, while the HTTP client is open."""
+"""Values that vendor clients keep between calls, such as tokens and keys, while the HTTP client is open."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """Values of one kind by their keys. The `most` recently used ones of each `VendorHttp` are kept, and in it.
+    """Values of one kind, by key. Each `VendorHttp` holds the `most` recently used ones.
 
-    Clients live only as long as one request, and share what they keep.
+    Vendor clients live only as long as one request, so they share these values.
     """
 
     def __init__(self, make: Callable[[], T], *, most: int) -> None:

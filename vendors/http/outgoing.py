@@ -17,7 +17,7 @@ class RepeatWithKey:
     """The call may be sent again, because the vendor executes all calls with the same key only once."""
 
     key: str
-    """Unique for what the call does. Store it before the first call."""
+    """Unique for the effect of the call. Store it before the first call."""
     header: str = "Idempotency-Key"
     """The vendor's name of the header that carries the key."""
 
@@ -30,8 +30,8 @@ class RepeatWithKey:
 class Outgoing:
     """One call to a vendor. `body` is bytes, or an async iterable, which is never sent twice.
 
-    A call is sent once unless `repeat` says otherwise. Clients of payment platforms make no such calls, but a
-    `MoneyCall` or a `ReadCall`.
+    A call is sent once unless `repeat` says otherwise. Clients of payment platforms use `MoneyCall` and `ReadCall`
+    instead.
     An iterable body may still be sent while its response is read. The caller closes the iterable. An exception that
     it raises is raised to the reader of the response.
     """
@@ -44,7 +44,7 @@ class Outgoing:
     connect_s: float = 5
     repeat: Repeat | RepeatWithKey = Repeat.NEVER
     public_only: bool = False
-    """Whether to connect to public addresses only. For URLs that a vendor's answer names, and not a config."""
+    """Whether to connect to public addresses only. For URLs from a vendor's answer, as opposed to a config."""
 
     @property
     def may_repeat(self) -> bool:

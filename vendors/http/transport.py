@@ -38,7 +38,7 @@ class VendorHttp:
         self._http1 = http1
         self._socket_session = socket_session
         self.kept: dict[object, OrderedDict[tuple[str, ...], Any]] = {}
-        """What vendor clients keep between their calls, by kind (`vendors/http/kept.py`)."""
+        """Values that vendor clients keep between calls, by kind (`vendors/http/kept.py`)."""
 
     def stream(self, call: Outgoing) -> AbstractAsyncContextManager["Incoming"]:
         """Send a call and return its 2xx response as a context manager. The body is read in the block.

@@ -37,7 +37,7 @@ class Mail:
     unsubscribe: Sequence[str] = ()
     """URLs that unsubscribe the recipient."""
     one_click: bool = False
-    """Whether a POST request to the last of these URLs does it (RFC 8058)."""
+    """Whether a POST request to the last of these URLs unsubscribes (RFC 8058)."""
 
 
 def build(mail: Mail, *, host: str, at: datetime) -> EmailMessage:

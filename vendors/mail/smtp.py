@@ -40,15 +40,15 @@ class SmtpOptions:
     username: str
     """Empty: no login. The password is the account's key."""
     own_host: str
-    """How this server names itself to others."""
+    """The name of this server in its greeting."""
 
 
 class RecipientRefused(BackendUnavailable):
-    """The mail server knows that nobody receives mail at the address. Another attempt has the same result."""
+    """The mail server knows that the address does not exist. Another attempt would have the same result."""
 
 
 class MaybeAccepted(TimedOut):
-    """The mail server has got the email, and has not said whether it accepts it. It may deliver it."""
+    """The mail server has received the email but has not said whether it accepts it. It may deliver it."""
 
 
 class _Connection(SMTP):

@@ -27,7 +27,7 @@ _PCM = AudioFormat("audio/pcm", 16_000)
 
 class AssessmentOptions(Model):
     phoneme_alphabet: Literal["SAPI", "IPA"] = "SAPI"
-    """How phonemes are written in the result, for languages of which the vendor names them."""
+    """The alphabet of phonemes in the result, for languages whose phonemes the vendor reports."""
 
 
 class AzureAssessment:

@@ -63,7 +63,7 @@ def key_header(account: Account) -> dict[str, str]:
 
 
 def new_request_id() -> str:
-    """Return a new id without dashes, which the vendor rejects."""
+    """Return a new id. It has no dashes, because the vendor rejects them."""
     return uuid4().hex
 
 
@@ -137,8 +137,7 @@ def close_error(vendor: str, code: int, reason: str) -> VendorError:
     text = " ".join(reason.split())[:200]
     reason_text = f"closed its WebSocket with code {code}" + (f": {text}" if text else "")
     if code in _INVALID_REQUEST:
-        # An invalid payload is the fault of the request, not of the account. But the same code reports a used-up
-        # quota.
+        # An invalid payload is the fault of the request, not of the account. The same code reports a used-up quota.
         bad_payload = code == _BAD_PAYLOAD and "quota" not in reason.lower()
         return Refused(vendor, reason_text, vendor_status=400 if bad_payload else None)
     if code in _TRANSIENT:

@@ -48,7 +48,7 @@ class SpeechOptions(Model):
     role: str | None = None
     """The role that the voice plays, such as `YoungAdultFemale`, if the voice has roles."""
     sample_rate: Literal[16_000, 24_000, 48_000] = 24_000
-    """Of the audio, in Hz."""
+    """Sample rate of the audio in Hz."""
 
 
 class AzureSpeech:

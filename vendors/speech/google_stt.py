@@ -79,7 +79,7 @@ class GoogleRecognition:
             yield _single(_transcript(response.vendor, response_object(response.vendor, await response.json())))
 
     def _encoding(self, data: bytes, audio_format: AudioFormat) -> dict[str, Any]:
-        """Return the fields for what the vendor cannot read from the audio itself."""
+        """Return the fields that the vendor cannot derive from the audio itself."""
         match audio_format.mime_type:
             case mime_type if mime_type in _SELF_DESCRIBED:
                 return {}

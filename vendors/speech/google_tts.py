@@ -25,7 +25,7 @@ _SERVICE = "texttospeech"
 _PART_BYTES = 900
 """The size of the text in one request. Much longer sentences are rejected, and smaller parts arrive sooner."""
 _MARKUP_FACTOR = 5
-"""How much longer than the text its SSML may be. The vendor's limit is 5,000 bytes."""
+"""How many times as long as the text its SSML may be. The vendor's limit is 5,000 bytes."""
 _MARK_BYTES = len('<mark name="w000"/>')
 _PIECE_BYTES = 32 * 1024
 _MAX_SPEED = 2.0
@@ -41,7 +41,7 @@ class Options(Model):
     """The vendor-specific settings of a strategy."""
 
     sample_rate: int = Field(default=24_000, ge=8_000, le=48_000)
-    """Of the audio, in Hz."""
+    """Sample rate of the audio in Hz."""
     pitch: float | None = Field(default=None, ge=-20, le=20)
     """Semitones above the normal pitch of the voice, or below it if negative."""
     volume_gain_db: float | None = Field(default=None, ge=-96, le=16)

@@ -113,7 +113,7 @@ class Http1Client:
         addresses = await self._lookup.addresses(origin.host, origin.port)
         if not public_only:
             return addresses
-        if public := [each for each in addresses if _is_public(each)]:
+        if public := [address for address in addresses if _is_public(address)]:
             return public
         raise NotPublic
 

@@ -1,4 +1,4 @@
-"""An incremental HTTP response: takes bytes, gives status, headers and body. The split does not matter."""
+"""An incremental parser of HTTP responses: bytes in, status, headers and body out, however the bytes are split."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -27,13 +27,13 @@ _ARPABET = {
 def arpabet(ipa: str) -> list[str]:
     """Return the dictionary phonemes nearest to `ipa`. Stress and other marks are left out."""
     phones: list[str] = []
-    at = 0
-    while at < len(ipa):
+    position = 0
+    while position < len(ipa):
         for length in range(_MAX_SYMBOL_LENGTH, 0, -1):
-            if symbols := _ARPABET.get(ipa[at : at + length]):
+            if symbols := _ARPABET.get(ipa[position : position + length]):
                 phones += symbols.split()
                 break
-        at += length
+        position += length
     return phones
 
 
@@ -69,7 +69,7 @@ def _load() -> Any:
 
 
 class Lexicon:
-    """The pronunciations of words: those of a dictionary, or one that espeak-ng's rules give."""
+    """The pronunciations of words: those of a dictionary, or else one that follows espeak-ng's rules."""
 
     def __init__(self, lookup: Callable[[str], str | None]) -> None:
         self._lookup = lookup

@@ -101,7 +101,7 @@ class Predictions:
         return response
 
     async def _list(self, _: web.Request) -> web.Response:
-        newest = [each.as_json() for each in reversed(self._known.values())][:_PAGE]
+        newest = [prediction.as_json() for prediction in reversed(self._known.values())][:_PAGE]
         return _json({"next": None, "previous": None, "results": newest})
 
     async def _get(self, request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""What pictures are made of: views of scenes, grids of four, photos, and what is derived from them."""
+"""The kinds of pictures: views of scenes, grids of four, photos, and pictures derived from these."""
 
 import hashlib
 import re
@@ -181,7 +181,7 @@ def photo(content: bytes) -> Photo:
 
 
 def opened(content: bytes) -> Image.Image:
-    """Open an image file. Raises `NoImage`, also if it has too many pixels."""
+    """Open an image file. Raises `NoImage`, including for too many pixels."""
     try:
         image = Image.open(BytesIO(content), formats=("PNG", "JPEG", "WEBP", "GIF"))
         if image.width * image.height > _MAX_PIXELS:

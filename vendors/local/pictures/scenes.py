@@ -57,7 +57,7 @@ class Scene:
         pixel = window.width / width
         columns = window.left + (np.arange(width, dtype=np.float32) + 0.5) * np.float32(pixel)
         rows = window.top + (np.arange(height, dtype=np.float32) + 0.5) * np.float32(pixel)
-        x, y = (each.astype(np.float32) for each in np.meshgrid(columns, rows))
+        x, y = (grid.astype(np.float32) for grid in np.meshgrid(columns, rows))
         rng = random.Random(self.seed)  # noqa: S311 - repeatable, not used for security
         horizon = 0.5 + 0.14 * rng.random()
         pixels = self._sky(x, y, rng, horizon=horizon, pixel=pixel)
@@ -137,7 +137,7 @@ def _trees(line: Field, seed: int, *, height: float) -> Field:
 def _reflect(
     pixels: Pixels, x: Field, y: Field, *, water: float, top: float, pixel: float, seed: int, deep: Colour
 ) -> None:
-    """Let the water show what is above it, with waves."""
+    """Draw the reflection of the scene in the water, with waves."""
     height, width = pixels.shape[:2]
     shore = round((water - top) / pixel)
     if shore >= height:

@@ -39,7 +39,7 @@ class Task:
     prompt: str = ""
     picture: Picture | None = None
     width: int = 0
-    """Of the picture, in pixels."""
+    """Width of the picture in pixels."""
     seed: int = 0
     message: str = ""
     id: str = field(default_factory=lambda: str(uuid4()))
@@ -99,13 +99,13 @@ class Task:
 
 
 class Painter:
-    """Makes tasks. The same prompts give the same pictures, as far as they say the seed or are alike."""
+    """Makes tasks. Pictures are repeatable: their seed is stated in the prompt or derived from it."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
 
     async def paint(self, kind: str, body: Mapping[str, Any], origin: Task | None) -> Task:
-        """Return a new task. Raises `Refused`, and `NoImage` for a file that is none."""
+        """Return a new task. Raises `Refused`, and `NoImage` for a file that is not an image."""
         task = Task(kind, body, prompt=str(body.get("prompt") or (origin.prompt if origin else "")))
         task.seed = pictures.seed_in(task.prompt, task.prompt) if origin is None else origin.seed
         match kind:
