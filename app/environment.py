@@ -17,7 +17,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9._-]{3,255}|arn:[\x21-\x7e]+")
 LOG_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 """The values of `PARLEY_LOG_LEVEL`, and their numbers in `logging`."""
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
-"""The addresses that stand for all addresses of a machine, and for each one that the machine can be reached at."""
+"""Wildcard addresses, and an address at which a server that listens on them can be reached locally."""
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 DEFAULT_SECRETS = frozenset({"", "change-me", "secret", "development"})
 
@@ -57,7 +57,7 @@ class EnvironmentReader:
             raise SettingsError(
                 f"parley: {name} must be a URL such as {example}; write special characters of the password as %XX"
             )
-        # redis-py ignores a path that is no number, and uses the database 0.
+        # redis-py ignores a path that is not a number, and uses the database 0.
         if parts.scheme in {"redis", "rediss"} and not _REDIS_DATABASE.fullmatch(parts.path):
             raise SettingsError(f"parley: {name} must have no path, or the number of a database, such as /0")
         return value
@@ -216,7 +216,7 @@ class EnvironmentReader:
         return value
 
     def master_key(self) -> str:
-        """Return one key, or several with commas between: the first one encrypts, all of them decrypt."""
+        """Return one key, or several comma-separated ones: the first encrypts, all of them decrypt."""
         keys = [key.strip() for key in self.required("PARLEY_MASTER_KEY").split(",")]
         if not all(map(_is_master_key, keys)):
             raise SettingsError("parley: PARLEY_MASTER_KEY must be 32 random bytes in hexadecimal")

@@ -1,4 +1,4 @@
-"""Makes an email from its strategy: renders its subject and its parts, and says what is sent."""
+"""Renders the subject and the parts of an email from its strategy."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -26,7 +26,7 @@ _ITERATIONS = 2
 _SALT_BYTES = 16
 _HASH_BYTES = 32
 _NICER_BY = 10
-"""How far the priority of the threads is below that of the event loop, which streams wait for."""
+"""How much lower the priority of the threads is than that of the event loop, on which streams depend."""
 
 REFUSED = Counter("parley_passwords_refused", "Passwords that were not checked or stored because too many waited")
 WAITING = Gauge("parley_passwords_waiting", "Passwords that wait for a free thread")
@@ -108,12 +108,12 @@ class PasswordHashes:
 
 
 def _bytes(password: str) -> bytes:
-    """Return what is hashed. Keyboards differ in how they encode the same characters, which NFKC evens out."""
+    """Return the bytes to hash. Keyboards encode the same characters differently, which NFKC evens out."""
     return unicodedata.normalize("NFKC", password).encode()
 
 
 def _hash_of_nothing(hasher: PasswordHasher) -> str:
-    """Return a hash with the parameters of `hasher` that is that of no password."""
+    """Return a hash with the parameters of `hasher` that matches no password."""
     salt, digest = (
         base64.b64encode(secrets.token_bytes(size)).decode().rstrip("=") for size in (_SALT_BYTES, _HASH_BYTES)
     )
@@ -122,7 +122,7 @@ def _hash_of_nothing(hasher: PasswordHasher) -> str:
 
 
 def _lower_priority() -> None:
-    if sys.platform == "linux":  # There, each thread has a priority of its own.
+    if sys.platform == "linux":  # On Linux, each thread has its own priority.
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + _NICER_BY)
 

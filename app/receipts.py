@@ -36,9 +36,9 @@ class PlatformReceipt(Model):
 
 class Kept(Model):
     rows: int | None = None
-    """How many rows there were when the receipt was signed. Missing if they are not counted."""
+    """Number of rows when the receipt was signed. Absent if they are not counted."""
     content: str
-    """What the rows say."""
+    """The content of the rows."""
 
 
 class ErasureReceipt(Model):
@@ -46,19 +46,19 @@ class ErasureReceipt(Model):
     user_id: str
     cause: Cause
     """`confirm`: the user has confirmed the deactivation. `freeze_end`: the freeze has ended. `operator`: an
-    operator has done it."""
+    operator has deactivated the user."""
     deactivated_at: str
     complete: bool
     """False while conversations or files remain to be deleted, or tokens to be revoked, and while streams that
-    began before the deactivation may store something more."""
+    began before the deactivation may still store data."""
     erased_at: str | None = None
-    """When everything was deleted. Missing before that."""
+    """When everything was deleted. Absent before that."""
     deleted: dict[str, int]
     """How many of each were deleted."""
     kept: dict[str, Kept]
     """The kinds of data that are kept."""
     not_searched: dict[str, str]
-    """Where data of the user may be that was neither searched nor deleted, each with a description."""
+    """Places that were not searched and may still hold data of the user, each with a description."""
     platforms: list[PlatformReceipt]
 
 
@@ -120,12 +120,12 @@ def _receipt(erasure: Erasure) -> ErasureReceipt:
         erased_at=None if erasure.erased_at is None else rfc3339(erasure.erased_at),
         deleted=dict(erasure.deleted),
         kept={
-            each.name: Kept(rows=erasure.kept.get(each.name), content=each.kept)
-            for each in USER_TABLES
-            if each.kept
+            table.name: Kept(rows=erasure.kept.get(table.name), content=table.kept)
+            for table in USER_TABLES
+            if table.kept
         },
         not_searched=dict(NOT_SEARCHED),
-        platforms=[_platform(each) for each in erasure.revocations],
+        platforms=[_platform(revocation) for revocation in erasure.revocations],
     )
 
 

@@ -62,7 +62,7 @@ class Services(Stores):
     """The clients of vendor accounts, for any area."""
     sign_in: SignInClients
     logins: KeyedLock
-    """Held for an identity while it logs in or signs up."""
+    """Locks an identity while it logs in or signs up."""
     strategies: Strategies
     supervisor: Supervisor
     sessions: SessionCache
@@ -75,15 +75,15 @@ class Services(Stores):
     flights: Flights
     traces: Traces | None
     stored_figures: StoredFigures
-    """What the overview of operators shows of PostgreSQL."""
+    """Figures from PostgreSQL that the overview for operators shows."""
     geo: GeoFiles
     boards: BoardIndexes
     board_creations: BoardCreations
     opens: MailOpens
     resources: Resources
-    """Those services that plays use."""
+    """The services that plays use."""
 
-    def parts(self) -> dict[str, Callable[[], Awaitable[None]]]:
+    def readiness_checks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """Return the checks of `/readyz` by name. A check raises an error if its part is not ready."""
         return {
             "postgres": self.database.ping,
@@ -116,7 +116,7 @@ async def _objects(stack: AsyncExitStack, stores: Stores) -> ObjectStore:
 
 
 def _turn_database(settings: Settings, database: Database) -> AbstractAsyncContextManager[Database]:
-    """Return the pool of the writer of turns, whose writes do not wait for other users of the database."""
+    """Return the connection pool of the turn writer, whose writes do not wait for other users of the database."""
     return open_database(
         settings.database_url,
         min_size=USUAL_CONNECTIONS,
@@ -146,8 +146,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         await stack.enter_async_context(open_retry_queue(database, valkey))
         await stack.enter_async_context(open_speech_sweep(valkey, objects))
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
-        copies = settings.data_dir if settings.s3_bucket is None else None
-        geo = await stack.enter_async_context(open_geo_files(copies))
+        copies_folder = settings.data_dir if settings.s3_bucket is None else None
+        geo = await stack.enter_async_context(open_geo_files(copies_folder))
         boards = await stack.enter_async_context(open_board_indexes(database, valkey))
         sinks = EventSinks(configs)
         opens = await stack.enter_async_context(open_mail_opens(database, sinks, clock, stores.keyring))

@@ -1,4 +1,4 @@
-"""The two stores and the configs: what the server and the commands share. Quick to import."""
+"""The two stores and the configs, which the server and the commands share. Quick to import."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -104,7 +104,7 @@ async def delete_conversation(call: Call, transaction: Transaction, path: Path[C
 
 
 async def _forget_streams(call: Call, conversation_id: str) -> None:
-    """Make the conversation's finished streams in this process unreadable, also through other processes."""
+    """Make the conversation's finished streams in this process unreadable, including through other processes."""
     owner = Owner(call.app_id, call.caller.user)
     for stream_id in call.services.supervisor.forget(owner, conversation_id):
         slot = Slot(owner.app_id, owner.user_id, stream_id, conversation_id)

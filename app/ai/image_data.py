@@ -124,7 +124,7 @@ class NewImage(Model):
     strategy: Annotated[str, Field(min_length=1, max_length=255)]
     """Name of a config of kind `images`."""
     type: ImageType
-    """What to do."""
+    """The type of the task."""
     data: dict[str, Any]
     """Depends on the type: imagine `prompt`, `aspect_ratio?`, `process_mode?`; reroll and seed `origin_task_id`;
     upscale and variation `origin_task_id`, `index`; pan `origin_task_id`, `direction`; inpaint `origin_task_id`,

@@ -122,8 +122,8 @@ def _check_type(head: bytes, *, field: str) -> None:
 async def copy_image(services: Services, http: VendorHttp, account: Account, task: ImageTask, *, url: str) -> str:
     """Copy the image of a task from its host to the object store. Return its key.
 
-    Nothing is copied for a deactivated user, whose task is deleted. Raises `VendorError`, also for a file that is
-    too large or no image.
+    Nothing is copied for a deactivated user, whose task is deleted. Raises `VendorError`, including for a file that
+    is too large or not an image.
     """
     opened = download(http, url, platform=account.platform, base_url=account.base_url, max_bytes=MAX_IMAGE_BYTES)
     async with opened as pieces:

@@ -1,4 +1,4 @@
-"""What moves an image task to its end: the job that polls its host, and the host's webhooks."""
+"""The progress of an image task: the job that polls its host, and the webhooks of the host."""
 
 import asyncio
 import hmac
@@ -64,7 +64,7 @@ async def poll_later(conn: Connection, task: ImageTask, *, in_s: float) -> None:
 
 
 async def poll_image_task(services: Services, job: PollImageTask) -> None:
-    """Read a task from its host, and store what has become of it. Polled again until it has ended or is lost."""
+    """Read a task from its host and store its state. The next poll follows until the task has ended or is lost."""
     async with services.database.connection() as conn:
         task = await image_tasks.find(conn, job.app_id, job.uid, task_id=job.task_id)
     if task is None or task.ended_at is not None:
@@ -139,7 +139,7 @@ async def fail(services: Services, task: ImageTask, message: str, *, host_task: 
 
 
 async def _end(services: Services, task: ImageTask, host_task: HostTask, *, image_key: str | None) -> None:
-    """End a task, and give its quota back if it has failed. Both happen once, whoever calls this."""
+    """End a task, and return its quota if it has failed. Both happen once, however often this is called."""
     now, status = services.clock.now(task.app_id), host_task.status
     async with services.database.transaction() as conn:
         ended = await image_tasks.end(
@@ -178,7 +178,7 @@ def _proof(key: bytes, app_id: str, task_id: str) -> str:
 
 def _is_proof(keyring: Keyring, app_id: str, task_id: str, given: str) -> bool:
     proofs = [_proof(key, app_id, task_id) for key in keyring.derive_all(_PURPOSE)]
-    return any(hmac.compare_digest(each.encode(), given.encode("utf-8", "replace")) for each in proofs)
+    return any(hmac.compare_digest(proof.encode(), given.encode("utf-8", "replace")) for proof in proofs)
 
 
 class _Reported(Model):

@@ -30,16 +30,16 @@ class ImageMeta(Model):
 
 class ImageResult(Model):
     actions: list[str]
-    """What can be done with the image, such as `upscale1`."""
+    """The actions that the image allows, such as `upscale1`."""
     credit: int | float
     discord_image_url: str
     error_messages: list[str]
     image_id: str
     image_url: str
-    """A link to the copy of the image on this server, valid for a day. Each answer has a new one. Empty: there
-    is no image, or not yet."""
+    """A link to the copy of the image on this server, valid for a day. Each answer has a new one. Empty
+    while there is no image."""
     message: str
-    """What a description says, or why the task has failed."""
+    """The text of a description, or the reason why the task has failed."""
     need_retry: bool
     permanent_url: str
     quota_used: int | float

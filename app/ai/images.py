@@ -84,7 +84,7 @@ async def _reply(call: Call, conn: Connection, task: ImageTask) -> ImageReply:
 
 
 async def _begin(call: Call, body: NewImage, data: ImageData, config: Strategy, *, operation_id: str) -> ImageTask:
-    """Store a task and submit it to its host. Raises errors after which nothing is left of it."""
+    """Store a task and submit it to its host. If an error is raised, the task no longer exists."""
     services = call.services
     open_host(services, call.app_id, config.account)  # Its config is checked before anything is counted.
     origin = await _origin(call, data, config)
@@ -138,7 +138,7 @@ async def _submit(call: Call, task: ImageTask, new: NewTask) -> ImageTask:
 
 
 async def _forget(call: Call, task: ImageTask) -> bool:
-    """Delete a task that its host has not accepted, and give its quota back. Return whether this is so."""
+    """Delete a task that its host has not accepted, and return its quota. Return whether it was deleted."""
     services = call.services
     now = services.clock.now(task.app_id)
     async with services.database.transaction() as conn:
@@ -189,7 +189,7 @@ async def _fields(call: Call, body: NewImage, data: ImageData, config: Strategy)
 
 
 def _request(body: NewImage, data: ImageData) -> dict[str, Any]:
-    """Return what is stored of the request. An inline mask is left out."""
+    """Return the request as it is stored: without an inline mask."""
     request = data.model_dump(exclude_none=True, exclude={"mask"})
     return request if body.image_url is None else request | {"image_url": body.image_url}
 

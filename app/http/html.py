@@ -1,4 +1,4 @@
-"""Small pages that are made for one request. They contain no scripts and load nothing."""
+"""Small HTML pages that are rendered per request. They contain no scripts and load nothing."""
 
 import hashlib
 from base64 import b64encode
@@ -29,27 +29,28 @@ iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--
 """
 _DEFAULT_COLOR = "#0172ad"
 _MIN_CONTRAST = 4.5
-"""Of text with its background, by WCAG 2.2."""
+"""The contrast that text must have with its background, by WCAG 2.2."""
 
 
 def text_on(color: str) -> str:
     """Return the colour, white or black, of text on a background `#rrggbb`.
 
-    It is white if that can be read. Otherwise black has a contrast of at least 4.67, since both multiply to 21.
+    White is returned if its contrast suffices. Otherwise the contrast of black is at least 4.67, because both
+    contrasts multiply to 21.
     """
     return "#fff" if 1.05 / (_luminance(color) + 0.05) >= _MIN_CONTRAST else "#000"
 
 
 def _luminance(color: str) -> float:
     """Return the relative luminance of a colour, from 0 to 1, by WCAG 2.2."""
-    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
-    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Html:
-    """A page. `body` is HTML, in which everything that comes from elsewhere is escaped."""
+    """A page. `body` is HTML, in which all values from elsewhere are already escaped."""
 
     title: str
     body: str

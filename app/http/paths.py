@@ -49,21 +49,23 @@ def template_of(path: str) -> str:
 
 
 def routes_of(paths: Collection[str]) -> dict[str, str]:
-    """Return by path what the router is given for it.
+    """Return the pattern for the router of each path.
 
-    Parameters accept any characters, where clients encode `/` as `%2F`. None of them accepts a word that another of
-    `paths` has in its place. A wrong method on that other path then gets 405, instead of the row whose parameter
-    accepts the word.
+    Parameters accept any characters; clients encode `/` as `%2F`. A parameter does not accept a word that another
+    of `paths` has in the same position. Thus a wrong method on that other path gets 405, instead of the row whose
+    parameter would accept the word.
     """
     split = {path: path.split("/") for path in paths}
     words: dict[tuple[str, ...], set[str]] = {}
-    """By the beginning of a path, the words that follow it."""
+    """The words that follow the beginning of a path."""
     for parts in split.values():
-        for at, part in enumerate(parts):
+        for position, part in enumerate(parts):
             if part and not part.startswith("{"):
-                words.setdefault(tuple(parts[:at]), set()).add(part)
+                words.setdefault(tuple(parts[:position]), set()).add(part)
     return {
-        path: "/".join(_part_of_route(part, words.get(tuple(parts[:at]), set())) for at, part in enumerate(parts))
+        path: "/".join(
+            _part_of_route(part, words.get(tuple(parts[:position]), set())) for position, part in enumerate(parts)
+        )
         for path, parts in split.items()
     }
 

@@ -88,7 +88,7 @@ class LogWriter:
 
 
 def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines joined to pieces that a pipe keeps whole, also if several processes write to it."""
+    """Join lines into pieces that a pipe keeps whole, even if several processes write to it."""
     joined = b""
     for line in lines:
         if joined and len(joined) + len(line) > select.PIPE_BUF:

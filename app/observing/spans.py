@@ -20,7 +20,7 @@ _AFTER: Mapping[str, Sequence[str]] = {
     "first_sentence": ("first_text",),
     "first_audio": ("first_sentence", "input"),
 }
-"""By stage: the stages whose end is its beginning. The first one that was reached counts, or else the request."""
+"""The stages at whose end a stage begins. The first one that was reached counts, or else the request's start."""
 _NOT_FAILED = frozenset({"end", "canceled", "invalid_parameter", "invalid_operation"})
 
 

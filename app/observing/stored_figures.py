@@ -19,11 +19,11 @@ _CHANGES = 6
 
 
 class Figures(NamedTuple):
-    """What PostgreSQL holds at one moment."""
+    """Figures from PostgreSQL at one moment."""
 
     jobs: Sequence[JobCount]
     taken: Sequence[Taken]
-    """What was paid for orders since midnight in UTC."""
+    """Payments for orders since midnight in UTC."""
     changes: Sequence[AuditEntry]
     """The last changes by operators and commands."""
 

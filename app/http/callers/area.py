@@ -1,4 +1,4 @@
-"""What the endpoints of one area share."""
+"""The settings that the endpoints of one area share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from streams.wire.errors import ServiceError
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """What the endpoints of one area share.
+    """The settings that the endpoints of one area share.
 
-    Endpoints that differ in some of it have a variant of the area, made with `dataclasses.replace`.
+    Endpoints that differ in a setting have a variant of the area, made with `dataclasses.replace`.
     """
 
     group: str
@@ -23,7 +23,7 @@ class Area:
     title: str
     """Title of the group."""
     description: str
-    """What the group contains."""
+    """The content of the group."""
     access: Access = Access.SESSION
     role: Role | None = None
     """The role that an operator needs. Required for `Access.ADMIN`, and only for it."""

@@ -7,7 +7,7 @@ from storage.operators.operators import Operator
 
 
 class Access(Enum):
-    """What an endpoint requires of a C2S caller (§5). A `/bp/server/…` path requires a server token instead."""
+    """The authentication of an endpoint's C2S callers (§5). `/bp/server/…` paths require a server token instead."""
 
     PUBLIC = "public"
     """No authentication: health checks, the reference, signed links."""
@@ -18,7 +18,7 @@ class Access(Enum):
     ADMIN = "admin"
     """The bearer token of an operator, or the root token."""
     WEBHOOK = "webhook"
-    """None of these: the path names the app, and the handler verifies what the platform has sent."""
+    """None of these. The path names the app, and the handler verifies the request of the platform."""
 
 
 class Caller(NamedTuple):
@@ -38,7 +38,7 @@ class Caller(NamedTuple):
     frozen: bool = False
     """Whether the account is frozen until its deactivation."""
     operator: Operator | None = None
-    """The operator that calls the admin API. `None` also stands for the holder of the root token."""
+    """The operator that calls the admin API. `None` for the root token, too."""
 
     @property
     def user(self) -> str:

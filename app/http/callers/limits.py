@@ -71,7 +71,7 @@ async def report(
     limit: Limit | None = None,
     value: object = None,
 ) -> None:
-    """Let the response to a call that is not counted have the headers of `headers_of`, as if it had been."""
+    """Give the response to a call that is not counted the same headers (`headers_of`) as if it were counted."""
     if limit is not None and limit.per_address:
         await _report_uncounted(services, request, caller, limit)
     for name, who in _counted(services, request, caller, limit, value):
@@ -83,7 +83,7 @@ async def report(
 async def report_together(
     services: Services, app_limits: Limits, request: web.Request, caller: Caller, *, rate: str, tag: str
 ) -> None:
-    """Do so for a call of a user that `count_together` would have counted."""
+    """Do the same as `report` for a call of a user that `count_together` would have counted."""
     if caller.server_key is None and caller.user_id is not None:
         bucket = Bucket(rate, app_limits.rate(rate), caller.user_id)
         counts = await services.limiter.count_all([bucket], app_id=caller.app_id, tag=tag, calls=0)
@@ -100,11 +100,11 @@ async def check_address(
 
 
 async def _report_uncounted(services: Services, request: web.Request, caller: Caller, limit: Limit) -> None:
-    """Let the response have the headers of a rate that the handler counts."""
+    """Give the response the headers of a rate that the handler counts."""
     if caller.server_key is not None:
         return
     app_id, network = caller.app_id, client_network(request, services.settings.trusted_proxies)
-    # The caller of a link has no limits of an app, but its rate is that of an app.
+    # A link is called without an app's limits, but its rate is set in an app's config.
     rate = services.configs.singleton(LIMITS, app_id).rate(limit.rate)
     if limit.together is None:
         who = f"address:{network}"
@@ -116,9 +116,9 @@ async def _report_uncounted(services: Services, request: web.Request, caller: Ca
 
 
 def note(request: web.Request, counts: Sequence[Count]) -> None:
-    """Let the response have the headers of `counts`, which replace earlier ones of the same rates."""
+    """Give the response the headers of `counts`. They replace earlier ones of the same rates."""
     names = {count.name for count in counts}
-    request[COUNTS] = (*(each for each in request.get(COUNTS, ()) if each.name not in names), *counts)
+    request[COUNTS] = (*(count for count in request.get(COUNTS, ()) if count.name not in names), *counts)
 
 
 def _counted(
@@ -164,7 +164,7 @@ class CountedTogether:
     tag: str
 
     async def take_back(self) -> None:
-        """Let the call not count after all. The response reports it so."""
+        """Undo the count of the call, also in the headers of the response."""
         counts = await self.services.limiter.count_all(self.buckets, app_id=self.app_id, tag=self.tag, calls=-1)
         note(self.request, counts)
 

@@ -34,7 +34,7 @@ class ErrorReply(Model):
 
     error: ErrorBody
     bp_auth: BpAuth | None = None
-    """Only in errors of binding: the credential of the account that has the identity already."""
+    """Only in errors of binding: the credential of the account to which the identity already belongs."""
 
 
 def error_responses(row: Endpoint, schemas: Schemas, path: str) -> dict[str, Any]:

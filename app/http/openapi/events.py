@@ -101,8 +101,8 @@ def _content_type(event: type[Event]) -> Any:
 
 
 def models_of(stream: Stream) -> list[type[Model]]:
-    types = [each for event in stream.events for each in content_types(stream, event)]
-    return [each for each in types if issubclass(each, Model)]
+    types = [content for event in stream.events for content in content_types(stream, event)]
+    return [content for content in types if issubclass(content, Model)]
 
 
 def event_list(stream: Stream, schemas: Schemas) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ def _content_schema(stream: Stream, event: type[Event], schemas: Schemas) -> Sch
     if event is Failed:
         types = (error_type_in_events(error.error_type) for error in stream.errors)
         return narrowed(schemas.response(FailedContent), types)
-    return _any_of([schemas.response(each) for each in content_types(stream, event)])
+    return _any_of([schemas.response(content) for content in content_types(stream, event)])
 
 
 def event_table(events: Sequence[dict[str, Any]], schemas: Schemas) -> str:

@@ -57,7 +57,7 @@ class Schemas:
 
 
 def parameter_schemas(given: Input | None) -> Iterator[tuple[str, Schema, bool]]:
-    """Yield the name, the schema and whether it is required of each parameter of a query or path, never null."""
+    """Yield each parameter of a query or path: its name, its schema without `null`, and whether it is required."""
     if given is None:
         return
     schema = given.model.model_json_schema(schema_generator=_WireSchema, mode="serialization")

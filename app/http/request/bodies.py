@@ -17,7 +17,7 @@ from streams.wire.errors import InvalidParameter, TooLarge
 
 _SMALL_BYTES = 32 * 1024
 _AT_ONCE_BYTES = 320 * 1024
-"""What is at most this large is decoded at once, which takes 10 ms in the worst case."""
+"""Bodies up to this size are decoded at once, which takes 10 ms in the worst case."""
 
 
 async def read_whole(call: Call) -> bytes:

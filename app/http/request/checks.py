@@ -49,7 +49,7 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
             key = None if row.inputs.transaction is None else idempotency.request_key_of(call, given)
             stored = None if key is None else await idempotency.find_response(services, key)
         except ServiceError:
-            # The value that `limit` counts by may be what is invalid.
+            # The invalid field may be the one that `limit` counts by.
             await limits.report(*counted, limit=limit if limit_field is None else None)
             raise
         value = None if limit_field is None else getattr(given[limit_field[0].name], limit_field[1])
@@ -101,7 +101,7 @@ async def _identified(
 
 
 async def _read(call: Call) -> dict[str, Any]:
-    """Read and check what the handler gets. Return it by the names of the handler's parameters."""
+    """Read and check the inputs of the handler. Return them by the names of its parameters."""
     inputs, request = call.endpoint.inputs, call.request
     given = await _read_body(call, inputs.body)
     if inputs.query is not None:

@@ -1,4 +1,4 @@
-"""Large responses: sent in pieces to readers that may stall, with bounds on what they hold in memory."""
+"""Large responses: sent in pieces to readers that may stall, with bounds on the memory that they hold."""
 
 import asyncio
 from typing import TypeGuard

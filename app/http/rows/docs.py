@@ -1,4 +1,4 @@
-"""Documentation of an endpoint for the reference page, beyond what its row and its types say."""
+"""Documentation of an endpoint for the reference page, in addition to its row and its types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -77,7 +77,7 @@ Handler = Callable[Concatenate[Call, ...], Awaitable[Reply]]
 class Endpoint:
     """One operation of the interface. Raises `InvalidRow` if the row contradicts its handler or itself.
 
-    The signature of the handler says what it gets and returns: `inputs` is read from it. Its docstring is the
+    The signature of the handler names its inputs and its reply: `inputs` is read from it. Its docstring is the
     summary and the description in the API reference. A row whose path is under `/bp/server/` is S2S only. A row of
     an area with `Access.WEBHOOK` is called by a platform: its path names the app as `{app_id}`, and its handler
     takes a `RawBody`. A row whose handler takes a `Transaction` accepts an `Idempotency-Key`.
@@ -150,17 +150,17 @@ class Endpoint:
             raise InvalidRow(f"area {self.area.group} has a role, but its access is not ADMIN")
 
     def _check_paths(self) -> None:
-        path, server_path = self.inputs.path, self.server_path
+        path_input, server_path = self.inputs.path, self.server_path
         if server_path is not None and not is_server_path(server_path):
             raise InvalidRow(f"the S2S path {server_path} is not under /bp/server/")
         if any(map(is_server_path, self.paths)) and not self.area.scope:
             raise InvalidRow(f"area {self.area.group} has no scope for its S2S paths")
-        fields = sorted(path.fields) if path is not None else []
-        for each in self.paths:
-            own = {USER_ID} if is_server_path(each) else {APP_ID} if self.area.access is Access.WEBHOOK else set()
-            names = sorted(set(names_in(each)) - own)
+        fields = sorted(path_input.fields) if path_input is not None else []
+        for path in self.paths:
+            own = {USER_ID} if is_server_path(path) else {APP_ID} if self.area.access is Access.WEBHOOK else set()
+            names = sorted(set(names_in(path)) - own)
             if names != fields:
-                raise InvalidRow(f"{each} has the parameters {_listed(names)}, but Path has {_listed(fields)}")
+                raise InvalidRow(f"{path} has the parameters {_listed(names)}, but Path has {_listed(fields)}")
 
     def _check_body(self) -> None:
         body = self.inputs.body
@@ -209,15 +209,15 @@ class RequestContext:
     authenticated: bool = False
     """Whether the caller has proved to be a user, an app's server or an operator."""
     log_fields: Mapping[str, object] | None = None
-    """What the access line says in addition to the common fields."""
+    """Fields of the access line in addition to the common ones."""
     unsent_bytes: int = 0
-    """Size of its response where that is large, while it is being sent."""
+    """Size of a large response while it is being sent."""
     unsent_caller: str = ""
-    """Whom these bytes are counted for."""
+    """The caller for whom these bytes are counted."""
     body_bytes: int = 0
-    """Size of its body where that is large, as far as it has arrived."""
+    """Size of the part of a large body that has arrived."""
     body_caller: str = ""
-    """Whom these bytes are counted for."""
+    """The caller for whom these bytes are counted."""
     waited_s: float = 0.0
     """Time spent waiting for the client's body, or for the parameters of a stream."""
 

@@ -42,7 +42,7 @@ async def readyz(call: Call) -> web.Response:
 
     The server is ready while it is not draining and PostgreSQL accepts writes.
     """
-    causes = {name: await _cause(ping) for name, ping in call.services.parts().items()}
+    causes = {name: await _cause(ping) for name, ping in call.services.readiness_checks().items()}
     supervisor = call.services.supervisor
     ready = not supervisor.draining and not any(causes[name] for name in _NEEDED)
     body = {

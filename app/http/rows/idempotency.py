@@ -110,7 +110,7 @@ async def answer_once(
 
 
 async def _release(services: Services, held: Claim) -> None:
-    """Free the key. If PostgreSQL is away, it becomes free after `CLAIM_S`."""
+    """Free the key. If PostgreSQL is unavailable, the key becomes free after `CLAIM_S`."""
     with suppress(StoreError, TimeoutError):
         async with asyncio.timeout(_RELEASE_S), services.database.connection() as conn:
             await idempotency.release(conn, held)

@@ -83,9 +83,9 @@ class Inputs:
     reply: type[Model] | None
 
     def model(self, source: Source) -> type[Model] | None:
-        for each in (self.body, self.query, self.path):
-            if each is not None and each.source is source:
-                return each.model
+        for part in (self.body, self.query, self.path):
+            if part is not None and part.source is source:
+                return part.model
         return None
 
 
@@ -125,7 +125,7 @@ def _input(parameter: inspect.Parameter, hints: dict[str, Any]) -> Input:
     if get_origin(hint) is Chunked or hint is Chunked:
         sources, types = [Source.CHUNKED], get_args(hint)
     else:
-        sources = [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Source)]
+        sources = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Source)]
         types = get_args(hint)
     if len(sources) != 1:
         raise InvalidRow(f"parameter {parameter.name} must be one of {_MARKERS}")
@@ -137,9 +137,9 @@ def _input(parameter: inspect.Parameter, hints: dict[str, Any]) -> Input:
 
 
 def _only(found: list[Input], sources: frozenset[Source] | set[Source]) -> Input | None:
-    matching = [each for each in found if each.source in sources]
+    matching = [part for part in found if part.source in sources]
     if len(matching) > 1:
-        names = " and ".join(each.name for each in matching)
+        names = " and ".join(part.name for part in matching)
         raise InvalidRow(f"parameters {names} hold the same part of the request")
     return matching[0] if matching else None
 

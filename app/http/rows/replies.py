@@ -1,4 +1,4 @@
-"""What handlers return, and the responses that it becomes."""
+"""The replies of handlers, and their conversion into responses."""
 
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ class Empty(Model):
 
 @dataclass(frozen=True, slots=True)
 class Json(Generic[T]):
-    """A reply of the form of `T`, as a value that can be encoded. It is not validated.
+    """A reply with the fields of `T`, as a value that is encoded without validation.
 
-    It is for values that are large, or that come from elsewhere, and for replies with headers.
+    For large values, for values that come from elsewhere, and for replies with headers.
     """
 
     value: Any

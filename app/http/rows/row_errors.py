@@ -45,7 +45,7 @@ UNLISTED = CounterMetric(
 ErrorType = type[ServiceError]
 _STORES = (DatabaseError, DatabaseUnavailable, ValkeyError, ValkeyUnavailable)
 _FAMILIES = (StoreError, VendorError)
-"""Errors that a row lists by a base class, because a client does the same about all of them. Others are listed by
+"""Errors that a row lists by a base class, because clients handle all of them in the same way. Others are listed by
 their own class, whose docstring is their text in the API reference."""
 
 
@@ -122,10 +122,10 @@ def response_to(request: web.Request, error: ServiceError) -> web.Response:
     if row is None:
         return error_response(error, {})
     s2s = is_server_path(request.path)
-    path = next((each for each in row.paths if is_server_path(each) is s2s), row.path)
+    path = next((path for path in row.paths if is_server_path(path) is s2s), row.path)
     statuses = row.area.statuses
     status = status_of(type(error), statuses)
-    if all(status_of(each, statuses) != status for each in _listings(error, errors_of(row, path))):
+    if all(status_of(listed, statuses) != status for listed in _listings(error, errors_of(row, path))):
         _report(row, error)
     response = error_response(error, statuses)
     if row.area.error_page is None or not wants_html(request):
@@ -145,7 +145,7 @@ def check_event(row: Endpoint, error: ServiceError) -> None:
 def _listings(error: ServiceError, errors: Iterable[ErrorType]) -> Iterator[ErrorType]:
     """Yield those of `errors` that document `error`: its class, and base classes of a member of a family."""
     by_base = isinstance(error, _FAMILIES)
-    return (each for each in errors if each is type(error) or (by_base and isinstance(error, each)))
+    return (listed for listed in errors if listed is type(error) or (by_base and isinstance(error, listed)))
 
 
 def _report(row: Endpoint, error: ServiceError) -> None:

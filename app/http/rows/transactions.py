@@ -19,14 +19,14 @@ R = TypeVar("R", bound=Model | Json[Any] | None)
 class Transaction:
     """The transaction in which a handler has its effect. Its endpoint accepts an `Idempotency-Key`.
 
-    The handler begins it once, as its last step that can fail, and gives it the answer:
+    The handler begins it once, as its last step that can fail, and passes it the answer:
 
         async with transaction.begin() as conn:
             await add_order(conn, ...)
             return transaction.answer(Ordered(...))
 
-    Effect and answer are committed together. What calls other systems comes before `begin`, so that no connection
-    is held meanwhile. What needs the effect to be committed comes after the block.
+    Effect and answer are committed together. Calls to other systems come before `begin`, so that no connection is
+    held meanwhile. Code that needs the effect to be committed comes after the block.
     """
 
     def __init__(self, database: Database, held: Claim | None) -> None:
@@ -38,7 +38,7 @@ class Transaction:
         self._committed = False
         self.operation_id = new_id() if held is None else held.operation_id
         """An id for rows, and for keys of calls to other systems. A repeat after a failure or a crash has the same
-        id, so it finds what the earlier call has done outside of its transaction."""
+        id, so it finds the effects that the earlier call had outside of its transaction."""
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[Connection]:

@@ -1,4 +1,4 @@
-"""Calls by platforms: each is verified and stored before it is answered, and a job works on it later."""
+"""Calls by platforms: each is verified and stored before it is answered, and a job processes it later."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ class Delivery:
     app_id: str
     config: str
     headers: Mapping[str, str]
-    """All headers. Their names ignore case."""
+    """All headers, by case-insensitive name."""
     body: bytes
 
 
@@ -67,9 +67,10 @@ def platform_config(services: Services, kind: ConfigKind[ConfigModel], delivery:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What a source has found out about a delivery.
+    """The ids of a verified delivery.
 
-    A delivery whose event, or itself, is stored already is a repeat. It is answered, and not worked on again.
+    If a webhook with the same event id or delivery id is already stored, the delivery is a repeat: it is answered
+    and not processed again.
     """
 
     event_id: str | None = None
@@ -82,13 +83,13 @@ class WebhookSource:
 
     name: str
     description: str
-    """What it calls for, for the API reference."""
+    """The purpose of its calls, for the API reference."""
     verify: Callable[[Services, Delivery], Awaitable[Verified]]
     """Checks the signature. Raises `InvalidSignature`, `PlatformNotFound`, `WebhookUnverified` or another
     `InvalidParameter` if nothing is to be stored."""
     work: Callable[[Services, Webhook], Awaitable[None]]
-    """Works on a stored webhook. It may be called more than once for the same one, and in any order. It is called
-    again after an exception, as `WorkWebhook` says."""
+    """Processes a stored webhook. It may be called more than once for the same webhook, and in any order. After an
+    exception it is called again, as `WorkWebhook` says."""
     headers: Sequence[str] = ()
     """Names of the headers that are stored."""
 

@@ -1,9 +1,9 @@
-"""What arrives on a connection, before it is a request: limits on its bytes, and on the time for parsing them.
+"""Bytes of a connection before they are a request: limits on their number and on the time for parsing them.
 
 Reads of many bytes or lines are parsed in slices (`ingress.py`). Connections whose framing is a large part of their
 bytes (*dense* ones, for example uploads in tiny chunks) share 15% of the loop's time for parsing. All others share
 four slices per iteration of the event loop, because the next iteration runs the handlers of everything that was
-parsed, and an event of a stream passes several iterations. So uploads in tiny chunks delay neither streams nor
+parsed, and an event of a stream passes several iterations. Thus uploads in tiny chunks delay neither streams nor
 ordinary uploads. Connections that have parsed little recently go first, so endless uploads hardly delay an upload
 of ordinary size. A connection waits for at most four slices per other waiting connection, so none is starved. The
 transport is paused while a part of a read is held back.

@@ -50,9 +50,9 @@ class ServerConnection(web.RequestHandler):
     request_count: int = _slot("_request_count")
     """Number of requests that have been parsed, including one that cannot be parsed."""
     waiting_requests: deque[tuple[RawRequestMessage | _ErrInfo, StreamReader]] = _slot("_messages")
-    """The requests that have been parsed and not begun."""
+    """The requests that have been parsed but not started."""
     request_waiter: asyncio.Future[None] | None = _slot("_waiter")
-    """What the connection's task awaits while there is no request; else `None`."""
+    """The future that the connection's task awaits while there is no request, else `None`."""
     current_request: web.BaseRequest | None = _slot("_current_request")
     """The request whose handler runs, or `None`."""
     pause_transport_reading = web.RequestHandler._pause_transport_reading

@@ -20,7 +20,7 @@ _DISCARDED_BYTES = 1024 * 1024
 _LINGER_S = 2.0
 _DISCARD_PAUSE_S = 0.01
 _END_OF_HEAD = b"\r\n\r\n"
-"""Also the end of a chunked body."""
+"""A chunked body ends in the same way."""
 
 NOT_HTTP = InvalidParameter("the request is not valid HTTP")
 HEADER_BLOCK_FAULT = f"header block exceeds {HEADER_BLOCK_BYTES} bytes"

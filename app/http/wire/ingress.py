@@ -17,7 +17,7 @@ _FULL_SLICE = re.compile(rb"(?:[^\n]*+\n){%d}" % SLICE_LINES)
 _SLICES_PER_TURN = 4
 _BURST_S = 0.001
 _MOST_DEBT_S = 0.02
-"""What one turn costs at most. A longer one was interrupted, by a garbage collection for example."""
+"""The highest cost of one turn. A longer turn was interrupted, for example by a garbage collection."""
 _MAX_DELAY_ROUNDS = 3
 """The longest extra wait of a connection that has parsed much recently. In a round, each other one gets a slice."""
 _HALF_LIFE_S = 30
