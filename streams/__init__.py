@@ -14,8 +14,8 @@ generator is resumed. A sink that accepts no more, because a reader lags, makes 
 vendor's connection. Sources that cannot push are iterated in a loop.
 
 A lagging reader gets its backlog in pieces. At most one piece of 64 KiB waits in its transport, and 128 KiB in the
-kernel. Larger frames are written in slices that share the log's memory. Logs of other processes are read in
-pages of the same size. Frames that an attached reader has not read are not dropped.
+kernel. Larger frames are written in slices that share the log's memory. Logs of other processes are read in pages
+of the same size. Frames that an attached reader has not read are not dropped.
 
 `/metrics` is generated one metric at a time (`metrics.py`), and the loop runs other tasks in between, because a
 whole registry of histograms would block it for 10 ms and more.

@@ -1,5 +1,5 @@
 """Clients of vendors, as the configs of an app describe them.
 
-A draft of a config is judged as if it were written before it is tried (`trials.py`): the trial uses the stored
-accounts and their gates, and nothing is stored.
+Before the draft of a config is tried (`trials.py`), it is checked like a config that is written. The trial uses the
+stored accounts and their gates, and stores nothing.
 """

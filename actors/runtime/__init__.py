@@ -1,7 +1,7 @@
 """How a stream lives: its actor, mailbox and context, their owner, and access from other processes.
 
-`AdmissionControl.admit` (`admission.py`) is the only way in: it takes the slot, creates the context and starts the
-actor, or says where the stream of a repeated request is.
+`AdmissionControl.admit` (`admission.py`) is the only entrance: it takes the slot, creates the context and starts
+the actor, or returns the location of the stream of a repeated request.
 
 A stream can be resumed on any process. While its client is attached, a stream costs two scripts in Valkey, and its
 events stay in the process. Its log is copied to a Redis Stream when its last reader disconnects, when another
@@ -11,8 +11,8 @@ entries are event ids.
 A reader in another process (`remote_log.py`) renews its lease with the stream's process every five seconds, and
 thereby notices when that process is dead. Each renewal also copies events that Valkey lacks, for example because it
 was unavailable when the stream ended. A reader waits up to 60 s for Valkey. If that fails, or if its own process
-ends, its response ends with an `error` event without an id. Clients then resume. Ended streams stay in
-memory for two minutes and until their readers have left, at most 256 MiB in total.
+ends, its response ends with an `error` event without an id. Clients then resume. Ended streams stay in memory for
+two minutes and until their readers have left, at most 256 MiB in total.
 
 Before a process ends the streams of a session, it checks the row of the session (`session_watch.py`). After an
 outage of either store it checks the sessions of all its streams, because it may have missed announcements.

@@ -9,13 +9,13 @@ No page has a build step. `static/talk/` contains ES modules that a browser load
 one vendored file. `static/vendor/` holds each vendored file with its licence, version and digest. The talk page is
 a client like any other: `talk.js` is the conversation, `stream.js` reads one stream and resumes it, `player.js`
 plays the audio. `voice_detection.js` finds pauses of the user with WebRTC's voice detection (`fvad`), which is
-WebAssembly: the content security policy of this page allows that, and still no `eval`.
+WebAssembly: the content security policy of this page allows that, but not `eval`.
 
 The page at `/dev/accounts` is built in the same way (`static/accounts/`), and shares the styles of
-`static/talk/base.css`. `platforms.js` lists the flows, `accounts.js` is what the page knows and calls,
-`exchanges.js` has the requests and their `curl` lines. Who can sign in, and the faults, come from the sandbox
-(`vendors/sandbox/signin/choices.py`). The server passes a choice on to the sandbox (`app/dev/accounts.py`), so that
-the browser needs to reach only the server, except for the pictures of people.
+`static/talk/base.css`. `platforms.js` lists the flows, `accounts.js` holds the state of the page and its calls,
+`exchanges.js` the requests and their `curl` lines. The people who can sign in, and the faults, come from the
+sandbox (`vendors/sandbox/signin/choices.py`). The server passes a choice on to the sandbox (`app/dev/accounts.py`),
+so that the browser needs to reach only the server, except for the pictures of people.
 
 The page at `/dev/payments` (`static/payments/`) shares the list of requests with it. `purchases.js` keeps its state
 in the browser's session, because the payer leaves for a page of the sandbox, which returns to the address in its

@@ -1,1 +1,1 @@
-"""Processes that are killed while they work, and what is left of their work."""
+"""Kills processes while they work, and checks that no work is lost or done twice: `python -m bench.kills`."""
