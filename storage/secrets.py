@@ -83,7 +83,7 @@ class Keyring:
         return _derived(self._master, f"for {purpose}")
 
     def derive_all(self, purpose: str) -> list[bytes]:
-        """Derive 32 bytes from each key for one purpose, so that what an earlier key has signed can be verified."""
+        """Derive 32 bytes from each key for one purpose, so that signatures by earlier keys can be verified."""
         return [_derived(master, f"for {purpose}") for master in self._masters]
 
 

@@ -44,9 +44,9 @@ class SignInClient:
     sign_in: SignIn
     access: VendorAccess[SignInApp, SignIn]
 
-    async def call(self, once: Callable[[SignIn], Awaitable[Result]]) -> Result:
-        """Return the result of `once`. Raises `VendorError` if the platform fails or its breaker is open."""
-        return await self.access.gate.call(self.access.platform, lambda: once(self.sign_in), within_s=_WITHIN_S)
+    async def call(self, send: Callable[[SignIn], Awaitable[Result]]) -> Result:
+        """Return the result of `send`. Raises `VendorError` if the platform fails or its breaker is open."""
+        return await self.access.gate.call(self.access.platform, lambda: send(self.sign_in), within_s=_WITHIN_S)
 
 
 class SignInClients:

@@ -19,15 +19,15 @@ class _PlayedSentence:
     text: str
     begin_ms: int
     end_ms: int
-    shapes: tuple[int, ...]
+    shape_times: tuple[int, ...]
     """Times of its mouth shapes other than silence, in ms; empty if unknown."""
 
     def heard(self, until_ms: int) -> int:
         """Return the number of characters in words that were spoken completely before `until_ms`."""
         if until_ms >= self.end_ms:
             return len(self.text)
-        if self.shapes:
-            share = sum(1 for at in self.shapes if at <= until_ms) / (len(self.shapes) + 1)
+        if self.shape_times:
+            share = sum(1 for ms in self.shape_times if ms <= until_ms) / (len(self.shape_times) + 1)
         else:
             share = max(0, until_ms - self.begin_ms) / max(1, self.end_ms - self.begin_ms)
         return _whole_words(self.text, share * len(self.text.rstrip()))
@@ -37,44 +37,45 @@ class Playback:
     """The sentences spoken so far, in order, with the position of their audio. All times are in ms."""
 
     def __init__(self) -> None:
-        self._spans: list[_PlayedSentence] = []
-        self._open: tuple[int, str, int] | None = None
+        self._sentences: list[_PlayedSentence] = []
+        self._current: tuple[int, str, int] | None = None
 
     @property
     def began(self) -> bool:
-        return bool(self._spans) or self._open is not None
+        return bool(self._sentences) or self._current is not None
 
     def begin(self, index: int, text: str, at_ms: int) -> None:
         """Record that the audio of `text`, a part of paragraph `index`, starts at `at_ms`."""
-        self._open = (index, text, at_ms)
+        self._current = (index, text, at_ms)
 
     def end(self, at_ms: int, shapes: list[tuple[int, int]]) -> None:
         """Record that the audio of the current text ends at `at_ms`. `shapes` are mouth shapes as `(ms, id)`."""
-        assert self._open is not None, "begin() was not called"
-        index, text, begin_ms = self._open
-        moving = tuple(at for at, shape in shapes if shape != _SILENCE)
-        self._spans.append(_PlayedSentence(index, text, begin_ms, at_ms, moving))
-        self._open = None
+        assert self._current is not None, "begin() was not called"
+        index, text, begin_ms = self._current
+        shape_times = tuple(ms for ms, shape in shapes if shape != _SILENCE)
+        self._sentences.append(_PlayedSentence(index, text, begin_ms, at_ms, shape_times))
+        self._current = None
 
     def heard(self, until_ms: int) -> Mapping[int, int] | None:
         """Return how many characters of each paragraph were heard, or `None` if all spoken text was heard."""
-        spans = self._all()
-        if spans and until_ms >= spans[-1].end_ms:
+        sentences = self._with_current()
+        if sentences and until_ms >= sentences[-1].end_ms:
             return None
         heard: dict[int, int] = {}
-        for span in spans:
-            heard[span.index] = heard.get(span.index, 0) + span.heard(until_ms)
-            if until_ms < span.end_ms:
+        for sentence in sentences:
+            heard[sentence.index] = heard.get(sentence.index, 0) + sentence.heard(until_ms)
+            if until_ms < sentence.end_ms:
                 break
         return heard
 
-    def _all(self) -> list[_PlayedSentence]:
-        if self._open is None:
-            return self._spans
-        index, text, begin_ms = self._open
-        spoken_ms = sum(span.end_ms - span.begin_ms for span in self._spans)
-        pace = sum(len(span.text) for span in self._spans) / spoken_ms if spoken_ms else _CHARACTERS_PER_MS
-        return [*self._spans, _PlayedSentence(index, text, begin_ms, begin_ms + round(len(text) / pace), ())]
+    def _with_current(self) -> list[_PlayedSentence]:
+        if self._current is None:
+            return self._sentences
+        index, text, begin_ms = self._current
+        spoken_ms = sum(sentence.end_ms - sentence.begin_ms for sentence in self._sentences)
+        characters = sum(len(sentence.text) for sentence in self._sentences)
+        pace = characters / spoken_ms if spoken_ms else _CHARACTERS_PER_MS
+        return [*self._sentences, _PlayedSentence(index, text, begin_ms, begin_ms + round(len(text) / pace), ())]
 
 
 def _whole_words(text: str, characters: float) -> int:

@@ -57,7 +57,7 @@ def job_of(task: ImageTask) -> PollImageTask:
 
 
 async def poll_later(conn: Connection, task: ImageTask, *, in_s: float) -> None:
-    """Store the next job of a task, in place of one that waits. `conn` is in a transaction."""
+    """Replace the waiting job of a task, if any, by the next one. `conn` is in a transaction."""
     key = f"image:{task.task_id}"
     await cancel_job(conn, key=key)
     await enqueue(conn, job_of(task), key=key, run_at=due_in(in_s) if in_s else None)
@@ -88,7 +88,7 @@ async def _advance(services: Services, task: ImageTask, host_task_id: str, *, ag
         if host_task.status == "finished" and (url := host_task.task_result.source_url):
             image_key = await _copy(services, access, task, url=url)
     except ServiceError as raised:
-        # It may be read later, even after a refusal: keys are corrected, and new tasks become known.
+        # A later read may succeed, even after a refusal: keys are corrected, and hosts learn of new tasks.
         error = raised
         log.warning("image_task.not_read", app_id=task.app_id, task_id=task.task_id, error=str(raised))
     ended = error is None and host_task is not None and host_task.status in {"finished", "failed"}
@@ -158,10 +158,10 @@ def _stored(host_task: HostTask) -> dict[str, Any]:
 
 
 def webhook_of(services: Services, task: ImageTask) -> HostWebhook | None:
-    """Return where the host reports the end of a task. `None`: it cannot reach this server.
+    """Return where the host reports the end of a task, or `None` if the host cannot reach this server.
 
-    The host sends the secret back. It names the task, so that a task is found whose id at the host is not known,
-    because the process died that submitted it.
+    The host returns the secret, which names the task. Thus a task is found even if its id at the host is unknown,
+    because the process that submitted it died.
     """
     settings = services.settings
     if not settings.has_public_url:
@@ -206,7 +206,7 @@ async def _verify(services: Services, delivery: Delivery) -> Verified:
 
 
 async def _work(services: Services, webhook: Webhook) -> None:
-    """Read the task from the host, which is what counts."""
+    """Read the task from the host. The status in the webhook is not used."""
     state = webhook.state
     task_id = webhook.headers.get(_SECRET_HEADER, "").partition(".")[0]
     async with services.database.connection() as conn:

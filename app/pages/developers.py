@@ -58,7 +58,7 @@ async def _page(call: Call, name: str) -> web.Response:
 
 
 def _policy(call: Call) -> str:
-    """Return the policy of the pages, which show pictures of the sandbox, generated ones and those of emails."""
+    """Return the content security policy. Pictures may come from the sandbox and from this server."""
     settings = call.services.settings
     urls = [url for url in (settings.sandbox_url, settings.public_url) if url is not None]
     return _POLICY.format(pictures="".join(f" {url}" for url in urls))

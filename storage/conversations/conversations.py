@@ -109,8 +109,8 @@ async def delete(conn: Connection, app_id: str, uid: str, *, conversation_id: st
     return keys
 
 
-# One record at a time, because the size of a compressed value is known only once it is read: the records behind the
-# last one are not read at all.
+# Records are read one at a time, because the size of a compressed value is known only once it is read. Thus the
+# records after the last one of the page are not read at all.
 _PAGE = """
 with recursive page as (
     select *, octet_length(content)::bigint as size_bytes, 1 as number from (

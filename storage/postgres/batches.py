@@ -11,7 +11,7 @@ class Deletion(Protocol):
 
 
 async def delete_in_batches(database: Database, delete: Deletion, *, size: int) -> int:
-    """Call `delete`, each time in a separate transaction, until no rows are left. Return the number of all."""
+    """Call `delete`, each time in a separate transaction, until no rows are left. Return the total number."""
     removed, last = 0, size
     while last == size:
         async with database.transaction() as conn:

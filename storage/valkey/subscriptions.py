@@ -1,4 +1,4 @@
-"""Subscriptions to channels of Valkey that are made again whenever they break."""
+"""Subscriptions to channels of Valkey, which are renewed whenever they break."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,8 +24,8 @@ async def subscribe(
 ) -> None:
     """Call `on_message` with each message of the channel, until cancelled.
 
-    What is published between `on_unsubscribed` and `on_subscribed` is lost. Between them, Valkey is unavailable or
-    the connection has broken.
+    Messages that are published between `on_unsubscribed` and `on_subscribed` are lost: meanwhile Valkey is
+    unavailable, or the connection is broken.
     """
     reachable = True
     while not stopping():

@@ -64,7 +64,7 @@ class Admission:
             self._probe = False
 
     def release(self) -> None:
-        """Give the slot of the call back. A probe without an outcome is abandoned."""
+        """Release the slot of the call. A probe without an outcome is abandoned."""
         self._gate.bulkhead.release()
         if self._probe:
             self._gate.breaker.abandon()
@@ -116,8 +116,8 @@ class Gate:
         self._count_call()
         return Admission(self, probe=probe)
 
-    async def call(self, vendor: str, once: Callable[[], Awaitable[Result]], *, within_s: float) -> Result:
-        """Make a call that has one result, and count whether it succeeded.
+    async def call(self, vendor: str, send: Callable[[], Awaitable[Result]], *, within_s: float) -> Result:
+        """Make the call `send`, which has one result, and count whether it succeeded.
 
         `within_s` limits the wait for a slot and the call together. Streams are called by
         `vendors/calls/fallback.py` instead, because they have several results.
@@ -127,7 +127,7 @@ class Gate:
         try:
             async with asyncio.timeout(within_s):
                 admission = self.try_admit() or await self.admit(vendor)
-                result = await once()
+                result = await send()
         except TimeoutError:
             timed_out = TimedOut(vendor, f"had no result within {within_s:g} s", retryable=True)
             if admission is not None:

@@ -93,7 +93,7 @@ class OpenAITranscription:
     async def _form(self, file: list[bytes], mime_type: str) -> tuple[bytes, str]:
         """Return the encoded multipart form and its content type.
 
-        The file is copied once, into the place of a mark. aiohttp would copy it several times.
+        The file replaces a mark in the form, so that it is copied only once. aiohttp would copy it several times.
         """
         mark = secrets.token_hex(16).encode()
         form = aiohttp.FormData()

@@ -12,7 +12,7 @@ from streams.wire.errors import AuthFailed, PermissionDenied
 
 CSRF_HEADER = "X-Parley-Csrf"
 UNUSED_HEADER = "X-Parley-Background"
-"""A call with this header does not keep the session from ending for lack of use."""
+"""A call with this header does not count as use of the session, which ends when it is not used."""
 _COOKIE = "parley_console"
 _READING = frozenset({"GET", "HEAD"})
 _OWN_SITE = frozenset({"same-origin", "none"})

@@ -70,7 +70,7 @@ def errors_of(row: Endpoint, path: str) -> Iterator[ErrorType]:
     if row.limit is not None or is_server_path(path) or is_large:
         yield RateLimited
     if is_large:
-        yield Unavailable  # Too many large responses have not been read, or large bodies not been answered.
+        yield Unavailable  # Too many large responses are unread, or too many large bodies are unanswered.
     yield from row.errors
     yield InternalError
 

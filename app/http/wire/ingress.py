@@ -1,4 +1,4 @@
-"""Limits the time that one iteration of the event loop spends on parsing what clients send."""
+"""Limits the time that one iteration of the event loop spends on parsing the input of clients."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ _BURST_S = 0.001
 _MOST_DEBT_S = 0.02
 """The highest cost of one turn. A longer turn was interrupted, for example by a garbage collection."""
 _MAX_DELAY_ROUNDS = 3
-"""The longest extra wait of a connection that has parsed much recently. In a round, each other one gets a slice."""
+"""The longest extra wait of a connection that has parsed much recently. In a round, all others get a slice."""
 _HALF_LIFE_S = 30
 _TYPICAL_OVER_SLICES = 64
 DENSE_SHARE = 0.15
@@ -151,7 +151,7 @@ class SlicedConnection(ServerConnection):
         self._ordinary_turns = ordinary_turns
         self._dense_turns = dense_turns
         self._dense_lines = 0
-        """Lines of framing beyond one per `_FREE_BYTES_PER_LINE`. At `_DENSE_LINES`, the maximum, it is dense."""
+        """Lines of framing beyond one per `_FREE_BYTES_PER_LINE`. At most `_DENSE_LINES`, which is dense."""
         self._slice_bytes = self._slice_lines = 0
         """Size of the last slice, which is not part of `_dense_lines` yet."""
         self.content_bytes = 0
