@@ -4,7 +4,7 @@ from datetime import datetime
 
 from app.services import Services
 from storage.accounts import bp_auth, codes, sessions
-from storage.accounts.identities import Account
+from storage.accounts.identities import UserAccount
 from storage.configs.kinds.auth import AUTH
 from storage.events.outbox import AccountChange, AccountEvent
 from storage.postgres.database import Connection
@@ -28,7 +28,7 @@ async def lift_freeze(services: Services, conn: Connection, app_id: str, uid: st
         await _report(services, conn, app_id, uid, "recovered")
 
 
-async def close(services: Services, conn: Connection, app_id: str, account: Account, *, cause: Cause) -> None:
+async def close(services: Services, conn: Connection, app_id: str, account: UserAccount, *, cause: Cause) -> None:
     """Deactivate a user for good. `conn` is in a transaction that has locked the account."""
     await erasures.deactivate(
         conn,

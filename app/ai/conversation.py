@@ -18,7 +18,7 @@ from app.http.rows.inputs import Chunked
 from app.http.rows.replies import DeferredResponse
 from storage.conversations import conversations
 from storage.conversations.admission import StreamLocation
-from storage.conversations.conversations import CONVERSATION
+from storage.conversations.conversations import OWN_CONVERSATION
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
 from streams.wire.model import Model
@@ -73,10 +73,10 @@ async def _has_running_turn(call: Call, conversation_id: str | None) -> bool:
     """
     if not conversation_id:
         return False
-    known_id = CONVERSATION.validate(conversation_id)
+    known_id = OWN_CONVERSATION.validate(conversation_id)
     async with call.services.database.connection() as conn:
         running = await conversations.is_running(conn, call.app_id, call.caller.user, conversation_id=known_id)
-    return CONVERSATION.require(conversation_id, running)
+    return OWN_CONVERSATION.require(conversation_id, running)
 
 
 def _plan(call: Call, params: ConverseParams) -> TurnPlan:

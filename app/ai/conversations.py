@@ -16,7 +16,7 @@ from app.http.rows.replies import Empty
 from app.http.rows.transactions import Transaction
 from storage.conversations import conversations
 from storage.conversations.admission import Slot
-from storage.conversations.conversations import CONVERSATION, Conversation
+from storage.conversations.conversations import OWN_CONVERSATION, Conversation
 from storage.errors import TurnRunning
 from storage.jobs.jobs import RemoveObjects, enqueue
 from streams.wire.errors import StoreError
@@ -27,7 +27,7 @@ _CURSOR = re.compile(r"([0-9]{1,17})-([0-9a-f]{32})", re.ASCII)
 
 
 class ConversationPath(Model):
-    conversation_id: Annotated[str, AfterValidator(CONVERSATION.validate)]
+    conversation_id: Annotated[str, AfterValidator(OWN_CONVERSATION.validate)]
     """A conversation of the user."""
 
 
@@ -93,7 +93,7 @@ async def delete_conversation(call: Call, transaction: Transaction, path: Path[C
         await call.services.turns.check_free(call.app_id, conversation_id, max_stream_s=max_stream_s)
     async with transaction.begin() as conn:
         deleted = await conversations.delete(conn, call.app_id, call.caller.user, conversation_id=conversation_id)
-        keys = CONVERSATION.require(conversation_id, deleted)
+        keys = OWN_CONVERSATION.require(conversation_id, deleted)
         if keys:
             await enqueue(conn, RemoveObjects(keys=keys))
         reply = transaction.answer(Empty())

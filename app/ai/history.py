@@ -13,7 +13,7 @@ from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Query
 from app.http.rows.replies import Json
 from storage.conversations import conversations, turn_rows
-from storage.conversations.conversations import CONVERSATION, Conversation, Record
+from storage.conversations.conversations import OWN_CONVERSATION, Conversation, Record
 from streams.wire.codec import dumps, encoded, rfc3339
 from streams.wire.errors import InvalidParameter, ItemNotFound
 from streams.wire.model import Model, QueryInt
@@ -118,10 +118,10 @@ async def history(call: Call, query: Query[HistoryQuery]) -> Json[History]:
 
 async def _conversation(call: Call, conversation_id: str) -> Conversation:
     """Return the caller's conversation. If its running turn belongs to a dead process, end that turn."""
-    services, known_id = call.services, CONVERSATION.validate(conversation_id)
+    services, known_id = call.services, OWN_CONVERSATION.validate(conversation_id)
     async with services.database.connection() as conn:
         found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id=known_id)
-    conversation = CONVERSATION.require(conversation_id, found)
+    conversation = OWN_CONVERSATION.require(conversation_id, found)
     if conversation.running and await turn_rows.end_dead_turn(
         services.database,
         services.heartbeat,

@@ -44,13 +44,13 @@ async def _succeed(services: Services, prediction: Prediction, found: HostPredic
 async def fail_prediction(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
     """End a prediction without a result, unless it has ended already."""
     async with services.database.transaction() as conn:
-        await _end_prediction(conn, services, prediction, status=status, error=error)
+        await _end_prediction(services, conn, prediction, status=status, error=error)
 
 
 async def leave_prediction(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
     """End a prediction that may still run at its host. A job cancels it there."""
     async with services.database.transaction() as conn:
-        if not await _end_prediction(conn, services, prediction, status=status, error=error):
+        if not await _end_prediction(services, conn, prediction, status=status, error=error):
             return
         ended = await predictions.find(
             conn, prediction.app_id, prediction.uid, prediction_id=prediction.prediction_id
@@ -70,7 +70,7 @@ async def leave_prediction(services: Services, prediction: Prediction, *, status
 
 
 async def _end_prediction(
-    conn: Connection, services: Services, prediction: Prediction, *, status: Status, error: str
+    services: Services, conn: Connection, prediction: Prediction, *, status: Status, error: str
 ) -> bool:
     app_id, uid, now = prediction.app_id, prediction.uid, services.clock.now(prediction.app_id)
     await users.lock(conn, app_id, uid)  # Before the row of the prediction, like the deactivation of the user.

@@ -79,7 +79,7 @@ async def pay_out(services: Services, job: PayOut, *, reported_id: str = "") -> 
         return
     if payout is not None:
         async with services.database.transaction() as conn:
-            await _apply_payout(conn, services, withdrawal, payout)
+            await _apply_payout(services, conn, withdrawal, payout)
 
 
 async def _read_payout(services: Services, withdrawal: Withdrawal, payout_id: str) -> Payout:
@@ -132,7 +132,7 @@ async def _submit_withdrawal(services: Services, withdrawal: Withdrawal) -> Payo
             raise
         async with services.database.transaction() as conn:
             await _apply_result(
-                conn, services, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None
+                services, conn, withdrawal, payout_id="", reason=reason_of(error.issue), paid_at=None
             )
     return None
 
@@ -149,7 +149,7 @@ async def _leave_to_operators(services: Services, withdrawal: Withdrawal, *, det
         if locked.status != "START" or locked.payout_id != withdrawal.payout_id:
             return
         await withdrawals.mark_unknown(conn, locked.withdrawal_id, since=locked.unknown_at or now)
-        if await _report_mismatch(conn, services, locked, kind="payout_unknown", detail=detail):
+        if await _report_mismatch(services, conn, locked, kind="payout_unknown", detail=detail):
             _bound(locked).error("withdrawal.unknown", detail=detail)
 
 
@@ -176,17 +176,17 @@ async def _postpone(services: Services, withdrawal: Withdrawal, *, cause: str) -
             )
 
 
-async def _apply_payout(conn: Connection, services: Services, withdrawal: Withdrawal, payout: Payout) -> None:
+async def _apply_payout(services: Services, conn: Connection, withdrawal: Withdrawal, payout: Payout) -> None:
     """Store the state of a payout as read from the platform. `conn` is in a transaction."""
     item, now = payout.item, services.clock.now(withdrawal.app_id)
     status = "" if item is None else item.transaction_status
     if item is not None and status == "SUCCESS":
         await _apply_result(
-            conn, services, withdrawal, payout_id=payout.id, reason="", paid_at=item.time_processed or now
+            services, conn, withdrawal, payout_id=payout.id, reason="", paid_at=item.time_processed or now
         )
     elif status in _FAILED_ITEMS or payout.status in _FAILED_BATCHES:
         error = (item.error if item is not None else "") or (status if status in _FAILED_ITEMS else payout.status)
-        await _apply_result(conn, services, withdrawal, payout_id=payout.id, reason=reason_of(error), paid_at=None)
+        await _apply_result(services, conn, withdrawal, payout_id=payout.id, reason=reason_of(error), paid_at=None)
     else:
         locked = await withdrawals.lock(conn, withdrawal.withdrawal_id)
         if locked.status == "START":
@@ -198,8 +198,8 @@ async def _apply_payout(conn: Connection, services: Services, withdrawal: Withdr
 
 
 async def _apply_result(
-    conn: Connection,
     services: Services,
+    conn: Connection,
     withdrawal: Withdrawal,
     *,
     payout_id: str,
@@ -220,24 +220,24 @@ async def _apply_result(
         differs = (locked.status == "SUCCESS") != (paid_at is not None)
         detail = f"{detail}: {reason or 'paid'}"
         if differs and await _report_mismatch(
-            conn, services, locked, kind="payout_settled_otherwise", detail=detail
+            services, conn, locked, kind="payout_settled_otherwise", detail=detail
         ):
             bound.error("withdrawal.settled_otherwise", payout_id=payout_id, reason=reason)
     elif locked.status == "SUCCESS" and paid_at is None:
         if await withdrawals.enter_return(conn, locked.withdrawal_id, now=now):
             RETURNED.inc()
-            await _report_mismatch(conn, services, locked, kind="payout_returned", detail=f"{detail}: {reason}")
+            await _report_mismatch(services, conn, locked, kind="payout_returned", detail=f"{detail}: {reason}")
             bound.error("withdrawal.returned", reason=reason)
     elif (
         locked.status == "FAILED"
         and paid_at is not None
-        and await _report_mismatch(conn, services, locked, kind="payout_paid_after_failure", detail=detail)
+        and await _report_mismatch(services, conn, locked, kind="payout_paid_after_failure", detail=detail)
     ):
         bound.error("withdrawal.paid_after_failure", payout_id=payout_id)
 
 
 async def _report_mismatch(
-    conn: Connection, services: Services, locked: Withdrawal, *, kind: MismatchKind, detail: str
+    services: Services, conn: Connection, locked: Withdrawal, *, kind: MismatchKind, detail: str
 ) -> bool:
     """Report a mismatch to operators. Return whether it is new. `conn` has locked the withdrawal."""
     return await mismatches.add_once(

@@ -15,7 +15,7 @@ from bench.failover.client import PATHS, SPEECH, history, parameters
 from bench.failover.judge import CLOSES_WITHIN_MS
 from bench.failover.testbed import APPS, CALLER_APP, FIRST, SPOKEN, FaultTestbed
 from streams.wire.codec import dumps
-from vendors.sandbox.bill import Entry
+from vendors.sandbox.bill import BilledCall
 
 _TIMEOUT_S = 10
 _POLL_S = 0.02
@@ -138,7 +138,7 @@ async def _input(connection: RawConnection, stage: Stage, *, complete: bool) -> 
         await connection.chunk(b"")
 
 
-def _matches(request_id: str, outputs: int = 0) -> Callable[[Entry], bool]:
+def _matches(request_id: str, outputs: int = 0) -> Callable[[BilledCall], bool]:
     return lambda entry: entry.request_id == request_id and entry.outputs >= outputs
 
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from bench.failover.cells import DEFAULT_APP, Cell, NotPossible, Outcome
 from bench.failover.client import ClientOutcome, history, request_stream
 from bench.failover.testbed import ANSWER, FIRST, SECOND, FaultTestbed, healthy_strategy
-from vendors.sandbox.bill import Entry
+from vendors.sandbox.bill import BilledCall
 
 CLOSES_WITHIN_MS = 1_000
 _TRIES = 3
@@ -208,6 +208,6 @@ async def _judge_calls(
     )
 
 
-def _late_ms(entry: Entry, outcome: ClientOutcome) -> float:
+def _late_ms(entry: BilledCall, outcome: ClientOutcome) -> float:
     """Return by how many milliseconds a call ended too late after the end of the stream."""
     return max(0.0, (entry.ended or 0) - outcome.ended_ms - CLOSES_WITHIN_MS) if outcome.ended_ms else 0.0

@@ -21,7 +21,7 @@ from bench.failover.cells import (
     Stage,
     VendorStage,
 )
-from vendors.sandbox.bill import Entry
+from vendors.sandbox.bill import BilledCall
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
 
@@ -175,7 +175,7 @@ class FaultTestbed:
             token: str = (await answer.json())["user"]["session"]["session_token"]
             return token
 
-    def calls(self, request_id: str) -> list[Entry]:
+    def calls(self, request_id: str) -> list[BilledCall]:
         """Return the calls that the sandbox received for one request."""
         return [entry for entry in self.sandbox.bill.since() if entry.request_id == request_id]
 
@@ -190,7 +190,7 @@ class FaultTestbed:
         return True
 
 
-def _has_ended(number: int, call: Entry) -> bool:
+def _has_ended(number: int, call: BilledCall) -> bool:
     return call.id == number and call.ended is not None
 
 

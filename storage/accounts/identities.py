@@ -53,7 +53,7 @@ class LinkedIdentity(NamedTuple):
     """`client`: only the client claims that the identity is the user's."""
 
 
-class Account(NamedTuple):
+class UserAccount(NamedTuple):
     """A user with all identities, the oldest first."""
 
     user: User
@@ -98,17 +98,17 @@ select {COLUMNS}, {LINKED} from users where app_id = $1 and uid = $2 and status 
 """
 
 
-async def find_account(conn: Connection, app_id: str, uid: str) -> Account | None:
+async def find_account(conn: Connection, app_id: str, uid: str) -> UserAccount | None:
     """Return a user with all identities, or `None` if the user does not exist or is deactivated."""
     return account_of(await conn.fetchrow(_FIND_ACCOUNT, app_id, uid))
 
 
-def account_of(row: Row | None) -> Account | None:
+def account_of(row: Row | None) -> UserAccount | None:
     """Return the account in a row with the columns of a user and `LINKED`."""
     if row is None:
         return None
     *user, linked, pending_email = row.values()
-    return Account(User(*user), tuple(LinkedIdentity(**identity) for identity in linked), pending_email)
+    return UserAccount(User(*user), tuple(LinkedIdentity(**identity) for identity in linked), pending_email)
 
 
 _STORE = """
@@ -221,7 +221,7 @@ async def unlink_newest(conn: Connection, app_id: str, uid: str, *, since: datet
     return [row["platform"] for row in await conn.fetch(_DELETE_NEWEST, app_id, uid, since)]
 
 
-async def lock_account(conn: Connection, app_id: str, uid: str) -> Account | None:
+async def lock_account(conn: Connection, app_id: str, uid: str) -> UserAccount | None:
     """Return a user with all identities, or `None` if the user does not exist or is deactivated.
 
     Neither changes until the transaction of `conn` ends. The identities are read after the user is locked, because

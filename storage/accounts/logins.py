@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from storage.accounts.identities import ADDED_USER, LINKED, Account, Identity, account_of
+from storage.accounts.identities import ADDED_USER, LINKED, Identity, UserAccount, account_of
 from storage.accounts.session_cache import SessionCache
 from storage.accounts.sessions import Client
 from storage.accounts.users import COLUMNS
@@ -52,7 +52,7 @@ select {COLUMNS}, {LINKED} from entered users
 
 async def log_in(
     conn: Connection, identity: Identity, *, session: NewSession, now: datetime, cuid: str | None
-) -> Account | None:
+) -> UserAccount | None:
     """Log in the user of an identity. Return `None` if the identity has no user, or a deactivated one.
 
     A frozen user gets no session. Locks the row of the user until the transaction, if there is one, ends.

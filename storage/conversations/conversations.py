@@ -8,7 +8,7 @@ from storage.errors import ConversationNotFound
 from storage.postgres.database import Connection
 from streams.wire.owned import Owned
 
-CONVERSATION = Owned(ConversationNotFound)
+OWN_CONVERSATION = Owned(ConversationNotFound)
 RecordStatus = Literal["running", "complete", "incomplete", "interrupted", "failed"]
 
 

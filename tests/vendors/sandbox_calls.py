@@ -11,7 +11,7 @@ from streams.wire.errors import ServiceError
 from tests.waiting import passes
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.protocols import AudioBytes, TextDelta
-from vendors.sandbox.bill import Entry
+from vendors.sandbox.bill import BilledCall
 from vendors.sandbox.faults import Fault, key_of
 from vendors.sandbox.server import Running
 
@@ -65,7 +65,7 @@ async def outcome(call: AbstractAsyncContextManager[AsyncIterator[Any]], into: O
 
 async def left_while_waiting(
     sandbox: Running, call: Open, fault: Fault, *, outputs: int, **key_options: object
-) -> tuple[Outcome, Entry]:
+) -> tuple[Outcome, BilledCall]:
     """Cancel a call that waits because of `fault`. Return its outcome, and its entry in the bill."""
     found = Outcome()
     async with background(outcome(call(key_of(fault=fault, **key_options)), found)):
@@ -76,7 +76,7 @@ async def left_while_waiting(
         return found, await sandbox.bill.wait()
 
 
-def calls(sandbox: Running) -> list[Entry]:
+def calls(sandbox: Running) -> list[BilledCall]:
     return list(sandbox.bill.since(0))
 
 

@@ -14,7 +14,7 @@ End = Literal["done", "refused", "fault", "closed_by_client"]
 
 
 @dataclass(slots=True)
-class Entry:
+class BilledCall:
     """One call. Times are Unix milliseconds. `ended` is None while the call is open."""
 
     id: int
@@ -61,25 +61,25 @@ class Bill:
     """The newest 100,000 calls, ordered by their beginning."""
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque(maxlen=_MAX_ENTRIES)
+        self._entries: deque[BilledCall] = deque(maxlen=_MAX_ENTRIES)
         self._changed = asyncio.Event()
         self._last_id = 0
 
-    def begin(self, vendor: str, stage: str, *, key: str, fault: str | None, request_id: str = "") -> Entry:
+    def begin(self, vendor: str, stage: str, *, key: str, fault: str | None, request_id: str = "") -> BilledCall:
         self._last_id += 1
-        entry = Entry(self._last_id, vendor, stage, key, fault, now_ms(), request_id=request_id)
+        entry = BilledCall(self._last_id, vendor, stage, key, fault, now_ms(), request_id=request_id)
         self._entries.append(entry)
         self.notify()
         return entry
 
-    def end(self, entry: Entry, how: End) -> None:
+    def end(self, entry: BilledCall, how: End) -> None:
         """Mark a call as ended. Has no effect if it has ended already."""
         if entry.ended is None:
             entry.ended = now_ms()
             entry.how = how
             self.notify()
 
-    def since(self, last_id: int = 0) -> Iterator[Entry]:
+    def since(self, last_id: int = 0) -> Iterator[BilledCall]:
         """Return the entries with ids above `last_id`."""
         return (entry for entry in tuple(self._entries) if entry.id > last_id)
 
@@ -87,7 +87,9 @@ class Bill:
         """Remove all entries, including those of open calls."""
         self._entries.clear()
 
-    async def wait(self, matches: Callable[[Entry], bool] = lambda entry: entry.ended is not None) -> Entry:
+    async def wait(
+        self, matches: Callable[[BilledCall], bool] = lambda entry: entry.ended is not None
+    ) -> BilledCall:
         """Wait for an entry that matches and return it. By default, an entry matches if its call has ended."""
         while True:
             changed = self._changed

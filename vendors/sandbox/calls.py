@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from aiohttp import WSCloseCode, web
 
 from streams.wire.codec import dumps
-from vendors.sandbox.bill import Bill, Entry
+from vendors.sandbox.bill import Bill, BilledCall
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import AnswerEnded, Close, Flow, Frame
 from vendors.sandbox.sockets import ClientLeft, Socket
@@ -68,7 +68,7 @@ class Call:
     request: web.Request
     dialect: Dialect
     key_options: KeyOptions
-    entry: Entry
+    entry: BilledCall
     bill: Bill
     fault: Fault | None
     headers: dict[str, str] = field(default_factory=dict)

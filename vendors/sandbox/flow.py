@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from vendors.sandbox.bill import Bill, Entry
+from vendors.sandbox.bill import Bill, BilledCall
 from vendors.sandbox.faults import Fault
 
 Frame = bytes | str
@@ -38,7 +38,7 @@ class Flow:
     """Sends the frames of an answer. Use `output()` for frames with text or audio and `frame()` for all others."""
 
     sink: FrameSink
-    entry: Entry
+    entry: BilledCall
     bill: Bill
     fault: Fault | None
     position: int

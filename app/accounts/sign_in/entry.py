@@ -19,7 +19,7 @@ from app.http.rows.endpoint import Call
 from app.services import Services
 from storage.accounts import bp_auth, identities, logins, profiles
 from storage.accounts.bp_auth import BpAuth
-from storage.accounts.identities import Account, Identity, LinkedIdentity
+from storage.accounts.identities import Identity, LinkedIdentity, UserAccount
 from storage.accounts.logins import NewSession
 from storage.accounts.sessions import Client
 from storage.accounts.users import User
@@ -34,10 +34,10 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SignedIn:
     """A user who has just logged in or signed up."""
 
-    account: Account
+    account: UserAccount
     is_new: bool
     session_token: str
     bp_auth: BpAuth | None
@@ -61,7 +61,7 @@ def _start(call: Call, block: Identifiers) -> _Start:
     return _Start(token, NewSession(digest(token), expire_time, _client_of(call, block)), block.cuid, now)
 
 
-async def log_in(call: Call, proven: Proven, block: Identifiers) -> Entry:
+async def log_in(call: Call, proven: Proven, block: Identifiers) -> SignedIn:
     """Log in the user of an identity. A missing user is created.
 
     Raises `AccountAuthFailed` if there is no user and none may be created, and `DeactivationPending` if the account
@@ -94,12 +94,12 @@ async def count_sign_up(call: Call) -> None:
         raise
 
 
-async def sign_up(call: Call, proven: Proven, block: Identifiers) -> Entry | None:
+async def sign_up(call: Call, proven: Proven, block: Identifiers) -> SignedIn | None:
     """Create the user of an identity and log it in. Return None if the identity belongs to a user already."""
     return await _sign_up(call, proven, _start(call, block))
 
 
-async def _sign_up(call: Call, proven: Proven, start: _Start) -> Entry | None:
+async def _sign_up(call: Call, proven: Proven, start: _Start) -> SignedIn | None:
     identity, now = proven.identity, start.now
     user = User(new_id(), "active", now, proven.name, start.cuid or "", None, None)
     reported = bool(call.services.sinks.want(call.app_id, "account"))
@@ -125,7 +125,7 @@ async def _sign_up(call: Call, proven: Proven, start: _Start) -> Entry | None:
         xid="" if verified is None else verified.xid,
         trust="proven" if proven.trusted else "client",
     )
-    return _entered(call, identity, Entry(Account(user, (linked,)), True, start.token, made))  # noqa: FBT003
+    return _entered(call, identity, SignedIn(UserAccount(user, (linked,)), True, start.token, made))  # noqa: FBT003
 
 
 async def is_known(call: Call, identity: Identity) -> bool:
@@ -133,7 +133,7 @@ async def is_known(call: Call, identity: Identity) -> bool:
         return await identities.user_of(conn, identity) is not None
 
 
-async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | None:
+async def _enter_known(call: Call, proven: Proven, start: _Start) -> SignedIn | None:
     """Log in the user of an identity. Return None if there is no user. Raises `DeactivationPending`."""
     services, app_id, identity = call.services, call.app_id, proven.identity
     session, now, made = start.session, start.now, None
@@ -151,10 +151,10 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> Entry | Non
     keep_newest = _auth(call).sessions_per_user
     async with services.database.connection() as conn:
         await logins.trim_sessions(conn, app_id, uid, cache=services.sessions, now=now, keep_newest=keep_newest)
-    return _entered(call, identity, Entry(account, False, start.token, made))  # noqa: FBT003
+    return _entered(call, identity, SignedIn(account, False, start.token, made))  # noqa: FBT003
 
 
-async def _begin_session(services: Services, conn: Connection, proven: Proven, start: _Start) -> Account | None:
+async def _begin_session(services: Services, conn: Connection, proven: Proven, start: _Start) -> UserAccount | None:
     begin = partial(logins.log_in, conn, proven.identity, session=start.session, now=start.now, cuid=start.cuid)
     account = await begin()
     if account is None or account.user.status != "frozen" or not proven.receives_mail:
@@ -216,6 +216,6 @@ def _auth(call: Call) -> Auth:
     return call.services.configs.singleton(AUTH, call.app_id)
 
 
-def _entered(call: Call, identity: Identity, entry: Entry) -> Entry:
+def _entered(call: Call, identity: Identity, entry: SignedIn) -> SignedIn:
     call.logged_in(entry.account.user.uid, platform=identity.platform, is_new=entry.is_new)
     return entry

@@ -16,7 +16,7 @@ from app.accounts.proofs import throttle
 from app.accounts.proofs.infos import Identifiers
 from app.accounts.proofs.proofs import Proven
 from app.accounts.proofs.trace import LoginTrace
-from app.accounts.sign_in.entry import Entry, count_sign_up, is_known, sign_up
+from app.accounts.sign_in.entry import SignedIn, count_sign_up, is_known, sign_up
 from app.accounts.sign_in.platforms import PLATFORMS
 from app.accounts.sign_in.views import UserReply, user_view
 from app.http.callers.limits import Limit
@@ -118,7 +118,7 @@ async def _checked(call: Call, platform: str, info: Any) -> NewAccount:
     return new
 
 
-async def _sign_up(call: Call, new: NewAccount, block: Identifiers) -> Entry:
+async def _sign_up(call: Call, new: NewAccount, block: Identifiers) -> SignedIn:
     new_hash = await call.services.passwords.hash(new.password.get_secret_value())
     proven = Proven(new.identity, name=new.name, trusted=new.trusted, on_login=_storing(call, new, new_hash))
     entry = await sign_up(call, proven, block)

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from app.accounts.sign_in.platforms import PLATFORMS
 from storage.accounts.bp_auth import BpAuth
-from storage.accounts.identities import Account, Details, LinkedIdentity, details_of
+from storage.accounts.identities import Details, LinkedIdentity, UserAccount, details_of
 from storage.secrets import Keyring
 from streams.wire.model import Model
 
@@ -98,7 +98,7 @@ class LoginReply(UserReply):
 
 
 def user_view(
-    account: Account,
+    account: UserAccount,
     *,
     is_new_user: bool = False,
     session_token: str | None = None,
@@ -127,7 +127,7 @@ def user_view(
     )
 
 
-def _email_view(account: Account) -> EmailView | None:
+def _email_view(account: UserAccount) -> EmailView | None:
     for identity in account.identities:
         if identity.platform == "email":
             return EmailView(email_address=identity.social_id, verified=identity.trust == "proven")

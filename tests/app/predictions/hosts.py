@@ -7,7 +7,7 @@ from tests.app.callers import ask, token, work_off
 from tests.app.operators import Operator
 from tests.running.servers import Server
 from tests.waiting import until
-from vendors.sandbox.bill import Entry
+from vendors.sandbox.bill import BilledCall
 from vendors.sandbox.server import Running
 
 VERSION = "a" * 64
@@ -80,7 +80,7 @@ class Studio:
         assert status == 200, answer
         return int(answer["current_count"])
 
-    def asked(self, stage: str) -> list[Entry]:
+    def asked(self, stage: str) -> list[BilledCall]:
         return [entry for entry in self.sandbox.bill.since(0) if entry.stage == stage]
 
     async def work_off(self) -> None:

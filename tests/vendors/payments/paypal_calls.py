@@ -19,7 +19,7 @@ from vendors.http.transport import VendorHttp
 from vendors.payments.paypal import PayPal
 from vendors.payments.paypal_orders import Order
 from vendors.payments.paypal_subscriptions import Subscription, Transaction
-from vendors.sandbox.bill import Entry
+from vendors.sandbox.bill import BilledCall
 from vendors.sandbox.payments.paypal_plans import MONTHLY
 from vendors.sandbox.server import Running
 
@@ -91,7 +91,7 @@ class Merchant:
         at = utc_now() + timedelta(days=days)
         await self.control("clock", at=at.isoformat())
 
-    def calls(self, stage: str) -> list[Entry]:
+    def calls(self, stage: str) -> list[BilledCall]:
         return [entry for entry in self.sandbox.bill.since(0) if entry.stage == stage]
 
 

@@ -13,7 +13,7 @@ from tests.calendar.clock import epoch_s
 from tests.peers.sse_client import events
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
-from vendors.sandbox.bill import Entry
+from vendors.sandbox.bill import BilledCall
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
@@ -42,7 +42,7 @@ async def _close_delay_ms(talk: Talk, sandbox: Running, name: str, rng: random.R
     before = max((entry.id for entry in sandbox.bill.since()), default=0)
     response = await talk.say("Tell me", name)
 
-    def mine(entry: Entry) -> bool:
+    def mine(entry: BilledCall) -> bool:
         return entry.id > before and entry.vendor == "openai"
 
     await sandbox.bill.wait(lambda entry: mine(entry) and (name == "silent" or entry.outputs > 0))

@@ -9,7 +9,7 @@ from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
 from tests.running.servers import Server
-from vendors.sandbox.bill import Entry
+from vendors.sandbox.bill import BilledCall
 from vendors.sandbox.server import Running
 
 PATH = "/bp/ai/audio/pronunciation"
@@ -61,16 +61,16 @@ async def refused(talk: Talk, body: Any) -> tuple[int, str]:
         return response.status, error["message"]
 
 
-async def called(sandbox: Running) -> Entry:
+async def called(sandbox: Running) -> BilledCall:
     return await asyncio.wait_for(sandbox.bill.wait(lambda _: True), 5)
 
 
-async def closed(sandbox: Running) -> Entry:
+async def closed(sandbox: Running) -> BilledCall:
     """Return the first call that has ended, which must happen within a second."""
     return await asyncio.wait_for(sandbox.bill.wait(), 1)
 
 
-def calls(sandbox: Running) -> list[Entry]:
+def calls(sandbox: Running) -> list[BilledCall]:
     return list(sandbox.bill.since())
 
 

@@ -14,7 +14,7 @@ from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account, chat
 from tests.peers.sse_client import all_events, named
 from tests.running.servers import Server
-from vendors.sandbox.bill import Entry
+from vendors.sandbox.bill import BilledCall
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
@@ -31,7 +31,7 @@ def coded(audio: bytes) -> bytes:
     return base64.b64encode(audio)
 
 
-def heard(entry: Entry) -> bool:
+def heard(entry: BilledCall) -> bool:
     return entry.stage == "stt"
 
 
