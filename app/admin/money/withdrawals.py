@@ -103,7 +103,7 @@ async def list_withdrawals(call: Call, query: Query[WithdrawalListQuery]) -> Adm
 async def settle(
     call: Call, transaction: Transaction, path: Path[WithdrawalPath], body: Body[Settlement]
 ) -> WithdrawalRow:
-    """Settle a withdrawal whose result is unknown, as paid or as failed.
+    """Settle a withdrawal with an unknown result, as paid or failed.
 
     It ends as if the platform had reported this. A later report of the platform changes nothing, and is a mismatch
     if it differs. A repeat with the same outcome returns the same response. The header `X-Parley-Reason` is

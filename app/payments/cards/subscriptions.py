@@ -93,7 +93,7 @@ async def subscribe(
 
 
 async def get_subscription(call: Call, path: Path[CardSubscriptionPath]) -> CardSubscriptionReply:
-    """Read a subscription from the platform, and grant the periods that are paid."""
+    """Read a subscription from the platform, and grant paid periods."""
     row, platform = await _row(call, path.sub_id)
     return await _reply(platform, row, path.sub_id)
 

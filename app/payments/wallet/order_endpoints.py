@@ -119,7 +119,7 @@ async def capture(call: Call, transaction: Transaction, body: Body[OrderBody]) -
 
 
 async def sync_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
-    """Read an order from the platform, and grant its product if it is paid.
+    """Read an order from the platform, and grant a paid product.
 
     The order is not captured.
     """

@@ -86,7 +86,7 @@ async def create_or_sync(call: Call, row: WalletSubscription) -> SubscriptionRea
 
 
 async def sync(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
-    """Read a subscription from the platform, and grant the periods that are paid."""
+    """Read a subscription from the platform, and grant paid periods."""
     row = await own_row(call, path.sub_id)
     return await synced_reply(call, row)
 
