@@ -8,7 +8,7 @@ from cryptography.x509 import load_pem_x509_certificates
 from storage.configs.kinds.products import Product, WalletProduct
 from storage.configs.kinds.walletpay import PayPalApp, WalletPay
 from storage.configs.rules import Checked, Fault
-from vendors.payments.paypal_fields import decimal_of
+from vendors.payments.paypal.fields import decimal_of
 
 
 def check(value: PayPalApp | Product) -> Checked:

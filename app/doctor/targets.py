@@ -18,7 +18,8 @@ from storage.configs.kinds.walletpay import WALLETPAY, PayPalApp
 from storage.configs.store import ConfigStore
 from streams.wire.errors import ServiceError
 from vendors.catalog import CATALOG
-from vendors.payments import paypal, stripe
+from vendors.payments.paypal import client as paypal
+from vendors.payments.stripe import client as stripe
 from vendors.signin.catalog import DEFAULT_PROVIDERS, HOSTS
 
 _SERVICES = ("speech", "texttospeech")

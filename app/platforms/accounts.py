@@ -10,9 +10,10 @@ from storage.configs.kinds.walletpay import PayPalApp
 from storage.configs.rows import ConfigKey
 from streams.wire.errors import ConfigInvalid
 from vendors.account import Account
-from vendors.payments import paypal, stripe
-from vendors.payments.paypal import PayPal
-from vendors.payments.stripe import Stripe
+from vendors.payments.paypal import client as paypal
+from vendors.payments.paypal.client import PayPal
+from vendors.payments.stripe import client as stripe
+from vendors.payments.stripe.client import Stripe
 
 _VERIFY_WITHIN_S = 4
 """Less than the rest of the 10 seconds for a webhook whose certificate could not be fetched."""

@@ -17,10 +17,10 @@ from storage.configs.rows import ConfigKey
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError
-from vendors.payments.paypal import PayPal
-from vendors.payments.paypal_certificates import CERTIFICATE_HOSTS, NotGenuine, check_url
-from vendors.payments.paypal_events import WebhookEvent
-from vendors.payments.paypal_webhooks import SignedWebhook
+from vendors.payments.paypal.certificates import CERTIFICATE_HOSTS, NotGenuine, check_url
+from vendors.payments.paypal.client import PayPal
+from vendors.payments.paypal.events import WebhookEvent
+from vendors.payments.paypal.webhooks import SignedWebhook
 
 log = structlog.get_logger()
 

@@ -22,8 +22,8 @@ from storage.withdrawals.results import end_withdrawal
 from storage.withdrawals.withdrawals import CheckPayouts, PayOut, Withdrawal, pay_out_soon
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError
-from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_payouts import Payout, is_duplicate
+from vendors.payments.paypal.errors import PayPalRefused
+from vendors.payments.paypal.payouts import Payout, is_duplicate
 
 log = structlog.get_logger()
 

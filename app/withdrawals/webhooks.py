@@ -14,7 +14,7 @@ from storage.configs.kinds.payouts import PAYOUTS
 from storage.jobs.inbox import Webhook
 from storage.withdrawals import withdrawals
 from storage.withdrawals.withdrawals import PayOut
-from vendors.payments.paypal_events import WebhookEvent
+from vendors.payments.paypal.events import WebhookEvent
 
 log = structlog.get_logger()
 

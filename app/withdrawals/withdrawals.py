@@ -27,7 +27,7 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.ids import new_id
 from streams.wire.model import DecimalNumber, Matches, Model
 from streams.wire.money import Money
-from vendors.payments.paypal_fields import decimals_of, rounded
+from vendors.payments.paypal.fields import decimals_of, rounded
 
 CONFIG = "Default"
 """The config of kind `payouts` that all withdrawals use, because requests name none."""

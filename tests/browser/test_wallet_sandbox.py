@@ -15,7 +15,7 @@ from tests.browser.accessibility import check_accessibility
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
 from tests.sampling import sampled
-from tests.vendors.payments.paypal_calls import Merchant, merchant
+from tests.vendors.payments.paypal.calls import Merchant, merchant
 from vendors.http.client import open_vendor_http
 from vendors.sandbox.payments.paypal_plans import TRIAL
 from vendors.sandbox.server import listening

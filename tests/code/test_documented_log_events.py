@@ -25,7 +25,7 @@ AREAS = (
     "storage/mail/opens.py",
     "storage/payments/*.py",
     "storage/withdrawals/withdrawals.py",
-    "vendors/payments/*.py",
+    "vendors/payments/**/*.py",
 )
 """The files of payments, assets, withdrawals, leaderboards, emails and the delivery of events."""
 LEVELS = {"warning", "error", "exception", "critical"}

@@ -1,1 +1,1 @@
-"""Payment platforms: PayPal and Stripe, their calls, objects, errors and webhooks."""
+"""Payment platforms: PayPal and Stripe."""

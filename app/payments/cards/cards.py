@@ -19,8 +19,8 @@ from streams.wire.codec import dumps
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Matches, Model
 from streams.wire.money import Money
-from vendors.payments.stripe import Stripe
-from vendors.payments.stripe_objects import PaymentIntent, platform_amount
+from vendors.payments.stripe.client import Stripe
+from vendors.payments.stripe.objects import PaymentIntent, platform_amount
 
 _DEVICE_INFO_BYTES = 8 * 1024
 

@@ -30,7 +30,7 @@ from storage.payments.card_payments import CardPaymentNotFound
 from storage.payments.card_subscriptions import CardSubscriptionNotFound
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.model import Matches, Model
-from vendors.payments.card_numbers import TEST_CARDS
+from vendors.payments.stripe.card_numbers import TEST_CARDS
 
 _DIGITS = "must consist of digits"
 

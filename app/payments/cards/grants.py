@@ -11,7 +11,7 @@ from storage.payments import card_payments, card_sales
 from storage.payments.card_payments import CardPayment
 from storage.payments.card_sales import CardSale
 from streams.wire.money import Money
-from vendors.payments.stripe_objects import PaymentIntent, money_of
+from vendors.payments.stripe.objects import PaymentIntent, money_of
 
 PAYMENT_ID = "payment_id"
 """The field of an intent's metadata that names our row."""

@@ -4,8 +4,8 @@ from app.payments.cards.platform import CardPlatform
 from app.payments.cards.subscription_creation import Payer, card_of
 from storage.payments.card_subscriptions import CardSubscription
 from vendors.errors import Refused
-from vendors.payments.stripe_errors import error_in
-from vendors.payments.stripe_objects import PaymentIntent, Subscription
+from vendors.payments.stripe.errors import error_in
+from vendors.payments.stripe.objects import PaymentIntent, Subscription
 
 _UNPAID = frozenset({"incomplete", "past_due", "unpaid"})
 

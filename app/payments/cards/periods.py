@@ -15,7 +15,7 @@ from storage.events.outbox import PurchaseKind
 from storage.payments import card_sales, card_subscriptions, endings
 from storage.payments.card_sales import CardSale
 from storage.payments.card_subscriptions import CardSubscription
-from vendors.payments.stripe_objects import Invoice, Subscription, money_of
+from vendors.payments.stripe.objects import Invoice, Subscription, money_of
 
 ROW_ID = "subscription_row_id"
 """The field of a subscription's metadata that names our row."""

@@ -11,9 +11,9 @@ from storage.configs.kinds.cardpay import CARDPAY, CardPay
 from storage.configs.rows import ConfigKey
 from storage.payments import card_customers
 from vendors.errors import Refused
-from vendors.payments.stripe import KEYS_KEPT, Stripe
-from vendors.payments.stripe_errors import lacks_customer
-from vendors.payments.stripe_objects import Page, PaymentIntent, Subscription
+from vendors.payments.stripe.client import KEYS_KEPT, Stripe
+from vendors.payments.stripe.errors import lacks_customer
+from vendors.payments.stripe.objects import Page, PaymentIntent, Subscription
 
 Result = TypeVar("Result")
 Found = TypeVar("Found", PaymentIntent, Subscription)

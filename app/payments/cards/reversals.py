@@ -13,7 +13,7 @@ from storage.assets.entries import Channel
 from storage.payments import card_sales
 from storage.payments.card_sales import CardSale
 from streams.wire.money import Money
-from vendors.payments.stripe_objects import Dispute, Refund, money_of
+from vendors.payments.stripe.objects import Dispute, Refund, money_of
 
 _TAKEN = frozenset({"needs_response", "under_review", "lost"})
 """Statuses of disputes in which the platform has taken the money back."""

@@ -16,7 +16,7 @@ from storage.payments.card_payments import CardPaymentNotFound
 from storage.payments.card_subscriptions import CardSubscriptionNotFound
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError
-from vendors.payments.stripe_errors import CardDeclined
+from vendors.payments.stripe.errors import CardDeclined
 
 CARDS = Area("cards", "Card payments", "Purchases and subscriptions with a card.", scope="payments")
 _PAYMENTS = replace(CARDS, single_use_token=True)

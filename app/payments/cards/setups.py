@@ -12,7 +12,7 @@ from app.payments.cards.platform import DEFAULT_CONFIG, card_platform
 from app.payments.cards.views import SetupIntentReply, setup_view
 from storage.configs.kinds.products import PRODUCTS
 from streams.wire.model import Model
-from vendors.payments.stripe_objects import SetupIntent
+from vendors.payments.stripe.objects import SetupIntent
 
 ProductId = Annotated[str, Field(min_length=1, max_length=128)]
 """Name of a config of kind `products`."""

@@ -10,8 +10,8 @@ from storage.payments import card_subscriptions
 from storage.payments.card_subscriptions import CardSubscription
 from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, listed
 from vendors.errors import Refused, VendorError
-from vendors.payments.stripe import Stripe
-from vendors.payments.stripe_errors import CardDeclined, error_in, lacks_customer
+from vendors.payments.stripe.client import Stripe
+from vendors.payments.stripe.errors import CardDeclined, error_in, lacks_customer
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from storage.payments.card_subscriptions import (
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.model import Model
 from streams.wire.period import Period
-from vendors.payments.stripe_objects import PaymentIntent, Subscription, money_of
+from vendors.payments.stripe.objects import PaymentIntent, Subscription, money_of
 
 
 class CardSubscriptionBody(Model):

@@ -4,7 +4,7 @@ from app.assets.view import AssetView
 from storage.payments.card_payments import CardPayment
 from streams.wire.model import Model
 from streams.wire.money import Money
-from vendors.payments.stripe_objects import PaymentIntent, SetupIntent
+from vendors.payments.stripe.objects import PaymentIntent, SetupIntent
 
 
 class PaymentIntentView(Model):

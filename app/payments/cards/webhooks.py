@@ -22,8 +22,8 @@ from storage.jobs.inbox import Webhook
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.errors import Refused
-from vendors.payments.stripe_objects import Event, Invoice
-from vendors.payments.stripe_signature import is_signed
+from vendors.payments.stripe.objects import Event, Invoice
+from vendors.payments.stripe.signature import is_signed
 
 log = structlog.get_logger()
 

@@ -19,9 +19,9 @@ from storage.payments.wallet_orders import WalletOrder
 from streams.wire.errors import ConfigInvalid, InvalidOperation, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model
 from streams.wire.money import Money
-from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_fields import rounded
-from vendors.payments.paypal_orders import Order
+from vendors.payments.paypal.errors import PayPalRefused
+from vendors.payments.paypal.fields import rounded
+from vendors.payments.paypal.orders import Order
 
 _CAPTURED = "ORDER_ALREADY_CAPTURED"
 _NOT_APPROVED = "ORDER_NOT_APPROVED"

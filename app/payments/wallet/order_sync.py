@@ -14,8 +14,8 @@ from storage.events.outbox import PurchaseEvent, PurchaseKind
 from storage.payments import wallet_orders
 from storage.payments.wallet_orders import VOIDED, WalletOrder
 from streams.wire.errors import ConfigInvalid
-from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_orders import Capture, Order
+from vendors.payments.paypal.errors import PayPalRefused
+from vendors.payments.paypal.orders import Capture, Order
 
 COMPLETED = "COMPLETED"
 APPROVED = "APPROVED"

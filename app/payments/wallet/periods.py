@@ -18,7 +18,7 @@ from storage.payments.wallet_subscriptions import ENDED_STATUSES, SUSPENDED, Wal
 from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid
 from streams.wire.money import Money
-from vendors.payments.paypal_subscriptions import Subscription, Transaction
+from vendors.payments.paypal.subscriptions import Subscription, Transaction
 
 _REFUNDED = "REFUNDED"
 

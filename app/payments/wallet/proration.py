@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from streams.wire.money import Money
-from vendors.payments.paypal_fields import rounded_part
+from vendors.payments.paypal.fields import rounded_part
 
 _SECOND = timedelta(seconds=1)
 

@@ -14,8 +14,8 @@ from storage.payments.mismatches import MismatchKind
 from storage.payments.wallet_refunds import OpenRefund
 from storage.payments.wallet_subscriptions import EndReplacedSubscription, WalletSubscription
 from storage.payments.wallet_upgrades import State
-from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_refunds import Refund
+from vendors.payments.paypal.errors import PayPalRefused
+from vendors.payments.paypal.refunds import Refund
 
 log = structlog.get_logger()
 

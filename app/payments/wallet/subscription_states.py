@@ -18,8 +18,8 @@ from storage.payments.wallet_subscriptions import (
     UNPAID_STATUSES,
     WalletSubscription,
 )
-from vendors.payments.paypal_errors import PayPalRefused
-from vendors.payments.paypal_subscriptions import Subscription, Transaction
+from vendors.payments.paypal.errors import PayPalRefused
+from vendors.payments.paypal.subscriptions import Subscription, Transaction
 
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of payments that were made."""

@@ -11,7 +11,7 @@ from storage.payments.wallet_subscriptions import ACTIVE, CANCELLED, PENDING, Wa
 from storage.postgres.database import Connection
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
-from vendors.payments.paypal_subscriptions import Transaction
+from vendors.payments.paypal.subscriptions import Transaction
 
 
 class TransactionView(Model):

@@ -11,8 +11,8 @@ from storage.configs.kinds.products import PRODUCTS, Product, WalletProduct
 from storage.configs.kinds.urls import resolve_url
 from storage.configs.kinds.walletpay import WALLETPAY, WalletPay
 from streams.wire.errors import ConfigInvalid, InvalidParameter
-from vendors.payments.paypal import PayPal
-from vendors.payments.paypal_errors import PayPalRefused
+from vendors.payments.paypal.client import PayPal
+from vendors.payments.paypal.errors import PayPalRefused
 
 PLATFORM = "walletpay"
 """The platform of assets that are bought here."""

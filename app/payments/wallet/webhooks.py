@@ -17,7 +17,7 @@ from storage.configs.kinds.walletpay import WALLETPAY
 from storage.jobs.inbox import Webhook
 from storage.payments import wallet_orders, wallet_refunds, wallet_subscriptions
 from vendors.errors import Refused
-from vendors.payments.paypal_events import WebhookEvent
+from vendors.payments.paypal.events import WebhookEvent
 
 log = structlog.get_logger()
 

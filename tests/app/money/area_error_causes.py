@@ -27,7 +27,7 @@ from tests.app.money import good_requests as to
 from tests.app.money.error_causes import TABLE, Case, while_the_platform_fails
 from tests.app.money.till import Answer
 from tests.calendar.clock import utc_now
-from vendors.payments.stripe_errors import CardDeclined
+from vendors.payments.stripe.errors import CardDeclined
 
 
 @TABLE.causes(NothingToShare)

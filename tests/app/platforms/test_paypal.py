@@ -16,8 +16,8 @@ from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
 from tests.running.servers import Server
 from vendors.errors import VendorError
-from vendors.payments.paypal import BASE_URL, PayPal
-from vendors.payments.paypal_certificates import NotGenuine
+from vendors.payments.paypal.certificates import NotGenuine
+from vendors.payments.paypal.client import BASE_URL, PayPal
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.payments.paypal_plans import MONTHLY

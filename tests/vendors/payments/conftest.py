@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.vendors.payments.paypal_calls import Merchant, merchant
+from tests.vendors.payments.paypal.calls import Merchant, merchant
 from vendors.http.transport import VendorHttp
 from vendors.sandbox.server import Running
 

@@ -1,0 +1,1 @@
+"""PayPal: its calls, objects, errors and webhooks."""

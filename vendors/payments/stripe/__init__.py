@@ -1,0 +1,1 @@
+"""Stripe: its calls, objects, errors and the signature of its webhooks."""
