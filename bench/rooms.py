@@ -28,7 +28,6 @@ EQUALS = {
     "storage/configs/kinds": "one config kind each",
     "tests/browser": "one part of the pages each",
     "tests/vendors/speech": "one protocol each",
-    "vendors/sandbox/payments": "one platform each",
     "vendors/sandbox/signin": "one platform each",
     "vendors/signin": "one platform each",
     "vendors/speech": "one protocol each",

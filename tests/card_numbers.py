@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.postgres.database import Connection
-from vendors.sandbox.payments.stripe_cards import BY_NUMBER, INCORRECT_NUMBER
+from vendors.sandbox.payments.stripe.cards import BY_NUMBER, INCORRECT_NUMBER
 
 SENT: set[str] = {*BY_NUMBER, INCORRECT_NUMBER}
 """The numbers that tests may send, and those that the tests of this process have sent besides."""

@@ -17,7 +17,7 @@ from tests.app.payments.wallet.wallets import WEBHOOK, wallet_at
 from tests.peers.vendor import running_vendor
 from tests.running.servers import Databases, Server, new_server
 from tests.tracing import Trace, traced
-from vendors.sandbox.payments.paypal_webhooks import signed
+from vendors.sandbox.payments.paypal.webhooks import signed
 from vendors.sandbox.server import listening
 
 Act = Callable[[Server], Awaitable[None]]

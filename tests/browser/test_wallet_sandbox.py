@@ -17,7 +17,7 @@ from tests.browser.pictures import keep_picture
 from tests.sampling import sampled
 from tests.vendors.payments.paypal.calls import Merchant, merchant
 from vendors.http.client import open_vendor_http
-from vendors.sandbox.payments.paypal_plans import TRIAL
+from vendors.sandbox.payments.paypal.plans import TRIAL
 from vendors.sandbox.server import listening
 
 SCREENS: dict[str, dict[str, Any]] = {

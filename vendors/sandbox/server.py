@@ -21,7 +21,8 @@ from vendors.sandbox.google import gemini, google
 from vendors.sandbox.openai import openai
 from vendors.sandbox.openai import speech as openai_speech
 from vendors.sandbox.openai import transcription as openai_transcription
-from vendors.sandbox.payments import paypal, stripe
+from vendors.sandbox.payments.paypal import paypal
+from vendors.sandbox.payments.stripe import stripe
 from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox.signin import (
     alipay,

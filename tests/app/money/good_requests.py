@@ -14,7 +14,7 @@ from tests.app.payments.cards.shop import CARD
 from tests.app.payments.cards.subscribers import setup, subscribed
 from tests.app.payments.wallet.wallets import WEBHOOK, Wallet
 from tests.calendar.clock import epoch_s, utc_now
-from vendors.sandbox.payments.paypal_webhooks import signed
+from vendors.sandbox.payments.paypal.webhooks import signed
 
 Prepare = Callable[[Till], Awaitable[Request]]
 GOOD: dict[Place, Prepare] = {}

@@ -20,8 +20,8 @@ from vendors.payments.paypal.certificates import NotGenuine
 from vendors.payments.paypal.client import BASE_URL, PayPal
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.payments.paypal_plans import MONTHLY
-from vendors.sandbox.payments.paypal_webhooks import signed
+from vendors.sandbox.payments.paypal.plans import MONTHLY
+from vendors.sandbox.payments.paypal.webhooks import signed
 from vendors.sandbox.server import Running, listening
 
 WEBHOOK_ID = "8PT597110X687430L"

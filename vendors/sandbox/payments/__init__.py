@@ -1,1 +1,1 @@
-"""The emulation of payment platforms, one module each, and the pages on which a payer approves."""
+"""The emulation of payment platforms, and the frame of the pages on which a payer approves."""

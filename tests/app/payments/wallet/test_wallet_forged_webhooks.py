@@ -18,7 +18,7 @@ from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import key_of
-from vendors.sandbox.payments.paypal_webhooks import CERTIFICATES, signed
+from vendors.sandbox.payments.paypal.webhooks import CERTIFICATES, signed
 
 PATH = "/bp/webhook/walletpay/default/Default"
 AT_ONCE = 4

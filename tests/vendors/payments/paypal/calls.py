@@ -20,7 +20,7 @@ from vendors.payments.paypal.client import PayPal
 from vendors.payments.paypal.orders import Order
 from vendors.payments.paypal.subscriptions import Subscription, Transaction
 from vendors.sandbox.bill import BilledCall
-from vendors.sandbox.payments.paypal_plans import MONTHLY
+from vendors.sandbox.payments.paypal.plans import MONTHLY
 from vendors.sandbox.server import Running
 
 RETURN, CANCEL = "https://app.test/paid?from=wallet", "https://app.test/cancelled"

@@ -14,7 +14,7 @@ from vendors.http.transport import VendorHttp
 from vendors.payments.paypal.client import PayPal
 from vendors.payments.paypal.errors import PayPalRefused, refused
 from vendors.sandbox.faults import Fault, KeyOptions, key_of
-from vendors.sandbox.payments.paypal_plans import MONTHLY
+from vendors.sandbox.payments.paypal.plans import MONTHLY
 from vendors.sandbox.server import Running
 
 

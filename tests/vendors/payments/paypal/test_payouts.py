@@ -14,7 +14,7 @@ from vendors.http.transport import VendorHttp
 from vendors.payments.paypal.errors import PayPalRefused, refused
 from vendors.payments.paypal.payouts import Payout, is_duplicate
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.payments.paypal_payouts import OUTCOMES
+from vendors.sandbox.payments.paypal.payouts import OUTCOMES
 from vendors.sandbox.server import Running
 
 AMOUNT = Money(987, "USD")

@@ -12,7 +12,7 @@ from tests.vendors.payments.paypal.calls import CANCEL, Merchant
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.fields import Link
 from vendors.payments.paypal.subscriptions import BillingCycle, Plan
-from vendors.sandbox.payments.paypal_plans import MONTHLY, TRIAL, YEARLY
+from vendors.sandbox.payments.paypal.plans import MONTHLY, TRIAL, YEARLY
 
 MONTHLY_PRICE = Money(999, "USD")
 

@@ -21,7 +21,7 @@ from vendors.payments.paypal.certificates import NotGenuine, WebhookCertificates
 from vendors.payments.paypal.webhooks import SignedWebhook
 from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.payments.paypal_webhooks import CERTIFICATE, certificate, signed
+from vendors.sandbox.payments.paypal.webhooks import CERTIFICATE, certificate, signed
 
 WEBHOOK_ID = "8PT597110X687430L"
 HOSTS = ("127.0.0.1",)

@@ -16,7 +16,7 @@ from streams.wire.model import Model
 from streams.wire.money import Money
 from tests.vendors.payments.paypal.calls import Merchant
 from vendors.payments.paypal.errors import PayPalRefused
-from vendors.sandbox.payments.paypal_plans import MONTHLY, YEARLY
+from vendors.sandbox.payments.paypal.plans import MONTHLY, YEARLY
 
 FACTS = loads(Path(__file__).with_name("openapi.json").read_bytes())
 CALLS: dict[str, dict[str, Any]] = FACTS["calls"]

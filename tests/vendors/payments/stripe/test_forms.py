@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vendors.payments.stripe.forms import form_encoded
-from vendors.sandbox.payments.stripe_forms import decoded
+from vendors.sandbox.payments.stripe.forms import decoded
 
 NAMES = st.text(st.characters(exclude_characters="[]", exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
     lambda name: not name.isdecimal()

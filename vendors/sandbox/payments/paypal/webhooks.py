@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from streams.wire.codec import dumps
 from vendors.sandbox.authority import Issuer, Key, intermediate, issue
 from vendors.sandbox.deliveries import Delivery, FaultSource, Signed
-from vendors.sandbox.payments.paypal_state import Merchant
-from vendors.sandbox.payments.paypal_wire import time_text
+from vendors.sandbox.payments.paypal.state import Merchant
+from vendors.sandbox.payments.paypal.wire import time_text
 from vendors.sandbox.sandbox import Sandbox
 
 CERTIFICATES = "/paypal/v1/notifications/certs"

@@ -3,11 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
-from vendors.sandbox.payments.paypal_amounts import read_amount
-from vendors.sandbox.payments.paypal_records import CaptureAs, Order, Payment, Refund
-from vendors.sandbox.payments.paypal_sales import capture_object, capture_refund_object
-from vendors.sandbox.payments.paypal_state import Merchant
-from vendors.sandbox.payments.paypal_wire import not_found, refusal, time_text
+from vendors.sandbox.payments.paypal.amounts import read_amount
+from vendors.sandbox.payments.paypal.records import CaptureAs, Order, Payment, Refund
+from vendors.sandbox.payments.paypal.sales import capture_object, capture_refund_object
+from vendors.sandbox.payments.paypal.state import Merchant
+from vendors.sandbox.payments.paypal.wire import not_found, refusal, time_text
 
 _UNAPPROVED_FOR = timedelta(hours=3)
 _PAGE = "/checkoutnow"

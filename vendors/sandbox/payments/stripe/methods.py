@@ -3,8 +3,8 @@
 from typing import Any
 
 from vendors.sandbox.calls import Refusal
-from vendors.sandbox.payments.stripe_cards import BY_NAME, BY_NUMBER, CODES, INCORRECT_NUMBER, TestCard
-from vendors.sandbox.payments.stripe_store import Object, Store, invalid, missing, page_of
+from vendors.sandbox.payments.stripe.cards import BY_NAME, BY_NUMBER, CODES, INCORRECT_NUMBER, TestCard
+from vendors.sandbox.payments.stripe.store import Object, Store, invalid, missing, page_of
 
 _MESSAGES = {
     "insufficient_funds": "Your card has insufficient funds.",

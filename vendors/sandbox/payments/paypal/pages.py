@@ -7,12 +7,12 @@ from typing import Any
 from aiohttp import web
 
 from vendors.sandbox.deliveries import FaultSource
-from vendors.sandbox.payments import paypal_orders, paypal_subscriptions
 from vendors.sandbox.payments.pages import Labels, fault_buttons, page, way_back
-from vendors.sandbox.payments.paypal_amounts import read_amount
-from vendors.sandbox.payments.paypal_records import CaptureAs, Order, Subscription
-from vendors.sandbox.payments.paypal_state import Merchant, Merchants
-from vendors.sandbox.payments.paypal_webhooks import send
+from vendors.sandbox.payments.paypal import orders, subscriptions
+from vendors.sandbox.payments.paypal.amounts import read_amount
+from vendors.sandbox.payments.paypal.records import CaptureAs, Order, Subscription
+from vendors.sandbox.payments.paypal.state import Merchant, Merchants
+from vendors.sandbox.payments.paypal.webhooks import send
 from vendors.sandbox.sandbox import Sandbox
 
 _PAYER = "2J6QB8YJQSJRJ"
@@ -84,10 +84,10 @@ class Pages:
         if isinstance(found, Order):
             found.capture_as = _CAPTURES.get(fault, "completed")
             found.times_out = fault == "timeout"
-            paypal_orders.approve(merchant, found)
+            orders.approve(merchant, found)
         else:
             found.declines += fault == "decline"
-            paypal_subscriptions.approve(merchant, found, later=fault == "later")
+            subscriptions.approve(merchant, found, later=fault == "later")
         send(self._sandbox, merchant, FaultSource.of(fault))
 
     def _find(self, request: web.Request) -> _Approval:

@@ -10,9 +10,9 @@ from aiohttp import web
 from streams.wire.money import Money
 from vendors.sandbox.calls import Refusal
 from vendors.sandbox.deliveries import FaultSource
-from vendors.sandbox.payments import stripe_intents
 from vendors.sandbox.payments.pages import Labels, fault_buttons, page, way_back
-from vendors.sandbox.payments.stripe_store import Object, Store
+from vendors.sandbox.payments.stripe import intents
+from vendors.sandbox.payments.stripe.store import Object, Store
 
 _SHOWN = 20
 _OPEN = frozenset({"requires_payment_method", "requires_confirmation", "requires_action"})
@@ -76,7 +76,7 @@ class Pages:
             if action == "pay":
                 self._pay(intent, str(form.get("fault", "")))
             else:
-                stripe_intents.authenticate(self._store, intent, success=action == "approve")
+                intents.authenticate(self._store, intent, success=action == "approve")
         back = None
         if intent["status"] == _DONE:
             back = way_back(request, {"payment_intent": intent["id"], "redirect_status": _DONE})
@@ -86,7 +86,7 @@ class Pages:
         store, kept = self._store, self._store.faults
         store.faults = FaultSource.of(fault) or kept
         try:
-            stripe_intents.confirm_payment(store, intent["id"], {"payment_method": _CARDS.get(fault, _CARD)})
+            intents.confirm_payment(store, intent["id"], {"payment_method": _CARDS.get(fault, _CARD)})
         finally:
             store.faults = kept
 

@@ -21,10 +21,13 @@ from streams.wire.model import Model
 from vendors.sandbox.calls import Call, Dialect, Refusal
 from vendors.sandbox.deliveries import DeliveryFaults, FaultSource
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.payments import stripe_billing, stripe_intents, stripe_invoices, stripe_methods
-from vendors.sandbox.payments.stripe_forms import decoded
-from vendors.sandbox.payments.stripe_pages import Pages
-from vendors.sandbox.payments.stripe_store import WEBHOOK_SECRET, Object, Store, invalid, missing, number, page_of
+from vendors.sandbox.payments.stripe import billing as stripe_billing
+from vendors.sandbox.payments.stripe import intents as stripe_intents
+from vendors.sandbox.payments.stripe import invoices as stripe_invoices
+from vendors.sandbox.payments.stripe import methods as stripe_methods
+from vendors.sandbox.payments.stripe.forms import decoded
+from vendors.sandbox.payments.stripe.pages import Pages
+from vendors.sandbox.payments.stripe.store import WEBHOOK_SECRET, Object, Store, invalid, missing, number, page_of
 from vendors.sandbox.sandbox import Sandbox
 from vendors.sandbox_clock import CARD_ACCOUNT
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vendors.sandbox.payments.stripe_store import Object, Store, invalid, missing, number, page_of
+from vendors.sandbox.payments.stripe.store import Object, Store, invalid, missing, number, page_of
 
 
 def new_invoice(store: Store, subscription: Object, *, reason: str, amount: int, start: int, end: int) -> Object:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from vendors.sandbox.payments.paypal_amounts import read_amount
-from vendors.sandbox.payments.paypal_state import Merchant
-from vendors.sandbox.payments.paypal_wire import new_id, not_found, refusal, time_text
+from vendors.sandbox.payments.paypal.amounts import read_amount
+from vendors.sandbox.payments.paypal.state import Merchant
+from vendors.sandbox.payments.paypal.wire import new_id, not_found, refusal, time_text
 
 COINS = "PROD-0XB74586CH345074B"
 PRO = "PROD-6XB24663H4094933M"

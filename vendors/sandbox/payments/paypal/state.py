@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from vendors.sandbox.deliveries import FaultSource
-from vendors.sandbox.payments.paypal_records import Order, Payment, Payout, Refund, RefundStatus, Subscription
-from vendors.sandbox.payments.paypal_wire import new_id, time_text
+from vendors.sandbox.payments.paypal.records import Order, Payment, Payout, Refund, RefundStatus, Subscription
+from vendors.sandbox.payments.paypal.wire import new_id, time_text
 
 _MAX_MERCHANTS = 10_000
 _MAX_EVENTS = 10_000

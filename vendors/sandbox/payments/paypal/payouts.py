@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 from streams.wire.money import Money
-from vendors.sandbox.payments.paypal_amounts import read_amount, written_payout
-from vendors.sandbox.payments.paypal_records import Item, Payout
-from vendors.sandbox.payments.paypal_state import Merchant
-from vendors.sandbox.payments.paypal_wire import not_found, refusal, time_text
+from vendors.sandbox.payments.paypal.amounts import read_amount, written_payout
+from vendors.sandbox.payments.paypal.records import Item, Payout
+from vendors.sandbox.payments.paypal.state import Merchant
+from vendors.sandbox.payments.paypal.wire import not_found, refusal, time_text
 
 _REMEMBERED_FOR = timedelta(days=30)
 _UNCLAIMED_FOR = timedelta(days=30)

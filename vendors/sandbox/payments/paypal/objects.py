@@ -7,25 +7,11 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from streams.wire.codec import from_rfc3339
-from vendors.sandbox.payments import (
-    paypal_orders as orders,
-)
-from vendors.sandbox.payments import (
-    paypal_payouts as payouts,
-)
-from vendors.sandbox.payments import (
-    paypal_plans as plans,
-)
-from vendors.sandbox.payments import (
-    paypal_sales as sales,
-)
-from vendors.sandbox.payments import (
-    paypal_subscriptions as subscriptions,
-)
-from vendors.sandbox.payments.paypal_records import Order, Subscription
-from vendors.sandbox.payments.paypal_state import Event, Merchant
-from vendors.sandbox.payments.paypal_webhooks import is_genuine
-from vendors.sandbox.payments.paypal_wire import new_id, not_found, refusal, time_text
+from vendors.sandbox.payments.paypal import orders, payouts, plans, sales, subscriptions
+from vendors.sandbox.payments.paypal.records import Order, Subscription
+from vendors.sandbox.payments.paypal.state import Event, Merchant
+from vendors.sandbox.payments.paypal.webhooks import is_genuine
+from vendors.sandbox.payments.paypal.wire import new_id, not_found, refusal, time_text
 
 _PAGE = 10
 _MAX_PAGE = 500

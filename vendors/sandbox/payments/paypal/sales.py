@@ -5,16 +5,16 @@ from typing import Any
 
 from streams.wire.errors import InvalidParameter
 from streams.wire.money import Money
-from vendors.sandbox.payments.paypal_amounts import (
+from vendors.sandbox.payments.paypal.amounts import (
     fee_of,
     read_amount,
     value_of,
     written,
     written_total,
 )
-from vendors.sandbox.payments.paypal_records import Payment, Refund, RefundStatus
-from vendors.sandbox.payments.paypal_state import Merchant
-from vendors.sandbox.payments.paypal_wire import not_found, refusal, time_text
+from vendors.sandbox.payments.paypal.records import Payment, Refund, RefundStatus
+from vendors.sandbox.payments.paypal.state import Merchant
+from vendors.sandbox.payments.paypal.wire import not_found, refusal, time_text
 
 _REFUND_FOR = timedelta(days=180)
 

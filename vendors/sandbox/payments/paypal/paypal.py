@@ -17,14 +17,14 @@ from aiohttp import web
 from streams.wire.codec import loads
 from vendors.sandbox.calls import Call, Dialect, Refusal
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.payments import paypal_payouts, paypal_subscriptions
-from vendors.sandbox.payments.paypal_control import Control
-from vendors.sandbox.payments.paypal_objects import ROWS, Asked, Row
-from vendors.sandbox.payments.paypal_pages import Pages
-from vendors.sandbox.payments.paypal_plans import add_seeds
-from vendors.sandbox.payments.paypal_state import Merchant, Merchants, Reply
-from vendors.sandbox.payments.paypal_webhooks import CERTIFICATES, certificate, send
-from vendors.sandbox.payments.paypal_wire import refusal
+from vendors.sandbox.payments.paypal import payouts, subscriptions
+from vendors.sandbox.payments.paypal.control import Control
+from vendors.sandbox.payments.paypal.objects import ROWS, Asked, Row
+from vendors.sandbox.payments.paypal.pages import Pages
+from vendors.sandbox.payments.paypal.plans import add_seeds
+from vendors.sandbox.payments.paypal.state import Merchant, Merchants, Reply
+from vendors.sandbox.payments.paypal.webhooks import CERTIFICATES, certificate, send
+from vendors.sandbox.payments.paypal.wire import refusal
 from vendors.sandbox.sandbox import Sandbox
 
 _TOKEN_S = 32_400
@@ -197,9 +197,9 @@ def _new_merchant(client_id: str, origin: str) -> Merchant:
 def _advance(merchant: Merchant) -> None:
     """Process what is due by the merchant's clock."""
     for subscription in merchant.subscriptions.values():
-        paypal_subscriptions.advance(merchant, subscription)
+        subscriptions.advance(merchant, subscription)
     for payout in merchant.payouts.values():
-        paypal_payouts.advance(merchant, payout)
+        payouts.advance(merchant, payout)
 
 
 def _keep(merchant: Merchant, key: tuple[str, str], reply: Reply) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vendors.sandbox.payments.paypal_state import Merchant
+from vendors.sandbox.payments.paypal.state import Merchant
 
 
 def books(merchant: Merchant) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from streams.wire.money import Money
-from vendors.sandbox.payments.paypal_wire import new_id
+from vendors.sandbox.payments.paypal.wire import new_id
 
 CaptureAs = Literal["completed", "pending", "declined", "instrument_declined"]
 """The result of a capture. With `instrument_declined` there is no capture, and the payer has to approve again."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from streams.wire.money import Money
-from vendors.sandbox.payments.paypal_wire import refusal
+from vendors.sandbox.payments.paypal.wire import refusal
 
 _CURRENCIES = frozenset(
     [

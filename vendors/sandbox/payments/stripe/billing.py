@@ -7,9 +7,9 @@ from typing import Any
 
 from streams.wire.period import Period
 from vendors.sandbox.calls import Refusal
-from vendors.sandbox.payments import stripe_intents, stripe_invoices, stripe_methods
-from vendors.sandbox.payments.stripe_methods import require_owner
-from vendors.sandbox.payments.stripe_store import Object, Store, invalid, missing, number, page_of, truth
+from vendors.sandbox.payments.stripe import intents, invoices, methods
+from vendors.sandbox.payments.stripe.methods import require_owner
+from vendors.sandbox.payments.stripe.store import Object, Store, invalid, missing, number, page_of, truth
 
 PRICES: Mapping[str, Any] = {
     "price_pro_month": {"currency": "usd", "unit_amount": 999, "interval": "month"},
@@ -102,13 +102,13 @@ def _new(store: Store, params: Object, customer: Object, *, price: Object, metho
 def _begin(store: Store, subscription: Object, *, pays: bool) -> None:
     item = subscription["items"]["data"][0]
     in_trial = subscription["trial_end"] is not None
-    invoice = stripe_invoices.new_invoice(
+    invoice = invoices.new_invoice(
         store, subscription, reason="subscription_create", amount=0 if in_trial else item["price"]["unit_amount"],
         start=item["current_period_start"], end=item["current_period_end"],
     )  # fmt: skip
     if in_trial:
         subscription["status"] = "trialing"
-        stripe_invoices.pay(store, invoice)
+        invoices.pay(store, invoice)
     else:
         store.periods[subscription["id"]] = 1
         _collect(store, subscription, invoice, pays=pays)
@@ -116,22 +116,22 @@ def _begin(store: Store, subscription: Object, *, pays: bool) -> None:
 
 def _collect(store: Store, subscription: Object, invoice: Object, *, pays: bool = True) -> None:
     """Make the payment of an invoice, and charge the card if there is one."""
-    intent = stripe_intents.new_payment(
+    intent = intents.new_payment(
         store,
         amount=invoice["amount_due"],
         currency=invoice["currency"],
         customer=subscription["customer"],
     )
-    stripe_invoices.link(store, invoice, intent)
+    invoices.link(store, invoice, intent)
     customer = store.get("customer", subscription["customer"])
     default = customer["invoice_settings"]["default_payment_method"]
     method = subscription["default_payment_method"] or default
     if method is not None:
-        stripe_intents.choose(store, intent, method)
+        intents.choose(store, intent, method)
     if not pays or method is None:
         return
     with suppress(Refusal):
-        stripe_intents.confirm_payment(store, intent["id"], {"off_session": "true"})
+        intents.confirm_payment(store, intent["id"], {"off_session": "true"})
     if intent["status"] != "succeeded":
         store.emit("invoice.payment_failed", invoice)
 
@@ -165,7 +165,7 @@ def delete_customer(store: Store, id_: str, params: Object) -> Object:
     for subscription in store.find("subscription", customer=id_):
         if subscription["status"] not in {"canceled", "incomplete_expired"}:
             _end(store, subscription, status="canceled")
-    return stripe_methods.delete_customer(store, id_, params)
+    return methods.delete_customer(store, id_, params)
 
 
 def _end(store: Store, subscription: Object, *, status: str) -> Object:
@@ -223,7 +223,7 @@ def _renew(store: Store, subscription: Object) -> None:
     start = item["current_period_end"]
     end = _after(anchor, item["price"], periods=periods)
     item |= {"current_period_start": start, "current_period_end": end}
-    invoice = stripe_invoices.new_invoice(
+    invoice = invoices.new_invoice(
         store, subscription, reason="subscription_cycle", amount=item["price"]["unit_amount"], start=start, end=end
     )
     subscription["status"] = "past_due"

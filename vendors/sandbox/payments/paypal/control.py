@@ -14,12 +14,12 @@ from streams.wire.codec import dumps, loads_request, rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model, Moment
 from vendors.sandbox.deliveries import DeliveryFaults, FaultSource
-from vendors.sandbox.payments import paypal_orders, paypal_payouts, paypal_sales, paypal_subscriptions
-from vendors.sandbox.payments.paypal_amounts import read_amount
-from vendors.sandbox.payments.paypal_books import books
-from vendors.sandbox.payments.paypal_records import CaptureAs, RefundStatus
-from vendors.sandbox.payments.paypal_state import Merchant, Merchants
-from vendors.sandbox.payments.paypal_webhooks import send
+from vendors.sandbox.payments.paypal import orders, payouts, sales, subscriptions
+from vendors.sandbox.payments.paypal.amounts import read_amount
+from vendors.sandbox.payments.paypal.books import books
+from vendors.sandbox.payments.paypal.records import CaptureAs, RefundStatus
+from vendors.sandbox.payments.paypal.state import Merchant, Merchants
+from vendors.sandbox.payments.paypal.webhooks import send
 from vendors.sandbox.sandbox import Sandbox
 
 
@@ -68,7 +68,7 @@ class _Settle(_Action):
     state: CaptureAs
 
     def act(self, merchant: Merchant) -> None:
-        paypal_orders.set_capture_state(merchant, merchant.payments[self.capture_id], self.state)
+        orders.set_capture_state(merchant, merchant.payments[self.capture_id], self.state)
 
 
 class _Reverse(_Action):
@@ -78,7 +78,7 @@ class _Reverse(_Action):
     """A capture or a sale."""
 
     def act(self, merchant: Merchant) -> None:
-        paypal_sales.reverse(merchant, merchant.payments[self.payment_id])
+        sales.reverse(merchant, merchant.payments[self.payment_id])
 
 
 class _Refund(_Action):
@@ -93,7 +93,7 @@ class _Refund(_Action):
         amount = payment.left
         if self.value is not None:
             amount = read_amount({"currency_code": amount.currency, "value": self.value}, "/value")
-        paypal_sales.make_refund(merchant, payment, amount)
+        sales.make_refund(merchant, payment, amount)
 
 
 class _RefundPending(_Action):
@@ -113,7 +113,7 @@ class _TurnRefund(_Action):
     status: RefundStatus
 
     def act(self, merchant: Merchant) -> None:
-        paypal_sales.turn_refund(merchant, merchant.refunds[self.refund_id], self.status)
+        sales.turn_refund(merchant, merchant.refunds[self.refund_id], self.status)
 
 
 class _Reprice(_Action):
@@ -133,7 +133,7 @@ class _Begin(_Action):
     subscription_id: str
 
     def act(self, merchant: Merchant) -> None:
-        paypal_subscriptions.begin(merchant, merchant.subscriptions[self.subscription_id])
+        subscriptions.begin(merchant, merchant.subscriptions[self.subscription_id])
 
 
 class _Decline(_Action):
@@ -158,7 +158,7 @@ class _Renew(_Action):
             if subscription.due_at is None:
                 raise InvalidParameter("the subscription has no next payment")
             merchant.offset += max(subscription.due_at - merchant.now, timedelta())
-            paypal_subscriptions.advance(merchant, subscription)
+            subscriptions.advance(merchant, subscription)
 
 
 class _TurnPayout(_Action):
@@ -170,7 +170,7 @@ class _TurnPayout(_Action):
     def act(self, merchant: Merchant) -> None:
         payout = merchant.payouts[self.payout_id]
         for item in payout.items:
-            paypal_payouts.set_item_status(merchant, payout, item, self.status)
+            payouts.set_item_status(merchant, payout, item, self.status)
 
 
 _ACTIONS: Mapping[str, type[_Action]] = {

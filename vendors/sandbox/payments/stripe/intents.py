@@ -6,9 +6,9 @@ from typing import Any
 
 from streams.wire.money import EXPONENTS
 from vendors.sandbox.calls import Refusal
-from vendors.sandbox.payments import stripe_invoices, stripe_methods
-from vendors.sandbox.payments.stripe_methods import card_of, declined, method_of, require_owner
-from vendors.sandbox.payments.stripe_store import Object, Store, invalid, missing, number, page_of, truth
+from vendors.sandbox.payments.stripe import invoices, methods
+from vendors.sandbox.payments.stripe.methods import card_of, declined, method_of, require_owner
+from vendors.sandbox.payments.stripe.store import Object, Store, invalid, missing, number, page_of, truth
 
 _MAX_AMOUNT = 99_999_999
 _MIN_AMOUNT = 50
@@ -90,7 +90,7 @@ def confirm_payment(store: Store, id_: str, params: Object) -> Object:
     if intent["status"] not in _OPEN:
         raise unexpected(intent)
     if data := params.get("payment_method_data"):
-        choose(store, intent, stripe_methods.create_method(store, data)["id"])
+        choose(store, intent, methods.create_method(store, data)["id"])
     elif name := params.get("payment_method"):
         choose(store, intent, name)
     if intent["payment_method"] is None:
@@ -126,7 +126,7 @@ def charge(store: Store, intent: Object) -> Object:
         method["customer"] = intent["customer"]
     store.emit("charge.succeeded", made)
     store.emit("payment_intent.succeeded", intent)
-    stripe_invoices.paid_by(store, intent)
+    invoices.paid_by(store, intent)
     if card.disputed:
         open_dispute(store, intent, status="needs_response")
     return intent
@@ -188,7 +188,7 @@ def confirm_setup(store: Store, id_: str, params: Object) -> Object:
     if intent["status"] not in _OPEN:
         raise unexpected(intent)
     if data := params.get("payment_method_data"):
-        method = stripe_methods.create_method(store, data)
+        method = methods.create_method(store, data)
     elif name := params.get("payment_method") or intent["payment_method"]:
         method = method_of(store, name)
     else:

@@ -6,12 +6,12 @@ from typing import Any
 
 from streams.wire.codec import from_rfc3339
 from streams.wire.money import Money
-from vendors.sandbox.payments.paypal_amounts import read_amount, written
-from vendors.sandbox.payments.paypal_plans import plan_of
-from vendors.sandbox.payments.paypal_records import Payment, Subscription
-from vendors.sandbox.payments.paypal_sales import sale_object, transaction_object
-from vendors.sandbox.payments.paypal_state import Merchant
-from vendors.sandbox.payments.paypal_wire import not_found, refusal, time_text
+from vendors.sandbox.payments.paypal.amounts import read_amount, written
+from vendors.sandbox.payments.paypal.plans import plan_of
+from vendors.sandbox.payments.paypal.records import Payment, Subscription
+from vendors.sandbox.payments.paypal.sales import sale_object, transaction_object
+from vendors.sandbox.payments.paypal.state import Merchant
+from vendors.sandbox.payments.paypal.wire import not_found, refusal, time_text
 
 _UNAPPROVED_FOR = timedelta(days=3)
 _RETRY_AFTER = timedelta(days=5)

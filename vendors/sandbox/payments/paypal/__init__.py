@@ -1,0 +1,1 @@
+"""The emulation of PayPal: its API, its webhooks, and the pages on which a payer approves."""

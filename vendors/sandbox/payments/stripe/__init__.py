@@ -1,0 +1,1 @@
+"""The emulation of Stripe: its API, its webhooks, and the pages on which test cards pay."""
