@@ -5,10 +5,11 @@ from app.payments.cards.platform import card_platform
 from app.payments.wallet import subscription_states as wallet_subscription_states
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.services import Services
-from storage.payments import card_subscriptions, wallet_subscriptions
-from storage.payments.card_subscriptions import CardSubscription
+from storage.payments.cards import subscriptions as card_subscriptions
+from storage.payments.cards.subscriptions import CardSubscription
 from storage.payments.endings import EndSubscriptions
-from storage.payments.wallet_subscriptions import RENEWING_STATUSES, WalletSubscription
+from storage.payments.wallet import subscriptions as wallet_subscriptions
+from storage.payments.wallet.subscriptions import RENEWING_STATUSES, WalletSubscription
 from streams.tasks import run_all
 
 

@@ -41,11 +41,11 @@ from storage.jobs.jobs import (
 from storage.leaderboards.leaderboards import CheckBoardIndexes
 from storage.leaderboards.periods import EndPeriod, EndPeriods
 from storage.mail.mail import SendMail
-from storage.payments.card_reconciliation import ReconcileCardPlatform, ReconcileCards
+from storage.payments.cards.reconciliation import ReconcileCardPlatform, ReconcileCards
 from storage.payments.endings import EndSubscriptions
 from storage.payments.missed_events import CompareEvents, FindMissedEvents
-from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
-from storage.payments.wallet_subscriptions import EndReplacedSubscription
+from storage.payments.wallet.reconciliation import ReconcileWallet, ReconcileWallets
+from storage.payments.wallet.subscriptions import EndReplacedSubscription
 from storage.tasks.image_tasks import PollImageTask
 from storage.tasks.predictions import CancelPrediction, FollowPrediction
 from storage.userdata.erasures import EraseUser, RevokeToken

@@ -3,7 +3,8 @@
 from typing import ClassVar
 
 from storage.jobs.jobs import Job, enqueue
-from storage.payments import card_subscriptions, wallet_subscriptions
+from storage.payments.cards import subscriptions as card_subscriptions
+from storage.payments.wallet import subscriptions as wallet_subscriptions
 from storage.postgres.database import Connection
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from storage.jobs.jobs import Job, cancel_job, due_in, enqueue
-from storage.payments.card_subscriptions import HAS_RENEWING
+from storage.payments.cards.subscriptions import HAS_RENEWING
 from storage.postgres.database import Connection
 
 

@@ -23,7 +23,7 @@ AREAS = (
     "app/withdrawals/*.py",
     "storage/leaderboards/index.py",
     "storage/mail/opens.py",
-    "storage/payments/*.py",
+    "storage/payments/**/*.py",
     "storage/withdrawals/withdrawals.py",
     "vendors/payments/**/*.py",
 )

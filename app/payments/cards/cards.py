@@ -13,8 +13,8 @@ from app.payments.cards.platform import DEFAULT_CONFIG, CardPlatform, card_platf
 from app.payments.cards.views import PaymentIntentReply, PaymentIntentWithAssets, view_of
 from app.payments.posting import begin_client_posting
 from storage.configs.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
-from storage.payments import card_payments
-from storage.payments.card_payments import CardPayment, CardPaymentNotFound, NewCardPayment
+from storage.payments.cards import payments as card_payments
+from storage.payments.cards.payments import CardPayment, CardPaymentNotFound, NewCardPayment
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Matches, Model

@@ -25,9 +25,10 @@ from app.payments.posting import begin_client_posting
 from app.services import Services
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.rows import ConfigKey
-from storage.payments import card_payments, card_subscriptions
-from storage.payments.card_payments import CardPaymentNotFound
-from storage.payments.card_subscriptions import CardSubscriptionNotFound
+from storage.payments.cards import payments as card_payments
+from storage.payments.cards import subscriptions as card_subscriptions
+from storage.payments.cards.payments import CardPaymentNotFound
+from storage.payments.cards.subscriptions import CardSubscriptionNotFound
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.model import Matches, Model
 from vendors.payments.stripe.card_numbers import TEST_CARDS

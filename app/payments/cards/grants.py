@@ -7,9 +7,10 @@ from app.payments.posting import Posting, begin_posting
 from storage.assets.entries import Channel, Entry
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.kinds.products import Product
-from storage.payments import card_payments, card_sales
-from storage.payments.card_payments import CardPayment
-from storage.payments.card_sales import CardSale
+from storage.payments.cards import payments as card_payments
+from storage.payments.cards import sales as card_sales
+from storage.payments.cards.payments import CardPayment
+from storage.payments.cards.sales import CardSale
 from streams.wire.money import Money
 from vendors.payments.stripe.objects import PaymentIntent, money_of
 

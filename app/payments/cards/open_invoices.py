@@ -2,7 +2,7 @@
 
 from app.payments.cards.platform import CardPlatform
 from app.payments.cards.subscription_creation import Payer, card_of
-from storage.payments.card_subscriptions import CardSubscription
+from storage.payments.cards.subscriptions import CardSubscription
 from vendors.errors import Refused
 from vendors.payments.stripe.errors import error_in
 from vendors.payments.stripe.objects import PaymentIntent, Subscription

@@ -12,9 +12,11 @@ from storage.assets import assets
 from storage.assets.entries import AssetOrigin, Channel, Entry, EntryKind
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.events.outbox import PurchaseKind
-from storage.payments import card_sales, card_subscriptions, endings
-from storage.payments.card_sales import CardSale
-from storage.payments.card_subscriptions import CardSubscription
+from storage.payments import endings
+from storage.payments.cards import sales as card_sales
+from storage.payments.cards import subscriptions as card_subscriptions
+from storage.payments.cards.sales import CardSale
+from storage.payments.cards.subscriptions import CardSubscription
 from vendors.payments.stripe.objects import Invoice, Subscription, money_of
 
 ROW_ID = "subscription_row_id"

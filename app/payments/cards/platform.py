@@ -9,7 +9,7 @@ from app.platforms.accounts import open_stripe
 from app.services import Services
 from storage.configs.kinds.cardpay import CARDPAY, CardPay
 from storage.configs.rows import ConfigKey
-from storage.payments import card_customers
+from storage.payments.cards import customers as card_customers
 from vendors.errors import Refused
 from vendors.payments.stripe.client import KEYS_KEPT, Stripe
 from vendors.payments.stripe.errors import lacks_customer

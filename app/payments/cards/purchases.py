@@ -4,7 +4,7 @@ from typing import Any
 
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.events.outbox import PurchaseEvent, PurchaseKind
-from storage.payments.card_sales import CardSale
+from storage.payments.cards.sales import CardSale
 from streams.wire.money import Money
 
 

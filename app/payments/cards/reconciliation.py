@@ -13,15 +13,16 @@ from app.platforms.jobs import enqueue_for_configs, read_or_log
 from app.services import Services
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.rows import ConfigKey
-from storage.payments import card_reconciliation, card_subscriptions
-from storage.payments.card_payments import CardPayment
-from storage.payments.card_reconciliation import (
+from storage.payments.cards import reconciliation as card_reconciliation
+from storage.payments.cards import subscriptions as card_subscriptions
+from storage.payments.cards.payments import CardPayment
+from storage.payments.cards.reconciliation import (
     ReconcileCardPlatform,
     ReconcileCards,
     next_payment,
     next_subscription,
 )
-from storage.payments.card_subscriptions import CardSubscription
+from storage.payments.cards.subscriptions import CardSubscription
 from streams.tasks import run_all
 from streams.wire.errors import ConfigInvalid
 

@@ -10,8 +10,8 @@ from app.payments.cards.purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
 from storage.assets import entries as asset_entries
 from storage.assets.entries import Channel
-from storage.payments import card_sales
-from storage.payments.card_sales import CardSale
+from storage.payments.cards import sales as card_sales
+from storage.payments.cards.sales import CardSale
 from streams.wire.money import Money
 from vendors.payments.stripe.objects import Dispute, Refund, money_of
 

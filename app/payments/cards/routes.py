@@ -12,8 +12,8 @@ from app.payments.cards.debug import confirm_payment_intent, confirm_setup_inten
 from app.payments.cards.setups import create_setup_intent
 from app.payments.cards.subscription_creation import CardSetupNotFound, SetupUnfinished
 from app.payments.cards.subscriptions import cancel, get_subscription, subscribe
-from storage.payments.card_payments import CardPaymentNotFound
-from storage.payments.card_subscriptions import CardSubscriptionNotFound
+from storage.payments.cards.payments import CardPaymentNotFound
+from storage.payments.cards.subscriptions import CardSubscriptionNotFound
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import VendorError
 from vendors.payments.stripe.errors import CardDeclined

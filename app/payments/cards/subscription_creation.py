@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from app.payments.cards.periods import ROW_ID, find_subscription
 from app.payments.cards.platform import CardPlatform
-from storage.payments import card_subscriptions
-from storage.payments.card_subscriptions import CardSubscription
+from storage.payments.cards import subscriptions as card_subscriptions
+from storage.payments.cards.subscriptions import CardSubscription
 from streams.wire.errors import InvalidOperation, ItemNotFound, ServiceError, listed
 from vendors.errors import Refused, VendorError
 from vendors.payments.stripe.client import Stripe

@@ -14,8 +14,8 @@ from app.payments.cards.setups import PlatformId, ProductId
 from app.payments.cards.subscription_creation import Payer, create_subscription
 from app.payments.cards.views import PaymentIntentView, payment_view
 from storage.configs.kinds.products import PRODUCTS, CardProduct, Product
-from storage.payments import card_subscriptions
-from storage.payments.card_subscriptions import (
+from storage.payments.cards import subscriptions as card_subscriptions
+from storage.payments.cards.subscriptions import (
     CardSubscription,
     CardSubscriptionNotFound,
     NewCardSubscription,

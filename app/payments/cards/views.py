@@ -1,7 +1,7 @@
 """JSON representation of payments and setups at the card platform (§2.8)."""
 
 from app.assets.view import AssetView
-from storage.payments.card_payments import CardPayment
+from storage.payments.cards.payments import CardPayment
 from streams.wire.model import Model
 from streams.wire.money import Money
 from vendors.payments.stripe.objects import PaymentIntent, SetupIntent

@@ -14,8 +14,8 @@ from app.payments.wallet import order_sync as wallet_order_sync
 from app.payments.wallet.order_sync import APPROVED, COMPLETED, apply_order, create_at_platform, status_of
 from app.payments.wallet.wallet import account_of, product_for, return_urls, soon
 from storage.configs.kinds.products import Country
-from storage.payments import wallet_orders
-from storage.payments.wallet_orders import WalletOrder
+from storage.payments.wallet import orders as wallet_orders
+from storage.payments.wallet.orders import WalletOrder
 from streams.wire.errors import ConfigInvalid, InvalidOperation, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model
 from streams.wire.money import Money

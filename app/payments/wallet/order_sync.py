@@ -11,8 +11,8 @@ from app.services import Services
 from storage.assets.entries import Channel, Entry
 from storage.configs.kinds.products import PRODUCTS, Product
 from storage.events.outbox import PurchaseEvent, PurchaseKind
-from storage.payments import wallet_orders
-from storage.payments.wallet_orders import VOIDED, WalletOrder
+from storage.payments.wallet import orders as wallet_orders
+from storage.payments.wallet.orders import VOIDED, WalletOrder
 from streams.wire.errors import ConfigInvalid
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.orders import Capture, Order

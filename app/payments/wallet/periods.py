@@ -13,8 +13,9 @@ from storage.assets import entries as asset_entries
 from storage.assets.entries import AssetOrigin, Entry, EntryKind
 from storage.configs.kinds.products import PRODUCTS, Product
 from storage.events.outbox import PurchaseEvent, PurchaseKind
-from storage.payments import wallet_refunds, wallet_upgrades
-from storage.payments.wallet_subscriptions import ENDED_STATUSES, SUSPENDED, WalletSubscription
+from storage.payments.wallet import refunds as wallet_refunds
+from storage.payments.wallet import upgrades as wallet_upgrades
+from storage.payments.wallet.subscriptions import ENDED_STATUSES, SUSPENDED, WalletSubscription
 from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid
 from streams.wire.money import Money

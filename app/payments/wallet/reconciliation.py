@@ -12,10 +12,11 @@ from app.platforms.jobs import enqueue_for_configs, read_or_log
 from app.services import Services
 from storage.configs.kinds.walletpay import WALLETPAY
 from storage.configs.rows import ConfigKey
-from storage.payments import wallet_orders, wallet_subscriptions
-from storage.payments.wallet_orders import WalletOrder
-from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
-from storage.payments.wallet_subscriptions import NEW, WalletSubscription
+from storage.payments.wallet import orders as wallet_orders
+from storage.payments.wallet import subscriptions as wallet_subscriptions
+from storage.payments.wallet.orders import WalletOrder
+from storage.payments.wallet.reconciliation import ReconcileWallet, ReconcileWallets
+from storage.payments.wallet.subscriptions import NEW, WalletSubscription
 from streams.tasks import run_all
 
 _AT_ONCE = 8

@@ -9,11 +9,14 @@ from app.payments.wallet.subscription_sync import Synced, cancel_subscription
 from app.payments.wallet.wallet import PLATFORM, account_of, is_final
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
-from storage.payments import mismatches, wallet_refunds, wallet_subscriptions, wallet_upgrades
+from storage.payments import mismatches
 from storage.payments.mismatches import MismatchKind
-from storage.payments.wallet_refunds import OpenRefund
-from storage.payments.wallet_subscriptions import EndReplacedSubscription, WalletSubscription
-from storage.payments.wallet_upgrades import State
+from storage.payments.wallet import refunds as wallet_refunds
+from storage.payments.wallet import subscriptions as wallet_subscriptions
+from storage.payments.wallet import upgrades as wallet_upgrades
+from storage.payments.wallet.refunds import OpenRefund
+from storage.payments.wallet.subscriptions import EndReplacedSubscription, WalletSubscription
+from storage.payments.wallet.upgrades import State
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.refunds import Refund
 

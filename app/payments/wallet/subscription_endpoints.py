@@ -18,8 +18,8 @@ from app.payments.wallet.subscription_states import (
 from app.payments.wallet.views import SubscriptionReply, reply_of, subscription_view
 from app.payments.wallet.wallet import product_for, return_urls, soon
 from storage.configs.kinds.products import Country, Product
-from storage.payments import wallet_subscriptions
-from storage.payments.wallet_subscriptions import WalletSubscription
+from storage.payments.wallet import subscriptions as wallet_subscriptions
+from storage.payments.wallet.subscriptions import WalletSubscription
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model
 

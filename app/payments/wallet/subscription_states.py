@@ -8,8 +8,9 @@ from app.payments.posting import Posting
 from app.payments.wallet.periods import Paid, post_payments, post_state, refund_unused
 from app.payments.wallet.wallet import account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
-from storage.payments import wallet_subscriptions, wallet_upgrades
-from storage.payments.wallet_subscriptions import (
+from storage.payments.wallet import subscriptions as wallet_subscriptions
+from storage.payments.wallet import upgrades as wallet_upgrades
+from storage.payments.wallet.subscriptions import (
     ACTIVE,
     ENDED_STATUSES,
     EXPIRED,

@@ -19,14 +19,16 @@ from app.services import Services
 from storage.assets import share_groups
 from storage.assets.entries import Channel
 from storage.jobs.jobs import enqueue
-from storage.payments import endings, wallet_subscriptions, wallet_upgrades
-from storage.payments.wallet_subscriptions import (
+from storage.payments import endings
+from storage.payments.wallet import subscriptions as wallet_subscriptions
+from storage.payments.wallet import upgrades as wallet_upgrades
+from storage.payments.wallet.subscriptions import (
     ENDED_STATUSES,
     RENEWING_STATUSES,
     EndReplacedSubscription,
     WalletSubscription,
 )
-from storage.payments.wallet_upgrades import UNDECIDED
+from storage.payments.wallet.upgrades import UNDECIDED
 from storage.postgres.database import Connection
 from vendors.errors import Refused
 

@@ -23,8 +23,10 @@ from app.payments.wallet.views import SubscriptionReply, reply_of, subscription_
 from app.payments.wallet.wallet import account_of, return_urls
 from storage.assets import assets
 from storage.configs.kinds.products import Product
-from storage.payments import card_subscriptions, wallet_subscriptions, wallet_upgrades
-from storage.payments.wallet_subscriptions import ACTIVE, EXPIRED, WalletSubscription
+from storage.payments.cards import subscriptions as card_subscriptions
+from storage.payments.wallet import subscriptions as wallet_subscriptions
+from storage.payments.wallet import upgrades as wallet_upgrades
+from storage.payments.wallet.subscriptions import ACTIVE, EXPIRED, WalletSubscription
 from streams.wire.errors import InvalidOperation, ServiceError, listed
 from streams.wire.ids import new_id
 from streams.wire.model import Model

@@ -7,7 +7,7 @@ from app.assets.view import AssetView
 from app.http.rows.endpoint import Call
 from app.payments.wallet.subscription_states import SubscriptionRead, status_of
 from storage.configs.kinds.products import Product
-from storage.payments.wallet_subscriptions import ACTIVE, CANCELLED, PENDING, WalletSubscription
+from storage.payments.wallet.subscriptions import ACTIVE, CANCELLED, PENDING, WalletSubscription
 from storage.postgres.database import Connection
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model

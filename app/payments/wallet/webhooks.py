@@ -15,7 +15,9 @@ from app.services import Services
 from storage.assets.entries import Channel
 from storage.configs.kinds.walletpay import WALLETPAY
 from storage.jobs.inbox import Webhook
-from storage.payments import wallet_orders, wallet_refunds, wallet_subscriptions
+from storage.payments.wallet import orders as wallet_orders
+from storage.payments.wallet import refunds as wallet_refunds
+from storage.payments.wallet import subscriptions as wallet_subscriptions
 from vendors.errors import Refused
 from vendors.payments.paypal.events import WebhookEvent
 

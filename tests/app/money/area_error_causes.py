@@ -21,8 +21,8 @@ from app.withdrawals.errors import (
 from storage.assets import ledger
 from storage.assets.entries import Entry
 from storage.assets.share_groups import ShareCodeNotFound, ShareGroupFull
-from storage.payments.card_payments import CardPaymentNotFound
-from storage.payments.card_subscriptions import CardSubscriptionNotFound
+from storage.payments.cards.payments import CardPaymentNotFound
+from storage.payments.cards.subscriptions import CardSubscriptionNotFound
 from tests.app.money import good_requests as to
 from tests.app.money.error_causes import TABLE, Case, while_the_platform_fails
 from tests.app.money.till import Answer

@@ -13,7 +13,7 @@ from app.payments.cards.reconciliation import reconcile_card_platform
 from app.services import Services
 from app.settings import Settings
 from app.work.worker import run_jobs
-from storage.payments.card_reconciliation import ReconcileCardPlatform
+from storage.payments.cards.reconciliation import ReconcileCardPlatform
 from streams.tasks import background
 from streams.wire.codec import rfc3339
 from tests.app.callers import ask

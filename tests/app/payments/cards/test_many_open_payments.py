@@ -3,7 +3,7 @@
 import asyncio
 
 from storage.jobs.jobs import enqueue
-from storage.payments.card_reconciliation import ReconcileCards
+from storage.payments.cards.reconciliation import ReconcileCards
 from tests.app.callers import working
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.waiting import until

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from storage.payments.wallet_orders import WalletOrder
+from storage.payments.wallet.orders import WalletOrder
 from tests.app.callers import working
 from tests.app.operators import Operator
 from tests.app.payments.wallet.wallets import Wallet, another, error, put

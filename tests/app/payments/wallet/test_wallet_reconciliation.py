@@ -9,8 +9,8 @@ import pytest
 
 from app.payments.wallet.reconciliation import reconcile_wallet, reconcile_wallets
 from storage.payments.endings import EndSubscriptions
-from storage.payments.wallet_reconciliation import ReconcileWallet, ReconcileWallets
-from storage.payments.wallet_subscriptions import EndReplacedSubscription
+from storage.payments.wallet.reconciliation import ReconcileWallet, ReconcileWallets
+from storage.payments.wallet.subscriptions import EndReplacedSubscription
 from streams.tasks import background
 from tests.app.callers import ask, working
 from tests.app.operators import Operator

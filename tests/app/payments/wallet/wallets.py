@@ -13,7 +13,7 @@ from app.payments.wallet.reconciliation import reconcile_wallet
 from app.webhooks import compare_events
 from storage.operators.audit import COMMAND
 from storage.payments.missed_events import CompareEvents
-from storage.payments.wallet_reconciliation import ReconcileWallet
+from storage.payments.wallet.reconciliation import ReconcileWallet
 from tests.app.callers import ask
 from tests.app.operators import Operator
 from tests.running.servers import Server

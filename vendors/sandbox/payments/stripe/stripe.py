@@ -21,10 +21,7 @@ from streams.wire.model import Model
 from vendors.sandbox.calls import Call, Dialect, Refusal
 from vendors.sandbox.deliveries import DeliveryFaults, FaultSource
 from vendors.sandbox.faults import Fault, KeyOptions
-from vendors.sandbox.payments.stripe import billing as stripe_billing
-from vendors.sandbox.payments.stripe import intents as stripe_intents
-from vendors.sandbox.payments.stripe import invoices as stripe_invoices
-from vendors.sandbox.payments.stripe import methods as stripe_methods
+from vendors.sandbox.payments.stripe import billing, intents, invoices, methods
 from vendors.sandbox.payments.stripe.forms import decoded
 from vendors.sandbox.payments.stripe.pages import Pages
 from vendors.sandbox.payments.stripe.store import WEBHOOK_SECRET, Object, Store, invalid, missing, number, page_of
@@ -74,14 +71,13 @@ STRIPE = Dialect("stripe", _key, _refuse, _headers)
 
 def routes(sandbox: Sandbox) -> list[web.RouteDef]:
     store = Store(sandbox.deliveries)
-    stripe_billing.add_prices(store)
+    billing.add_prices(store)
     sandbox.clocks.append(partial(_move_clock, store))
     get, post, delete = (
         partial(_get, sandbox, store),
         partial(_post, sandbox, store),
         partial(_delete, sandbox, store),
     )
-    methods, intents, invoices, billing = stripe_methods, stripe_intents, stripe_invoices, stripe_billing
     objects = ("customer", "payment_method", "payment_intent", "setup_intent", "subscription", "invoice")
     return [
         post("customers", methods.create_customer),
@@ -125,7 +121,7 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
 
 def _move_clock(store: Store, account: str, offset: timedelta) -> None:
     if account == CARD_ACCOUNT:
-        stripe_billing.advance(store, by_s=int(offset.total_seconds()) - store.offset_s)
+        billing.advance(store, by_s=int(offset.total_seconds()) - store.offset_s)
 
 
 def _get(sandbox: Sandbox, store: Store, path: str, list_: Create) -> web.RouteDef:
@@ -275,12 +271,12 @@ async def _control(sandbox: Sandbox, store: Store, request: web.Request) -> web.
             case "webhooks":
                 store.faults = FaultSource(DeliveryFaults.of(body))
             case "clock":
-                stripe_billing.advance(store, by_s=_Move.of(body).by_s)
+                billing.advance(store, by_s=_Move.of(body).by_s)
                 answer = {"now": store.now()}
             case "authenticate":
                 wish = _Authentication.of(body)
                 kind = "setup_intent" if wish.intent.startswith("seti_") else "payment_intent"
-                answer = stripe_intents.authenticate(store, store.get(kind, wish.intent), success=wish.success)
+                answer = intents.authenticate(store, store.get(kind, wish.intent), success=wish.success)
             case "dispute":
                 answer = _dispute(store, _Dispute.of(body))
             case _:
@@ -295,7 +291,7 @@ def _dispute(store: Store, wish: _Dispute) -> Object:
     intent = store.get("payment_intent", wish.payment_intent)
     known = store.find("dispute", payment_intent=intent["id"])
     if not known:
-        return stripe_intents.open_dispute(store, intent, status=wish.status)
+        return intents.open_dispute(store, intent, status=wish.status)
     known[0]["status"] = wish.status
     closed = wish.status in {"won", "lost", "warning_closed"}
     store.emit("charge.dispute.closed" if closed else "charge.dispute.updated", known[0])

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from storage.jobs.jobs import Job
-from storage.payments.card_payments import CardPayment
-from storage.payments.card_subscriptions import CardSubscription
+from storage.payments.cards.payments import CardPayment
+from storage.payments.cards.subscriptions import CardSubscription
 from storage.postgres.database import Connection
 
 PAYMENTS_READ_FOR = timedelta(days=1)
