@@ -27,10 +27,8 @@ EQUALS = {
     "bench": "one command each, and what they share",
     "storage/configs/kinds": "one config kind each",
     "tests/browser": "one part of the pages each",
-    "tests/vendors/speech": "one protocol each",
     "vendors/sandbox/signin": "one platform each",
     "vendors/signin": "one platform each",
-    "vendors/speech": "one protocol each",
 }
 """Rooms that may be larger, because whoever looks for one module there knows its name, and why that is so."""
 

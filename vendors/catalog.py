@@ -27,9 +27,9 @@ from vendors.hosts.midjourney import MidjourneyHost
 from vendors.hosts.replicate import ReplicateHost
 from vendors.http.transport import VendorHttp
 from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
-from vendors.speech.azure_assess import AzureAssessment
-from vendors.speech.azure_stt import AzureRecognition
-from vendors.speech.azure_tts import AzureSpeech
+from vendors.speech.azure.assess import AzureAssessment
+from vendors.speech.azure.stt import AzureRecognition
+from vendors.speech.azure.tts import AzureSpeech
 from vendors.speech.elevenlabs import ElevenLabsSpeech
 from vendors.speech.google_stt import GoogleRecognition
 from vendors.speech.google_tts import GoogleSpeech

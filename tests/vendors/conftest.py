@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from tests.vendors.http.upstream import Upstream, running_upstream
-from tests.vendors.speech.azure_sandbox_calls import ID
+from tests.vendors.speech.azure.sandbox_calls import ID
 from vendors.http.client import open_vendor_http
 from vendors.http.http1.client import Http1Client, open_http1
 from vendors.http.transport import VendorHttp

@@ -18,8 +18,8 @@ from tests.closed_transports import ClosingTransports, closing_transports
 from tests.peers.certificates import Authority
 from tests.peers.tls_proxy import tls_proxy
 from tests.vendors.http.upstream import Upstream, streaming
-from tests.vendors.speech.azure_clients import recognizer, transcribe
-from tests.vendors.speech.azure_service import Service, buffered, playing
+from tests.vendors.speech.azure.clients import recognizer, transcribe
+from tests.vendors.speech.azure.service import Service, buffered, playing
 from vendors.account import Account
 from vendors.errors import Unreachable, VendorError
 from vendors.http.client import open_vendor_http

@@ -16,7 +16,7 @@ from vendors.local.assessment.plan import Kind, Slot
 from vendors.local.assessment.prosody import Prosody
 from vendors.local.assessment.syllables import syllables
 from vendors.protocols import AssessmentRequest
-from vendors.speech.azure_merging import overall
+from vendors.speech.azure.merging import overall
 
 Fields = dict[str, Any]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby
 
-from vendors.speech.azure_miscues import Omitted, compare, units
+from vendors.speech.azure.miscues import Omitted, compare, units
 
 _PIECE_S = 12.0
 """Maximum length of a piece that consists of several segments."""

@@ -25,7 +25,7 @@ from vendors.local.engines.packages import Package
 from vendors.local.engines.protocols import Assessed, RecognizerEngine, TranscribedSegment
 from vendors.local.engines.worker import Worker, WorkerLate
 from vendors.protocols import AssessmentRequest
-from vendors.speech.azure_miscues import units
+from vendors.speech.azure.miscues import units
 
 _MODEL = "model/en-us"
 _PHONEME_MODEL = Package(

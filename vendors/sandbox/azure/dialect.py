@@ -13,7 +13,7 @@ from vendors.sandbox.calls import Dialect, Framing, Refusal
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import Close
 from vendors.sandbox.sockets import ClientLeft, Socket
-from vendors.speech.azure_frames import Frame, read_frame
+from vendors.speech.azure.frames import Frame, read_frame
 
 TICKS_PER_MS = 10_000
 _ID = re.compile(r"[0-9a-f]{32}", re.IGNORECASE)

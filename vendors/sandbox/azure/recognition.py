@@ -20,7 +20,7 @@ from vendors.sandbox.azure.segments import Segments, SpeechSegment
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import Recording, Timed, recording, timed_words
 from vendors.sandbox.flow import Flow
-from vendors.speech.azure_frames import Frame
+from vendors.speech.azure.frames import Frame
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Z][a-z]+)?-(?:[A-Z]{2}|\d{3})(?:-[a-z]+)?")
 _MODES = frozenset({"interactive", "conversation", "dictation"})

@@ -21,7 +21,7 @@ from vendors.sandbox.azure.dialect import (
 from vendors.sandbox.calls import Call, Framing
 from vendors.sandbox.content import PIECE_MS, pieces, speech, speech_ms, timed_words
 from vendors.sandbox.flow import Flow
-from vendors.speech.azure_frames import Frame
+from vendors.speech.azure.frames import Frame
 from vendors.speech.visemes import estimate
 
 VOICES = (

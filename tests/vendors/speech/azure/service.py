@@ -9,7 +9,7 @@ from aiohttp import WSMsgType, web
 from streams.input_buffer import InputBuffer
 from streams.wire.codec import dumps
 from tests.vendors.http.upstream import Respond
-from vendors.speech.azure_frames import Frame, read_frame, text_frame
+from vendors.speech.azure.frames import Frame, read_frame, text_frame
 
 SECOND = 10_000_000
 

@@ -17,10 +17,10 @@ from vendors.protocols import (
     AudioInput,
     Transcript,
 )
-from vendors.speech.azure_languages import locale_of, word_gap
-from vendors.speech.azure_merging import merge_phrases
-from vendors.speech.azure_recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
-from vendors.speech.azure_socket import socket_url
+from vendors.speech.azure.languages import locale_of, word_gap
+from vendors.speech.azure.merging import merge_phrases
+from vendors.speech.azure.recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
+from vendors.speech.azure.sockets import socket_url
 
 _PCM = AudioFormat("audio/pcm", 16_000)
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from streams.wire.codec import dumps, loads
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from tests.vendors.http.upstream import Respond, Upstream, plain, streaming
-from tests.vendors.speech.azure_clients import audio_of, shapes_of, synthesize, voice
+from tests.vendors.speech.azure.clients import audio_of, shapes_of, synthesize, voice
 from vendors.errors import Empty, Garbled, Refused, VendorError
 from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
-from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
-from vendors.speech.azure_tts import AudioAligner
+from vendors.speech.azure.frames import Frame, binary_frame, read_frame, text_frame
+from vendors.speech.azure.tts import AudioAligner
 
 
 class Service:

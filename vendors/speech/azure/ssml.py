@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
-from vendors.speech.azure_languages import locale_of
+from vendors.speech.azure.languages import locale_of
 
 _NAMESPACES = 'xmlns="http://www.w3.org/2001/10/synthesis" xmlns:mstts="http://www.w3.org/2001/mstts"'
 _VOICE_LOCALE = re.compile(r"[a-z]{2,3}-[A-Z][A-Za-z]+(?:-[A-Z]+)?(?=-)")

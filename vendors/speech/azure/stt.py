@@ -13,9 +13,9 @@ from vendors.errors import Garbled, Refused
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, AudioInput, Transcript
-from vendors.speech.azure_languages import locale_of, word_gap
-from vendors.speech.azure_recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
-from vendors.speech.azure_socket import http_url, key_header, socket_url
+from vendors.speech.azure.languages import locale_of, word_gap
+from vendors.speech.azure.recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
+from vendors.speech.azure.sockets import http_url, key_header, socket_url
 
 _STREAMED_TYPES = frozenset({"audio/pcm", "audio/wav"})
 _MAX_OGG_S = 60

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vendors.protocols import AssessmentRequest
-from vendors.speech.azure_frames import ticks_of
-from vendors.speech.azure_languages import word_gap
-from vendors.speech.azure_miscues import Omitted, RecognizedWord, compare, units
+from vendors.speech.azure.frames import ticks_of
+from vendors.speech.azure.languages import word_gap
+from vendors.speech.azure.miscues import Omitted, RecognizedWord, compare, units
 
 Fields = dict[str, Any]
 

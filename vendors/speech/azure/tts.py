@@ -19,8 +19,8 @@ from vendors.errors import Empty, Garbled
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
-from vendors.speech.azure_frames import TICKS_PER_MS, Frame
-from vendors.speech.azure_socket import (
+from vendors.speech.azure.frames import TICKS_PER_MS, Frame
+from vendors.speech.azure.sockets import (
     SpeechSocket,
     http_url,
     json_body,
@@ -28,7 +28,7 @@ from vendors.speech.azure_socket import (
     open_speech_socket,
     socket_url,
 )
-from vendors.speech.azure_ssml import SpeakingOptions, ssml
+from vendors.speech.azure.ssml import SpeakingOptions, ssml
 
 _MP3_KBPS = {16_000: 128, 24_000: 96, 48_000: 192}
 """Constant bit rates in kbit/s by sample rate."""

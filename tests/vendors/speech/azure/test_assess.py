@@ -9,9 +9,9 @@ from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter
 from tests.vendors.http.upstream import Upstream
 from tests.vendors.sandbox_calls import leave_waiting
-from tests.vendors.speech.azure_clients import ask, assess, assessor, items_of, sandbox_assessor, words
-from tests.vendors.speech.azure_inputs import PAUSE, REFERENCE, TONE
-from tests.vendors.speech.azure_service import REFUSED, SECOND, Service, buffered, playing
+from tests.vendors.speech.azure.clients import ask, assess, assessor, items_of, sandbox_assessor, words
+from tests.vendors.speech.azure.inputs import PAUSE, REFERENCE, TONE
+from tests.vendors.speech.azure.service import REFUSED, SECOND, Service, buffered, playing
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.http.transport import VendorHttp
 from vendors.sandbox.server import Running

@@ -7,8 +7,8 @@ import pytest
 
 from streams.audio.audio import wav_header
 from streams.wire.codec import dumps
-from tests.vendors.speech.azure_inputs import PAUSE, TONE
-from tests.vendors.speech.azure_sandbox_calls import SHORT, SSML
+from tests.vendors.speech.azure.inputs import PAUSE, TONE
+from tests.vendors.speech.azure.sandbox_calls import SHORT, SSML
 
 ASSESSED = {
     "ReferenceText": "Good evening",

@@ -8,9 +8,9 @@ import pytest
 from streams.audio.audio import wav_header
 from tests.sampling import sampled
 from tests.vendors.sandbox_calls import leave_waiting
-from tests.vendors.speech.azure_clients import PCM, recognizer, sandbox_recognizer, transcribe
-from tests.vendors.speech.azure_inputs import PAUSE, TONE
-from tests.vendors.speech.azure_service import REFUSED, buffered, ogg
+from tests.vendors.speech.azure.clients import PCM, recognizer, sandbox_recognizer, transcribe
+from tests.vendors.speech.azure.inputs import PAUSE, TONE
+from tests.vendors.speech.azure.service import REFUSED, buffered, ogg
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, Transcript

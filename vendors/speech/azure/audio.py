@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from streams.audio.audio import PCM, WAV_HEAD_BYTES, WavFormat, parse_wav, wav_header
 from vendors.errors import Refused
 from vendors.protocols import AudioFormat, AudioInput
-from vendors.speech.azure_frames import TICKS_PER_MS
+from vendors.speech.azure.frames import TICKS_PER_MS
 
 PIECE_BYTES = 6400
 """Keeps a message with its header below the limit of 8,192 bytes."""

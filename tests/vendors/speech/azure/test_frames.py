@@ -13,10 +13,10 @@ from streams.input_buffer import InputBuffer
 from vendors.account import Account
 from vendors.errors import Refused
 from vendors.protocols import AudioFormat
-from vendors.speech.azure_audio import PIECE_BYTES, Chunker, PcmFormat, read_pcm, send_delay_s
-from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame, ticks_of
-from vendors.speech.azure_languages import locale_of, word_gap
-from vendors.speech.azure_socket import http_url, socket_url
+from vendors.speech.azure.audio import PIECE_BYTES, Chunker, PcmFormat, read_pcm, send_delay_s
+from vendors.speech.azure.frames import Frame, binary_frame, read_frame, text_frame, ticks_of
+from vendors.speech.azure.languages import locale_of, word_gap
+from vendors.speech.azure.sockets import http_url, socket_url
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z-]{0,20}", fullmatch=True).filter(
     lambda name: name.lower() not in {"path", "x-requestid"}

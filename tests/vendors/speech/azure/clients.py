@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from tests.vendors.speech.azure_inputs import REFERENCE, SAID
+from tests.vendors.speech.azure.inputs import REFERENCE, SAID
 from vendors.account import Account, AssessmentSpec, RecognitionSpec, SpeechSpec
 from vendors.http.transport import VendorHttp
 from vendors.protocols import (
@@ -22,9 +22,9 @@ from vendors.protocols import (
 )
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
-from vendors.speech.azure_assess import AzureAssessment
-from vendors.speech.azure_stt import AzureRecognition
-from vendors.speech.azure_tts import AzureSpeech
+from vendors.speech.azure.assess import AzureAssessment
+from vendors.speech.azure.stt import AzureRecognition
+from vendors.speech.azure.tts import AzureSpeech
 
 PCM = AudioFormat("audio/pcm", 16_000)
 JENNY = "en-US-JennyNeural"

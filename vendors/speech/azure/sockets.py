@@ -15,7 +15,7 @@ from vendors.errors import Garbled, Refused, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sockets import Socket
 from vendors.http.transport import VendorHttp
-from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
+from vendors.speech.azure.frames import Frame, binary_frame, read_frame, text_frame
 
 _REGIONAL_HOST = re.compile(
     r"(?P<region>[a-z0-9-]+)\.(?:api\.cognitive|(?:tts|stt)\.speech)\.(?P<cloud>microsoft\.com|azure\.cn|azure\.us)"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vendors.speech.azure_ssml import SpeakingOptions, ssml
+from vendors.speech.azure.ssml import SpeakingOptions, ssml
 
 SPEAK, MSTTS = "{http://www.w3.org/2001/10/synthesis}", "{http://www.w3.org/2001/mstts}"
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"

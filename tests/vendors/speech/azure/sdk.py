@@ -1,6 +1,6 @@
 """Calls of the vendor's own SDK to the sandbox, in a separate process, because the SDK starts threads and blocks.
 
-`python -m tests.vendors.speech.azure_sdk URL TASK` prints what came of it as JSON.
+`python -m tests.vendors.speech.azure.sdk URL TASK` prints what came of it as JSON.
 """
 
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 import azure.cognitiveservices.speech as sdk
 
 from streams.wire.codec import dumps
-from tests.vendors.speech.azure_inputs import PAUSE, REFERENCE, SAID, TONE
+from tests.vendors.speech.azure.inputs import PAUSE, REFERENCE, SAID, TONE
 from vendors.sandbox.faults import key_of
 
 LONG_S = 20

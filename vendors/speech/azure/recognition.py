@@ -11,9 +11,9 @@ from vendors.account import Account
 from vendors.errors import Garbled, Refused, Unreachable, VendorError
 from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, AudioInput
-from vendors.speech.azure_audio import Chunker, PcmFormat, read_pcm, send_delay_s
-from vendors.speech.azure_frames import ticks_of
-from vendors.speech.azure_socket import SpeechSocket, json_body, open_speech_socket
+from vendors.speech.azure.audio import Chunker, PcmFormat, read_pcm, send_delay_s
+from vendors.speech.azure.frames import ticks_of
+from vendors.speech.azure.sockets import SpeechSocket, json_body, open_speech_socket
 
 _HEARTBEAT_S = 20.0
 """WebSocket pings are needed because the vendor sends nothing during silence."""

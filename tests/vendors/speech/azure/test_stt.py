@@ -6,13 +6,13 @@ from streams.input_buffer import InputBuffer
 from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter
 from tests.vendors.http.upstream import Upstream
-from tests.vendors.speech.azure_clients import PCM, recognizer, transcribe
-from tests.vendors.speech.azure_inputs import TONE
-from tests.vendors.speech.azure_service import Service, buffered, playing
+from tests.vendors.speech.azure.clients import PCM, recognizer, transcribe
+from tests.vendors.speech.azure.inputs import TONE
+from tests.vendors.speech.azure.service import Service, buffered, playing
 from vendors.errors import Garbled, Refused
 from vendors.http.transport import VendorHttp
 from vendors.protocols import Transcript
-from vendors.speech.azure_frames import Frame, text_frame
+from vendors.speech.azure.frames import Frame, text_frame
 
 
 async def test_the_turn_request_contains_the_settings_of_the_strategy(http: VendorHttp, upstream: Upstream):

@@ -8,11 +8,11 @@ import pytest
 
 from streams.audio.audio import wav_header
 from streams.wire.codec import dumps, loads
-from tests.vendors.speech.azure_inputs import PAUSE, TONE
-from tests.vendors.speech.azure_sandbox_calls import ID, OTHER, SHORT, SSML
-from tests.vendors.speech.azure_service import SECOND
+from tests.vendors.speech.azure.inputs import PAUSE, TONE
+from tests.vendors.speech.azure.sandbox_calls import ID, OTHER, SHORT, SSML
+from tests.vendors.speech.azure.service import SECOND
 from vendors.sandbox.server import Running
-from vendors.speech.azure_frames import Frame, binary_frame, read_frame, text_frame
+from vendors.speech.azure.frames import Frame, binary_frame, read_frame, text_frame
 
 SPEAK, HEAR = "/azure/tts/cognitiveservices/websocket/v1", "/azure/stt/speech/universal/v2"
 WORDS = {

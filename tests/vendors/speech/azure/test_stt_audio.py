@@ -6,9 +6,9 @@ import pytest
 
 from streams.wire.codec import dumps
 from tests.vendors.http.upstream import Upstream, plain
-from tests.vendors.speech.azure_clients import recognizer, transcribe
-from tests.vendors.speech.azure_inputs import TONE
-from tests.vendors.speech.azure_service import Service, buffered, ogg, playing
+from tests.vendors.speech.azure.clients import recognizer, transcribe
+from tests.vendors.speech.azure.inputs import TONE
+from tests.vendors.speech.azure.service import Service, buffered, ogg, playing
 from vendors.errors import Garbled, Refused
 from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, Transcript

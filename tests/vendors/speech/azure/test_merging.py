@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vendors.protocols import AssessmentRequest
-from vendors.speech.azure_merging import merge_phrases, overall
-from vendors.speech.azure_miscues import Omitted, RecognizedWord, compare
+from vendors.speech.azure.merging import merge_phrases, overall
+from vendors.speech.azure.miscues import Omitted, RecognizedWord, compare
 
 WORDS = st.lists(st.sampled_from(["one", "two", "three", "four"]), max_size=12)
 SECOND = 10_000_000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streams.wire.codec import loads
-from tests.vendors.speech.azure_clients import (
+from tests.vendors.speech.azure.clients import (
     assess,
     audio_of,
     sandbox_assessor,
@@ -19,8 +19,8 @@ from tests.vendors.speech.azure_clients import (
     transcribe,
     words,
 )
-from tests.vendors.speech.azure_inputs import PAUSE, REFERENCE, SAID, TONE
-from tests.vendors.speech.azure_service import buffered
+from tests.vendors.speech.azure.inputs import PAUSE, REFERENCE, SAID, TONE
+from tests.vendors.speech.azure.service import buffered
 from vendors.http.transport import VendorHttp
 from vendors.protocols import AssessmentRequest
 from vendors.sandbox.server import Running
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.skipif(find_spec("azure") is None, reason="the vendor's
 
 
 async def result_of(sandbox: Running, task: str) -> dict[str, Any]:
-    """Return the result of a task of `azure_sdk`."""
+    """Return the result of a task of `sdk`."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.vendors.speech.azure_sdk", sandbox.url, task, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "tests.vendors.speech.azure.sdk", sandbox.url, task, stdout=asyncio.subprocess.PIPE
     )
     try:
         async with asyncio.timeout(50):

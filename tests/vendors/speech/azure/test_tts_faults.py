@@ -7,9 +7,9 @@ import pytest
 from streams.audio.mp3 import Mp3Joiner
 from tests.sampling import paired
 from tests.vendors.sandbox_calls import leave_waiting
-from tests.vendors.speech.azure_clients import audio_of, sandbox_voice, shapes_of, synthesize
-from tests.vendors.speech.azure_inputs import SAID
-from tests.vendors.speech.azure_service import REFUSED
+from tests.vendors.speech.azure.clients import audio_of, sandbox_voice, shapes_of, synthesize
+from tests.vendors.speech.azure.inputs import SAID
+from tests.vendors.speech.azure.service import REFUSED
 from vendors.errors import Empty, Garbled, Refused, VendorError
 from vendors.http.transport import VendorHttp
 from vendors.protocols import SpeechItem, Visemes

@@ -1,0 +1,1 @@
+"""Speech by vendor A, Azure: recognition, synthesis and pronunciation assessment."""
