@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.ai.image_tasks import IMAGE_WEBHOOKS
+from app.ai.images.tasks import IMAGE_WEBHOOKS
 from app.http.rows.webhooks import WebhookSource, webhook_row
 from app.payments.cards.webhooks import CARD_EVENTS, CARD_WEBHOOKS
 from app.payments.wallet.webhooks import WALLET_EVENTS, WALLET_WEBHOOKS

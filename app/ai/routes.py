@@ -8,7 +8,7 @@ from actors.runtime.context import StreamStopped
 from app.ai.conversation import converse
 from app.ai.conversations import delete_conversation, list_conversations
 from app.ai.history import RecordNotFound, history
-from app.ai.images import INPAINT_BYTES, imagine, read_task
+from app.ai.images.images import INPAINT_BYTES, imagine, read_task
 from app.ai.offers import NoPlayground, offers
 from app.ai.pronunciation import pronunciation
 from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, IMAGINE, PRONOUNCE, RESUME, SPEAK

@@ -10,7 +10,7 @@ from app.accounts.leaving.deactivation import end_freeze
 from app.accounts.leaving.erasure import erase_user, revoke_token
 from app.accounts.leaving.export import export_user
 from app.accounts.phone.sms import send_sms
-from app.ai.image_tasks import poll_image_task
+from app.ai.images.tasks import poll_image_task
 from app.assets.verification import verify_ledger
 from app.leaderboards.index_check import check_board_indexes
 from app.leaderboards.rewards import end_period, end_periods

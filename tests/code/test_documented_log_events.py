@@ -9,7 +9,7 @@ import pytest
 from tests.code.source_files import ROOT
 
 AREAS = (
-    "app/ai/image_tasks.py",
+    "app/ai/images/tasks.py",
     "app/assets/*.py",
     "app/work/event_delivery.py",
     "app/http/rows/webhooks.py",

@@ -10,8 +10,8 @@ from app.services import Services
 from app.settings import Settings
 from app.work.worker import run_jobs
 from streams.tasks import background
+from tests.app.ai.images.studio import IMAGINE, Studio
 from tests.app.callers import ask
-from tests.app.images.studio import IMAGINE, Studio
 from tests.deploy.killed.kills import STALLED_S, At, free_key, kill_server, kill_worker, verify_ledger
 from tests.running.servers import running_server
 from vendors.sandbox.server import listening

@@ -9,7 +9,7 @@ import pytest
 from app.work.worker import run_jobs
 from storage.tasks import image_tasks
 from streams.tasks import background
-from tests.app.images.studio import Studio
+from tests.app.ai.images.studio import Studio
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 

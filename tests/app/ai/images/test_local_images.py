@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.app.ai.images.studio import IMAGINE
 from tests.app.callers import ask, working
-from tests.app.images.studio import IMAGINE
 from tests.running.servers import Server
 from tests.waiting import until
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.ai.image_tasks import IMAGE_WEBHOOKS
+from app.ai.images.tasks import IMAGE_WEBHOOKS
 from app.ai.routes import AI_ROUTES
 from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
@@ -25,6 +25,7 @@ from streams.wire.errors import (
     InvalidParameter,
     TooLarge,
 )
+from tests.app.ai.images.studio import IMAGINE, Studio
 from tests.app.callers import ask, token
 from tests.app.http.rows.listed_errors import (
     WITHOUT_VALKEY,
@@ -37,7 +38,6 @@ from tests.app.http.rows.listed_errors import (
     without_tables,
     wrong_answers,
 )
-from tests.app.images.studio import IMAGINE, Studio
 from tests.running.servers import Server
 
 HOOK = webhook_row(IMAGE_WEBHOOKS)

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from app.ai.image_data import ImageData, NewImage
-from app.ai.image_files import UserFiles
-from app.ai.image_tasks import SUBMIT_S, UNSUBMITTED_S, open_host, poll_later, quota_key, webhook_of
-from app.ai.image_tasks import fail as fail_task
-from app.ai.image_views import ImageReply, view
+from app.ai.images.data import ImageData, NewImage
+from app.ai.images.files import UserFiles
+from app.ai.images.tasks import SUBMIT_S, UNSUBMITTED_S, open_host, poll_later, quota_key, webhook_of
+from app.ai.images.tasks import fail as fail_task
+from app.ai.images.views import ImageReply, view
 from app.http.callers.limits import note
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body, Path

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.app.ai.images.studio import Studio
 from tests.app.callers import move_to_noon, working
-from tests.app.images.studio import Studio
 from tests.running.servers import Server
 from vendors.sandbox.server import listening
 

@@ -9,7 +9,7 @@ import structlog
 from pydantic import Field
 
 from actors.clients.vendor_clients import VendorAccess
-from app.ai.image_files import copy_image
+from app.ai.images.files import copy_image
 from app.http.rows.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
 from app.services import Services
 from storage.assets import quotas

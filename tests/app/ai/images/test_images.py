@@ -10,8 +10,8 @@ from storage.jobs.jobs import RemoveExpired
 from storage.userdata.document import document
 from storage.userdata.exported import ExportedUser
 from streams.wire.codec import loads
+from tests.app.ai.images.studio import PNG, Studio
 from tests.app.callers import ask, token
-from tests.app.images.studio import PNG, Studio
 from tests.waiting import until
 
 META = """account_id bot_hash bot_id created_at ended_at frozen_credit model_version origin_task_id process_mode
