@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from storage.operators.doctor_reports import Finding
-from tests.deploy.doctor.doctor import BROKEN, Doctor, bad_points, point
+from tests.app.doctor.doctor import BROKEN, Doctor, bad_points, point
 from tests.deploy.proxies.haproxy import HAPROXY, running_haproxy
 from tests.running.servers import Databases, Server, listening_socket, new_server
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from storage.operators.doctor_reports import Finding, State
-from tests.deploy.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
+from tests.app.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.deploy.proxies.nginx import NGINX, running_nginx
 from tests.running.servers import Databases, Server, new_server
 

@@ -16,8 +16,8 @@ from aiohttp.test_utils import TestServer
 from storage.operators.audit import COMMAND
 from storage.operators.doctor_reports import Finding
 from streams.wire.codec import dumps
+from tests.app.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.app.mail.smtp_servers import WRONG_PASSWORD, SmtpServer
-from tests.deploy.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.peers.certificates import Authority
 from tests.running.servers import Databases, Server, new_server
 from vendors.sandbox.dns import Names, dns_server

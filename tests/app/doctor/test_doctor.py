@@ -20,9 +20,9 @@ from storage.operators.audit import COMMAND
 from storage.operators.operators import Role
 from storage.postgres.database import open_database
 from streams.wire.codec import loads
+from tests.app.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.app.valkey_proxy import postgresql_proxy_to, valkey_proxy_to
 from tests.calendar.clock import epoch_s
-from tests.deploy.doctor.doctor import BROKEN, DOUBTFUL, GOOD, Doctor, bad_points, point
 from tests.deploy.serving import server_env
 from tests.running.forks import run
 from tests.running.object_stores import new_bucket, s3_server
