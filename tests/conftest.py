@@ -65,6 +65,7 @@ _ONE_WORKER = {"engines", "local_vendors"}
 _ONE_A_MODULE = {"module_server", _OUTLIVES_TESTS}
 """Fixtures of a module that each worker would create if the tests of the module were spread."""
 _SLOW = (
+    "tests/app/doctor/",
     "tests/deploy/",
     "tests/bench/",
     "tests/code/test_contributing.py",

@@ -84,18 +84,18 @@ def test_a_text_of_a_given_time_is_no_read(code: str) -> None:
     ("path", "test", "depends"),
     [
         (
-            "app/payments/wallet/test_wallet_upgrades.py",
+            "app/payments/wallet/test_upgrades.py",
             "test_an_upgrade_replaces_the_subscription_and_refunds_what_is_unused",
             True,
         ),
-        ("app/payments/wallet/test_wallet_orders.py", "test_an_order_that_has_expired_is_voided", True),
-        ("app/payments/wallet/test_wallet_orders.py", "test_sync_does_not_capture", False),
+        ("app/payments/wallet/test_orders.py", "test_an_order_that_has_expired_is_voided", True),
+        ("app/payments/wallet/test_orders.py", "test_sync_does_not_capture", False),
         ("app/leaderboards/test_guide.py", "test_commands_of_the_page_print_what_it_shows", True),
         ("app/assets/test_assets.py", "test_a_subscription_lasts_for_its_period", True),
         ("app/ai/conversations/test_retention.py", "test_conversations_expire_by_the_clock_of_their_app", True),
         ("app/http/callers/test_signatures.py", "test_a_nonce_is_accepted_once", False),
         (
-            "deploy/killed/test_killed_rewards.py",
+            "deploy/killed/test_rewards.py",
             "test_each_winner_is_rewarded_once_although_workers_are_killed",
             False,
         ),

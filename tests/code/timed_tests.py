@@ -31,7 +31,7 @@ TIMED_SLEEPS = {
     "the pace of calls or measurements that go on until something happens": (
         "tests/app/ai/streams/test_many_streams.py",
         "tests/app/ai/inputs/test_tiny_chunks.py",
-        "tests/deploy/killed/test_killed_processes.py",
+        "tests/deploy/killed/test_processes.py",
         "tests/deploy/processes/test_paused_process.py",
         "tests/deploy/processes/test_processes.py",
         "tests/waiting.py",

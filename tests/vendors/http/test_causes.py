@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.peers.certificates import Authority
-from tests.vendors.http.http1_peers import WHOLE, gone, played, request
+from tests.vendors.http.http1.peers import WHOLE, gone, played, request
 from tests.vendors.http.http_calls import failing, failing_handshake
 from vendors.calls.attempts import Attempt
 from vendors.calls.fallback import AllStrategiesFailed, first_success

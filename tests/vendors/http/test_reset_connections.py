@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from tests.vendors.http.http1_peers import WHOLE, request
+from tests.vendors.http.http1.peers import WHOLE, request
 from tests.vendors.http.http_calls import ask, failing
 from vendors.errors import Unreachable
 from vendors.http.outgoing import Outgoing, Repeat, RepeatWithKey

@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.vendors.http.http1_peers import CHUNKED, WHOLE, Vendor, ask, body, gone, played, request, requested
+from tests.vendors.http.http1.peers import CHUNKED, WHOLE, Vendor, ask, body, gone, played, request, requested
 from vendors.http.http1.client import Http1Client, open_http1
 from vendors.http.http1.errors import BrokenResponse
 from vendors.http.http1.request import parse_url

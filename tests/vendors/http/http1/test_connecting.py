@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from streams.tasks import background
 from tests.calendar.clock import utc_now
 from tests.garbage import collected_by_hand, garbage
-from tests.vendors.http.http1_peers import WHOLE, ask, gone, played, request, requested
+from tests.vendors.http.http1.peers import WHOLE, ask, gone, played, request, requested
 from tests.waiting import passes
 from vendors.http.http1.client import open_http1
 from vendors.http.http1.connection import Connection

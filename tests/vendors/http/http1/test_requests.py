@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from streams.tasks import background
-from tests.vendors.http.http1_peers import CHUNKED, WHOLE, ask, body, gone, played, request, requested
+from tests.vendors.http.http1.peers import CHUNKED, WHOLE, ask, body, gone, played, request, requested
 from tests.waiting import passes
 from vendors.http.http1.client import Http1Client
 
