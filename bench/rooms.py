@@ -3,7 +3,7 @@
 A room is a folder of Python modules. What stands directly in it, modules and rooms alike, are its parts. A part has
 an arrow to another one of the same room if any of its modules imports any module of that one, however often. Levels
 are the longest chain of arrows. `--check` fails if a room has more modules than the bound and is not a table of
-equals.
+equals, or if many of its modules share the first word of their names.
 """
 
 import argparse
@@ -31,6 +31,13 @@ EQUALS = {
     "vendors/signin": "one platform each",
 }
 """Rooms that may be larger, because whoever looks for one module there knows its name, and why that is so."""
+SHARED = 4
+"""If this many modules of a room begin with the same word and `_`, they belong in a folder of that name."""
+PREFIXES = {
+    "tests/vendors/chat/openai_": "the tests of two modules",
+    "tests/vendors/speech/google_": "the tests of two modules",
+}
+"""Prefixes that stay, as `room/word_`, and why."""
 
 
 @dataclass(frozen=True)
@@ -174,12 +181,27 @@ def too_large() -> Iterator[str]:
         yield f"{name} has {BOUND} modules or fewer: remove it from EQUALS in bench/rooms.py"
 
 
+def shared_prefixes() -> Iterator[str]:
+    """Yield a line for each prefix that has enough modules for a folder. Tests of pytest share `test_` anyway."""
+    counts: dict[str, int] = defaultdict(int)
+    for path in paths((*PRODUCT, *OTHERS)):
+        word, separator, _ = path.stem.removeprefix("test_").partition("_")
+        if word and separator:
+            counts[f"{path.parent.relative_to(ROOT).as_posix()}/{word}_"] += 1
+    for prefix, count in sorted(counts.items()):
+        if count >= SHARED and prefix not in PREFIXES:
+            yield f"{count} modules begin with {prefix}: give them a folder"
+    for prefix in sorted(PREFIXES):
+        if counts[prefix] < SHARED:
+            yield f"fewer than {SHARED} modules begin with {prefix}: remove it from PREFIXES in bench/rooms.py"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.rooms", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only fail if a room is too large")
+    parser.add_argument("--check", action="store_true", help="only fail if modules need a folder")
     if parser.parse_args(arguments).check:
-        faults = list(too_large())
-        print("\n".join(faults) or "No room is too large")
+        faults = [*too_large(), *shared_prefixes()]
+        print("\n".join(faults) or "No room is too large, and no prefix should be a folder")
         return 1 if faults else 0
     print("\n".join(report()))
     return 0

@@ -20,6 +20,32 @@ def test_a_table_of_equals_that_is_small_is_refused(monkeypatch: pytest.MonkeyPa
     assert [*rooms.too_large()] == ["streams/wire has 20 modules or fewer: remove it from EQUALS in bench/rooms.py"]
 
 
+def test_a_prefix_of_many_modules_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = rooms.ROOT / "streams/wire"
+    named = [room / name for name in ("card_a.py", "test_card_b.py", "card_c.py", "card.py", "cards_d.py")]
+    monkeypatch.setattr(rooms, "PREFIXES", {})
+
+    monkeypatch.setattr(rooms, "paths", lambda _: named)
+    assert [*rooms.shared_prefixes()] == []
+    monkeypatch.setattr(rooms, "paths", lambda _: [*named, room / "card_e.py"])
+    assert [*rooms.shared_prefixes()] == ["4 modules begin with streams/wire/card_: give them a folder"]
+    monkeypatch.setattr(rooms, "too_large", list)
+    assert rooms.main(["--check"]) == 1
+    assert "streams/wire/card_" in capsys.readouterr().out
+
+    monkeypatch.setattr(rooms, "PREFIXES", {"streams/wire/card_": "these are four sizes"})
+    assert [*rooms.shared_prefixes()] == []
+
+
+def test_an_exception_for_a_prefix_of_few_modules_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(rooms.PREFIXES, "streams/wire/card_", "these are four sizes")
+    assert [*rooms.shared_prefixes()] == [
+        "fewer than 4 modules begin with streams/wire/card_: remove it from PREFIXES in bench/rooms.py"
+    ]
+
+
 @pytest.mark.parametrize(
     ("arrows", "levels"),
     [([], 1), ([("a", "b")], 2), ([("a", "b"), ("b", "c"), ("a", "c")], 3), ([("a", "b"), ("b", "a")], None)],
