@@ -9,17 +9,13 @@ from prometheus_client import Counter
 
 from app.services import Services
 from storage.configs.kinds.limits import LIMITS
-from storage.jobs import idempotency
 from storage.jobs.jobs import RemoveExpired, RemoveObjects
-from storage.operators import audit
-from storage.postgres.batches import delete_in_batches
 from storage.userdata.retention import KeptApp
 from storage.userdata.tables import USER_TABLES
 from streams.wire.errors import ConfigInvalid, ServiceError
 
 log = structlog.get_logger()
 
-_BATCH_SIZE = 1000
 _REMOVAL_S = 600
 """A table with more rows to delete than this allows must not block the other tables."""
 
@@ -51,13 +47,10 @@ def _removals(
     services: Services, apps: list[KeptApp]
 ) -> Iterator[tuple[str, str | None, Callable[[], Awaitable[int]]]]:
     """Yield the table, the app (`None`: all apps), and the function that deletes the expired rows."""
-    of_all_apps = (
-        ("idempotency_keys", idempotency.delete_expired),
-        ("audit", partial(audit.delete_expired, days=services.settings.audit_days)),
-    )
-    for name, delete in of_all_apps:
-        yield name, None, partial(delete_in_batches, services.database, delete, size=_BATCH_SIZE)
     for table in USER_TABLES:
+        if table.expires_for_all_apps is not None:
+            audit_days = services.settings.audit_days
+            yield table.name, None, partial(table.expires_for_all_apps, services.database, audit_days=audit_days)
         if table.expires is not None:
             for app in apps:
                 yield table.name, app.app_id, partial(table.remove_expired, app)

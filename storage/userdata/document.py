@@ -1,6 +1,6 @@
 """The JSON document of an export. It is written in pieces, because it may be large."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from typing import Any
 
@@ -8,18 +8,17 @@ from storage.userdata.exported import ExportedUser
 from storage.userdata.tables import USER_TABLES
 from streams.wire.codec import dumps
 
-_ACCOUNT = """
-select uid, status, create_time, last_login, name, cuid, freeze_time, close_time
-from users where app_id = $1 and uid = $2
-"""
-
 
 async def document(user: ExportedUser) -> AsyncGenerator[bytes]:
     """Return the JSON of all exports of `USER_TABLES` in pieces. No connection is held between them."""
-    async with user.database.connection() as conn:
-        row = await conn.fetchrow(_ACCOUNT, user.app_id, user.uid)
-    lists = {table.name: table.exported(user) for table in USER_TABLES if table.exported is not None}
-    return _json({"account": None if row is None else dict(row), **lists})
+    members: dict[str, Any] = {}
+    for table in USER_TABLES:
+        if table.exported is not None:
+            exported = table.exported(user)
+            members[table.exported_as or table.name] = (
+                await exported if isinstance(exported, Awaitable) else exported
+            )
+    return _json(members)
 
 
 async def _json(value: Any, prefix: bytes = b"") -> AsyncGenerator[bytes]:

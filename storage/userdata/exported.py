@@ -3,7 +3,7 @@
 An exporter is an async generator. It reads large tables in pages, and holds no connection between them.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +31,20 @@ class ExportedUser:
 
 
 Exporter = Callable[[ExportedUser], AsyncGenerator[Any]]
+"""Yields the items of a list."""
+ItemExporter = Callable[[ExportedUser], Awaitable[Any]]
+"""Returns a single item."""
+
+
+def row(query: str) -> ItemExporter:
+    """Return an exporter of the only row of a query, whose parameters are the app and the user."""
+
+    async def export(user: ExportedUser) -> dict[str, Any] | None:
+        async with user.database.connection() as conn:
+            found = await conn.fetchrow(query, user.app_id, user.uid)
+        return None if found is None else dict(found)
+
+    return export
 
 
 def rows(query: str) -> Exporter:

@@ -15,8 +15,10 @@ from storage.configs.store import ConfigStore
 from storage.conversations import deletion
 from storage.conversations.speech_files import day_of, days_folder
 from storage.events import queue
+from storage.jobs import idempotency
 from storage.jobs.jobs import due_in
 from storage.objects import ObjectStore
+from storage.operators import audit
 from storage.postgres.batches import Deletion, delete_in_batches
 from storage.postgres.database import Connection, Database
 
@@ -49,6 +51,11 @@ class KeptApp:
 
 Removal = Callable[[KeptApp], Awaitable[int]]
 """Deletes the expired data of an app. Returns the number of rows or files."""
+
+
+class RemovalForAllApps(Protocol):
+    async def __call__(self, database: Database, *, audit_days: int) -> int:
+        """Delete the expired rows of a table whose rows belong to no single app. Return their number."""
 
 
 class DeleteBefore(Protocol):
@@ -119,6 +126,15 @@ async def reported_events(app: KeptApp) -> int:
     """Delete events that no sink has accepted within `event_days` of real time, and events of deleted sinks."""
     before, sinks = due_in(-app.limits.event_days * DAY_S), app.configs.names(EVENTS, app.app_id)
     return await app.delete(partial(queue.delete_expired, app_id=app.app_id, before=before, sinks=sinks))
+
+
+async def idempotency_keys(database: Database, *, audit_days: int) -> int:
+    return await delete_in_batches(database, idempotency.delete_expired, size=_ROWS_AT_ONCE)
+
+
+async def audit_entries(database: Database, *, audit_days: int) -> int:
+    delete = partial(audit.delete_expired, days=audit_days)
+    return await delete_in_batches(database, delete, size=_ROWS_AT_ONCE)
 
 
 async def delete_folder(objects: ObjectStore, folder: str) -> int:

@@ -14,8 +14,8 @@ from storage.jobs import jobs
 from storage.postgres.database import Connection
 from storage.tasks import task_files
 from storage.userdata import exports, retention
-from storage.userdata.exported import Exporter, conversations, paged, rows, scores, speech
-from storage.userdata.retention import After, KeptApp, Removal
+from storage.userdata.exported import Exporter, ItemExporter, conversations, paged, row, rows, scores, speech
+from storage.userdata.retention import After, KeptApp, Removal, RemovalForAllApps
 
 Eraser = Callable[[Connection, str, str], Awaitable[int]]
 OWN = "app_id = $1 and uid = $2"
@@ -32,9 +32,11 @@ class UserTable:
     """How the rows of a table are exported, and what remains of them when the user is deactivated."""
 
     name: str
-    """The name of the table or of other stored data, and of the list in exports."""
-    exported: Exporter | None = None
-    """Yields the items of the list in exports. `None`: exports do not contain it."""
+    """The name of the table or of other stored data."""
+    exported: Exporter | ItemExporter | None = None
+    """Returns the list or the item in exports. `None`: exports do not contain the table."""
+    exported_as: str = ""
+    """The name of the list or item in exports. Empty: `name`."""
     erased: str | Eraser = ""
     """What the deactivation deletes: the rows that match a condition with the app and the user as its parameters,
     or the rows that a function deletes."""
@@ -48,7 +50,9 @@ class UserTable:
     counted: bool = True
     """Whether receipts count the kept rows. Rows that no index finds by user are not counted."""
     expires: After | Removal | None = None
-    """What the job `RemoveExpired` deletes. `None`: nothing."""
+    """What the job `RemoveExpired` deletes for an app. `None`: nothing."""
+    expires_for_all_apps: RemovalForAllApps | None = None
+    """What the job `RemoveExpired` deletes once, because the rows belong to no single app. `None`: nothing."""
 
     async def erase(self, conn: Connection, app_id: str, uid: str) -> int:
         """Delete the rows that the deactivation of a user deletes. Return their number."""
@@ -76,7 +80,14 @@ async def _forget_receivers(conn: Connection, app_id: str, uid: str) -> int:
 
 
 USER_TABLES: Sequence[UserTable] = (
-    UserTable("users", kept="the user id, the time of its creation, and that it is deactivated"),
+    UserTable(
+        "users",
+        exported=row("""
+            select uid, status, create_time, last_login, name, cuid, freeze_time, close_time
+            from users where app_id = $1 and uid = $2"""),
+        exported_as="account",
+        kept="the user id, the time of its creation, and that it is deactivated",
+    ),
     UserTable(
         "identities",
         exported=rows("""
@@ -246,12 +257,18 @@ USER_TABLES: Sequence[UserTable] = (
         expires=retention.reported_events,
     ),
     UserTable("attempts", kept="usage and cost of calls to vendors, without content", counted=False),
-    UserTable("audit", kept="changes by operators that name the user id, until PARLEY_AUDIT_DAYS", counted=False),
+    UserTable(
+        "audit",
+        kept="changes by operators that name the user id, until PARLEY_AUDIT_DAYS",
+        counted=False,
+        expires_for_all_apps=retention.audit_entries,
+    ),
     UserTable("erasures", kept="this receipt"),
     UserTable("revocations", kept="this receipt"),
+    UserTable("idempotency_keys", expires_for_all_apps=retention.idempotency_keys),
     UserTable("webhooks", expires=After("received_at", "webhook_days")),
     UserTable("used_once", expires=After("expires_at")),
     UserTable("held_jobs", expires=After(jobs.delete_expired)),
 )
-"""Expiring data that belongs to no user has entries too. Exports contain the lists in this order. Rows are erased
+"""Expiring data that belongs to no user has entries too. Exports contain the tables in this order. Rows are erased
 in the reverse order, because some are found through rows of earlier entries."""
