@@ -26,15 +26,18 @@ def identity_of(app_id: str, address: str) -> Identity:
     return Identity(app_id, PLATFORM, address)
 
 
-NOT_CURRENT = """
-select address from (
-    select address from pending_emails where app_id = $1 and uid = $2
-    union select address from earlier_emails where app_id = $1 and uid = $2) as not_current
-where not exists (
-    select from identities i where i.app_id = $1 and i.platform = 'email' and i.social_id = address and i.uid <> $2)
-"""
-"""A query of a user's pending and former addresses that do not belong to another user. Its parameters are the app
-and the user."""
+def not_current(app_id: str, uid: str) -> str:
+    """Return a query of a user's pending and former addresses that do not belong to another user.
+
+    `app_id` and `uid` are parameters of the query, such as `$1`.
+    """
+    return f"""
+        select address from (
+            select address from pending_emails where app_id = {app_id} and uid = {uid}
+            union select address from earlier_emails where app_id = {app_id} and uid = {uid}) as not_current
+        where not exists (select from identities i where i.app_id = {app_id} and i.platform = 'email'
+            and i.social_id = address and i.uid <> {uid})"""
+
 
 _FIND = """
 select coalesce(i.social_id, '') as current, coalesce(i.trust = 'proven', false) as verified,

@@ -70,19 +70,6 @@ async def user_of(conn: Connection, identity: Identity) -> str | None:
     return uid
 
 
-# A single statement inserts both rows or none. The second of two concurrent first logins waits for the first and
-# inserts nothing.
-ADDED_USER = """
-made as (
-    insert into identities (app_id, platform, social_id, uid, create_time, trust) values ($1, $2, $3, $4, $5, $6)
-    on conflict do nothing returning uid
-), added as (
-    insert into users (app_id, uid, create_time, last_login, name, cuid)
-    select $1, uid, $5, $5, $7, $8 from made returning uid
-)
-"""
-"""Parts of a `with`: `added` contains the new user, unless the identity already belongs to a user."""
-
 LINKED = """
 (select coalesce(jsonb_agg(jsonb_build_object(
     'platform', i.platform, 'social_id', i.social_id, 'openid', i.openid, 'xid', i.xid,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from storage.accounts.emails import NOT_CURRENT
+from storage.accounts.emails import not_current
 from storage.postgres.database import Connection
 from streams.wire.ids import new_id
 
@@ -59,17 +59,20 @@ async def add(
     )
 
 
-OF_USER = f"""
-select failure_id from login_failures where app_id = $1 and uid = $2
-union select failure_id from login_failures failure join (
-    select platform, social_id from identities where app_id = $1 and uid = $2
-    union select 'email', address from ({NOT_CURRENT}) as addresses) own
-on failure.social_id = own.social_id
-and failure.platform in (own.platform, own.platform || '_password', own.platform || '_code')
-where failure.app_id = $1
-"""
-"""A query of the failures of a user, and of failures with an identity or an address of the user. Its parameters are
-the app and the user."""
+def failures_of_user(app_id: str, uid: str) -> str:
+    """Return a query of the ids of a user's failures, and of failures with an identity or an address of the user.
+
+    `app_id` and `uid` are parameters of the query, such as `$1`.
+    """
+    return f"""
+        select failure_id from login_failures where app_id = {app_id} and uid = {uid}
+        union select failure_id from login_failures failure join (
+            select platform, social_id from identities where app_id = {app_id} and uid = {uid}
+            union select 'email', address from ({not_current(app_id, uid)}) as addresses) own
+        on failure.social_id = own.social_id
+        and failure.platform in (own.platform, own.platform || '_password', own.platform || '_code')
+        where failure.app_id = {app_id}"""
+
 
 _LIST = f"""
 select {_COLUMNS} from login_failures

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from storage.accounts.identities import ADDED_USER, LINKED, Identity, UserAccount, account_of
+from storage.accounts.identities import LINKED, Identity, UserAccount, account_of
 from storage.accounts.session_cache import SessionCache
 from storage.accounts.sessions import Client
 from storage.accounts.users import COLUMNS
@@ -63,8 +63,16 @@ async def log_in(
     )
 
 
+# A single statement inserts all rows or none. The second of two concurrent first logins waits for the first and
+# inserts nothing.
 _SIGN_UP = f"""
-with {ADDED_USER}, begun as (
+with made as (
+    insert into identities (app_id, platform, social_id, uid, create_time, trust) values ($1, $2, $3, $4, $5, $6)
+    on conflict do nothing returning uid
+), added as (
+    insert into users (app_id, uid, create_time, last_login, name, cuid)
+    select $1, uid, $5, $5, $7, $8 from made returning uid
+), begun as (
     {_BEGIN}
     select $1, $9, uid, $2, $3, $5, $5, $10, $11, $12, $13 from added returning uid
 )

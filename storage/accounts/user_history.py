@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from storage.accounts.identities import SECRET_IDS
-from storage.accounts.login_failures import OF_USER
+from storage.accounts.login_failures import failures_of_user
 from storage.postgres.database import Connection
 
 _NO_SECRET = f"case when platform = any(array{list(SECRET_IDS)}) then left(social_id, 4) || '…' else social_id end"
@@ -39,7 +39,7 @@ _PARTS: Mapping[str, str] = {
     "login_failure": f"""
         select failed_at as at, failure_id as id, jsonb_build_object('operation', operation, 'platform', platform,
             'error_type', error_type, 'request_id', request_id) as facts
-        from login_failures where failure_id in ({OF_USER})""",
+        from login_failures where failure_id in ({failures_of_user("$1", "$2")})""",
     "mail": """
         select created_at as at, mail_id as id, jsonb_build_object('strategy', strategy, 'status', status,
             'sent_at', sent_at, 'opens', opens) as facts

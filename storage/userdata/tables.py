@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from storage.accounts import earlier_emails, login_networks
-from storage.accounts.emails import NOT_CURRENT
-from storage.accounts.login_failures import OF_USER
+from storage.accounts.emails import not_current
+from storage.accounts.login_failures import failures_of_user
 from storage.jobs import jobs
 from storage.postgres.database import Connection
 from storage.tasks import task_files
@@ -20,6 +20,7 @@ from storage.userdata.retention import After, KeptApp, Removal, RemovalForAllApp
 Eraser = Callable[[Connection, str, str], Awaitable[int]]
 OWN = "app_id = $1 and uid = $2"
 """The condition of the rows of a user."""
+_OWN_FAILURES = f"failure_id in ({failures_of_user('$1', '$2')})"
 _KEEP_CODES = timedelta(days=2)
 """How long expired codes are kept, to recognize them as expired and to count the wrong codes of a day."""
 _KEEP_PENDING = timedelta(days=60)
@@ -121,7 +122,7 @@ USER_TABLES: Sequence[UserTable] = (
             union select code_id from codes join (
                 select social_id as target from identities
                 where app_id = $1 and uid = $2 and platform in ('email', 'phone')
-                union {NOT_CURRENT}) own using (target)
+                union {not_current("$1", "$2")}) own using (target)
             where app_id = $1)""",
         expires=After("expires_at", _KEEP_CODES),
     ),
@@ -238,8 +239,8 @@ USER_TABLES: Sequence[UserTable] = (
         # The steps are omitted, because they describe the app's configs, not the user.
         exported=paged(f"""
             select failure_id, operation, platform, social_id, error_type, failed_at from login_failures
-            where failure_id in ({OF_USER}) and failure_id > $3 order by failure_id limit $4"""),
-        erased=f"failure_id in ({OF_USER})",
+            where {_OWN_FAILURES} and failure_id > $3 order by failure_id limit $4"""),
+        erased=_OWN_FAILURES,
         expires=After("failed_at", "login_failure_days"),
     ),
     UserTable("conversations", exported=conversations, erased_later=True, expires=retention.conversations),
