@@ -18,7 +18,7 @@ async def test_connections_are_kept_alive_and_statuses_are_counted(guest: Server
     read = request(target, "GET", "/bp/user/me", token=token)
     wrong = request(target, "POST", "/bp/user/login", {"device": {}})
     connection = await KeepAlive.open(target.url)
-    assert [await connection.ask(each) for each in (read, wrong, read)] == [200, 400, 200]
+    assert [await connection.ask(call) for call in (read, wrong, read)] == [200, 400, 200]
     connection.close()
 
     row, steady = Row("reads"), Row("paced reads")

@@ -71,11 +71,11 @@ def _dated(path: Path) -> frozenset[str]:
 
 def dated(defined: Iterable[tuple[str, str]]) -> frozenset[str]:
     sources = dict(defined)
-    found = {each for each, source in sources.items() if DATES.search(source) or CALLS.search(source)}
+    found = {name for name, source in sources.items() if DATES.search(source) or CALLS.search(source)}
     further = found
     while further:
         uses = re.compile(rf"\b({'|'.join(further)})\b")
-        further = {each for each in sources.keys() - found if uses.search(sources[each])}
+        further = {name for name in sources.keys() - found if uses.search(sources[name])}
         found |= further
     return frozenset(found)
 
@@ -87,12 +87,12 @@ def definitions(path: Path, *, methods: bool = False) -> Iterator[tuple[str, str
     """
     lines, body = path.read_text().splitlines(), tree(path).body
     if methods:
-        body = [each for node in body for each in (node.body if isinstance(node, ast.ClassDef) else [node])]
+        body = [member for node in body for member in (node.body if isinstance(node, ast.ClassDef) else [node])]
     for node in body:
-        first = min(each.lineno for each in (node, *getattr(node, "decorator_list", [])))
+        first = min(part.lineno for part in (node, *getattr(node, "decorator_list", [])))
         source = "\n".join(lines[first - 1 : node.end_lineno])
         match node:
             case ast.FunctionDef(name=defined) | ast.AsyncFunctionDef(name=defined) | ast.ClassDef(name=defined):
                 yield defined, source
             case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
-                yield from ((each.id, source) for each in ast.walk(target) if isinstance(each, ast.Name))
+                yield from ((part.id, source) for part in ast.walk(target) if isinstance(part, ast.Name))

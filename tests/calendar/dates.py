@@ -65,7 +65,7 @@ def main() -> int:
     parser.add_argument("--at", action="append", default=[], metavar="INSTANT", help="the beginning of an instant")
     parser.add_argument("pytest", nargs="*", help="arguments of pytest")
     given = parser.parse_args()
-    chosen = [each for each in INSTANTS if not given.at or each.startswith(tuple(given.at))]
+    chosen = [instant for instant in INSTANTS if not given.at or instant.startswith(tuple(given.at))]
     if not chosen:
         parser.error(f"--at must be the beginning of one of {', '.join(INSTANTS)}")
     if not any((ROOT / argument.partition("::")[0]).exists() for argument in given.pytest):

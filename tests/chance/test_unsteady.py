@@ -153,7 +153,7 @@ def test_a_run_may_have_three_unsteady_tests(suite: Suite, first: int, second: i
 def test_at_most_thirty_failures_are_repeated(
     monkeypatch: pytest.MonkeyPatch, number: int, *, repeated: bool
 ) -> None:
-    tests = [f"test_{each}" for each in range(number)]
+    tests = [f"test_{index}" for index in range(number)]
     first = Run(Outcomes(failures=dict.fromkeys(tests, "by chance")), None)
     again = Mock(return_value=Run(Outcomes(passed=tests), None))
     monkeypatch.setattr(unsteady_runs, "run_target", Mock(return_value=first))

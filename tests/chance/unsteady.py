@@ -75,7 +75,7 @@ def report(verdict: Verdict) -> str:
     """Return the text that ends a run."""
     skipped = [f"skipped {count}: {reason}" for reason, count in sorted(verdict.skipped.items())]
     unsteady = [f"unsteady: {test}\n{failure}" for test, failure in verdict.unsteady.items()]
-    failed = [f"failed: {each}" for each in verdict.failed]
+    failed = [f"failed: {test}" for test in verdict.failed]
     return "\n".join([*skipped, *unsteady, *failed, verdict.closing_line()])
 
 

@@ -54,11 +54,11 @@ def imports_for(entry: str, target: Path) -> Iterator[str]:
 def with_entry(source: str, table: str, entry: str, *, above: bool) -> str:
     """Return the code with an entry at the end of a table, or above it."""
     lines = source.splitlines(keepends=True)
-    [node] = [each for each in ast.parse(source).body if assigns(each, table)]
+    [node] = [statement for statement in ast.parse(source).body if assigns(statement, table)]
     if above:
         lines.insert(node.lineno - 1, f"{entry}\n")
         return "".join(lines)
-    literal = next(each for each in ast.walk(node.value) if isinstance(each, LITERALS))
+    literal = next(part for part in ast.walk(node.value) if isinstance(part, LITERALS))
     last, end = literal.end_lineno - 1, literal.end_col_offset - 1
     before = "".join(lines[:last]) + lines[last][:end]
     comma = "" if before.rstrip()[-1] in ",([{" else ", "

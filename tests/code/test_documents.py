@@ -20,7 +20,7 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 def documents(root: Path) -> Iterator[Path]:
     """Yield the Markdown files below a folder. Hidden folders, such as virtual environments, are not entered."""
     for folder, folders, files in os.walk(root):
-        folders[:] = [each for each in folders if not each.startswith(".") and each not in SKIPPED]
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in SKIPPED]
         yield from (Path(folder, file) for file in files if file.endswith(".md"))
 
 

@@ -38,7 +38,7 @@ def imported(code: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def is_in(module: str, packages: tuple[str, ...] | set[str]) -> bool:
-    return any(module == each or module.startswith(f"{each}.") for each in packages)
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
 def may_import(module: str, name: str, *, by_client: bool) -> bool:

@@ -78,7 +78,7 @@ def source(kind: type) -> ast.AST:
         return ast.Pass()
     found = tree(path).body if path.suffix == ".py" else ()
     return next(
-        (each for each in found if isinstance(each, ast.ClassDef) and each.name == kind.__name__), ast.Pass()
+        (node for node in found if isinstance(node, ast.ClassDef) and node.name == kind.__name__), ast.Pass()
     )
 
 

@@ -17,14 +17,18 @@ LOCKS = ("deploy/locks/all.lock", "deploy/locks/core.lock")
 def version_fault(name: str) -> str | None:
     """Return what is wrong with the version range of package `name`, or with the versions that are installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (allowed,) = (each for each in map(Requirement, project["dependencies"]) if each.name == name)
-    if not any(each.operator.startswith("<") for each in allowed.specifier):
+    (allowed,) = (
+        requirement for requirement in map(Requirement, project["dependencies"]) if requirement.name == name
+    )
+    if not any(bound.operator.startswith("<") for bound in allowed.specifier):
         return f"pyproject.toml must have an upper bound for {name}, because the code depends on undocumented parts"
     found = {"installed": version(name)}
     for lock in LOCKS:
         pinned = re.search(rf"^{re.escape(name)}==(\S+)", (ROOT / lock).read_text(), re.MULTILINE)
         found[f"in {lock}"] = pinned.group(1) if pinned else "missing"
-    wrong = {place: each for place, each in found.items() if each == "missing" or each not in allowed.specifier}
+    wrong = {
+        place: number for place, number in found.items() if number == "missing" or number not in allowed.specifier
+    }
     return f"pyproject.toml allows {allowed}, but {name} is {wrong}" if wrong else None
 
 

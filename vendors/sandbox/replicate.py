@@ -212,8 +212,8 @@ class _Host:
     async def list(self, call: Call) -> None:
         after = call.request.query.get("created_after")
         since = datetime.fromisoformat(after).timestamp() if after else 0.0
-        own = [each for each in self._predictions.values() if each.owner == call.key_options.name]
-        newest = [each.as_json() for each in reversed(own) if each.created >= since][:_PAGE]
+        own = [prediction for prediction in self._predictions.values() if prediction.owner == call.key_options.name]
+        newest = [prediction.as_json() for prediction in reversed(own) if prediction.created >= since][:_PAGE]
         await call.answer({"next": None, "previous": None, "results": newest}, empty={"results": []})
 
     async def get_model(self, call: Call) -> None:

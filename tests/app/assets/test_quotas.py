@@ -146,11 +146,11 @@ async def test_counts_equal_a_model_of_all_calls(server: Server) -> None:
 
     @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(steps=STEPS, amount=st.integers(1, 4), free=st.integers(0, 6))
-    def each(steps: list[tuple[str, int]], amount: int, free: int) -> None:
+    def run_example(steps: list[tuple[str, int]], amount: int, free: int) -> None:
         quota = Quota(asset="coins", amount=amount, free_per_day=free)
         asyncio.run_coroutine_threadsafe(run(server, steps, quota), loop).result()
 
-    await asyncio.to_thread(each)
+    await asyncio.to_thread(run_example)
     assert [difference async for difference in find_differences(server.services.database)] == []
 
 

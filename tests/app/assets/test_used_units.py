@@ -102,10 +102,10 @@ async def test_units_follow_from_what_is_granted_used_and_given_back(server: Ser
     @example([("spend", 0, 1), ("grant", 0, 100), ("spend", 0, 101), ("spend", 0, 60), ("spend", 1, 41)])
     @example([("grant", 0, 100), ("spend", 0, 60), ("spend", 0, 20), ("give_back", 0, 0), ("give_back", 0, 0)])
     @example([("grant", 0, 100), ("spend", 0, 100), ("spend", 0, 100), ("give_back", 0, 0), ("spend", 0, 1)])
-    def each(steps: list[tuple[str, int, int]]) -> None:
+    def run_example(steps: list[tuple[str, int, int]]) -> None:
         asyncio.run_coroutine_threadsafe(run(server, steps), loop).result()
 
-    await asyncio.to_thread(each)
+    await asyncio.to_thread(run_example)
 
 
 async def run(server: Server, steps: list[tuple[str, int, int]]) -> None:

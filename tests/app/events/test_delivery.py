@@ -146,9 +146,9 @@ async def test_an_event_that_is_never_accepted_is_dead_until_an_operator_retries
         assert (row["event_id"], row["status"], row["attempts"], row["user_id"]) == (event_id, "dead", 9, "u1")
         assert (row["error"], row["event"]) == ("events answered 400", "account")
         first = (await operator("GET", "events?size=1")).body
-        assert [each["user_id"] for each in first["events"]] == ["u2"]
+        assert [event["user_id"] for event in first["events"]] == ["u2"]
         before = (await operator("GET", f"events?size=1&before={first['next']}")).body
-        assert [each["user_id"] for each in before["events"]] == ["u1"]
+        assert [event["user_id"] for event in before["events"]] == ["u1"]
 
         assert (await operator("POST", "events/default/nope/retry", {})).error[0] == 404
         assert (await operator("POST", "events/default/crm/retry", {"event_id": "nope"})).error[0] == 404

@@ -69,7 +69,7 @@ async def test_each_fault_is_answered_and_a_repeat_completes_the_request_once(ti
     assert {place: answer for place, answer in zip(requests, again, strict=True) if answer[0] != 200} == {}
     for request in requests.values():
         assert await keys_in_vain(till, request, since=before) == {}
-    assert [each async for each in find_differences(till.server.services.database)] == []
+    assert [difference async for difference in find_differences(till.server.services.database)] == []
     twice = (
         "select count(*) from (select from asset_entries where kind = 'grant' group by uid having count(*) > 1) u"
     )
@@ -96,7 +96,7 @@ async def test_the_lost_answer_to_each_call_leaves_what_a_repeat_completes_once(
         assert status == 200, reply
         assert await keys_in_vain(till, request, since=before) == {}
     assert 0 < skipped < _CALLS - 1
-    assert [each async for each in find_differences(till.server.services.database)] == []
+    assert [difference async for difference in find_differences(till.server.services.database)] == []
 
 
 async def keys_in_vain(till: Till, request: Request, *, since: int) -> dict[str, set[str]]:
@@ -107,4 +107,4 @@ async def keys_in_vain(till: Till, request: Request, *, since: int) -> dict[str,
         asked = dumps(entry.asked).decode()
         if entry.asked.get("key") and request.uid and (request.uid in asked or (customer and customer in asked)):
             keys.setdefault(entry.asked["path"], set()).add(entry.asked["key"])
-    return {path: each for path, each in keys.items() if len(each) > 1}
+    return {path: given for path, given in keys.items() if len(given) > 1}

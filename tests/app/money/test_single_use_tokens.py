@@ -44,7 +44,7 @@ async def test_no_call_is_accepted_while_tokens_cannot_be_checked(till: Till, pl
     request, used, unused = await GOOD[place](till), uuid4().hex, uuid4().hex
     assert await ask(till, request, jti=used) == (200, None)
     await till.valkey.stop()
-    during = [await ask(till, request, jti=each) for each in (used, unused)]
+    during = [await ask(till, request, jti=jti) for jti in (used, unused)]
     await till.valkey.start()
     assert during == [(503, "backend unavailable")] * 2
     assert await ask(till, request, jti=unused) == (200, None)

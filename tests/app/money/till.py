@@ -142,7 +142,9 @@ class Till:
     @asynccontextmanager
     async def with_config(self, kind: str, **fields: Any) -> AsyncIterator[None]:
         """Replace fields of a config during the block."""
-        [(name, value)] = [(name, value) for (each, name), value in self.usual().items() if each == kind]
+        [(name, value)] = [
+            (name, value) for (stored_kind, name), value in self.usual().items() if stored_kind == kind
+        ]
         await store_unchecked(self.server.services, kind, name, {**value, **fields})
         try:
             yield
@@ -151,7 +153,7 @@ class Till:
 
     @asynccontextmanager
     async def without_config(self, kind: str) -> AsyncIterator[None]:
-        [name] = [name for each, name in self.usual() if each == kind]
+        [name] = [name for stored_kind, name in self.usual() if stored_kind == kind]
         key = ConfigKey("default", kind, name)
         await self.server.services.configs.delete(key, author="tests", origin=COMMAND)
         try:

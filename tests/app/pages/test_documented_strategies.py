@@ -30,7 +30,7 @@ def paths(model: type[Model], before: str = "") -> Iterator[str]:
     """Yield the fields of a strategy. Those of its vendor call have the path of the call."""
     for name, field in model.model_fields.items():
         types = [field.annotation, *getattr(field.annotation, "__args__", ())]
-        calls = [each for each in types if isinstance(each, type) and issubclass(each, VendorCall)]
+        calls = [kind for kind in types if isinstance(kind, type) and issubclass(kind, VendorCall)]
         if field.annotation not in calls:
             yield before + name
         for call in calls:
@@ -61,7 +61,11 @@ def test_the_table_of_platforms_has_every_platform_with_its_aliases_and_kinds():
     assert listed == {
         f"`{platform}`": (
             set(entry.aliases),
-            {KIND_OF.get(each.name, each.name) for each in CAPABILITIES if platform in each.vendors},
+            {
+                KIND_OF.get(capability.name, capability.name)
+                for capability in CAPABILITIES
+                if platform in capability.vendors
+            },
         )
         for platform, entry in CATALOG.items()
     }

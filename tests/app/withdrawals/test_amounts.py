@@ -132,10 +132,10 @@ async def test_any_number_is_stored_exactly_or_refused(payer: Payer) -> None:
     # Hypothesis blocks a thread of its own.
     @settings(max_examples=60, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
     @given(LITERALS)
-    def each(literal: str) -> None:
+    def run_example(literal: str) -> None:
         asyncio.run_coroutine_threadsafe(check(literal), loop).result()
 
-    await asyncio.to_thread(each)
+    await asyncio.to_thread(run_example)
 
 
 @given(LITERALS)

@@ -188,10 +188,10 @@ async def run_examples(payer: Payer, *, count: int) -> None:
     # Without shrinking, which would wait for each failing example.
     @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(st.lists(STEPS, min_size=3, max_size=14))
-    def each(steps: list[tuple[str, Any]]) -> None:
+    def run_example(steps: list[tuple[str, Any]]) -> None:
         asyncio.run_coroutine_threadsafe(example(payer, steps), loop).result()
 
-    await asyncio.to_thread(each)
+    await asyncio.to_thread(run_example)
 
 
 async def example(payer: Payer, steps: list[tuple[str, Any]]) -> None:

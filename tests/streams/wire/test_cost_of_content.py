@@ -34,14 +34,14 @@ def body(unit: bytes, size: int) -> bytes:
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_json_is_decoded_in_similar_time(unit: bytes) -> None:
-    hostile, harmless = (body(each, 128 * 1024) for each in (unit, HARMLESS))
+    hostile, harmless = (body(content, 128 * 1024) for content in (unit, HARMLESS))
 
     assert cpu_s(lambda: loads_request(hostile)) < 10 * cpu_s(lambda: loads_request(harmless))
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_the_end_of_parameters_is_found_in_similar_time(unit: bytes) -> None:
-    hostile, harmless = (body(each, 60 * 1024) for each in (unit, HARMLESS))
+    hostile, harmless = (body(content, 60 * 1024) for content in (unit, HARMLESS))
 
     assert cpu_s(lambda: FirstObject(64 * 1024).feed(hostile)) < 12 * cpu_s(lambda: loads_request(harmless))
 

@@ -57,7 +57,7 @@ def mmdb_file(path: Path, places: dict[str, Place]) -> GeoDatabase:
 def some_addresses(rng: random.Random, places: dict[str, Place], count: int) -> list[Address]:
     """Addresses at the bounds of the networks, beside them, in them and anywhere."""
     found: list[Address] = []
-    parsed_networks = [ip_network(each) for each in places]
+    parsed_networks = [ip_network(place) for place in places]
     while len(found) < count:
         network = rng.choice(parsed_networks)
         first, last = int(network[0]), int(network[-1])
@@ -131,7 +131,7 @@ def test_text_is_an_address_or_nothing(text: str) -> None:
     assert address is None or parse_forwarded(str(address)) == address
 
 
-@given(st.ip_addresses(v=6).filter(lambda each: each.ipv4_mapped is None), st.integers(0, 65535))
+@given(st.ip_addresses(v=6).filter(lambda address: address.ipv4_mapped is None), st.integers(0, 65535))
 def test_address_may_have_brackets_and_a_port(address: IPv6Address, port: int) -> None:
     assert parse_forwarded(f"[{address}]") == parse_forwarded(f"[{address}]:{port}") == address
     assert parse_forwarded(f"1.2.3.4:{port}") == IPv4Address("1.2.3.4")

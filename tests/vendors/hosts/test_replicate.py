@@ -119,8 +119,10 @@ async def test_prediction_whose_response_was_lost_is_found_by_its_input(host: Op
         except VendorError:
             continue
     found = await lossy.created_since(began - timedelta(seconds=1))
-    assert [each.input["prompt"] for each in found if new(prompt="lost").is_that_of(each)] == ["lost"]
-    assert not any(new(prompt="lost", version="b" * 64).is_that_of(each) for each in found)
+    assert [prediction.input["prompt"] for prediction in found if new(prompt="lost").is_that_of(prediction)] == [
+        "lost"
+    ]
+    assert not any(new(prompt="lost", version="b" * 64).is_that_of(prediction) for prediction in found)
     assert await host().created_since(began) == []  # Of another account.
 
 

@@ -86,7 +86,7 @@ async def test_names_that_do_not_exist_are_reported(fails: Fails):
 
 async def test_a_call_to_public_addresses_only_connects_to_no_other():
     async with opened() as http, played(resetting) as url:
-        faults = [await failing(http, each, public_only=True) for each in (url, url.replace("127.0.0.1", HOST))]
+        faults = [await failing(http, target, public_only=True) for target in (url, url.replace("127.0.0.1", HOST))]
 
     assert {cause(fault) for fault in faults} == {"its host has no public address"}
 

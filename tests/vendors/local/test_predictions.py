@@ -34,7 +34,7 @@ async def test_prediction_is_made_read_listed_and_canceled(local: Local):
         assert (await host.cancel(running.id)).status == "canceled"
         assert (await host.get(running.id)).status == "canceled"
         listed = await host.created_since(utc_now())
-        assert [each.id for each in listed][:2] == [running.id, created.id]
+        assert [prediction.id for prediction in listed][:2] == [running.id, created.id]
         with pytest.raises(Refused):
             await host.get("missing")
         for body, model in (

@@ -39,7 +39,7 @@ async def left_by(turn: Callable[[], Awaitable[Any]]) -> dict[str, int]:
     with collected_by_hand():
         for _ in range(TURNS):
             await turn()
-        kinds = (type(each) for each in garbage())
+        kinds = (type(item) for item in garbage())
         return dict(Counter(kind.__qualname__ for kind in kinds if kind.__module__.split(".")[0] in OURS))
 
 

@@ -43,7 +43,7 @@ async def test_conversations_are_listed_with_their_first_words(talk: Talk, strat
     first = await page(talk, size="1")
     second = await page(talk, size="1", before=first["next"])
     rest = await page(talk, size="1", before=second["next"])
-    pages = [[one["conversation_id"] for one in each["conversations"]] for each in (first, second, rest)]
+    pages = [[one["conversation_id"] for one in listing["conversations"]] for listing in (first, second, rest)]
     assert pages == [[ids[0]], [ids[2]], [ids[1]]]
     assert "next" not in rest
     async with talk.get("/bp/ai/conversations", params={"before": ids[0]}) as response:

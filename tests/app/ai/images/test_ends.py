@@ -143,7 +143,7 @@ async def test_webhook_ends_a_task_without_polling(idle_studio: Studio):
     uid = await studio.user()
     begun = await studio.begin(uid, "imagine", {"prompt": "a cat [polls=3] [webhook=duplicate]"})
     await until(lambda: len(studio.sandbox.sandbox.deliveries.log) == 2)
-    assert {each.status for each in studio.sandbox.sandbox.deliveries.log} == {200}
+    assert {delivery.status for delivery in studio.sandbox.sandbox.deliveries.log} == {200}
     await studio.run("delete from procrastinate_jobs where task_name = 'poll_image_task'")
     async with background(run_jobs(studio.server.services, scheduled=False, poll_s=0.05)):
         ended = await studio.ended(uid, begun["data"]["task_id"])

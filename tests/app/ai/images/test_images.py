@@ -267,8 +267,8 @@ async def test_files_of_others_are_refused(studio: Studio):
         "images/x.png",
         url.replace("/images/", "/images/../images/"),
     ]
-    for each in wrong:
-        status, reply = await studio.ask(uid, "describe", {"image_url": each})
+    for image_url in wrong:
+        status, reply = await studio.ask(uid, "describe", {"image_url": image_url})
         message = "data.image_url must be the URL of an image that is stored for the user"
         assert (status, reply["error"]["message"]) == (400, f"invalid_parameter: {message}")
     own = url.replace(other, uid)
@@ -279,8 +279,8 @@ async def test_files_of_others_are_refused(studio: Studio):
 async def test_origin_must_be_a_task_of_the_user_that_has_an_image(studio: Studio):
     uid, other = await studio.user(), await studio.user()
     theirs = (await studio.make(other, "imagine", {"prompt": "a cat"}))["task_id"]
-    for each in (theirs, "0" * 32, "no id"):
-        status, reply = await studio.ask(uid, "reroll", {"origin_task_id": each})
+    for origin in (theirs, "0" * 32, "no id"):
+        status, reply = await studio.ask(uid, "reroll", {"origin_task_id": origin})
         assert (status, reply["error"]["error_type"]) == (404, "item_not_found")
     unfinished = (await studio.begin(uid, "imagine", {"prompt": "a cat [polls=1000]"}))["data"]["task_id"]
     status, reply = await studio.ask(uid, "reroll", {"origin_task_id": unfinished})

@@ -54,7 +54,7 @@ async def atelier(server: Server, local_vendors: str) -> AsyncIterator[Atelier]:
 
 def difference(one: Image.Image, other: Image.Image) -> float:
     """The mean difference of two images, which are brought to the same size, from 0 to 255."""
-    small = [np.asarray(each.resize((64, 64)), float) for each in (one, other)]
+    small = [np.asarray(image.resize((64, 64)), float) for image in (one, other)]
     return float(np.abs(small[0] - small[1]).mean())
 
 

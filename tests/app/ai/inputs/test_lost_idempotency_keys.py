@@ -59,10 +59,10 @@ async def test_repeat_after_a_flush_is_unavailable_until_all_processes_have_regi
     async with another_server(server.services.settings) as newest:  # It has not seen the flush.
         await knows(newest, "slow")
         askers = [talk, at(other, talk), at(newest, talk)]
-        for each in (newest, other, server):
+        for process in (newest, other, server):
             for asker in askers:
                 assert await requests.send(asker) in {None, first}
-            await each.services.heartbeat.beat()
+            await process.services.heartbeat.beat()
         for asker in askers:
             await requests.until_answered(asker, first)
         # The last process may still have to register its streams, so a new key is not answered at once.

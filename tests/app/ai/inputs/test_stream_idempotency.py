@@ -39,8 +39,8 @@ async def lookups(settings: Settings) -> AsyncIterator[Callable[[], Awaitable[No
     async with Redis.from_url(settings.redis_url) as client, client.monitor() as monitor:
 
         async def next_lookup() -> None:
-            async for each in monitor.listen():  # Other tests use the same Valkey.
-                if settings.redis_prefix in each["command"] and FINGERPRINT in each["command"]:
+            async for seen in monitor.listen():  # Other tests use the same Valkey.
+                if settings.redis_prefix in seen["command"] and FINGERPRINT in seen["command"]:
                     return
 
         yield next_lookup

@@ -154,7 +154,7 @@ async def test_unknown_stream_is_unavailable_while_valkey_lacks_a_live_process(
     path = f"/bp/ai/stream/{new_id()}"
     await empty_valkey()
     assert await status_of(talk.get(path)) == (503, "1")
-    for each in (server, other):
-        await each.services.heartbeat.beat()
-        each.services.heartbeat._void_after_s = 0
+    for process in (server, other):
+        await process.services.heartbeat.beat()
+        process.services.heartbeat._void_after_s = 0
     assert await status_of(talk.get(path)) == (404, None)

@@ -174,10 +174,10 @@ def test_every_error_of_the_server_is_listed_by_a_row() -> None:
 
 
 def _subclasses(error: type[ServiceError]) -> Iterator[type[ServiceError]]:
-    for each in error.__subclasses__():
-        if not each.__module__.startswith("tests."):
-            yield each
-            yield from _subclasses(each)
+    for subclass in error.__subclasses__():
+        if not subclass.__module__.startswith("tests."):
+            yield subclass
+            yield from _subclasses(subclass)
 
 
 @pytest.mark.parametrize("row", STREAMS, ids=_ids)

@@ -119,7 +119,7 @@ async def test_a_client_that_leaves_leaves_no_reference_cycle(server: Server, ra
 
 def of_requests() -> list[web.BaseRequest | web.Response]:
     """Return those that were created since collections are done by hand."""
-    return [each for each in gc.get_objects() if isinstance(each, web.BaseRequest | web.Response)]
+    return [item for item in gc.get_objects() if isinstance(item, web.BaseRequest | web.Response)]
 
 
 def open_connections() -> float:

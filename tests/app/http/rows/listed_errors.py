@@ -176,14 +176,14 @@ class ErrorTable:
 async def wrong_answers(listed: Iterable[Listed], prepared: Callable[[], Awaitable[Any]]) -> list[str]:
     """Cause each error and return what differs from the list. `prepared` returns the case for the next error."""
     wrong = []
-    for each in listed:
-        if each.cause is None:
-            wrong.append(f"{each.name}: nothing causes it")
+    for expected in listed:
+        if expected.cause is None:
+            wrong.append(f"{expected.name}: nothing causes it")
             continue
-        status, answer = await each.cause(await prepared())
+        status, answer = await expected.cause(await prepared())
         error_type = answer["error"]["error_type"] if isinstance(answer, dict) and "error" in answer else None
-        if (status, error_type) != (each.status, each.error_type):
-            wrong.append(f"{each.name}: {status} {error_type} {answer}"[:300])
+        if (status, error_type) != (expected.status, expected.error_type):
+            wrong.append(f"{expected.name}: {status} {error_type} {answer}"[:300])
     return wrong
 
 

@@ -145,7 +145,7 @@ async def test_empty_answer_is_replayed_and_an_anonymous_caller_is_its_address(
 
 async def test_key_belongs_to_one_caller_and_one_endpoint(services: Services, buyer: Buyer) -> None:
     other = Buyer(buyer.server, *await buyer.server.login())
-    assert [(await each.ask()).is_replay for each in (buyer, other, buyer, other)] == [False, False, True, True]
+    assert [(await caller.ask()).is_replay for caller in (buyer, other, buyer, other)] == [False, False, True, True]
     for path, options in (
         ("/bp/order", {"method": "DELETE", "json": None}),
         ("/bp/order/tea", {"json": None}),
@@ -261,7 +261,7 @@ async def test_repeat_has_its_operation_id_also_after_another_request_has_failed
     assert tea != milk
     assert later == [tea, milk, tea]
     assert all(map(is_id, shop.operation_ids))
-    assert [each[12] for each in shop.operation_ids] == ["7"] * 5
+    assert [operation_id[12] for operation_id in shop.operation_ids] == ["7"] * 5
 
 
 async def test_error_after_the_commit_does_not_repeat_the_effect(
@@ -368,7 +368,7 @@ async def test_keys_are_kept_for_48_hours(services: Services, buyer: Buyer) -> N
 
 def test_reference_names_the_header_and_its_errors() -> None:
     operation = openapi(Shop().rows, public_url="https://parley.example")["paths"]["/bp/order"]["post"]
-    [header] = [each for each in operation["parameters"] if each.get("name") == "Idempotency-Key"]
+    [header] = [parameter for parameter in operation["parameters"] if parameter.get("name") == "Idempotency-Key"]
     assert header["in"] == "header"
     assert "48 hours" in header["description"]
     errors = operation["responses"]["409"]["description"]

@@ -28,7 +28,7 @@ async def test_answers_other_than_the_listed_ones_are_reported() -> None:
 
     found = await wrong_answers([listed(GOOD), *map(listed, others)], prepared)
 
-    assert [each.split(":")[0] for each in found] == ["Missing"] * len(others)
+    assert [fault.split(":")[0] for fault in found] == ["Missing"] * len(others)
     assert "404 not_found" in found[-1]
 
 

@@ -257,11 +257,12 @@ def test_the_reference_describes_each_row() -> None:
     assert reported("/bp/webhook/pay/{app_id}/{config}") == ("Receive a payment (webhook)", ["hooks"], [], None)
     assert paths["/bp/notes/{note_id}"]["post"]["description"] == "Deprecated path of `POST /bp/note/{note_id}`."
     described = {
-        each["name"]: each["description"] for each in paths[f"{s2s}/note/{{note_id}}"]["post"]["parameters"][:2]
+        parameter["name"]: parameter["description"]
+        for parameter in paths[f"{s2s}/note/{{note_id}}"]["post"]["parameters"][:2]
     }
     assert described == {"user_id": "The user on whose behalf the call is made.", "note_id": "A note of the user."}
     hook = paths["/bp/webhook/pay/{app_id}/{config}"]["post"]
-    assert [each.get("name") for each in hook["parameters"]] == ["app_id", "config", None, None]
+    assert [parameter.get("name") for parameter in hook["parameters"]] == ["app_id", "config", None, None]
     assert [tag["name"] for tag in document["tags"]] == ["account", "notes", "hooks", "s2s"]
     ids = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
     assert len(set(ids)) == len(ids) == sum(len(row.paths) for row in ROWS)

@@ -61,7 +61,7 @@ def recorder() -> WebhookRecorder:
 @pytest.fixture
 async def small(services: Services, listener: socket.socket, recorder: WebhookRecorder) -> AsyncIterator[Server]:
     sources = [source(recorder.work), source(recorder.work, "ship")]
-    rows = [*map(webhook_row, sources), *admin_webhook_routes([each.name for each in sources])]
+    rows = [*map(webhook_row, sources), *admin_webhook_routes([webhooks.name for webhooks in sources])]
     async with running_server(services, listener, rows) as running:
         yield replace(running, url="http://{}:{}".format(*listener.getsockname()))
 
@@ -345,8 +345,8 @@ async def test_deliveries_are_counted_by_source_and_outcome(small: Server, servi
     def counts() -> dict[str, float]:
         outcomes = ("stored", "repeated", "refused")
         return {
-            each: REGISTRY.get_sample_value("parley_webhooks_total", {"source": "pay", "outcome": each}) or 0
-            for each in outcomes
+            outcome: REGISTRY.get_sample_value("parley_webhooks_total", {"source": "pay", "outcome": outcome}) or 0
+            for outcome in outcomes
         }
 
     before = counts()

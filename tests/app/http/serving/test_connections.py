@@ -201,8 +201,8 @@ async def test_a_request_that_arrives_as_its_connection_expires_is_answered(serv
 async def test_connections_over_the_limit_of_the_process_get_an_error(server: Server) -> None:
     before = REGISTRY.get_sample_value("parley_connections_refused_total", {"bound": "process"}) or 0
     async with client(server) as first, client(server) as second, client(server) as third:
-        for each in (first, second, third):
-            assert await each.get_status() == 200
+        for connection in (first, second, third):
+            assert await connection.get_status() == 200
         assert REGISTRY.get_sample_value("parley_connections") == 3
         async with client(server) as fourth:
             upload = (
@@ -281,7 +281,7 @@ async def test_connections_of_one_address_are_bounded_and_others_are_not_affecte
 @changed(connections_per_address=2, trusted_proxies=("127.0.0.0/30",))
 async def test_a_trusted_proxy_may_open_any_number_of_connections(server: Server) -> None:
     async with client(server) as first, client(server) as second, client(server) as third:
-        assert [await each.get_status() for each in (first, second, third)] == [200] * 3
+        assert [await connection.get_status() for connection in (first, second, third)] == [200] * 3
 
 
 @pytest.mark.soak

@@ -235,10 +235,10 @@ async def run_examples(shop: Shop, *, count: int, shortest: int = 3, longest: in
     # Without shrinking, which would wait for each failing example.
     @settings(max_examples=count, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(st.lists(STEPS, min_size=shortest, max_size=longest))
-    def each(steps: list[tuple[str, Any]]) -> None:
+    def run_example(steps: list[tuple[str, Any]]) -> None:
         asyncio.run_coroutine_threadsafe(example(shop, steps), loop).result()
 
-    await asyncio.to_thread(each)
+    await asyncio.to_thread(run_example)
 
 
 async def example(shop: Shop, steps: list[tuple[str, Any]]) -> None:

@@ -77,7 +77,7 @@ async def test_users_see_and_delete_their_own_postcards_only(server: Server):
     async def page(**query: str) -> tuple[list[str], str | None]:
         listed = f"/bp/server/user/{uid}/postcards"
         _, found = await ask(server, "GET", listed, headers=token(), params={"size": "1", **query})
-        return [each["postcard_id"] for each in found["postcards"]], found.get("next")
+        return [postcard["postcard_id"] for postcard in found["postcards"]], found.get("next")
 
     assert await page() == ([ids[2]], ids[2])
     assert await page(before=ids[2]) == ([ids[1]], None)

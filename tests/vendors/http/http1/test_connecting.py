@@ -247,4 +247,4 @@ async def test_a_cancelled_attempt_leaves_no_reference_cycle(steps: int):
                 async with background(ask(http1, url)):
                     await passes(steps)
                 await passes(10)  # The socket is closed in the next one.
-            assert not [each for each in garbage() if isinstance(each, Connection)]
+            assert not [item for item in garbage() if isinstance(item, Connection)]
