@@ -31,7 +31,7 @@ class Posting:
 
     async def post(self, entry: Entry) -> bool:
         """Post an entry once. Return whether it was new. A new entry from a reconciliation is a mismatch."""
-        is_new = await ledger.enter(
+        is_new = await ledger.post_locked(
             self.conn, self.app_id, self.uid,
             entry=entry, has_assets=not self.is_deactivated, now=self.now, sinks=self.services.sinks,
         )  # fmt: skip

@@ -38,7 +38,9 @@ async def _succeed(services: Services, prediction: Prediction, found: HostPredic
     await files.copy_all(found.output, hosts=FILE_HOSTS, most=_MOST_FILES)
     output, keys = replace_texts(found.output, files.keys), list(files.keys.values())
     async with services.database.transaction() as conn:
-        await predictions.end(conn, prediction, status="succeeded", output=output, file_keys=keys, now=now())
+        await predictions.end_prediction(
+            conn, prediction, status="succeeded", output=output, file_keys=keys, now=now()
+        )
 
 
 async def fail_prediction(services: Services, prediction: Prediction, *, status: Status, error: str) -> None:
@@ -74,7 +76,7 @@ async def _end_prediction(
 ) -> bool:
     app_id, uid, now = prediction.app_id, prediction.uid, services.clock.now(prediction.app_id)
     await users.lock(conn, app_id, uid)  # Before the row of the prediction, like the deactivation of the user.
-    if not await predictions.end(conn, prediction, status=status, error=error, now=now):
+    if not await predictions.end_prediction(conn, prediction, status=status, error=error, now=now):
         return False
     await quotas.give_back(conn, app_id, uid, key=prediction.quota_key, now=now, sinks=services.sinks)
     return True

@@ -21,8 +21,8 @@ returning true
 """
 
 
-async def keep(conn: Connection, app_id: str, uid: str, *, now: datetime) -> bool:
-    """Remember the address of a user that is about to be replaced or removed. Return whether it can be restored."""
+async def keep_current_address(conn: Connection, app_id: str, uid: str, *, now: datetime) -> bool:
+    """Store the current address of a user before its replacement or removal. Return whether it can be restored."""
     return await conn.fetchval(_KEEP, app_id, uid, now, now - RESTORABLE) is not None
 
 

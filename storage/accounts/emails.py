@@ -134,7 +134,7 @@ async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, 
     one. Returns whether `old` can be restored. It cannot if the user had the new address before.
     """
     returns = await earlier_emails.is_restorable(conn, app_id, uid, address=address, now=now)
-    kept = not returns and await earlier_emails.keep(conn, app_id, uid, now=now)
+    kept = not returns and await earlier_emails.keep_current_address(conn, app_id, uid, now=now)
     if old:
         with on_conflict("identities_pkey", AddressTaken):
             await conn.execute(_RENAME, app_id, uid, old, address, now)

@@ -1,4 +1,4 @@
-"""The ledger: enters each event exactly once, and changes the asset accordingly."""
+"""The ledger: posts each event exactly once, and changes the asset accordingly."""
 
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -25,17 +25,17 @@ async def lock(conn: Connection, app_id: str, uid: str) -> bool:
 
 
 async def post(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime, sinks: EventSinks) -> bool:
-    """Lock a user and enter an event, as `enter` does."""
+    """Lock a user and post an entry, as `post_locked` does."""
     has_assets = await lock(conn, app_id, uid)
-    return await enter(conn, app_id, uid, entry=entry, has_assets=has_assets, now=now, sinks=sinks)
+    return await post_locked(conn, app_id, uid, entry=entry, has_assets=has_assets, now=now, sinks=sinks)
 
 
-async def enter(
+async def post_locked(
     conn: Connection, app_id: str, uid: str, *, entry: Entry, has_assets: bool, now: datetime, sinks: EventSinks
 ) -> bool:
-    """Enter an event of a user, and change the asset. Return `False` if it is entered already.
+    """Post an entry of a locked user, and change the asset. Return `False` if it is posted already.
 
-    A new one is reported to `sinks`. `has_assets` is what `lock` has returned in the transaction of `conn`.
+    A new entry is reported to `sinks`. `has_assets` is what `lock` has returned in the transaction of `conn`.
     """
     if not await asset_entries.add(conn, app_id, uid, entry=entry, now=now):
         return False
@@ -64,9 +64,9 @@ class Use:
 
 
 async def spend(conn: Connection, app_id: str, uid: str, *, use: Use, now: datetime, sinks: EventSinks) -> bool:
-    """Use units of an asset. Return `False` if the use is entered already.
+    """Use units of an asset. Return `False` if the use is posted already.
 
-    Raises `TooFewUnits`, and then nothing is entered. `conn` is in a transaction.
+    Posts nothing if it raises `TooFewUnits`. `conn` is in a transaction.
     """
     assert use.units > 0, "a use has units"
     has_assets = await lock(conn, app_id, uid)
@@ -80,7 +80,7 @@ async def spend(conn: Connection, app_id: str, uid: str, *, use: Use, now: datet
         quantity=use.units, starts_at=asset.starts_at, ends_at=asset.paid_ends_at,
         platform=asset.platform, product_id=asset.product_id, bp_product_id=asset.bp_product_id,
     )  # fmt: skip
-    return await enter(conn, app_id, uid, entry=entry, has_assets=has_assets, now=now, sinks=sinks)
+    return await post_locked(conn, app_id, uid, entry=entry, has_assets=has_assets, now=now, sinks=sinks)
 
 
 async def give_back(conn: Connection, app_id: str, uid: str, *, key: str, now: datetime, sinks: EventSinks) -> bool:

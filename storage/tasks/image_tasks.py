@@ -153,7 +153,7 @@ where app_id = $1 and uid = $2 and task_id = $3 and ended_at is null returning t
 """
 
 
-async def end(
+async def end_task(
     conn: Connection,
     task: ImageTask,
     *,
@@ -162,7 +162,7 @@ async def end(
     image_key: str | None,
     now: datetime,
 ) -> bool:
-    """End a task. Return `False` if it has ended already."""
+    """Store the end of a task. Return `False` if it has ended already."""
     values = (task.app_id, task.uid, task.task_id, status, host_task, image_key, now)
     return await conn.fetchval(_END, *values) is not None
 

@@ -176,7 +176,7 @@ update predictions set status = $2, output = $3, file_keys = $4, error = $5, end
 """
 
 
-async def end(
+async def end_prediction(
     conn: Connection,
     prediction: Prediction,
     *,

@@ -79,7 +79,7 @@ class CommandPipeline:
                 self._protocol = await self._connect()
             except Exception as error:
                 self._failure = error
-                note(self._availability, error)
+                _record_outage(self._availability, error)
                 self.lost.set()
                 raise
             else:
@@ -164,7 +164,7 @@ class _ConnectionProtocol(asyncio.Protocol):
                     continue
                 if isinstance(answer, hiredis.ReplyError):
                     refusal = _refusal(answer)
-                    note(self._availability, refusal)
+                    _record_outage(self._availability, refusal)
                     future.set_exception(refusal)
                 else:
                     future.set_result(answer)
@@ -177,7 +177,7 @@ class _ConnectionProtocol(asyncio.Protocol):
         error = RedisConnectionError(f"the connection was lost: {exc or 'closed'}")
         error.__cause__ = exc
         if self._pending:  # The server may also close an idle connection without an outage.
-            note(self._availability, error)
+            _record_outage(self._availability, error)
         self._fail(error)
 
     def _flush(self) -> None:
@@ -195,7 +195,7 @@ class _ConnectionProtocol(asyncio.Protocol):
             self._timer = self._loop.call_at(due, self._check)
             return
         timeout = RedisTimeoutError("no answer in time")
-        note(self._availability, timeout)
+        _record_outage(self._availability, timeout)
         self._fail(timeout)
         self._transport.abort()
 
@@ -211,7 +211,7 @@ class _ConnectionProtocol(asyncio.Protocol):
                 future.set_exception(error)
 
 
-def note(availability: Availability, error: Exception) -> None:
+def _record_outage(availability: Availability, error: Exception) -> None:
     """Record in `availability` if `error` means that Valkey is unavailable."""
     if (cause := outage(error)) is not None:
         availability.failed(f"Valkey {cause}", error, partly=isinstance(error, ResponseError))

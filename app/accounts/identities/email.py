@@ -177,7 +177,7 @@ async def unbind_email(call: Call) -> None:
                 raise EmailNotFound
             return
         identity = identity_of(app_id, addresses.current)
-        kept = await earlier_emails.keep(conn, app_id, uid, now=now)
+        kept = await earlier_emails.keep_current_address(conn, app_id, uid, now=now)
         event = "address_removed" if kept else "address_removed_finally"
         await notify_user(services, conn, app_id, uid, event, language=language_of(call.request))
         await unlink_identity(services, conn, identity, uid=uid)

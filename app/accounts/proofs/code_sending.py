@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from app.accounts.errors import CodeNotSent, TooManyCodes
 from app.http.callers.addresses import client_network
-from app.http.callers.limits import CountedTogether, Limit, note
+from app.http.callers.limits import CountedTogether, Limit, add_rate_headers
 from app.http.rows.endpoint import Call
 from storage.accounts.codes import CodeKind
 from storage.limits import Bucket
@@ -47,7 +47,7 @@ async def counted_code(call: Call, kind: CodeKind, target: str, *, notified: str
     """Count a code. If the block fails, it does not count. Raises `TooManyCodes`."""
     buckets = _buckets(call, kind, target, notified)
     counts = await call.services.limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
-    note(call.request, counts)
+    add_rate_headers(call.request, counts)
     wait_s = max(count.wait_s for count in counts)
     if wait_s > 0:
         raise TooManyCodes(retry_after_s=wait_s)

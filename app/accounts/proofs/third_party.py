@@ -9,7 +9,7 @@ from actors.clients.sign_in import SignInClient
 from app.accounts.proofs import trace
 from app.accounts.proofs.proofs import Prove, Proven
 from app.http.callers.addresses import client_network
-from app.http.callers.limits import note
+from app.http.callers.limits import add_rate_headers
 from app.http.rows.endpoint import Call
 from storage.accounts import single_use
 from storage.accounts.identities import Details, Identity
@@ -105,7 +105,7 @@ async def _count_refused(call: Call, *, calls: Literal[0, 1]) -> None:
     count = await call.services.limiter.count(
         rate, app_id=call.app_id, name=_RATE, who=f"proof:{address}", calls=calls
     )
-    note(call.request, [count])
+    add_rate_headers(call.request, [count])
     if calls == 0:
         if count.wait_s > 0:
             trace.rate_exceeded(call, count, of="refused proofs")

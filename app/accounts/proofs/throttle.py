@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from app.accounts.errors import TooManyFailedLogins
 from app.accounts.proofs import trace
 from app.http.callers.addresses import client_network
-from app.http.callers.limits import CountedTogether, note
+from app.http.callers.limits import CountedTogether, add_rate_headers
 from app.http.rows.endpoint import Call
 from storage.accounts import login_networks
 from storage.limits import Bucket, Count
@@ -37,7 +37,7 @@ async def count_guess(call: Call, account: str, user_of: UserOf) -> CountedToget
     if of_account.wait_s > 0 and not _refused(others) and await _knows_network(call, user_of):
         buckets = buckets[:-1]
         counts = await limiter.count_all(buckets, app_id=call.app_id, tag=_TAG)
-    note(call.request, counts)
+    add_rate_headers(call.request, counts)
     if refused := _refused(counts):
         for count in refused:
             trace.rate_exceeded(call, count, of="failed logins")

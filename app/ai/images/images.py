@@ -12,7 +12,7 @@ from app.ai.images.files import UserFiles
 from app.ai.images.tasks import SUBMIT_S, UNSUBMITTED_S, open_host, poll_later, quota_key, webhook_of
 from app.ai.images.tasks import fail as fail_task
 from app.ai.images.views import ImageReply, view
-from app.http.callers.limits import note
+from app.http.callers.limits import add_rate_headers
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body, Path
 from app.http.rows.transactions import Transaction
@@ -201,7 +201,7 @@ async def _count(call: Call, name: str, config: Strategy) -> None:
     rate = Rate(count=config.per_minute, per_s=60)
     who = f"user:{call.caller.user}:{name}"
     count = await call.services.limiter.count(rate, app_id=call.app_id, name="image_strategy", who=who)
-    note(call.request, [count])
+    add_rate_headers(call.request, [count])
     count.check()
 
 

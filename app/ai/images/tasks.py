@@ -142,7 +142,7 @@ async def _end(services: Services, task: ImageTask, host_task: HostTask, *, imag
     """End a task, and return its quota if it has failed. Both happen once, however often this is called."""
     now, status = services.clock.now(task.app_id), host_task.status
     async with services.database.transaction() as conn:
-        ended = await image_tasks.end(
+        ended = await image_tasks.end_task(
             conn, task, status=status, host_task=_stored(host_task), image_key=image_key, now=now
         )
         if ended and status == "failed":

@@ -87,7 +87,7 @@ async def report_together(
     if caller.server_key is None and caller.user_id is not None:
         bucket = Bucket(rate, app_limits.rate(rate), caller.user_id)
         counts = await services.limiter.count_all([bucket], app_id=caller.app_id, tag=tag, calls=0)
-        note(request, counts)
+        add_rate_headers(request, counts)
 
 
 async def check_address(
@@ -112,11 +112,11 @@ async def _report_uncounted(services: Services, request: web.Request, caller: Ca
     else:
         bucket = Bucket(limit.rate, rate, network)
         counts = await services.limiter.count_all([bucket], app_id=app_id, tag=limit.together, calls=0)
-    note(request, counts)
+    add_rate_headers(request, counts)
 
 
-def note(request: web.Request, counts: Sequence[Count]) -> None:
-    """Give the response the headers of `counts`. They replace earlier ones of the same rates."""
+def add_rate_headers(request: web.Request, counts: Sequence[Count]) -> None:
+    """Add the headers of `counts` to the response. They replace earlier ones of the same rates."""
     names = {count.name for count in counts}
     request[COUNTS] = (*(count for count in request.get(COUNTS, ()) if count.name not in names), *counts)
 
@@ -149,7 +149,7 @@ async def _count(
 ) -> Count:
     rate = app_limits.rate(name)
     count = await services.limiter.count(rate, app_id=caller.app_id, name=name, who=who, calls=calls)
-    note(request, [count])
+    add_rate_headers(request, [count])
     return count
 
 
@@ -166,7 +166,7 @@ class CountedTogether:
     async def take_back(self) -> None:
         """Undo the count of the call, also in the headers of the response."""
         counts = await self.services.limiter.count_all(self.buckets, app_id=self.app_id, tag=self.tag, calls=-1)
-        note(self.request, counts)
+        add_rate_headers(self.request, counts)
 
 
 async def count_together(
@@ -177,7 +177,7 @@ async def count_together(
     All buckets that are ever counted together have the same `tag`.
     """
     counts = await services.limiter.count_all(buckets, app_id=caller.app_id, tag=tag)
-    note(request, counts)
+    add_rate_headers(request, counts)
     for count in counts:
         count.check()
     return CountedTogether(services, request, buckets, caller.app_id, tag)

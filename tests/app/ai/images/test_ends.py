@@ -134,7 +134,7 @@ async def test_task_that_has_ended_is_not_ended_again(studio: Studio):
         task = await image_tasks.find(conn, "default", uid, task_id=task_id)
         assert task is not None
         now = services.clock.now("default")
-        late = await image_tasks.end(conn, task, status="finished", host_task={}, image_key=None, now=now)
+        late = await image_tasks.end_task(conn, task, status="finished", host_task={}, image_key=None, now=now)
     assert (late, (await studio.read(uid, task_id))["data"]["status"]) == (False, "failed")
 
 
