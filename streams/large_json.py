@@ -3,7 +3,7 @@
 import secrets
 from typing import Any
 
-from streams.turns import take_turn
+from streams.loop_time import wait_for_loop_time
 from streams.wire.codec import loads_request
 from streams.wire.errors import InvalidParameter
 
@@ -21,7 +21,7 @@ async def loads_large_request(raw: bytes, *, rest_bytes: int, exact: bool = Fals
     Also raises `InvalidParameter` if there are more than `rest_bytes` besides the long texts. A long text is a
     string of more than 128 KiB that contains no quotes.
     """
-    await take_turn()
+    await wait_for_loop_time()
     spans = long_texts(raw, rest_bytes=rest_bytes)
     if spans is None:
         raise InvalidParameter(f"body has more than {rest_bytes} bytes besides long texts")
@@ -32,7 +32,7 @@ async def loads_large_request(raw: bytes, *, rest_bytes: int, exact: bool = Fals
         texts[key] = await _text(raw, span)
         rest += [raw[end : span[0]], key.encode()]
         end = span[1]
-    await take_turn()
+    await wait_for_loop_time()
     value = _filled(loads_request(b"".join([*rest, raw[end:]]), exact=exact), texts)
     if texts:
         raise InvalidParameter("body has a name that is too long")
@@ -80,14 +80,14 @@ async def _text(raw: bytes, span: Span) -> str:
     at, end = span
     parts: list[str] = []
     while at < end:
-        await take_turn()
+        await wait_for_loop_time()
         cut = _cut(raw, at + _WINDOW_BYTES) if at + _WINDOW_BYTES < end else end
         try:
             parts.append(loads_request(b'"%b"' % raw[at:cut]))
         except InvalidParameter:
             raise InvalidParameter(f"body is not valid JSON: a text is invalid after byte {at}") from None
         at = cut
-    await take_turn()
+    await wait_for_loop_time()
     return "".join(parts)
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from actors.clients.strategies import StrategyNotFound
 from actors.plays.pronunciation import AllAccountsFailed
 from actors.runtime.context import StreamStopped
-from app.ai.conversation import converse
 from app.ai.conversations import delete_conversation, list_conversations
+from app.ai.converse import converse
 from app.ai.history import RecordNotFound, history
 from app.ai.images.images import INPAINT_BYTES, imagine, read_task
 from app.ai.offers import NoPlayground, offers

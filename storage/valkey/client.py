@@ -157,7 +157,7 @@ def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnec
     and those of asyncpg and aiohttp check it.
     """
 
-    class Connection(base):  # type: ignore[misc,valid-type]
+    class LossReportingConnection(base):  # type: ignore[misc,valid-type]
         async def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT001, FBT002
             try:
                 await super().send_packed_command(command, check_health)
@@ -166,7 +166,7 @@ def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnec
                     raise
                 raise RedisConnectionError("the connection was lost") from error
 
-    return Connection
+    return LossReportingConnection
 
 
 @asynccontextmanager

@@ -10,8 +10,8 @@ from typing import Any, Self, TypeVar
 import aiohttp
 from pydantic import ValidationError
 
+from streams.loop_time import wait_for_loop_time
 from streams.push import Sink
-from streams.turns import take_turn
 from streams.wire.codec import loads
 from streams.wire.ids import REQUEST_ID
 from streams.wire.model import Model, faults
@@ -134,7 +134,7 @@ class Incoming:
         except FAULTS as error:
             raise connection_error(self.vendor, error) from error
         if len(piece) > _LARGE_BYTES:
-            await take_turn()
+            await wait_for_loop_time()
         return piece
 
     async def push_to(self, sink: Sink[bytes]) -> bool:

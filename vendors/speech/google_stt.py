@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from streams.audio.mp3 import Mp3Joiner, id3v2_bytes
-from streams.turns import take_turn
+from streams.loop_time import wait_for_loop_time
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
@@ -102,9 +102,9 @@ async def _body(config: Mapping[str, Any], audio: bytes) -> bytes:
     head, tail = dumps({"config": config, "audio": {"content": ""}})[:-3], b'"}}'
     parts = [head]
     for at in range(0, len(audio), _PIECE_BYTES):
-        await take_turn()
+        await wait_for_loop_time()
         parts.append(b64encode(audio[at : at + _PIECE_BYTES]))
-    await take_turn()
+    await wait_for_loop_time()
     return b"".join([*parts, tail])
 
 

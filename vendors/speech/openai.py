@@ -9,7 +9,7 @@ from typing import Any, Literal
 import aiohttp
 
 from streams.audio.audio import wav_header
-from streams.turns import take_turn
+from streams.loop_time import wait_for_loop_time
 from streams.wire.codec import loads
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
@@ -103,7 +103,7 @@ class OpenAITranscription:
         form.add_field("file", BytesIO(mark), filename=filename, content_type=mime_type)
         writer = form()
         before, _, after = (await writer.as_bytes()).partition(mark)
-        await take_turn()
+        await wait_for_loop_time()
         return b"".join([before, *file, after]), writer.content_type
 
 

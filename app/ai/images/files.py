@@ -11,7 +11,7 @@ from storage.objects.keys import content_type_of
 from storage.tasks import task_files
 from storage.tasks.image_tasks import ImageTask
 from streams.audio.media import HEAD_BYTES, media_type
-from streams.turns import take_turn
+from streams.loop_time import wait_for_loop_time
 from streams.wire.errors import InvalidParameter
 from vendors.account import Account
 from vendors.errors import Garbled
@@ -57,7 +57,7 @@ class UserFiles:
                 head += piece[: HEAD_BYTES - len(head)]
                 left += piece
                 whole = len(left) - len(left) % 3
-                await take_turn()
+                await wait_for_loop_time()
                 pieces.append(b64encode(left[:whole]).decode())
                 left = left[whole:]
         _check_type(head, field=field)
@@ -99,7 +99,7 @@ async def _checked(text: str, *, field: str) -> str:
     """Return the base64 of an image. It is decoded in pieces, because all of it at once would take 50 ms."""
     size_bytes = 0
     for at in range(0, max(1, len(text)), _PIECE_CHARACTERS):
-        await take_turn()
+        await wait_for_loop_time()
         try:
             piece = b64decode(text[at : at + _PIECE_CHARACTERS], validate=True)
         except ValueError:

@@ -11,7 +11,7 @@ from app.http.request.held_bodies import HELD_BODIES
 from app.http.rows.endpoint import REQUEST_CONTEXT, Call
 from streams.body import ChunkReader, InputLimits
 from streams.large_json import loads_large_request
-from streams.turns import take_turn
+from streams.loop_time import wait_for_loop_time
 from streams.wire.codec import loads_request
 from streams.wire.errors import InvalidParameter, TooLarge
 
@@ -56,7 +56,7 @@ async def read_json(call: Call, raw: bytes, *, exact: bool) -> Any:
         return loads_request(raw, exact=exact)
     if len(raw) > max(_AT_ONCE_BYTES, limit := call.app_limits.body_bytes):
         return await loads_large_request(raw, rest_bytes=limit, exact=exact)
-    await take_turn()
+    await wait_for_loop_time()
     return loads_request(raw, exact=exact)
 
 

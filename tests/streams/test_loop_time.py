@@ -3,15 +3,15 @@
 import asyncio
 import time
 
+from streams.loop_time import wait_for_loop_time
 from streams.tasks import background
-from streams.turns import take_turn
 
 PIECE_S = 0.003
 TASKS = 20
 
 
 async def process_piece(iterations: list[int], counter: list[int]) -> None:
-    await take_turn()
+    await wait_for_loop_time()
     iterations.append(counter[0])
     until = time.monotonic() + PIECE_S
     while time.monotonic() < until:
@@ -33,10 +33,10 @@ async def test_large_pieces_of_many_tasks_are_processed_in_many_iterations() -> 
     assert len(set(iterations)) == TASKS
 
 
-async def test_a_single_task_does_not_wait_for_its_turn() -> None:
+async def test_a_single_task_does_not_wait() -> None:
     counter = [0]
     async with background(count_iterations(counter)):
         await asyncio.sleep(0)
         before = counter[0]
-        await take_turn()
+        await wait_for_loop_time()
         assert counter[0] == before

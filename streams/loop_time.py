@@ -7,7 +7,7 @@ _ITERATION_S = 0.002
 
 
 class _Iteration:
-    """The iteration of the event loop in which a task last took its turn."""
+    """The iteration of the event loop that last gave a task time for a large piece."""
 
     loop: asyncio.AbstractEventLoop | None = None
     """None once the iteration has ended."""
@@ -20,7 +20,7 @@ class _Iteration:
 _iteration = _Iteration()
 
 
-async def take_turn() -> None:
+async def wait_for_loop_time() -> None:
     """Wait until the current iteration of the event loop has time for another large piece.
 
     An iteration has 2 ms for all of them, counted from the first. If many connections receive large pieces at once,
