@@ -1,12 +1,11 @@
 """The freeze of an account, which is deactivated when the freeze ends unless it was recovered (§3.1)."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import ClassVar
 
 from storage.jobs.jobs import Job, cancel_job, due_in, enqueue
-from storage.payments.cards.subscriptions import HAS_RENEWING
 from storage.postgres.database import Connection
+from storage.userdata.tables import USER_TABLES
 
 
 class EndFreeze(Job):
@@ -18,23 +17,11 @@ class EndFreeze(Job):
     uid: str
 
 
-RESTRICTIONS: Mapping[str, str] = {
-    "a withdrawal is in progress": """
-        select exists (select from withdrawals where app_id = $1 and uid = $2 and status = 'START')""",
-    "a subscription with a card renews: cancel it first": HAS_RENEWING,
-}
-"""Maps each reason to refuse a freeze, in the client's words, to a query that returns whether it applies.
-
-The parameters of a query are the app and the user, whose row is locked. Code that creates such a reason locks the
-same row (`storage.accounts.users.lock`), so that both cannot happen concurrently. Areas add their own reasons.
-"""
-
-
 async def find_restriction(conn: Connection, app_id: str, uid: str) -> str | None:
     """Return why an account cannot be frozen at the moment, or `None`. `conn` has locked the user."""
-    for reason, query in RESTRICTIONS.items():
-        if await conn.fetchval(query, app_id, uid):
-            return reason
+    for table in reversed(USER_TABLES):
+        if table.restriction is not None and await conn.fetchval(table.restriction.query, app_id, uid):
+            return table.restriction.reason
     return None
 
 

@@ -1,16 +1,19 @@
-"""The data about users: one entry per table, which defines how its rows are exported, erased and deleted by age.
+"""The data about users: one entry per table.
 
-A test fails if a table with a column `uid` has no entry.
+An entry defines how rows are exported, erased and deleted by age, and which of them forbid a deactivation. A test
+fails if a table with a column `uid` has no entry.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from storage.accounts import earlier_emails, login_networks
 from storage.accounts.emails import not_current
 from storage.accounts.login_failures import failures_of_user
 from storage.jobs import jobs
+from storage.payments.cards.subscriptions import HAS_RENEWING
 from storage.postgres.database import Connection
 from storage.tasks import task_files
 from storage.userdata import exports, retention
@@ -26,6 +29,19 @@ _KEEP_CODES = timedelta(days=2)
 _KEEP_PENDING = timedelta(days=60)
 """How long a pending address is kept after its last link was sent. A link is valid for at most 30 days, and its
 user can request another one for 30 more days."""
+
+
+class Restriction(NamedTuple):
+    """A reason to refuse a freeze.
+
+    Code that creates such a reason locks the row of the user (`storage.accounts.users.lock`), so that it does not
+    happen concurrently with a freeze.
+    """
+
+    reason: str
+    """The reason in the client's words."""
+    query: str
+    """Returns whether it applies. The parameters are the app and the user, whose row is locked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,8 @@ class UserTable:
     erased_later: bool = False
     """Whether the job `EraseUser` deletes the data, because there may be much of it, and streams may still store
     more."""
+    restriction: Restriction | None = None
+    """Rows that forbid a deactivation for as long as they exist. `None`: no row does."""
     kept: str = ""
     """What the kept rows contain. Empty: no rows are kept."""
     counted: bool = True
@@ -193,6 +211,7 @@ USER_TABLES: Sequence[UserTable] = (
         exported=rows("""
             select config, product_id, subscription_id, status, period_ends_at, canceled_at, created_at
             from card_subscriptions where app_id = $1 and uid = $2 order by row_id"""),
+        restriction=Restriction("a subscription with a card renews: cancel it first", HAS_RENEWING),
         kept="subscriptions with a card: the product, and from when to when",
     ),
     UserTable("card_sales", kept="which of these payments were refunded"),
@@ -206,6 +225,10 @@ USER_TABLES: Sequence[UserTable] = (
             from withdrawals where app_id = $1 and uid = $2 order by created_at"""),
         erased=_forget_receivers,
         erased_as="receivers_of_withdrawals",
+        restriction=Restriction(
+            "a withdrawal is in progress",
+            "select exists (select from withdrawals where app_id = $1 and uid = $2 and status = 'START')",
+        ),
         kept="amounts, times and outcomes of payments to the user, without the receiver",
     ),
     UserTable("withdrawal_entries", kept="the same amounts, as they were reserved, paid or void"),

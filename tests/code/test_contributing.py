@@ -17,8 +17,6 @@ SAMPLE = ROOT / "tests" / "sample"
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text().partition("## A new area\n")[2].partition("\n## ")[0]
 BLOCKS = re.findall(r"^```\w+ (\S+)\n(.*?)^```$", RECIPE, re.DOTALL | re.MULTILINE)
 ENTRIES = re.findall(r"^\| [\w ]+ \| (above )?`(\w+)` in `(\S+\.py)` \| `(.+)` \|$", RECIPE, re.MULTILINE)
-[AREA] = re.findall(r"^\| area \| `areas` and `storage` in `pyproject.toml` \| `(\w+)` \|$", RECIPE, re.MULTILINE)
-LAYERS_OF_AREAS = re.compile(r'^    "(accounts|conversations) \| [^"]*', re.MULTILINE)
 ELISION = "…\n"
 COPIED = ("actors", "app", "deploy", "storage", "streams", "tests", "vendors")
 LITERALS = (ast.Dict, ast.List, ast.Tuple)
@@ -91,8 +89,7 @@ def add_sample(copy: Path) -> None:
         docstring = ast.parse(source).body[0].end_lineno
         lines = source.splitlines(keepends=True)
         target.write_text("".join([*lines[:docstring], imports, *lines[docstring:]]))
-    contracts = (ROOT / "pyproject.toml").read_text()
-    (copy / "pyproject.toml").write_text(LAYERS_OF_AREAS.sub(rf"\g<0> | {AREA}", contracts))
+    shutil.copy(ROOT / "pyproject.toml", copy)
 
 
 async def finished(*command: str | Path, cwd: Path) -> tuple[int | None, str]:

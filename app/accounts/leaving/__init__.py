@@ -2,9 +2,9 @@
 
 A freeze is a state of the user's row (`deactivation.py`). Its steps, logins and jobs lock that row, so they run one
 after another, and no concurrent login leaves a usable session. Cached sessions contain the state. A change replaces
-the cached copies with tombstones, so that all processes read the rows. An entry of `RESTRICTIONS`
-(`storage/userdata/freezes.py`) is a reason that forbids a deactivation. Code that creates such a reason locks the
-same row.
+the cached copies with tombstones, so that all processes read the rows. A `Restriction` of a
+table (`storage/userdata/tables.py`) is a reason that forbids a deactivation. Code that creates such a reason locks
+the same row.
 
 One job per user ends a freeze. Its key is the user. The job checks the row and the app's clock, not its message. So
 it does not deactivate a recovered account, and it does not deactivate an account that was frozen again before the
