@@ -76,7 +76,7 @@ async def get_code(call: Call, transaction: Transaction, body: Body[CodeBody]) -
 async def join(call: Call, transaction: Transaction, body: Body[JoinBody]) -> AssetList:
     """Join the subscription of another user by its code.
 
-    The user has the same asset until that of the owner ends. A repeat has no further effect.
+    The user has the same asset until the owner's asset ends. Repeating the call has no further effect.
     """
     app_id, uid = call.app_id, call.caller.user
     now = call.services.clock.now(app_id)
@@ -130,9 +130,9 @@ def _quota(services: Services, app_id: str, asset: Asset) -> int:
 
 @asynccontextmanager
 async def _guess(call: Call) -> AsyncIterator[None]:
-    """Count the code of the block as wrong, and take the count back unless it is.
+    """Count a wrong code, and take the count back unless the block raises `ShareCodeNotFound`.
 
-    The code is counted before the block, because otherwise concurrent guesses could exceed the limits.
+    It is counted before the block. Otherwise, concurrent guesses could exceed the limits.
     """
     rate = call.app_limits.rate
     address = client_network(call.request, call.services.settings.trusted_proxies)

@@ -34,7 +34,7 @@ values ($1, $2, $3, $4, $5, $6, $7)
 
 
 async def issue(conn: Connection, identity: Identity, *, proven: bool, now: datetime, within_s: float) -> BpAuth:
-    """Create a token for an identity, which may have no user yet. `proven`: not only the client claims it."""
+    """Create a token for an identity, which may have no user yet. `proven`: it is not only claimed."""
     made = BpAuth(new_token(PREFIX), now + timedelta(seconds=within_s))
     key = (identity.app_id, identity.platform, identity.social_id)
     await conn.execute(_ISSUE, digest(made.token), *key, "proven" if proven else "client", now, made.expires_at)

@@ -66,7 +66,7 @@ class CodeKind:
 
     name: str
     long: bool = False
-    """Whether it is 32 random bytes that are found by the code alone, or six digits for a known target."""
+    """`True`: 32 random bytes, which identify the target. `False`: six digits, which are valid for one target."""
     newest_only: bool = True
     """Whether a new code replaces earlier ones for the same target."""
 
@@ -91,7 +91,7 @@ class RightCode:
     uid: str | None
     """The user that the code was made for, if one was known."""
     field: str
-    """The field of the request that has the code, for errors."""
+    """The name of the field that contains the code in the request, for error messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Codes:
     async def find(
         self, conn: Connection, kind: CodeKind, *, code: str | None, now: Callable[[str], datetime], field: str
     ) -> RightCode:
-        """Return the long code `code` of any app and target. Raises an error of this module.
+        """Find a long code, of any app and target. Raises one of the errors of this module.
 
         `now` returns the time of an app.
         """
@@ -214,7 +214,7 @@ class Codes:
         return RightCode(row["code_id"], row["app_id"], row["target"], row["uid"], field)
 
     def _digest(self, kind: CodeKind, code: str, *, app_id: str = "", target: str = "") -> bytes:
-        """Return the HMAC of a code. It does not depend on the target for a long code, which is found by it."""
+        """Return the HMAC of a code. A long code is found by its HMAC, which does not depend on the target."""
         parts = (kind.name, code) if kind.long else (kind.name, app_id, target, code)
         return hmac.digest(self._pepper, "\0".join(parts).encode(), hashlib.sha256)
 
@@ -250,7 +250,10 @@ _USE = "update codes set closed_at = $2 where code_id = $1 and closed_at is null
 
 
 async def use_code(conn: Connection, code: RightCode, *, now: datetime) -> None:
-    """Consume a code, in the transaction that it permits. Raises `CodeInvalid` if another request was first."""
+    """Consume a code in the transaction of the change that it permits.
+
+    Raises `CodeInvalid` if another request was first.
+    """
     if await conn.fetchval(_USE, code.code_id, now) is None:
         seen = "a code that another request has used meanwhile"
         raise CodeInvalid(f"{code.field} was used before", seen=seen)

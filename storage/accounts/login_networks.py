@@ -1,4 +1,7 @@
-"""Rows of the networks from which each user has logged in by password. Logins from them work while others guess."""
+"""Rows of the networks from which each user has logged in by password.
+
+Logins from these networks are accepted while somebody else guesses the password.
+"""
 
 from datetime import datetime, timedelta
 

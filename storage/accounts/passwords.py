@@ -45,7 +45,7 @@ on conflict (app_id, uid) do update set hash = excluded.hash, changed_at = exclu
 
 
 async def put(conn: Connection, app_id: str, uid: str, *, new_hash: str, now: datetime) -> None:
-    """Set the password of a user, with or without an earlier one."""
+    """Set the password of a user. It replaces an earlier one."""
     await conn.execute(_PUT, app_id, uid, new_hash, now)
 
 
@@ -55,7 +55,7 @@ update passwords set hash = $4, changed_at = $5 where app_id = $1 and uid = $2 a
 
 
 async def change(conn: Connection, app_id: str, uid: str, *, old_hash: str, new_hash: str, now: datetime) -> bool:
-    """Replace the password if its hash is still `old_hash`. Return whether it was."""
+    """Replace the password if its hash is still `old_hash`. Return whether it was replaced."""
     return await conn.fetchval(_CHANGE, app_id, uid, old_hash, new_hash, now) is not None
 
 

@@ -141,7 +141,7 @@ class SessionCache:
             digests = [session.digest for session in ended if session.app_id == app_id]
             commands.append(announcement(self._valkey, app_id, digests))
         with map_errors():
-            await asyncio.gather(*(self._valkey.call(*command) for command in commands))  # In this order.
+            await asyncio.gather(*(self._valkey.call(*command) for command in commands))  # Sent in this order.
         self.drop_recent(ended)
         for session in ended:
             self._unsent.pop(session, None)

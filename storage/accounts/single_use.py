@@ -3,7 +3,7 @@
 They are kept in two stores. Most calls have a nonce or the id of a token, which is valid for minutes. These values
 are in Valkey, because a row for each would cost a commit; if Valkey loses its data, a call can be repeated within
 these minutes only. Proofs and links give access to an account. They are rows, which are not lost, and are used in
-the transaction that they permit.
+the transaction of the change that they permit.
 """
 
 import math

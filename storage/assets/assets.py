@@ -51,7 +51,7 @@ class Asset:
         return max(0, self.quantity)
 
     def is_valid(self, now: datetime) -> bool:
-        """Return whether the user has it at `now`."""
+        """Return whether the user has the asset at `now`."""
         if self.type != "subscription":
             return self.units > 0
         return self.ends_at is not None and now < self.ends_at
@@ -100,7 +100,7 @@ def _refund(asset: Asset, entry: Entry, at: datetime) -> Asset:
 
 
 def _restore(asset: Asset, entry: Entry, _: datetime) -> Asset:
-    """Undo a refund, but not the end that an operator has set meanwhile."""
+    """Undo a refund. An end that an operator has set since the refund is kept."""
     restored = replace(asset, refunded_at=None, origin=entry.origin)
     if asset.type != "subscription":
         return replace(restored, quantity=asset.quantity + _units_of(asset, entry))
@@ -169,7 +169,7 @@ select {_COLUMNS} from assets where app_id = $1 and uid = $2 and name = $3 and s
 
 
 async def of_user(conn: Connection, app_id: str, uid: str) -> list[Asset]:
-    """Return the assets of a user, also those that have ended."""
+    """Return the assets of a user, including those that have ended."""
     return [Asset(**row) for row in await conn.fetch(_OF_USER, app_id, uid)]
 
 
@@ -197,6 +197,6 @@ where (app_id, uid) in (select * from unnest($1::text[], $2::text[])) order by n
 
 
 async def of_users(conn: Connection, users: Sequence[tuple[str, str]]) -> list[tuple[str, str, Asset]]:
-    """Return the assets of users, named by app and uid, with the app and the user of each."""
+    """Return the assets of users, which are pairs of app and uid, with the pair of each asset's owner."""
     rows = await conn.fetch(_OF_USERS, *zip(*users, strict=True))
     return [(app_id, uid, Asset(*values)) for app_id, uid, *values in rows]

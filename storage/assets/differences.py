@@ -50,7 +50,7 @@ async def find_differences(database: Database, *, batch_size: int = 500) -> Asyn
 
 
 async def _differing_assets(database: Database, *, batch_size: int) -> AsyncGenerator[Difference]:
-    """Check the users in batches, each as it was at one moment. The server may change assets meanwhile."""
+    """Check the users in batches. Each batch reads a snapshot, because the server may change assets meanwhile."""
     last = ("", "")
     while True:
         async with database.connection() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
@@ -82,7 +82,7 @@ async def _differences_of(conn: Connection, users: Sequence[tuple[str, str]]) ->
 
 
 def _problem(stored: Asset | None, expected: Asset | None) -> str:
-    """Return how an asset differs. Empty: it does not. `None`: it does not exist."""
+    """Return how a stored asset differs from the expected one, or an empty text. `None`: there is no such asset."""
     if stored is None:
         return "is missing"
     if expected is None:

@@ -50,7 +50,7 @@ on conflict (app_id, key) do nothing returning entry_id
 
 
 async def add(conn: Connection, app_id: str, uid: str, *, entry: Entry, now: datetime) -> bool:
-    """Insert an entry. Return `False` if its event is entered already."""
+    """Insert an entry. Return `False` if the event has an entry already."""
     return await conn.fetchval(_ADD, app_id, uid, now, *astuple(entry)) is not None
 
 

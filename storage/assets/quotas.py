@@ -44,7 +44,7 @@ async def use_units(
 ) -> bool:
     """Use the units of one call. Return `False` if they were used with this key already.
 
-    Raises `QuotaUsed` if too few are left; then nothing is used. `key` is unique in the app: `prediction:<id>`.
+    Raises `QuotaUsed`, and uses nothing, if too few units are left. `key` is unique in the app: `prediction:<id>`.
     Free units are used first, then those of the subscriptions that end first. `conn` is in a transaction.
     """
     await users.lock(conn, app_id, uid)

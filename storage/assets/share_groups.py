@@ -41,7 +41,7 @@ class ShareGroup:
     """The owner."""
     name: str
     subscription: str
-    """With `name`, the asset of the owner."""
+    """Together with `name`, this identifies the asset of the owner."""
     code: str
     quota: int
     members: int = 0
@@ -69,7 +69,7 @@ _MEMBERS = "select count(*) from share_members where group_id = $1"
 
 
 async def put(conn: Connection, app_id: str, uid: str, *, asset: Asset, quota: int, now: datetime) -> ShareGroup:
-    """Return the group of an owner's asset with its quota set. Create it if there is none.
+    """Set the quota of the group of an owner's asset, and return the group. A missing group is created.
 
     `conn` is in a transaction. Raises `ShareGroupFull` if the group has more members than the quota.
     """
@@ -98,7 +98,7 @@ _JOIN = "insert into share_members (group_id, app_id, uid, joined_at) values ($1
 
 
 async def join(conn: Connection, app_id: str, uid: str, *, group: ShareGroup, quota: int, now: datetime) -> None:
-    """Add a user to a locked group of at most `quota` members, unless a member. Raises `ShareGroupFull`."""
+    """Add a user to a locked group, unless the user is a member. Raises `ShareGroupFull` if the group is full."""
     if await conn.fetchval(_IS_MEMBER, group.group_id, uid):
         return
     if group.members >= min(quota, group.quota):
@@ -116,7 +116,7 @@ where member.app_id = $1 and member.uid = $2 order by asset.name, group_id
 
 
 async def assets_of_member(conn: Connection, app_id: str, uid: str, *, now: datetime) -> list[Asset]:
-    """Return the assets that owners share with a user, as assets of the user. They end with those of the owners."""
+    """Return the assets that owners share with a user, as assets of the user. They end with the original."""
     shared = [
         replace(Asset(*values), origin="share", receipt_id=group_id)
         for group_id, *values in await conn.fetch(_SHARED, app_id, uid)
@@ -148,7 +148,7 @@ from (
     from share_groups g) compared
 where members > quota or not has_entry order by group_id limit $1
 """
-"""Groups with too many members, and those of an asset that the owner was never granted."""
+"""Groups with too many members, and groups of an asset that was never granted to the owner."""
 
 
 def _digest(code: str) -> str:

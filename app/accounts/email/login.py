@@ -168,7 +168,7 @@ class NewEmail:
     verified: bool
     store: Callable[[Connection, str], Awaitable[None]] | None = None
     counted: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Counts the email that the sign-up sends, unless its block fails."""
+    """Counts the email that the sign-up sends. If its block fails, the email does not count."""
 
 
 async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:

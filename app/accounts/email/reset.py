@@ -95,7 +95,7 @@ async def send_reset(services: Services, job: SendReset) -> None:
             "Link": reset_link(services, app_id, code),
             "CustomVariables": request.custom_variables,
         }
-        if services.settings.has_public_url:  # The page of the link may be one of the app.
+        if services.settings.has_public_url:  # The app may have its own page for the link.
             values["NotMeLink"] = not_me_link(services, app_id, uid, address=request.address, frees=False)
         await enqueue_mail(
             services,

@@ -1,4 +1,4 @@
-"""What the email that verifies an address says about its account, so that its reader knows what the link confirms.
+"""Describes an account in the email that verifies its address, so that the reader knows what the link confirms.
 
 The first proof of an address by a link keeps the password, the identities and the sessions of the account.
 """

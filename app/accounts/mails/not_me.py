@@ -38,8 +38,9 @@ _LOGGED_OUT = "not_me"
 Outcome = Literal["freed", "secured", "restored", "taken", "logged_out", "gone"]
 """`freed`: the address was removed from the account. `secured`: the account keeps the address. `restored`: the
 account has the address again. `taken`: the address belongs to another user, so only the sessions, the codes and the
-freeze were ended. `logged_out`: the account no longer has the address; only the sessions and the codes were ended,
-which happens once. `gone`: the same, but nothing was done, because it was done before."""
+freeze were ended. `logged_out`: the account no longer has the address, so only the sessions and the codes were
+ended. `gone`: the account no longer has the address, and nothing was changed, because a link has ended the sessions
+and the codes before, or because this link may not end them."""
 Change = Literal[
     "removes_address",
     "restores_address",
@@ -64,7 +65,7 @@ class NotMe:
     address: str
     """The address that the email with the link was sent to."""
     frees: bool
-    """Whether the email asked to confirm the address. It is then removed from the account."""
+    """Whether the email asked to confirm the address. If so, the link removes the address from the account."""
 
 
 def not_me_link(services: Services, app_id: str, uid: str, *, address: str, frees: bool) -> str:

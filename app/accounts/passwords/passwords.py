@@ -62,7 +62,7 @@ def _trace_refused(call: Call, owner: PasswordOwner | None) -> None:
 
 
 async def _check(call: Call, guess: CountedTogether, password: SecretStr, known_hash: str | None) -> Checked:
-    """Check a password. A right one does not count as a failure, nor does one that could not be checked."""
+    """Check a password. It counts as a failed login only if it was checked and is wrong."""
     checked = None
     try:
         checked = await call.services.passwords.check(password.get_secret_value(), known_hash)

@@ -40,9 +40,10 @@ class LoginTrace:
     def __init__(
         self, call: Call, operation: str, platform: str, *, claimed: Callable[[], str] | None = None
     ) -> None:
-        """`claimed` returns the id that the client names, in the form that identities have, if it is not secret.
+        """Begin a trace.
 
-        It is called only if the block fails before `identify` was called.
+        `claimed` returns the id that the client claims to have, in the form that identities have, or an empty text
+        if the id is secret. It is called if the block fails before `identify` is called.
         """
         self._call = call
         self._operation = operation

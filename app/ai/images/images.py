@@ -45,9 +45,9 @@ class ImageTaskPath(Model):
 async def imagine(call: Call, transaction: Transaction, body: Body[NewImage]) -> ImageReply:
     """Generate, change or describe an image.
 
-    A task begins, and is answered as it stands. With the header `Prefer: wait=<seconds>`, at most 300, the answer
-    comes when the task has ended, or after that time. Until then, read it with `GET /bp/ai/imagine/{task_id}`.
-    A task that fails is not an error: its `status` is `failed`.
+    Starts a task and returns its current state. With the header `Prefer: wait=<seconds>`, the response is sent when
+    the task has ended, or after that time, which is at most 300 seconds. To read the task later, call
+    `GET /bp/ai/imagine/{task_id}`. A task that fails is not an error: its `status` is `failed`.
     """
     if body.type != "inpaint" and call.request.content.total_bytes > BODY_BYTES:
         raise TooLarge(f"body exceeds {BODY_BYTES} bytes")
@@ -128,7 +128,7 @@ async def _submit(call: Call, task: ImageTask, new: NewTask) -> ImageTask:
     except ServiceError:
         if await _forget(call, task):
             raise
-        return await _current(call, task)  # Its webhook has come, although the answer was lost.
+        return await _current(call, task)  # The host has sent the webhook, but its response was lost.
     async with services.database.transaction() as conn:
         await image_tasks.set_submitted(
             conn, task.app_id, task.uid, task_id=task.task_id, host_task_id=host_task_id

@@ -66,11 +66,11 @@ class ServerConnection(web.RequestHandler):
         self.incomplete_body = None
 
     def data_received(self, data: bytes) -> None:
-        """Parse `data`, and take a request that had begun off the parser's count when its body is complete.
+        """Parse `data`, and correct the parser's number of waiting requests.
 
-        aiohttp's parser counts the requests that wait: one more at the end of a body, one less when a request
-        begins, which may be before. It would count such a request forever, and with 32 of them stop after each
-        request, while the connection expects that what it has given the parser is parsed.
+        aiohttp's parser adds 1 at the end of a body, and subtracts 1 when the request begins. If a request begins
+        before the end of its body, there is nothing to subtract yet, so the parser would count it forever. At 32,
+        it would stop after each request, but the connection relies on it to parse all data that it was given.
         """
         super().data_received(data)
         body = self.incomplete_body
@@ -89,9 +89,9 @@ class ServerConnection(web.RequestHandler):
         self.resume_transport_reading()
 
     def newest_request(self) -> tuple[BaseException | None, StreamReader]:
-        """Return the error and the body of the request that was parsed last; the error if it could not be parsed.
+        """Return the error and the body of the request that was parsed last.
 
-        If it does not wait any more, it is the current one.
+        The error is `None` if the request could be parsed. If no request waits, the last one is the current one.
         """
         if self.waiting_requests:
             message, body = self.waiting_requests[-1]

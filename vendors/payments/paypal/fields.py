@@ -18,7 +18,7 @@ def decimals_of(currency: str) -> int:
 
 
 def rounded(amount: Money) -> Money:
-    """Return the nearest amount that PayPal can pay, half away from zero: of HUF and TWD, no cents."""
+    """Return the nearest amount that PayPal can pay. It pays no cents of HUF and TWD. Halves go away from zero."""
     return rounded_part(amount, 1, 1)
 
 
