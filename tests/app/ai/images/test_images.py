@@ -17,9 +17,9 @@ from tests.waiting import until
 META = """account_id bot_hash bot_id created_at ended_at frozen_credit model_version origin_task_id process_mode
 quota_frozen started_at task_param task_request task_type"""
 CAT = {"prompt": "a cat"}
-_OLD_TASK = "update image_tasks set created_at = now() - interval '31 days' where task_id = $1"
+_OLD_TASK = "update image_tasks set created_at = created_at - interval '31 days' where task_id = $1"
 _OLD_FILE = """
-update task_files set created_at = now() - interval '31 days'
+update task_files set created_at = created_at - interval '31 days'
 where file_key = (select image_key from image_tasks where task_id = $1)
 """
 RESULT = """actions credit discord_image_url error_messages image_id image_url message need_retry permanent_url
