@@ -17,7 +17,8 @@ from app.http.request.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.request.pipeline import on_prepare
 from app.http.rows.endpoint import Endpoint
 from app.http.serving.connections import Bounds
-from app.http.serving.server import Runner, runner_of
+from app.http.serving.server import DIRECT, Runner, runner_of
+from app.http.wire.direct import DirectAnswers
 from app.observing import logs
 from app.process.control import Inherited, ShutdownRequests, parent_channel
 from app.process.drain import answer_last_requests, serve_until_drained
@@ -47,6 +48,7 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
     app[UNSENT_BYTES] = UnsentBytes()
     app[HELD_BODIES] = HeldBodies()
     rows = public_routes(services.settings) if rows is None else rows
+    app[DIRECT] = DirectAnswers({row.path: row.direct for row in rows if row.direct is not None}, services)
     routes = routes_of({path for row in rows for path in row.paths})
     for row in rows:
         for path in row.paths:

@@ -9,7 +9,7 @@ from app.http.rows.endpoint import Endpoint
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import PIXEL_PATH, UNSUBSCRIBE_PATH
 from app.mail.send import LIMIT, send
-from app.mail.tracking import pixel, pixel_head
+from app.mail.tracking import DIRECT, pixel, pixel_head
 from app.mail.unsubscribe import unsubscribe, unsubscribe_page
 from storage.mail.mails import SendDuplicate
 from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable
@@ -24,7 +24,7 @@ AREA = Area(
 )
 PUBLIC = replace(AREA, access=Access.PUBLIC, s2s=False, scope="", statuses={})
 """Endpoints that mail programs and browsers of recipients call."""
-PIXEL = replace(PUBLIC, ignores_app=True, access_log=False, is_constant=True)
+PIXEL = replace(PUBLIC, ignores_app=True, access_log=False)
 """The query contains an email address, and requests are frequent."""
 _IMAGE = Docs(answers={200: OtherResponse("A transparent GIF of one pixel.", "image/gif")})
 _PAGE = Docs(answers={200: OtherResponse("A page.", "text/html")})
@@ -41,7 +41,7 @@ MAIL_HUB_ROUTES = [
         body_bytes=_BODY_BYTES,
         errors=(ApiEmailInvalid, EmailToInvalid, SendDuplicate),
     ),
-    Endpoint("GET", PIXEL_PATH, pixel, PIXEL, docs=_IMAGE),
+    Endpoint("GET", PIXEL_PATH, pixel, PIXEL, direct=DIRECT, docs=_IMAGE),
     Endpoint("HEAD", PIXEL_PATH, pixel_head, PIXEL),
     Endpoint("GET", UNSUBSCRIBE_PATH, unsubscribe_page, PUBLIC, docs=_PAGE),
     Endpoint(

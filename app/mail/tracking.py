@@ -4,10 +4,13 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from app.http.callers.addresses import peer_ip
+from app.http.callers.addresses import client_ip, peer_ip
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Query
+from app.http.wire.direct import DirectAnswer, DirectRequest
+from app.mail.links import PIXEL_PATH
 from app.mail.machine_opens import is_machine
+from app.services import Services
 from storage.mail.opens import Open
 from streams.wire.ids import is_id
 from streams.wire.model import Model
@@ -55,6 +58,14 @@ def _image() -> web.Response:
     return web.Response(body=IMAGE, headers=_HEADERS, content_type="image/gif")
 
 
+def _seen(services: Services, request: DirectRequest) -> None:
+    headers = request.headers
+    ip = client_ip(request.peer, [headers.get("x-forwarded-for", "")], services.settings.trusted_proxies)
+    opened = _opened(request.query, headers, ip=ip)
+    if opened is not None:
+        services.opens.add(opened)
+
+
 def _opened(query: Mapping[str, str], headers: Mapping[str, str], *, ip: str) -> Open | None:
     """Return the open that a request stands for, if it names an email."""
     email = (query.get("e") or query.get("email", "")).strip().lower()
@@ -65,3 +76,7 @@ def _opened(query: Mapping[str, str], headers: Mapping[str, str], *, ip: str) ->
     uid = (query.get("u") or query.get("user_id", ""))[:_CHARACTERS]
     machine = is_machine(user_agent, headers)
     return Open(email=email, mail_id=mail_id, uid=uid, user_agent=user_agent, ip=ip, machine=machine)
+
+
+DIRECT = DirectAnswer(PIXEL_PATH, IMAGE, {"Content-Type": "image/gif", **_HEADERS}, _seen)
+"""How most requests are answered: thousands of them may arrive at once."""

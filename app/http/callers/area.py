@@ -43,8 +43,6 @@ class Area:
     """Whether a server token must have a `jti`."""
     ignores_app: bool = False
     """Whether the headers that name the app and the version of the interface are ignored. Only for public areas."""
-    is_constant: bool = False
-    """Whether the response is the same whatever is asked, so that no character of a request is refused."""
     access_log: bool = True
     """Whether each call writes an access log line."""
     error_page: Callable[[web.Request, int], web.Response] | None = None

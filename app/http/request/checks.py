@@ -35,7 +35,7 @@ def handler_of(row: Endpoint, path: str) -> Callable[[web.Request], Awaitable[An
         context = request[REQUEST_CONTEXT]
         context.endpoint = row
         services = request.app[SERVICES]
-        if not row.area.is_constant:
+        if row.direct is None:  # Otherwise the response is the same whatever is asked.
             _check_characters(request)
         version = request.headers.get("X-Service-Api-Version", API_VERSION)
         if version != API_VERSION and not row.area.ignores_app:

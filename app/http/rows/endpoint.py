@@ -14,6 +14,7 @@ from app.http.paths import APP_ID, USER_ID, is_server_path, names_in, server_pat
 from app.http.rows.docs import NO_DOCS, Docs
 from app.http.rows.inputs import Input, Inputs, InvalidRow, Source, inputs_of
 from app.http.rows.replies import Reply
+from app.http.wire.direct import DirectAnswer
 from app.services import Services
 from storage.accounts.users import User
 from storage.configs.kinds.limits import Limits
@@ -97,6 +98,8 @@ class Endpoint:
     docs: Docs = NO_DOCS
     exists: Callable[[Services, str], bool] | None = None
     """Whether an app has the row: others get `PathNotFound`, whatever they send. None: all apps have it."""
+    direct: DirectAnswer | None = None
+    """What the row answers to plain requests, without its handler."""
     alias_of: "Endpoint | None" = None
     """The row of which this is a deprecated path, made by `alias`."""
     inputs: Inputs = field(init=False, repr=False, compare=False)

@@ -1,6 +1,7 @@
 """aiohttp's server with our limits, and with our error envelope for requests that it cannot parse."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 import structlog
@@ -17,6 +18,7 @@ from app.http.serving.connections import (
     raw_response,
 )
 from app.http.wire.aiohttp_server import ApplicationRunner, RequestFactory, respond_with_http_1_1
+from app.http.wire.direct import DirectAnswers
 from app.http.wire.framing import NOT_HTTP, BoundedConnection
 from app.http.wire.ingress import DENSE_SHARE, ParsingTurns
 from streams.sse import StreamConnection
@@ -32,6 +34,7 @@ _HTTP: dict[str, Any] = {
 }
 
 NO_BOUNDS = Bounds()
+DIRECT: web.AppKey[DirectAnswers] = web.AppKey("direct", DirectAnswers)
 
 
 def runner_of(application: web.Application, *, shutdown_timeout_s: float, bounds: Bounds = NO_BOUNDS) -> "Runner":
@@ -44,12 +47,17 @@ class Runner(ApplicationRunner):
 
     def __init__(self, application: web.Application, *, shutdown_timeout_s: float, bounds: Bounds) -> None:
         super().__init__(application, handle_signals=False, shutdown_timeout=shutdown_timeout_s)
+        self._direct: DirectAnswers | None = None
         self._connections = Connections(bounds)
 
     @property
     def connections(self) -> int:
         """Number of open connections."""
         return len(self.server.connections) if self.server is not None else 0
+
+    def direct_answers(self) -> DirectAnswers | None:
+        """Return the direct answers, unless every response has to say that its connection closes."""
+        return None if self.closing else self._direct
 
     def close_idle(self) -> None:
         """Close the connections on which no request has begun.
@@ -62,10 +70,12 @@ class Runner(ApplicationRunner):
                     connection.force_close()
 
     def make_server(self, request_factory: RequestFactory) -> web.Server:
+        self._direct = self.app.get(DIRECT)
         loop = asyncio.get_running_loop()
         return _Server(
             request_pipeline(self.app),
             self._connections,
+            direct=self.direct_answers,
             request_factory=request_factory,
             loop=loop,
             ordinary_turns=ParsingTurns(loop, share=None),
@@ -87,12 +97,14 @@ class _Server(web.Server):
         handler: Any,
         connections: Connections,
         *,
+        direct: Callable[[], DirectAnswers | None],
         request_factory: RequestFactory,
         **options: Any,
     ) -> None:
         """`options` are those of each connection."""
         super().__init__(handler, request_factory=request_factory)
         self.open_connections = connections
+        self.direct = direct
         self._options = options
 
     def __call__(self) -> web.RequestHandler:
@@ -100,7 +112,7 @@ class _Server(web.Server):
 
 
 class _Connection(BoundedConnection, StreamConnection):
-    __slots__ = ("awaits_head", "connections", "head_began", "network", "on_lost", "send_timeout_s")
+    __slots__ = ("awaits_head", "connections", "direct", "head_began", "network", "on_lost", "send_timeout_s")
     awaits_head: bool
     head_began: bool
     network: str
@@ -108,6 +120,7 @@ class _Connection(BoundedConnection, StreamConnection):
     def __init__(self, server: _Server, **kwargs: Any) -> None:
         super().__init__(server, **kwargs)
         self.connections = server.open_connections
+        self.direct = server.direct
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.on_lost = None
@@ -144,10 +157,34 @@ class _Connection(BoundedConnection, StreamConnection):
         head_began = self.awaits_head and self.head_began
         return self.request_waiter is not None and not self.waiting_requests and not head_began
 
+    @property
+    def _is_new(self) -> bool:
+        """Whether nothing has arrived yet. The task that waits for requests may not have started."""
+        return self.request_count == 0 and not self.head_began
+
     def parse(self, data: bytes) -> None:
+        if (direct := self.direct()) is not None and direct.may_answer(data) and self._answer(data, direct):
+            return
         super().parse(data)
         if self.awaits_head or (self.request_waiter is not None and not self.waiting_requests):
             self.connections.head_continues(self, complete=bool(self.waiting_requests))
+
+    def _answer(self, data: bytes, direct: DirectAnswers) -> bool:
+        """Answer a request directly if nothing else is in progress. Return whether it was answered."""
+        transport = self.transport
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size() > 0:
+            return False
+        if not (self.is_idle or self._is_new) or self.next_head_began or self.upgraded or self.broken:
+            return False
+        peer = transport.get_extra_info("peername")
+        response = direct.answer(data, peer=peer[0] if isinstance(peer, tuple) else "")
+        if response is None:
+            return False
+        transport.write(response)
+        count("GET", direct.path_of(data), status=200)
+        self.connections.head_continues(self, complete=True)
+        self.restart_idle_time()
+        return True
 
     def end_for_late_head(self) -> None:
         """Close the connection. Send a 408 first if part of the head has arrived."""

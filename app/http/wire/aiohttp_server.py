@@ -81,6 +81,10 @@ class ServerConnection(web.RequestHandler):
             if not self.reading_paused:
                 super().data_received(b"")
 
+    def restart_idle_time(self) -> None:
+        """Keep an idle connection for its full time from now on."""
+        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+
     def resume_transport_reading(self) -> None:
         """Continue reading from the socket. aiohttp calls this when none of its own buffers is full."""
         super()._resume_transport_reading()

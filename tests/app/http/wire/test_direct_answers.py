@@ -1,6 +1,7 @@
-"""The tracking pixel is the same in whatever way HTTP allows to ask for it."""
+"""Plain requests of the tracking pixel are answered without the pipeline, and any others by it, alike."""
 
 import asyncio
+import socket
 from urllib.parse import urlsplit
 
 import pytest
@@ -58,6 +59,19 @@ async def test_the_image_is_the_same_however_it_is_asked_for(shared_server: Serv
         assert b"x-request-id: mine" in lowered
 
 
+async def test_the_first_request_of_a_connection_is_answered_directly(shared_server: Server):
+    url = urlsplit(shared_server.url)
+    for _ in range(5):
+        # The request arrives together with the connection.
+        connected = socket.create_connection((url.hostname, url.port))
+        connected.sendall(PIXEL + b"\r\n")
+        reader, writer = await asyncio.open_connection(sock=connected)
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: image/gif\r\nCache-Control: ")
+        writer.close()
+        await writer.wait_closed()
+
+
 async def test_responses_on_one_connection_are_in_the_order_of_their_requests(shared_server: Server):
     pixel, health = PIXEL + b"\r\n", len(b'{"status":"ok"}')
     bodies = (health, IMAGE_BYTES, IMAGE_BYTES, health, IMAGE_BYTES)
@@ -65,3 +79,22 @@ async def test_responses_on_one_connection_are_in_the_order_of_their_requests(sh
     assert [body[:3] for _, body in found] == [b'{"s', b"GIF", b"GIF", b'{"s', b"GIF"]
     found = await talk(shared_server, HEALTH + pixel + pixel + HEALTH + pixel, bodies=bodies)
     assert [body[:3] for _, body in found] == [b'{"s', b"GIF", b"GIF", b'{"s', b"GIF"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *(PIXEL + field for field in (b"Broken\r\n", b" folded: x\r\n", b"A b: c\r\n")),
+        PIXEL + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+        PIXEL.replace(b"mid=x", b"mid=\nX:x"),
+    ],
+)
+async def test_what_is_not_valid_http_is_refused_as_elsewhere(shared_server: Server, request_: bytes):
+    url = urlsplit(shared_server.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    writer.write(request_ + b"\r\n")
+    # A line feed in the first line makes it a request of HTTP/0.9.
+    expected = b"505" if b"\nX:x" in request_ else b"400"
+    assert (await reader.readline()).split(b" ")[1] == expected
+    writer.close()
+    await writer.wait_closed()
