@@ -36,7 +36,7 @@ DATES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 CALLS = re.compile(
-    r"\b(subscribe\w*|create_sub|add_weekly|renew\w*|_?upgrade|Schedule|travel|move_to|move_clock)\(|/dev/clock\b"
+    r"\b(subscribe\w*|create_sub|add_weekly|add_plan|renew\w*|_?upgrade|Schedule|travel|move_to|move_clock)\(|/dev/clock\b"
 )
 """Calls of functions of the tests that begin, renew or prorate periods, or that move a clock to another date."""
 ALWAYS = (

@@ -10,7 +10,7 @@ import pytest
 
 from storage.assets.differences import find_differences
 from tests.app.callers import working
-from tests.app.payments.wallet.wallets import PRO, WEBHOOK, Wallet, put, wallet_at
+from tests.app.payments.wallet.wallets import WEBHOOK, Wallet, add_plan, wallet_at
 from tests.running.servers import Databases, Server, new_server
 from tests.waiting import until
 from vendors.sandbox.server import Running
@@ -47,17 +47,7 @@ async def prepare(wallet: Wallet) -> None:
     """Let the merchant be one of the sandbox that the server runs with, and add a second monthly plan."""
     await wallet.configure(base_url="{sandbox}/paypal")
     await wallet.control("webhook", id=WEBHOOK, url=f"{wallet.server.url}/bp/webhook/walletpay/default/Default")
-    cycle = {
-        "frequency": {"interval_unit": "MONTH", "interval_count": 1},
-        "tenure_type": "REGULAR",
-        "sequence": 1,
-        "total_cycles": 0,
-        "pricing_scheme": {"fixed_price": {"currency_code": "USD", "value": "19.99"}},
-    }
-    body = {"product_id": PRO, "name": "Pro plus", "billing_cycles": [cycle], "payment_preferences": {}}
-    plan = await wallet.platform("POST", "/v1/billing/plans", body)
-    product = {"type": "subscription", "asset": "pro", "period": "P1M", "walletpay": {"plan_id": plan["id"]}}
-    await put(wallet.server, "products", "plus", product)
+    await add_plan(wallet, "plus", title="Pro plus", unit="MONTH", period="P1M", price="19.99")
 
 
 async def year(wallet: Wallet) -> None:

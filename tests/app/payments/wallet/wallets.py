@@ -248,14 +248,19 @@ async def another(wallet: Wallet) -> Wallet:
 
 async def add_weekly(wallet: Wallet) -> None:
     """Add a product `week` with a plan of its own."""
+    await add_plan(wallet, "week", title="Pro, weekly", unit="WEEK", period="P1W", price="3.00")
+
+
+async def add_plan(wallet: Wallet, name: str, *, title: str, unit: str, period: str, price: str) -> None:
+    """Add a product `name` with a plan of its own, which renews after each `unit`, at a price in USD."""
     cycle = {
-        "frequency": {"interval_unit": "WEEK", "interval_count": 1},
+        "frequency": {"interval_unit": unit, "interval_count": 1},
         "tenure_type": "REGULAR",
         "sequence": 1,
         "total_cycles": 0,
-        "pricing_scheme": {"fixed_price": {"currency_code": "USD", "value": "3.00"}},
+        "pricing_scheme": {"fixed_price": {"currency_code": "USD", "value": price}},
     }
-    body = {"product_id": PRO, "name": "Pro, weekly", "billing_cycles": [cycle], "payment_preferences": {}}
+    body = {"product_id": PRO, "name": title, "billing_cycles": [cycle], "payment_preferences": {}}
     plan = await wallet.platform("POST", "/v1/billing/plans", body)
-    product = {"type": "subscription", "asset": "pro", "period": "P1W", "walletpay": {"plan_id": plan["id"]}}
-    await put(wallet.server, "products", "week", product)
+    product = {"type": "subscription", "asset": "pro", "period": period, "walletpay": {"plan_id": plan["id"]}}
+    await put(wallet.server, "products", name, product)
