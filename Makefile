@@ -11,7 +11,7 @@ RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help rooms paths reference run test test-dates test-browser test-busy picture check format lint types layers locks bench bench-full bench-failover bench-attack soak soak-hour lock clean
+.PHONY: help rooms paths reference run test test-dates test-browser test-busy picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ layers: $(INSTALLED)
 
 rooms: $(INSTALLED) ## count the modules of each folder, and the imports between its parts
 	@$(VENV)/bin/python -m bench.rooms
+
+collected: $(INSTALLED) ## import all tests, in one process: six workers that start at once then find them compiled
+	@found=$$($(VENV)/bin/python -m pytest -n 0 --collect-only) || { echo "$$found"; exit 1; }
 
 locks:
 	@! grep -n '://' $(LOCKS)/*.lock
