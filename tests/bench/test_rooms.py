@@ -4,6 +4,9 @@ import pytest
 
 from bench import rooms
 
+# One worker parses all modules, once.
+pytestmark = pytest.mark.xdist_group("rooms")
+
 
 def test_a_room_that_grows_past_its_bound_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
