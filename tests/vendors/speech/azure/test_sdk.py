@@ -34,7 +34,7 @@ async def result_of(sandbox: Running, task: str) -> dict[str, Any]:
         sys.executable, "-m", "tests.vendors.speech.azure.sdk", sandbox.url, task, stdout=asyncio.subprocess.PIPE
     )
     try:
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(150):
             reported, _ = await process.communicate()
     finally:
         if process.returncode is None:
