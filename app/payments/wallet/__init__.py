@@ -19,8 +19,8 @@ Assets follow paid periods, not states (`periods.py`): a period starts at the ti
 subscription outlasts its period by `grace_s`, but only while it is read as suspended. A cancelled subscription ends
 with its period. So the final assets of a user do not depend on which states were seen.
 
-A plan that was changed at the platform takes effect with the next payment: the first one with another amount, or
-the first one made after the change was read (`changed_at`). PayPal does not say which plan a payment is for.
+A plan that was changed at the platform takes effect with the next payment. PayPal does not say which plan a payment
+is for: `plans.py` decides it by the times of changes and payments, never by amounts.
 
 `check_at` is the time of the next read: in a minute while a change is expected, otherwise at the renewal and at
 least once a day. It is null once nothing can change. Each config has its own job, so that one app with many open

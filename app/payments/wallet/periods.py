@@ -6,18 +6,17 @@ from datetime import datetime, timedelta
 
 from app.assets.grants import grant_of
 from app.payments.posting import Posting
+from app.payments.wallet.plans import product_of_plan
 from app.payments.wallet.proration import refund_due
 from app.payments.wallet.wallet import PLATFORM, wallet_config
 from storage.assets import assets
 from storage.assets import entries as asset_entries
 from storage.assets.entries import AssetOrigin, Entry, EntryKind
-from storage.configs.kinds.products import PRODUCTS, Product
 from storage.events.outbox import PurchaseEvent, PurchaseKind
 from storage.payments.wallet import refunds as wallet_refunds
 from storage.payments.wallet import upgrades as wallet_upgrades
 from storage.payments.wallet.subscriptions import ENDED_STATUSES, SUSPENDED, WalletSubscription
 from storage.postgres.database import Connection
-from streams.wire.errors import ConfigInvalid
 from streams.wire.money import Money
 from vendors.payments.paypal.subscriptions import Subscription, Transaction
 
@@ -40,30 +39,17 @@ async def post_payments(
         await _post_trial(posting, row, read)
     is_upgrade = await wallet_upgrades.to_new(posting.conn, posting.app_id, new_row=row.row_id) is not None
     granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
-    plan_id, before = row.plan_id, None
-    for payment in payments:
-        if before is not None and _is_of_changed_plan(row, payment, before):
-            plan_id = read.plan_id or plan_id
+    for number, payment in enumerate(payments):
         entry = granted.get(_key(payment))
         if entry is None:
             first: AssetOrigin = "upgrade" if is_upgrade else "purchase"
-            entry = _grant(posting, row, payment, plan_id=plan_id, origin=first if before is None else "renewal")
+            entry = _grant(posting, row, payment, origin="renewal" if number else first)
             if await posting.post(entry):
                 await posting.report(_purchase(row, payment, _kind_of(entry)))
                 await _compare_paid(posting, row, payment, plan_id=entry.product_id)
-        plan_id, before = entry.product_id or plan_id, payment
         refund = replace(entry, key=f"refund:{payment.id}", kind="refund", channel=posting.channel)
         if payment.status == _REFUNDED and await posting.post(refund):
             await posting.report(_purchase(row, payment, "refund"))
-
-
-def _is_of_changed_plan(row: WalletSubscription, payment: Transaction, before: Transaction) -> bool:
-    """Return whether a payment is the first one after the plan was changed at the platform.
-
-    It has another amount, or was made after the change was read.
-    """
-    is_later = row.changed_at is not None and payment.time > row.changed_at
-    return payment.amount != before.amount or is_later
 
 
 async def refund_unused(
@@ -72,7 +58,7 @@ async def refund_unused(
     """Store a refund of the unused part of each payment at `at`. Later payments are refunded in full."""
     granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
     for payment in payments:
-        entry = granted.get(_key(payment)) or _grant(posting, row, payment, plan_id=row.plan_id, origin="renewal")
+        entry = granted.get(_key(payment)) or _grant(posting, row, payment, origin="renewal")
         assert entry.starts_at is not None, "a grant of a subscription has a period"
         assert entry.ends_at is not None, "a grant of a subscription has a period"
         amount = payment.amount
@@ -91,7 +77,7 @@ async def refund_unused(
 
 async def _compare_paid(posting: Posting, row: WalletSubscription, payment: Transaction, *, plan_id: str) -> None:
     """Compare a payment with the price of its product, if it has one."""
-    product = _product(posting, row, plan_id)[1]
+    product = product_of_plan(posting, row, plan_id)[1]
     if product.price is None:
         return
     price = product.price.in_country(row.country or None)
@@ -152,7 +138,7 @@ async def post_end(posting: Posting, row: WalletSubscription, *, key: str) -> En
 
 async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscription) -> None:
     """Post the grant of a free trial, which has no payment."""
-    product = _product(posting, row, row.plan_id)[1]
+    product = product_of_plan(posting, row, row.plan_id)[1]
     is_paid = read.last_payment is not None  # The payment is not listed yet.
     if (
         product.trial is None
@@ -187,10 +173,9 @@ async def _grants(conn: Connection, app_id: str, row: WalletSubscription) -> lis
     return await asset_entries.grants_of(conn, app_id, row.uid, subscription=row.platform_id)
 
 
-def _grant(
-    posting: Posting, row: WalletSubscription, payment: Transaction, *, plan_id: str, origin: AssetOrigin
-) -> Entry:
-    product = _product(posting, row, plan_id)[1]
+def _grant(posting: Posting, row: WalletSubscription, payment: Transaction, *, origin: AssetOrigin) -> Entry:
+    plan_id = row.plan_at(payment.time)
+    product = product_of_plan(posting, row, plan_id)[1]
     trial = product.trial
     if origin != "renewal" and trial is not None and trial.amount and payment.amount.amount == trial.amount:
         origin = "trial"
@@ -200,7 +185,7 @@ def _grant(
 def _entry(
     posting: Posting, row: WalletSubscription, *, key: str, plan_id: str, origin: AssetOrigin, start: datetime
 ) -> Entry:
-    bp_product_id, product = _product(posting, row, plan_id)
+    bp_product_id, product = product_of_plan(posting, row, plan_id)
     return grant_of(
         product,
         bp_product_id,
@@ -214,23 +199,6 @@ def _entry(
         product_id=plan_id,
         renews=True,
     )
-
-
-def _product(posting: Posting, row: WalletSubscription, plan_id: str) -> tuple[str, Product]:
-    """Return the product of a plan, with its id: as configured now, or else as stored with the subscription."""
-    configs = posting.services.configs
-    is_changed = plan_id != row.plan_id
-    for name in configs.names(PRODUCTS, posting.app_id) if is_changed else [row.bp_product_id]:
-        try:
-            product = configs.required(PRODUCTS, posting.app_id, name).value
-        except ConfigInvalid:
-            continue
-        wallet = product.walletpay
-        if product.period is None or wallet is None or wallet.config != row.config:
-            continue
-        if plan_id in {wallet.plan_id, *wallet.plans.values()}:
-            return name, product
-    return row.bp_product_id, Product.model_validate(row.product)
 
 
 def _change(posting: Posting, granted: Entry, key: str, kind: EntryKind) -> Entry:

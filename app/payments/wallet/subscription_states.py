@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from app.payments.posting import Posting
 from app.payments.wallet.periods import Paid, post_payments, post_state, refund_unused
+from app.payments.wallet.plans import with_changed_plan
 from app.payments.wallet.wallet import account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
 from storage.payments.wallet import subscriptions as wallet_subscriptions
@@ -96,8 +97,8 @@ async def apply_subscription(
     )
     if subscription is not None and subscription.status == ACTIVE:
         applied = replace(applied, activated_at=row.activated_at or posting.now)
-    if subscription is not None and subscription.plan_id not in {"", row.changed_plan_id or row.plan_id}:
-        applied = replace(applied, changed_plan_id=subscription.plan_id, changed_at=posting.now)
+    if subscription is not None:
+        applied = await with_changed_plan(posting, applied, subscription, read.payments)
     paid: Paid | None = None
     if applied.subscription_id is not None and subscription is not None and applied.status not in UNPAID_STATUSES:
         if applied.superseded_at is None:

@@ -1,6 +1,6 @@
 """Subscriptions of the wallet platform (§2.9)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from storage.jobs.jobs import Job
 from storage.postgres.connection import one
 from storage.postgres.database import Connection
+from streams.wire.model import Model, Moment
 
 NEW = "NEW"
 """The status of a subscription whose id at the platform is not known yet. All others are those of the platform."""
@@ -30,6 +31,18 @@ class EndReplacedSubscription(Job):
     attempts: ClassVar[int] = 30
     app_id: str
     row_id: str
+
+
+class PlanChange(Model):
+    """A change of the plan of a subscription at the platform."""
+
+    plan_id: str
+    since: Moment
+    """Later payments are of this plan."""
+
+    @property
+    def stored(self) -> Mapping[str, Any]:
+        return self.model_dump(mode="json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +70,8 @@ class WalletSubscription:
     """When it was first read as active."""
     superseded_at: datetime | None = None
     """When another subscription has replaced it. The part of its payments that was unused then is refunded."""
-    changed_plan_id: str = ""
-    """The plan to which it was last changed at the platform. Empty: it was not changed."""
-    changed_at: datetime | None = None
-    """When that change was first read. Later payments are for the changed plan."""
+    plan_changes: Sequence[Mapping[str, Any]] = ()
+    """The changes of its plan as objects of `PlanChange`, the oldest first."""
     check_at: datetime | None = None
     """When it is read back from the platform. `None`: nothing is expected to change."""
 
@@ -68,6 +79,16 @@ class WalletSubscription:
     def platform_id(self) -> str:
         assert self.subscription_id is not None, "only subscriptions with an id are read"
         return self.subscription_id
+
+    @property
+    def latest_plan_id(self) -> str:
+        """The plan of its next payment, as far as it is known."""
+        return self.plan_changes[-1]["plan_id"] if self.plan_changes else self.plan_id
+
+    def plan_at(self, moment: datetime) -> str:
+        """Return the plan of a payment that was made at `moment`."""
+        changes = [PlanChange.model_validate(change) for change in self.plan_changes]
+        return next((change.plan_id for change in reversed(changes) if change.since < moment), self.plan_id)
 
 
 _COLUMNS = ", ".join(WalletSubscription.__slots__)
@@ -121,8 +142,8 @@ async def unended_of_user(conn: Connection, app_id: str, uid: str) -> list[Walle
 
 _UPDATE = """
 update wallet_subscriptions set subscription_id = coalesce(subscription_id, $3), status = $4,
-    activated_at = coalesce(activated_at, $5), superseded_at = coalesce(superseded_at, $6), changed_plan_id = $7,
-    changed_at = $8, check_at = $9
+    activated_at = coalesce(activated_at, $5), superseded_at = coalesce(superseded_at, $6), plan_changes = $7,
+    check_at = $8
 where app_id = $1 and row_id = $2
 """
 
@@ -137,8 +158,7 @@ async def update(conn: Connection, app_id: str, *, subscription: WalletSubscript
         subscription.status,
         subscription.activated_at,
         subscription.superseded_at,
-        subscription.changed_plan_id,
-        subscription.changed_at,
+        subscription.plan_changes,
         subscription.check_at,
     )
 

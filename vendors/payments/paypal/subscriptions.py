@@ -96,6 +96,8 @@ class Subscription(PayPalObject):
     custom_id: str = ""
     start_time: Moment | None = None
     create_time: Moment | None = None
+    update_time: Moment | None = None
+    """When its state, its plan or its payments last changed."""
     billing_info: _BillingInfo = _BillingInfo()
     links: list[Link] = Field(default_factory=list)
 

@@ -242,6 +242,13 @@ ROWS = (
         lambda asked: plans.switch_plan(asked.merchant, asked.ids["id"], active=False),
         204,
     ),
+    Row(
+        "POST",
+        f"{_PLAN}/{{id}}/update-pricing-schemes",
+        "plan",
+        lambda asked: plans.update_prices(asked.merchant, asked.ids["id"], asked.body),
+        204,
+    ),
     Row("POST", _SUBSCRIPTION, "subscription", _create_subscription, 201, _HOURS_72, minimal=True),
     Row("GET", f"{_SUBSCRIPTION}/{{id}}", "subscription", _get_subscription),
     Row(

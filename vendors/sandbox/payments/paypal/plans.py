@@ -77,6 +77,24 @@ def switch_plan(merchant: Merchant, plan_id: str, *, active: bool) -> None:
     plan["status"] = target
 
 
+def update_prices(merchant: Merchant, plan_id: str, body: dict[str, Any]) -> None:
+    """Change the prices of a plan. PayPal tells the payers ten days before; here it holds at once."""
+    plan = plan_of(merchant, plan_id)
+    schemes = body.get("pricing_schemes")
+    if not isinstance(schemes, list) or not schemes:
+        raise refusal(400, "MISSING_REQUIRED_PARAMETER", "A required field is missing.", at="/pricing_schemes")
+    cycles = {cycle["sequence"]: cycle for cycle in plan["billing_cycles"]}
+    for index, scheme in enumerate(schemes):
+        at = f"/pricing_schemes/{index}"
+        cycle = cycles.get(scheme.get("billing_cycle_sequence"))
+        if cycle is None:
+            description = "The provided billing cycle sequence is not available."
+            raise refusal(422, "INVALID_BILLING_CYCLE_SEQUENCE", description, at=at)
+        read_amount(scheme.get("pricing_scheme", {}).get("fixed_price"), f"{at}/pricing_scheme/fixed_price")
+        cycle["pricing_scheme"] = scheme["pricing_scheme"]
+    plan["update_time"] = time_text(merchant.now)
+
+
 def _plan(merchant: Merchant, plan_id: str, body: dict[str, Any]) -> dict[str, Any]:
     path = f"/v1/billing/plans/{plan_id}"
     return {

@@ -83,6 +83,8 @@ class Subscription:
     """Names it on the page where it is approved."""
     status: str = "APPROVAL_PENDING"
     status_at: datetime | None = None
+    updated_at: datetime | None = None
+    """When its state, its plan or its payments last changed."""
     revised: dict[str, Any] | None = None
     """The plan of a revision that waits for its approval."""
     cycles: int = 0

@@ -59,6 +59,7 @@ def approve(merchant: Merchant, subscription: Subscription, *, later: bool = Fal
     """Let the payer approve a subscription, or its revision. `later`: it is not active at once."""
     if subscription.revised is not None:
         subscription.plan, subscription.revised = subscription.revised, None
+        subscription.updated_at = merchant.now
         _emit_change(merchant, subscription, "UPDATED", at=merchant.now)
     elif subscription.status == "APPROVAL_PENDING":
         _set_status(subscription, "APPROVED", at=merchant.now)
@@ -166,7 +167,7 @@ def to_object(merchant: Merchant, subscription: Subscription, *, with_plan: bool
         **({"custom_id": subscription.custom_id} if subscription.custom_id else {}),
         "subscriber": {"email_address": "mei@example.test", "payer_id": "2J6QB8YJQSJRJ"},
         "create_time": time_text(subscription.created_at),
-        "update_time": time_text(subscription.status_at or subscription.created_at),
+        "update_time": time_text(subscription.updated_at or subscription.created_at),
         **({} if subscription.status == "APPROVAL_PENDING" else {"billing_info": _billing_info(subscription)}),
         **({"plan": subscription.plan} if with_plan else {}),
         "links": links,
@@ -250,6 +251,7 @@ def _begin_period(merchant: Merchant, subscription: Subscription) -> None:
     if price is not None:
         subscription.last = Payment(price, at, subscription.custom_id, subscription_id=subscription.id)
         merchant.payments[subscription.last.id] = subscription.last
+        subscription.updated_at = at
         resource = {**sale_object(merchant, subscription.last), "custom": subscription.custom_id}
         merchant.emit("PAYMENT.SALE.COMPLETED", "sale", resource, at=at)
 
@@ -281,7 +283,8 @@ def _after(moment: datetime, frequency: dict[str, Any]) -> datetime:
 
 
 def _set_status(subscription: Subscription, status: str, *, at: datetime) -> None:
-    subscription.status, subscription.status_at = status, at
+    subscription.status = status
+    subscription.status_at = subscription.updated_at = at
 
 
 def _emit_change(merchant: Merchant, subscription: Subscription, what: str, *, at: datetime) -> None:
