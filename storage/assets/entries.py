@@ -86,6 +86,19 @@ async def grants_of(conn: Connection, app_id: str, uid: str, *, subscription: st
     return [Entry(*row) for row in await conn.fetch(_GRANTS, app_id, uid, subscription)]
 
 
+_USED = """
+select coalesce(sum(case kind when 'consume' then quantity else -quantity end), 0)::bigint from asset_entries
+where app_id = $1 and uid = $2 and subscription = $3 and name = $4 and ends_at = $5
+    and kind in ('consume', 'return')
+"""
+
+
+async def used_units(conn: Connection, app_id: str, uid: str, *, grant: Entry) -> int:
+    """Return how many units of the period of a subscription's grant were used and not given back."""
+    used: int = await conn.fetchval(_USED, app_id, uid, grant.subscription, grant.name, grant.ends_at)
+    return used
+
+
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
     entry_id: int

@@ -55,7 +55,10 @@ async def post_payments(
 async def refund_unused(
     posting: Posting, row: WalletSubscription, payments: Sequence[Transaction], *, at: datetime
 ) -> None:
-    """Store a refund of the unused part of each payment at `at`. Later payments are refunded in full."""
+    """Store a refund of the part of each payment that is unused at `at`, in time and in units.
+
+    Later payments are refunded in full.
+    """
     granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
     for payment in payments:
         entry = granted.get(_key(payment)) or _grant(posting, row, payment, origin="renewal")
@@ -65,7 +68,11 @@ async def refund_unused(
         refunded = await wallet_refunds.refunded(
             posting.conn, posting.app_id, sale_id=payment.id, currency=amount.currency
         )
-        due = refund_due(amount, refunded=refunded, start=entry.starts_at, end=entry.ends_at, at=at)
+        used = await asset_entries.used_units(posting.conn, posting.app_id, row.uid, grant=entry)
+        due = refund_due(
+            amount, refunded=refunded, start=entry.starts_at, end=entry.ends_at, at=at,
+            granted=entry.quantity, used=used,
+        )  # fmt: skip
         if due.amount > 0 and payment.status != _REFUNDED:
             is_new = await wallet_refunds.add(
                 posting.conn, posting.app_id,

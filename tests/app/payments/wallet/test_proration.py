@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from app.payments.wallet.proration import refund_due, unused_part
+from app.payments.wallet.proration import part_of_unused_units, refund_due, unused_part
 from streams.wire.money import Money
 
 START = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -78,6 +78,27 @@ def test_no_more_is_given_back_than_is_left_of_the_payment(
     due = refund_due(paid, refunded=given_back, start=START, end=at(period_s), at=at(after_s)).amount
     assert 0 <= due <= max(amount - refunded, 0)
     assert due == min(unused(amount, period_s=period_s, after_s=after_s), max(amount - refunded, 0))
+
+
+@pytest.mark.parametrize(
+    ("granted", "used", "expected"),
+    [(30, 0, 999), (30, 15, 500), (30, 30, 0), (30, 31, 0), (3, 1, 666), (0, 0, 999), (0, 5, 999)],
+)
+def test_the_part_of_units_that_are_left_is_rounded_half_up(granted: int, used: int, expected: int) -> None:
+    assert part_of_unused_units(Money(999, "USD"), granted=granted, used=used).amount == expected
+
+
+@given(amounts, st.integers(1, 10**9), st.integers(0, 10**9), seconds, seconds)
+def test_the_smaller_of_unused_time_and_unused_units_is_given_back(
+    amount: int, granted: int, used: int, period_s: int, after_s: int
+) -> None:
+    paid, end = Money(amount, "USD"), at(period_s)
+    due = refund_due(
+        paid, refunded=Money(0, "USD"), start=START, end=end, at=at(after_s), granted=granted, used=used
+    ).amount
+    left = Fraction(max(granted - used, 0), granted)
+    exact = amount * min(left, Fraction(max(period_s - after_s, 0), period_s))
+    assert Fraction(-1, 2) < due - exact <= Fraction(1, 2)
 
 
 @given(amounts, seconds, seconds, seconds)
