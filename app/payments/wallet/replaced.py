@@ -6,7 +6,7 @@ import structlog
 
 from app.payments.posting import begin_posting
 from app.payments.wallet.subscription_sync import Synced, cancel_subscription
-from app.payments.wallet.wallet import PLATFORM, account_of, is_final
+from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_gone
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
 from storage.payments import mismatches
@@ -17,13 +17,16 @@ from storage.payments.wallet import upgrades as wallet_upgrades
 from storage.payments.wallet.refunds import OpenRefund
 from storage.payments.wallet.subscriptions import EndReplacedSubscription, WalletSubscription
 from storage.payments.wallet.upgrades import State
+from streams.wire.money import Money
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.refunds import Refund
 
 log = structlog.get_logger()
 
-_KEY_KEPT = timedelta(days=44)
-"""The platform remembers the keys of refunds for 45 days."""
+_KEY_KEPT = timedelta(days=29)
+"""The platform remembers the keys of refunds of sales for 30 days."""
+_EVENTS_KEPT, _EVENTS_AHEAD = timedelta(days=29), timedelta(days=1)
+"""The platform lists events for 30 days. Its clock may be ahead."""
 _COMPLETED = "COMPLETED"
 _FAILED = frozenset({"FAILED", "CANCELLED"})
 _REFUNDED = "REFUNDED"
@@ -61,16 +64,28 @@ async def _make_refunds(services: Services, app_id: str, cancelled: Synced) -> b
 
 
 async def _make_refund(services: Services, app_id: str, cancelled: Synced, refund: OpenRefund) -> None:
-    """Make a refund, or read back an accepted one. A permanent failure is reported to operators."""
+    """Make a refund, or read back an accepted one.
+
+    If it exceeds what is left of the payment, because a part was refunded by hand, what is left is refunded. What
+    the platform refuses for good is reported to operators.
+    """
+    made: Refund | None = None
     try:
         made = await _refund_at_platform(services, app_id, cancelled, refund)
     except PayPalRefused as error:
         is_accepted = refund.refund_id is not None
         if not (error.not_found if is_accepted else is_final(error)):
             raise
-        kind: MismatchKind = "refund_failed" if is_accepted else "refund_refused"
-        await _set_failed(services, app_id, refund, error.issue, kind=kind)
-        return
+        left = refund.money if is_accepted else await _left_of_payment(services, app_id, cancelled.row, refund)
+        if left >= refund.money:
+            kind: MismatchKind = "refund_failed" if is_accepted else "refund_refused"
+            await _set_failed(services, app_id, refund, error.issue, kind=kind)
+            return
+        if left.amount:
+            reduced = await _reduce(services, app_id, refund, to=left, problem=error.issue)
+            if reduced is not None:
+                await _make_refund(services, app_id, cancelled, reduced)
+            return
     if made is not None and made.status in _FAILED:
         await _set_failed(services, app_id, refund, made.status, kind="refund_failed")
         return
@@ -89,22 +104,58 @@ async def _refund_at_platform(
 ) -> Refund | None:
     """Make a refund at the platform unless it exists, and return it. `None`: its id cannot be known.
 
-    The call is repeated while the platform remembers its key. After that, or if there is nothing left to refund,
-    the refunds that the payment shows count as ours.
+    The call is repeated while the platform remembers its key. After that, the refunds that the payment shows count
+    as ours.
     """
     account = account_of(services, app_id, cancelled.row.config)
     if refund.refund_id is not None:
         return await account.sale_refund(refund.refund_id)
     states = {payment.id: payment.status for payment in cancelled.read.payments}
-    state, is_forgotten = states.get(refund.sale_id), services.clock.now(app_id) - refund.created_at > _KEY_KEPT
-    if is_forgotten and state in {_REFUNDED, _PARTLY_REFUNDED}:
+    is_forgotten = services.clock.now(app_id) - refund.created_at > _KEY_KEPT
+    if is_forgotten and states.get(refund.sale_id) in {_REFUNDED, _PARTLY_REFUNDED}:
         return None
-    try:
-        return await account.refund_sale(f"{refund.row_id}:refund", refund.sale_id, refund.money)
-    except PayPalRefused as error:
-        if is_final(error) and state == _REFUNDED:
+    return await account.refund_sale(refund.key, refund.sale_id, refund.money)
+
+
+async def _left_of_payment(services: Services, app_id: str, row: WalletSubscription, refund: OpenRefund) -> Money:
+    """Return how much of a payment is not refunded, by what the platform shows and has reported.
+
+    Errors do not tell it: version 1 of PayPal's payments answers `TRANSACTION_REFUSED` for many reasons.
+    """
+    account, now = account_of(services, app_id, row.config), services.clock.now(app_id)
+    sale = await none_if_gone(account.sale(refund.sale_id))
+    if sale is None:
+        return refund.money
+    nothing = Money(0, refund.currency)
+    if sale.state == _REFUNDED.lower():
+        return nothing
+    found = await account.refunds_of_sale(sale.id, start=now - _EVENTS_KEPT, end=now + _EVENTS_AHEAD)
+    async with services.database.connection() as conn:
+        refunds = await wallet_refunds.reported(conn, app_id, sale_id=sale.id, currency=refund.currency)
+    refunds |= {made.id: made.amount for made in found if made.amount is not None and made.status == _COMPLETED}
+    # Amounts of refunds are negative in some of PayPal's objects.
+    refunded = Money(sum(abs(amount.amount) for amount in refunds.values()), refund.currency)
+    return max(sale.amount - refunded, nothing)
+
+
+async def _reduce(
+    services: Services, app_id: str, refund: OpenRefund, *, to: Money, problem: str
+) -> OpenRefund | None:
+    """Store a smaller amount, which has another key, and report the difference to operators."""
+    difference = refund.money - to
+    async with services.database.transaction() as conn:
+        reduced = await wallet_refunds.reduce(conn, app_id, refund=refund, to=to)
+        if reduced is None:
             return None
-        raise
+        await mismatches.add(
+            conn, app_id,
+            platform=PLATFORM, kind="refund_refused", subject=refund.sale_id,
+            detail=f"{difference} of {refund.money}: {problem}", now=services.clock.now(app_id),
+        )  # fmt: skip
+    log.error(
+        "wallet.refund_failed", app_id=app_id, sale_id=refund.sale_id, amount=str(difference), problem=problem
+    )
+    return reduced
 
 
 def _purchase(row: WalletSubscription, refund: OpenRefund, *, refund_id: str | None) -> PurchaseEvent:

@@ -13,13 +13,19 @@ class OpenRefund:
     """A refund that is still to be made, or that the platform has accepted but not made yet."""
 
     row_id: str
-    """The key of the call begins with it."""
     sale_id: str
     amount: int
     currency: str
     created_at: datetime
     refund_id: str | None
     """The platform's id, once it has accepted the refund."""
+    reductions: int
+    """How often the amount was reduced."""
+
+    @property
+    def key(self) -> str:
+        """The key of the call. Each amount has its own."""
+        return f"{self.row_id}:refund" + (f":{self.reductions}" if self.reductions else "")
 
     @property
     def money(self) -> Money:
@@ -75,8 +81,20 @@ async def refunded(conn: Connection, app_id: str, *, sale_id: str, currency: str
     return Money(await conn.fetchval(_REFUNDED, app_id, sale_id, currency), currency)
 
 
-_OPEN = """
-select row_id, sale_id, amount, currency, created_at, refund_id from wallet_refunds
+_REPORTED = """
+select refund_id, amount from wallet_refunds where app_id = $1 and sale_id = $2 and currency = $3 and not ours
+"""
+
+
+async def reported(conn: Connection, app_id: str, *, sale_id: str, currency: str) -> dict[str, Money]:
+    """Return the refunds of a payment that the platform has reported and that are not ours, by their ids."""
+    rows = await conn.fetch(_REPORTED, app_id, sale_id, currency)
+    return {row["refund_id"]: Money(row["amount"], currency) for row in rows}
+
+
+_OPEN_COLUMNS = ", ".join(OpenRefund.__slots__)
+_OPEN = f"""
+select {_OPEN_COLUMNS} from wallet_refunds
 where app_id = $1 and subscription_row = $2 and state in ('pending', 'accepted') order by row_id
 """
 
@@ -84,6 +102,18 @@ where app_id = $1 and subscription_row = $2 and state in ('pending', 'accepted')
 async def open_refunds(conn: Connection, app_id: str, *, subscription_row: str) -> list[OpenRefund]:
     """Return the refunds of a subscription whose result is not known yet."""
     return [OpenRefund(**row) for row in await conn.fetch(_OPEN, app_id, subscription_row)]
+
+
+_REDUCE = f"""
+update wallet_refunds set amount = $4, reductions = reductions + 1
+where app_id = $1 and row_id = $2 and state = 'pending' and reductions = $3 returning {_OPEN_COLUMNS}
+"""
+
+
+async def reduce(conn: Connection, app_id: str, *, refund: OpenRefund, to: Money) -> OpenRefund | None:
+    """Reduce the amount of a refund. Return `None` if it was reduced or made meanwhile."""
+    row = await conn.fetchrow(_REDUCE, app_id, refund.row_id, refund.reductions, to.amount)
+    return None if row is None else OpenRefund(**row)
 
 
 _FORGET_REPORT = "delete from wallet_refunds where app_id = $1 and refund_id = $2 and not ours"

@@ -31,6 +31,7 @@ _SALES = "/v1/payments/sale"
 _SALE_REFUNDS = "/v1/payments/refund"
 _EVENTS = "/v1/notifications/webhooks-events"
 _VERIFY = "/v1/notifications/verify-webhook-signature"
+_SALE_REFUNDED = "PAYMENT.SALE.REFUNDED"
 _ENDED = "SUBSCRIPTION_STATUS_INVALID"
 _PAGE = 100
 
@@ -158,9 +159,24 @@ class PayPal(PayPalCalls):
         return await self.get(path_of(_SALES, sale_id), Sale)
 
     async def refund_sale(self, key: str, sale_id: str, amount: Money) -> Refund:
-        """Refund a part of a sale, or all of it, once for each `key`, which PayPal remembers for 45 days."""
+        """Refund a part of a sale, or all of it, once for each `key`, which PayPal remembers for 30 days."""
         path = path_of(_SALES, sale_id, "/refund")
         return (await self.post(key, path, {"amount": total_body(amount)}, SaleRefund)).refund
+
+    async def refunds_of_sale(self, sale_id: str, *, start: datetime, end: datetime) -> Sequence[Refund]:
+        """Return the refunds of a sale that were made from `start` to `end`, by whomever.
+
+        A sale does not show its refunds. They are found by their events, which PayPal lists for 30 days.
+        """
+        found: dict[str, None] = {}
+        page = ""
+        while True:
+            listed = await self.events(start=start, end=end, event_type=_SALE_REFUNDED, page=page)
+            events = (event.resource for event in listed.events)
+            found |= {resource["id"]: None for resource in events if resource.get("sale_id") == sale_id}
+            page = listed.next
+            if not page or not listed.events:
+                return [await self.sale_refund(refund_id) for refund_id in found]
 
     async def sale_refund(self, refund_id: str) -> Refund:
         return (await self.get(path_of(_SALE_REFUNDS, refund_id), SaleRefund)).refund
@@ -204,12 +220,14 @@ class PayPal(PayPalCalls):
         """Read a batch by PayPal's id."""
         return await self.get(path_of(PAYOUTS, payout_id), Payout)
 
-    async def events(self, *, start: datetime, end: datetime, page: str = "") -> EventPage:
+    async def events(self, *, start: datetime, end: datetime, event_type: str = "", page: str = "") -> EventPage:
         """Return a page of the app's events between two times, also those that no webhook has delivered.
 
-        `page` is the `next` of the page before.
+        `event_type` selects those of one type. `page` is the `next` of the page before.
         """
         first = {"page_size": str(_PAGE), "start_time": rfc3339(start), "end_time": rfc3339(end)}
+        if event_type:
+            first["event_type"] = event_type
         # The link names a host too, but calls go to the configured one.
         return await self.get(_EVENTS, EventPage, dict(parse_qsl(page)) or first)
 

@@ -8,6 +8,7 @@ from tests.app.callers import work_off
 from tests.app.operator_calls import call
 from tests.app.payments.wallet.wallets import PRODUCTS, Wallet, put
 from tests.app.predictions.hosts import Studio
+from vendors.sandbox.faults import key_of
 
 START = datetime(2027, 4, 1, 12, tzinfo=UTC)
 """A month of 30 days, which costs 9.99 and grants 30 units."""
@@ -68,7 +69,7 @@ async def test_the_smaller_of_unused_time_and_unused_units_is_refunded(
 async def test_units_that_are_used_before_each_upgrade_are_paid_each_time(buyer: Wallet) -> None:
     await put(buyer.server, "products", "year", {**PRODUCTS["year"], "quantity": 30})
     sub_id = await buyer.subscribed()
-    for product in ("year", "month", "year"):
+    for product in ("year", "month"):
         await use_units(buyer, 30)
         sub_id = await upgraded(buyer, sub_id, product)
     assert await refunds(buyer) == []
@@ -105,3 +106,90 @@ async def test_a_renewal_is_refunded_by_the_units_of_its_own_period(buyer: Walle
     assert (await buyer.get(f"walletpay_sub/{old}/sync_upgrade"))[0] == 200
     await work_off(buyer.server.services)
     assert await refunds(buyer) == ["5.00"]
+
+
+REFUSALS = ["REFUND_EXCEEDED_TRANSACTION_AMOUNT", "TRANSACTION_REFUSED", "REFUND_AMOUNT_EXCEEDED"]
+"""Errors of refunds that exceed what is left of a payment: two of payments v1, whose sales pay for subscriptions,
+and one of payments v2. `TRANSACTION_REFUSED` is also the error of other refusals."""
+
+
+async def refunded_by_hand(wallet: Wallet, value: str | None) -> tuple[str, str]:
+    """Subscribe, and refund a part of the payment at the platform, which no webhook reports.
+
+    Ten days later, 6.66 of the payment are unused. Return the ids of the subscription and of the payment.
+    """
+    old = await wallet.subscribed()
+    sale: str = (await wallet.sync(old))[1]["walletpay_sub"]["latest_transaction"]["id"]
+    await wallet.travel(START + timedelta(days=10))
+    await wallet.control("refund", payment_id=sale, value=value)
+    return old, sale
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+async def test_what_is_left_is_refunded_and_operators_are_told_of_the_rest(buyer: Wallet, name: str) -> None:
+    """The names are those of PayPal's references of payments v1 (deprecated) and v2, which list error names."""
+    await buyer.control("refuse_refunds", name=name)
+    old, sale = await refunded_by_hand(buyer, "5.00")
+    await upgraded(buyer, old)
+    assert await refunds(buyer) == ["6.66", "4.99"]
+    assert len({made["key"] for made in buyer.calls("/refund")}) == 2
+    [payment] = [found for found in (await buyer.books())["payments"] if found["id"] == sale]
+    assert (payment["status"], payment["refunded"]) == ("REFUNDED", 999)
+    [found] = await buyer.mismatches("refund_refused")
+    assert (found["subject"], found["detail"]) == (sale, f"1.67 USD of 6.66 USD: {name}")
+    assert await buyer.rows("select state, amount from wallet_refunds where ours") == [("done", 499)]
+    assert await buyer.rows("select state from wallet_upgrades") == [("done",)]
+
+
+async def test_several_refunds_by_hand_are_counted(buyer: Wallet) -> None:
+    old, sale = await refunded_by_hand(buyer, "2.00")
+    await buyer.control("refund", payment_id=sale, value="6.00")
+    await upgraded(buyer, old)
+    assert await refunds(buyer) == ["6.66", "1.99"]
+
+
+async def test_a_refund_by_hand_that_leaves_enough_changes_nothing(buyer: Wallet) -> None:
+    old, _ = await refunded_by_hand(buyer, "3.33")
+    await upgraded(buyer, old)
+    assert await refunds(buyer) == ["6.66"]
+    assert await buyer.mismatches("refund_refused") == []
+
+
+async def test_a_payment_that_is_refunded_by_hand_as_a_whole_needs_no_refund(buyer: Wallet) -> None:
+    old, sale = await refunded_by_hand(buyer, None)
+    await upgraded(buyer, old)
+    [payment] = [found for found in (await buyer.books())["payments"] if found["id"] == sale]
+    assert payment["refunded"] == 999
+    assert await buyer.mismatches("refund_refused") == []
+    assert await buyer.rows("select state from wallet_upgrades") == [("done",)]
+
+
+@pytest.mark.parametrize("name", ["TRANSACTION_REFUSED", "PARTIAL_REFUND_NOT_ALLOWED"])
+async def test_a_refusal_of_any_partial_refund_is_reported_as_a_whole(buyer: Wallet, name: str) -> None:
+    await buyer.control("refuse_refunds", name=name, partial=True)
+    old = await buyer.subscribed()
+    await buyer.travel(START + timedelta(days=10))
+    await upgraded(buyer, old)
+    assert await refunds(buyer) == ["6.66"]
+    [found] = await buyer.mismatches("refund_refused")
+    assert found["detail"] == f"6.66 USD: {name}"
+
+
+async def test_the_smaller_refund_is_repeated_with_its_key(buyer: Wallet) -> None:
+    old, sale = await refunded_by_hand(buyer, "5.00")
+    status, answer = await buyer.upgrade(old)
+    assert status == 200
+    await buyer.approve(answer["walletpay_sub"]["approve_link_href"])
+    await buyer.get(f"walletpay_sub/{old}/sync_upgrade")
+    # The eighth call of the job is the smaller refund, which is made and not answered.
+    await buyer.configure(client_secret=key_of(fault="cut_mid_stream", position="before", skip=7, times=1))
+    await work_off(buyer.server.services)
+    assert await buyer.rows("select state, amount from wallet_refunds where ours") == [("pending", 499)]
+    await buyer.rows("update procrastinate_jobs set scheduled_at = null where status = 'todo'")
+    await work_off(buyer.server.services)
+    assert await refunds(buyer) == ["6.66", "4.99", "4.99"]
+    assert len({made["key"] for made in buyer.calls("/refund")}) == 2
+    [payment] = [found for found in (await buyer.books())["payments"] if found["id"] == sale]
+    assert payment["refunded"] == 999
+    assert await buyer.rows("select state, amount from wallet_refunds where ours") == [("done", 499)]
+    assert len(await buyer.mismatches("refund_refused")) == 1

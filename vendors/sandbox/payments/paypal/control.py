@@ -116,6 +116,18 @@ class _TurnRefund(_Action):
         sales.turn_refund(merchant, merchant.refunds[self.refund_id], self.status)
 
 
+class _RefuseRefunds(_Action):
+    """Choose how refunds of sales are refused."""
+
+    name: str = ""
+    """The name of the error of a refund that exceeds what is left, such as `TRANSACTION_REFUSED`."""
+    partial: bool = False
+    """Whether refunds of a part are refused too."""
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.refund_refusal, merchant.refunds_whole_sales = self.name, self.partial
+
+
 class _Reprice(_Action):
     """Change the amount of an order, as the merchant can."""
 
@@ -183,6 +195,7 @@ _ACTIONS: Mapping[str, type[_Action]] = {
     "refund": _Refund,
     "refund_pending": _RefundPending,
     "turn_refund": _TurnRefund,
+    "refuse_refunds": _RefuseRefunds,
     "reprice": _Reprice,
     "begin": _Begin,
     "decline": _Decline,

@@ -212,7 +212,7 @@ def raw_member(raw: bytes, name: bytes) -> bytes:
 
 
 _HOURS_6, _HOURS_72 = timedelta(hours=6), timedelta(hours=72)
-_DAYS_45 = timedelta(days=45)
+_DAYS_30, _DAYS_45 = timedelta(days=30), timedelta(days=45)
 _PLAN, _SUBSCRIPTION = "/v1/billing/plans", "/v1/billing/subscriptions"
 _ORDER, _CAPTURE, _SALE = "/v2/checkout/orders", "/v2/payments/captures", "/v1/payments/sale"
 _PAYOUT, _WEBHOOK = "/v1/payments/payouts", "/v1/notifications/webhooks"
@@ -280,7 +280,7 @@ ROWS = (
     ),
     Row("GET", f"{_SUBSCRIPTION}/{{id}}/transactions", "transactions", _transactions),
     Row("GET", f"{_SALE}/{{id}}", "sale", _get_sale),
-    Row("POST", f"{_SALE}/{{id}}/refund", "refund", _refund_sale, 201, _DAYS_45),
+    Row("POST", f"{_SALE}/{{id}}/refund", "refund", _refund_sale, 201, _DAYS_30),
     Row("GET", "/v1/payments/refund/{id}", "refund", _get_sale_refund),
     Row("POST", _ORDER, "order", _create_order, 201, _HOURS_6, minimal=True),
     Row("GET", f"{_ORDER}/{{id}}", "order", lambda asked: orders.to_object(asked.merchant, _order(asked))),

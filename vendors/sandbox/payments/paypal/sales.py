@@ -151,7 +151,7 @@ def refund_capture(merchant: Merchant, capture_id: str, body: dict[str, Any]) ->
 def refund_sale(merchant: Merchant, sale_id: str, body: dict[str, Any]) -> Refund:
     sale = payment_of(merchant, sale_id, sale=True)
     if sale.status == "REFUNDED":
-        raise refusal(400, name="TRANSACTION_ALREADY_REFUNDED")
+        raise _refusal_of_sale(merchant, "TRANSACTION_ALREADY_REFUNDED")
     if sale.status not in {"COMPLETED", "PARTIALLY_REFUNDED"}:
         raise refusal(400, name="TRANSACTION_REFUSED")
     if merchant.now - sale.at > _REFUND_FOR:
@@ -160,8 +160,16 @@ def refund_sale(merchant: Merchant, sale_id: str, body: dict[str, Any]) -> Refun
     if "amount" in body:
         amount = read_amount(body["amount"], "/amount", code="currency", number="total")
     if amount.currency != sale.amount.currency or sale.left < amount:
-        raise refusal(400, name="REFUND_EXCEEDED_TRANSACTION_AMOUNT")
+        raise _refusal_of_sale(merchant, "REFUND_EXCEEDED_TRANSACTION_AMOUNT")
+    if merchant.refunds_whole_sales and amount != sale.amount:
+        raise _refusal_of_sale(merchant, "TRANSACTION_REFUSED")
     return make_refund(merchant, sale, amount, status=merchant.refunds_as)
+
+
+def _refusal_of_sale(merchant: Merchant, usual: str) -> Exception:
+    """Return the error of a refund of a sale. Names of version 1 have no details, those of version 2 are issues."""
+    name = merchant.refund_refusal or usual
+    return refusal(400, name=name) if "TRANSACTION" in name else refusal(422, name)
 
 
 def make_refund(

@@ -52,6 +52,10 @@ class Merchant:
     refunds: dict[str, Refund] = field(default_factory=dict)
     refunds_as: RefundStatus = "COMPLETED"
     """The status of further refunds that calls make."""
+    refund_refusal: str = ""
+    """The name of the error of refunds that exceed a sale. Empty: the one that says so."""
+    refunds_whole_sales: bool = False
+    """Whether refunds of a part of a sale are refused."""
     payouts: dict[str, Payout] = field(default_factory=dict)
     hooks: dict[str, str] = field(default_factory=dict)
     """The URLs of its webhooks, by id."""
