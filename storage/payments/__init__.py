@@ -1,1 +1,1 @@
-"""Payments: rows of cards and the wallet, the end of subscriptions of both, and mismatches with platforms."""
+"""Payments: rows of cards and the wallet, what users have subscribed to with either, and mismatches."""

@@ -12,6 +12,7 @@ from app.payments.cards.debug import confirm_payment_intent, confirm_setup_inten
 from app.payments.cards.setups import create_setup_intent
 from app.payments.cards.subscription_creation import CardSetupNotFound, SetupUnfinished
 from app.payments.cards.subscriptions import cancel, get_subscription, subscribe
+from app.payments.subscribing import AlreadySubscribed
 from storage.payments.cards.payments import CardPaymentNotFound
 from storage.payments.cards.subscriptions import CardSubscriptionNotFound
 from streams.wire.errors import ConfigInvalid
@@ -65,7 +66,7 @@ CARD_ROUTES = [
         subscribe,
         CARDS,
         limit=Limit("cards"),
-        errors=(CardSetupNotFound, SetupUnfinished, *_PLATFORM_ERRORS),
+        errors=(CardSetupNotFound, SetupUnfinished, AlreadySubscribed, *_PLATFORM_ERRORS),
         docs=_SUBSCRIBE,
     ),
     Endpoint(

@@ -1,5 +1,7 @@
 """Subscriptions with a card, which users buy in the app (§4.9)."""
 
+from dataclasses import replace
+
 from pydantic import Field
 
 from app.assets.assets import assets_of
@@ -13,13 +15,16 @@ from app.payments.cards.platform import CardPlatform, card_platform
 from app.payments.cards.setups import PlatformId, ProductId
 from app.payments.cards.subscription_creation import Payer, create_subscription
 from app.payments.cards.views import PaymentIntentView, payment_view
+from app.payments.subscribing import check_none_live
 from storage.configs.kinds.products import PRODUCTS, CardProduct, Product
+from storage.payments import subscribed
 from storage.payments.cards import subscriptions as card_subscriptions
 from storage.payments.cards.subscriptions import (
     CardSubscription,
     CardSubscriptionNotFound,
     NewCardSubscription,
 )
+from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.model import Model
 from streams.wire.period import Period
@@ -69,20 +74,19 @@ async def subscribe(
 
     Without a card, or if the card is declined, the subscription is `incomplete` until the app has confirmed
     `latest_payment_intent`, or a repeat of this request with another card has paid. A user has one subscription to
-    a product: it is returned again while it lasts, resumed if it was cancelled, and paid if it is unpaid.
+    a product: it is returned again while it lasts, resumed if it was cancelled, and paid if it is unpaid. If the
+    user has had a free trial of the asset, by wallet or with a card, it begins with a payment.
     """
     services, app_id, uid = call.services, call.app_id, call.caller.user
     if body.payment_method_id is not None and body.setup_intent_id is not None:
         raise InvalidParameter("only one of payment_method_id and setup_intent_id is accepted")
     product, offer, price_id = _offer(call, body.product_id)
     card_platform(services, app_id, offer.config)  # Nothing is stored for a config that cannot be used.
-    now = services.clock.now(app_id)
-    trial_ends_at = None if product.trial is None else Period.parse(product.trial.period).after(now)
-    new = NewCardSubscription(
-        transaction.operation_id, offer.config, body.product_id, product, price_id, trial_ends_at
-    )
+    new = NewCardSubscription(transaction.operation_id, offer.config, body.product_id, product, price_id, None)
     async with services.database.transaction() as conn:
-        row = await card_subscriptions.add_unless_live(conn, app_id, uid, new=new, now=now)
+        row = await card_subscriptions.lock_live(conn, app_id, uid, product_id=body.product_id)
+        if row is None:
+            row = await _add(call, conn, new)
     payer = Payer(body.payment_method_id, body.setup_intent_id)
     platform = card_platform(services, app_id, row.config)  # An earlier request may have used another one.
     if row.subscription_id is None:
@@ -111,6 +115,15 @@ async def cancel(call: Call, transaction: Transaction, path: Path[CardSubscripti
     elif current.status not in FINAL_STATUSES and not current.cancel_at_period_end:
         await platform.stripe.set_cancel(key, path.sub_id, cancels=True)
     return await _reply(platform, row, path.sub_id, transaction)
+
+
+async def _add(call: Call, conn: Connection, new: NewCardSubscription) -> CardSubscription:
+    """Store a subscription of a locked user, with a trial unless the user has had one."""
+    app_id, uid, product, now = call.app_id, call.caller.user, new.product, call.services.clock.now(call.app_id)
+    await check_none_live(conn, app_id, uid, bp_product_id=new.product_id, product=product)
+    if product.trial is not None and not await subscribed.had_trial(conn, app_id, uid, asset=product.asset):
+        new = replace(new, trial_ends_at=Period.parse(product.trial.period).after(now))
+    return await card_subscriptions.add(conn, app_id, uid, new=new, now=now)
 
 
 def _offer(call: Call, product_id: str) -> tuple[Product, CardProduct, str]:

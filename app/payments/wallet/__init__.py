@@ -28,8 +28,13 @@ orders, or a slow platform, does not delay the others.
 
 An upgrade is a second subscription (`subscription_sync.py`), because the platform changes plans only at the end of
 a period. When the new subscription is paid, one transaction grants it, ends the old asset, and stores refunds for
-the unused part of the old payments. It sets `superseded_at` of the old row: later payments of that subscription are
-refunded instead of granted. A job (`replaced.py`) then cancels the old subscription at the platform and makes the
-refunds. Refunds that the platform has only accepted are read back every minute. If another upgrade of the same
-subscription is approved later, it counts as superseded from its creation, so it is refunded in full.
+the unused part of the old payments, in time and in units (`proration.py`). It sets `superseded_at` of the old row:
+later payments of that subscription are refunded instead of granted. A job (`replaced.py`) then cancels the old
+subscription at the platform and makes the refunds. Refunds that the platform has only accepted are read back every
+minute. A refund that exceeds what is left of the payment is made smaller, with a new key. If another upgrade of the
+same subscription is approved later, or a second subscription to a product becomes active, it counts as superseded
+from its creation, so it is refunded in full.
+
+A request to subscribe locks the user. It returns a subscription that waits for its approval again, and is refused
+if the user has a live subscription to the product, by wallet or with a card (`app/payments/subscribing.py`).
 """

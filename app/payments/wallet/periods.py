@@ -13,6 +13,7 @@ from storage.assets import assets
 from storage.assets import entries as asset_entries
 from storage.assets.entries import AssetOrigin, Entry, EntryKind
 from storage.events.outbox import PurchaseEvent, PurchaseKind
+from storage.payments import subscribed
 from storage.payments.wallet import refunds as wallet_refunds
 from storage.payments.wallet import upgrades as wallet_upgrades
 from storage.payments.wallet.subscriptions import ENDED_STATUSES, SUSPENDED, WalletSubscription
@@ -144,7 +145,10 @@ async def post_end(posting: Posting, row: WalletSubscription, *, key: str) -> En
 
 
 async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscription) -> None:
-    """Post the grant of a free trial, which has no payment."""
+    """Post the grant of a free trial, which has no payment, unless the user has had a trial of the asset.
+
+    Two subscriptions with a trial may wait for their approval at the same time.
+    """
     product = product_of_plan(posting, row, row.plan_id)[1]
     is_paid = read.last_payment is not None  # The payment is not listed yet.
     if (
@@ -152,6 +156,10 @@ async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscript
         or product.trial.amount
         or is_paid
         or (read.plan is not None and not read.plan.has_trial)
+    ):
+        return
+    if await subscribed.had_trial(
+        posting.conn, posting.app_id, row.uid, asset=product.asset, besides=row.platform_id
     ):
         return
     key = f"wallet:trial:{row.subscription_id}"

@@ -3,6 +3,7 @@
 from app.http.callers.area import Area
 from app.http.callers.limits import Limit
 from app.http.rows.endpoint import Endpoint, alias
+from app.payments.subscribing import AlreadySubscribed, TrialUsed
 from app.payments.wallet import order_endpoints as orders
 from app.payments.wallet import subscription_endpoints as subscriptions
 from app.payments.wallet import upgrade_endpoints as upgrades
@@ -20,7 +21,14 @@ _ORDER = "/bp/asset/walletpay"
 _SYNC = Endpoint("GET", f"{_SUB}/{{sub_id}}/sync", subscriptions.sync, AREA, limit=_READ, errors=_OF_SUBSCRIPTION)
 
 WALLET_ROUTES = [
-    Endpoint("POST", _SUB, subscriptions.subscribe, AREA, limit=_CREATED, errors=_PLATFORM),
+    Endpoint(
+        "POST",
+        _SUB,
+        subscriptions.subscribe,
+        AREA,
+        limit=_CREATED,
+        errors=(AlreadySubscribed, TrialUsed, *_PLATFORM),
+    ),
     _SYNC,
     alias(_SYNC, f"{_SUB}/{{sub_id}}"),
     Endpoint("GET", f"{_SUB}/{{sub_id}}/fetch", subscriptions.fetch, AREA, limit=_READ, errors=_OF_SUBSCRIPTION),
@@ -30,7 +38,7 @@ WALLET_ROUTES = [
         upgrades.upgrade,
         AREA,
         limit=_CREATED,
-        errors=(*_OF_SUBSCRIPTION, upgrades.UnsupportedUpgrade, upgrades.UpgradeRefused),
+        errors=(*_OF_SUBSCRIPTION, upgrades.UnsupportedUpgrade, upgrades.UpgradeRefused, AlreadySubscribed),
     ),
     Endpoint(
         "GET", f"{_SUB}/{{sub_id}}/sync_upgrade", upgrades.sync_upgrade, AREA, limit=_READ, errors=_OF_SUBSCRIPTION

@@ -8,18 +8,22 @@ from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body, Path
 from app.http.rows.transactions import Transaction
 from app.payments.posting import begin_client_posting
+from app.payments.subscribing import check_none_live, check_trial_unused
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.payments.wallet.subscription_states import (
+    UNAPPROVED_FOR,
     SubscriptionRead,
     apply_subscription,
     create_at_platform,
     read_subscription,
+    status_of,
 )
 from app.payments.wallet.views import SubscriptionReply, reply_of, subscription_view
 from app.payments.wallet.wallet import product_for, return_urls, soon
 from storage.configs.kinds.products import Country, Product
 from storage.payments.wallet import subscriptions as wallet_subscriptions
-from storage.payments.wallet.subscriptions import WalletSubscription
+from storage.payments.wallet.subscriptions import PENDING, WalletSubscription
+from storage.postgres.database import Connection
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, listed
 from streams.wire.model import Model
 
@@ -50,7 +54,9 @@ class SubscriptionPath(Model):
 async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscription]) -> SubscriptionReply:
     """Create a subscription.
 
-    Send the user to `approve_link_href`. The platform reports the payment, or `sync` asks for it.
+    Send the user to `approve_link_href`. The platform reports the payment, or `sync` asks for it. Until the user
+    has approved it, the same call returns the same subscription. A user has one live subscription to a product, and
+    one free trial of an asset.
     """
     product, plan_id = plan_for(call, body.product_id, country=body.country_code)
     assert product.walletpay is not None, "it has a plan"
@@ -67,13 +73,40 @@ async def subscribe(call: Call, transaction: Transaction, body: Body[NewSubscrip
         country=body.country_code,
         urls=urls,
     )
-    async with call.services.database.transaction() as conn:
-        row = await wallet_subscriptions.add(conn, call.app_id, subscription=new)
-    found = await create_or_sync(call, row)
+    row, found = await _to_approve(call, new)
     async with transaction.begin() as conn:
         posting = await begin_client_posting(call, conn)
         row = await apply_subscription(posting, row, found)
         return transaction.answer(await reply_of(call, conn, subscription_view(call, row, found)))
+
+
+async def _to_approve(call: Call, new: WalletSubscription) -> tuple[WalletSubscription, SubscriptionRead]:
+    """Return the subscription that the user is to approve, with what was read.
+
+    It is `new`, or one to the same plan that waits for its approval. The latter is read back: if it was approved or
+    has expired meanwhile, it no longer counts.
+    """
+    while True:
+        async with call.services.database.transaction() as conn:
+            row = await _waiting_or_new(call, conn, new)
+        found = await create_or_sync(call, row)
+        if row.row_id == new.row_id or status_of(row, found, now=new.created_at) == PENDING:
+            return row, found
+
+
+async def _waiting_or_new(call: Call, conn: Connection, new: WalletSubscription) -> WalletSubscription:
+    """Return a subscription to the same plan that waits for its approval, or store `new`. The user is locked then.
+
+    A repeat of the request gets its own subscription, whatever its state is.
+    """
+    app_id, product = call.app_id, Product.model_validate(new.product)
+    await begin_client_posting(call, conn)
+    if await wallet_subscriptions.exists(conn, app_id, row_id=new.row_id):
+        return await wallet_subscriptions.get(conn, app_id, row_id=new.row_id)
+    await check_none_live(conn, app_id, new.uid, bp_product_id=new.bp_product_id, product=product)
+    await check_trial_unused(conn, app_id, new.uid, product=product)
+    waiting = await wallet_subscriptions.to_approve(conn, app_id, like=new, since=new.created_at - UNAPPROVED_FOR)
+    return waiting or await wallet_subscriptions.add(conn, app_id, subscription=new)
 
 
 async def create_or_sync(call: Call, row: WalletSubscription) -> SubscriptionRead:

@@ -25,7 +25,7 @@ from vendors.payments.paypal.subscriptions import Subscription, Transaction
 
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of payments that were made."""
-_UNAPPROVED_FOR = timedelta(hours=72)
+UNAPPROVED_FOR = timedelta(hours=72)
 """How long a subscription waits for its approval, and how long the platform remembers the key of its creation."""
 _LAG = timedelta(hours=1)
 """Payments are listed later than they are made, but not later than this."""
@@ -119,7 +119,7 @@ def status_of(row: WalletSubscription, read: SubscriptionRead, *, now: datetime)
     if read.subscription is None:
         return EXPIRED if row.status in UNPAID_STATUSES else row.status
     status = read.subscription.status
-    return EXPIRED if status == PENDING and now - row.created_at >= _UNAPPROVED_FOR else status
+    return EXPIRED if status == PENDING and now - row.created_at >= UNAPPROVED_FOR else status
 
 
 def _check_at(
@@ -140,4 +140,4 @@ def _check_at(
 
 def creation_is_remembered(row: WalletSubscription, *, now: datetime) -> bool:
     """Return whether the platform still remembers the key with which a subscription is created."""
-    return now - row.created_at < _UNAPPROVED_FOR
+    return now - row.created_at < UNAPPROVED_FOR

@@ -18,11 +18,13 @@ from app.payments.wallet.wallet import PLATFORM, account_of
 from app.services import Services
 from storage.assets import share_groups
 from storage.assets.entries import Channel
+from storage.configs.kinds.products import Product
 from storage.jobs.jobs import enqueue
-from storage.payments import endings
+from storage.payments import endings, subscribed
 from storage.payments.wallet import subscriptions as wallet_subscriptions
 from storage.payments.wallet import upgrades as wallet_upgrades
 from storage.payments.wallet.subscriptions import (
+    ACTIVE,
     ENDED_STATUSES,
     RENEWING_STATUSES,
     EndReplacedSubscription,
@@ -49,6 +51,7 @@ async def sync_subscription(
     old = await _old_to_replace(services, app_id, row, found)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel=channel)
+        await _end_second(posting, row, found)
         if old is not None:
             await apply_subscription(posting, old.row, old.read)
             await _replace_old(posting, row, old)
@@ -96,6 +99,21 @@ async def _replace_old(posting: Posting, row: WalletSubscription, old: Synced) -
         await share_groups.move_group(
             conn, app_id, posting.uid, old=(ended.name, ended.subscription), new=(_asset(new), row.platform_id)
         )
+
+
+async def _end_second(posting: Posting, row: WalletSubscription, found: SubscriptionRead) -> None:
+    """End a subscription that is active for the first time if the user has another live one to its product.
+
+    It was approved although it was no longer offered, or together with the other one. It is refunded in full.
+    """
+    if found.subscription is None or found.subscription.status != ACTIVE:
+        return
+    new = await wallet_subscriptions.get(posting.conn, posting.app_id, row_id=row.row_id)
+    if new.activated_at is None and new.superseded_at is None and await subscribed.has_live(
+        posting.conn, posting.app_id, row.uid,
+        bp_product_id=row.bp_product_id, product=Product.model_validate(row.product), besides=row.row_id,
+    ):  # fmt: skip
+        await _supersede(posting, replace(new, superseded_at=new.created_at))
 
 
 async def _supersede(posting: Posting, row: WalletSubscription) -> None:

@@ -6,6 +6,7 @@ from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body, Path
 from app.http.rows.transactions import Transaction
 from app.payments.posting import begin_client_posting
+from app.payments.subscribing import check_none_live
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.payments.wallet.periods import last_paid
 from app.payments.wallet.subscription_endpoints import (
@@ -138,6 +139,7 @@ async def _store_upgrade(
             if upgrade.bp_product_id == bp_product_id and row.plan_id == plan_id and row.status != EXPIRED:
                 return row
             await wallet_upgrades.set_state(conn, app_id, upgrade=upgrade, to="abandoned", now=posting.now)
+        await check_none_live(conn, app_id, source.uid, bp_product_id=bp_product_id, product=product)
         new = new_row(
             call, new_id(), bp_product_id, product, plan_id=plan_id, country=source.country or None, urls=urls
         )

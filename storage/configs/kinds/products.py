@@ -122,6 +122,10 @@ class Product(Model):
         """The name for the payer: the title or, without one, a text such as `100 coins`."""
         return self.title or (f"{self.quantity} {self.asset}" if self.quantity else self.asset)
 
+    @property
+    def has_free_trial(self) -> bool:
+        return self.trial is not None and not self.trial.amount
+
     @model_validator(mode="after")
     def _check_type(self) -> "Product":
         if self.type == "subscription":

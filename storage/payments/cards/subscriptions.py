@@ -69,11 +69,6 @@ insert into card_subscriptions (
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
 on conflict (row_id) do update set status = 'new' returning {_COLUMNS}
 """
-_HAD = """
-select exists (
-    select from card_subscriptions
-    where app_id = $1 and uid = $2 and product_id = $3 and subscription_id is not null)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +79,24 @@ class NewCardSubscription:
     product: Product
     price_id: str
     trial_ends_at: datetime | None
-    """The end of the trial, unless the user has had the subscription before."""
+    """The end of the trial, if there is one."""
 
 
-async def add_unless_live(
+async def lock_live(conn: Connection, app_id: str, uid: str, *, product_id: str) -> CardSubscription | None:
+    """Lock a user, and return the subscription to a product that has not ended. `conn` is in a transaction."""
+    await users.lock(conn, app_id, uid)
+    row = await conn.fetchrow(_LIVE, app_id, uid, product_id)
+    return None if row is None else CardSubscription(**row)
+
+
+async def add(
     conn: Connection, app_id: str, uid: str, *, new: NewCardSubscription, now: datetime
 ) -> CardSubscription:
-    """Store a subscription, or return the live one to the same product. `conn` is in a transaction.
-
-    The row of the user is locked, so a user has at most one live subscription to a product.
-    """
-    await users.lock(conn, app_id, uid)
-    live = await conn.fetchrow(_LIVE, app_id, uid, new.product_id)
-    if live is not None:
-        return CardSubscription(**live)
-    had_before = await conn.fetchval(_HAD, app_id, uid, new.product_id)
+    """Store a subscription of a locked user who has none to the product."""
     added = await conn.fetchrow(
         _ADD, new.row_id, app_id, uid, new.config, new.product_id,
         new.product.model_dump(mode="json", exclude_none=True), new.price_id,
-        None if had_before else new.trial_ends_at, now,
+        new.trial_ends_at, now,
     )  # fmt: skip
     return CardSubscription(**one(added))
 

@@ -111,6 +111,34 @@ async def get(conn: Connection, app_id: str, *, row_id: str) -> WalletSubscripti
     return WalletSubscription(**one(await conn.fetchrow(_BY_ROW, app_id, row_id)))
 
 
+_TO_APPROVE = f"""
+select {_COLUMNS} from wallet_subscriptions
+where app_id = $1 and uid = $2 and bp_product_id = $3 and config = $4 and plan_id = $5
+    and status in ('{NEW}', '{PENDING}') and created_at > $6
+    and not exists (select from wallet_upgrades where new_row = row_id)
+order by row_id desc limit 1
+"""
+
+
+async def to_approve(
+    conn: Connection, app_id: str, *, like: WalletSubscription, since: datetime
+) -> WalletSubscription | None:
+    """Return a subscription of the same user to the same plan that waits for its approval since `since` or later.
+
+    Those of upgrades do not count.
+    """
+    row = await conn.fetchrow(_TO_APPROVE, app_id, like.uid, like.bp_product_id, like.config, like.plan_id, since)
+    return None if row is None else WalletSubscription(**row)
+
+
+_EXISTS = "select exists (select from wallet_subscriptions where app_id = $1 and row_id = $2)"
+
+
+async def exists(conn: Connection, app_id: str, *, row_id: str) -> bool:
+    found: bool = await conn.fetchval(_EXISTS, app_id, row_id)
+    return found
+
+
 _REMOVE = "delete from wallet_subscriptions where app_id = $1 and row_id = $2 and subscription_id is null"
 
 

@@ -8,6 +8,7 @@ from app.assets.share_groups import NothingToShare, SharingUnsupported
 from app.http.errors import PathNotFound
 from app.http.rows.webhooks import InvalidSignature, PlatformNotFound, WebhookUnverified
 from app.payments.cards.subscription_creation import CardSetupNotFound, SetupUnfinished
+from app.payments.subscribing import AlreadySubscribed, TrialUsed
 from app.payments.wallet.order_endpoints import OrderNotApproved, OrderNotFound
 from app.payments.wallet.subscription_endpoints import SubscriptionNotFound
 from app.payments.wallet.upgrade_endpoints import UnsupportedUpgrade, UpgradeRefused
@@ -26,6 +27,7 @@ from storage.payments.cards.subscriptions import CardSubscriptionNotFound
 from tests.app.money import good_requests as to
 from tests.app.money.error_causes import TABLE, Case, while_the_platform_fails
 from tests.app.money.till import Answer
+from tests.app.payments.wallet.wallets import PRODUCTS
 from tests.calendar.clock import utc_now
 from vendors.payments.stripe.errors import CardDeclined
 
@@ -133,6 +135,22 @@ async def of_a_subscription_with_a_card(case: Case) -> Answer:
 @TABLE.causes(UpgradeRefused)
 async def to_the_current_product(case: Case) -> Answer:
     return await case.send(new_bp_product_id="month")
+
+
+@TABLE.causes(AlreadySubscribed)
+async def with_a_live_subscription_to_the_product(case: Case) -> Answer:
+    request = await case.new()
+    wallet = case.till.wallet_of(request)
+    await wallet.subscribed(request.body.get("new_bp_product_id") or request.body["product_id"])
+    return await case.send(request)
+
+
+@TABLE.causes(TrialUsed)
+async def after_a_trial_of_the_asset(case: Case) -> Answer:
+    await case.till.put("products", "another_trial", PRODUCTS["trial"])
+    request = await case.new()
+    await case.till.wallet_of(request).subscribed("trial")
+    return await case.send(request, product_id="another_trial")
 
 
 @TABLE.causes(AccountInvalid)

@@ -76,6 +76,10 @@ class Till:
         uid, session = await self.server.login(device)
         return Wallet(self.server, self.sandbox, uid, session, self.client_id, device)
 
+    def wallet_of(self, request: Request) -> Wallet:
+        """The user of a request."""
+        return Wallet(self.server, self.sandbox, request.uid, request.session, self.client_id, device="")
+
     @staticmethod
     def buyer(wallet: Wallet) -> Buyer:
         return Buyer(wallet.uid, wallet.session, wallet.device)

@@ -96,7 +96,7 @@ class Schedule:
             self.orders.append(order_id)
 
     async def create_sub(self, _: int) -> None:
-        await self.wallet.subscribe()
+        await self._subscribed()
 
     async def buy(self, fault: str) -> None:
         self.bought += 1
@@ -105,9 +105,18 @@ class Schedule:
         await self.wallet.approve(order["approve_link_href"], fault=fault)
 
     async def subscribe(self, fault: str) -> None:
-        sub = await self.wallet.subscribe()
-        self.subs.append(sub["id"])
-        await self.wallet.approve(sub["approve_link_href"], fault=fault)
+        if sub := await self._subscribed():
+            self.subs += [sub["id"]] if sub["id"] not in self.subs else []
+            await self.wallet.approve(sub["approve_link_href"], fault=fault)
+
+    async def _subscribed(self) -> dict[str, Any] | None:
+        """Subscribe, unless the user has a live subscription to the product."""
+        status, answer = await self.wallet.post("walletpay_sub", {"product_id": "month"})
+        if status == 400 and answer["error"]["error_type"] == "invalid_operation":
+            return None
+        assert status == 200, answer
+        sub: dict[str, Any] = answer["walletpay_sub"]
+        return sub
 
     async def capture(self, which: int) -> None:
         if order := one_of(self.orders, which):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.payments.wallet.wallets import Wallet, error
+from tests.app.payments.wallet.wallets import PRODUCTS, Wallet, error, put
 from vendors.sandbox.faults import Fault, key_of
 
 FAULTS = [
@@ -30,7 +30,7 @@ REQUESTS: dict[str, Request] = {
     "capture": lambda wallet, order, _: wallet.capture(order),
     "sync_order": lambda wallet, order, _: wallet.get(f"walletpay/sync/{order}"),
     "fetch_order": lambda wallet, order, _: wallet.get(f"walletpay/{order}/fetch"),
-    "subscribe": lambda wallet, _, __: wallet.post("walletpay_sub", {"product_id": "month"}),
+    "subscribe": lambda wallet, _, __: wallet.post("walletpay_sub", {"product_id": "other"}),
     "sync": lambda wallet, _, sub: wallet.sync(sub),
     "deprecated": lambda wallet, _, sub: wallet.get(f"walletpay_sub/{sub}"),
     "fetch": lambda wallet, _, sub: wallet.get(f"walletpay_sub/{sub}/fetch"),
@@ -42,7 +42,8 @@ MAY_SUCCEED = {Fault.HUGE_ANSWER, Fault.WRONG_CONTENT_TYPE, Fault.CUT_MID_STREAM
 
 
 async def prepared(wallet: Wallet) -> tuple[str, str]:
-    """The ids of an approved order and of an active subscription."""
+    """The ids of an approved order and of an active subscription. The user has none to `other`."""
+    await put(wallet.server, "products", "other", PRODUCTS["month"])
     order = await wallet.order()
     await wallet.approve(order["approve_link_href"])
     return order["id"], await wallet.subscribed()

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from tests.app.callers import work_off, working
 from tests.app.payments.killed_requests import kill_request
-from tests.app.payments.wallet.wallets import WEBHOOK, Wallet, put
+from tests.app.payments.wallet.wallets import WEBHOOK, Wallet, put, subscriptions
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -31,8 +31,8 @@ async def test_every_grant_arrives_although_webhooks_are_lost(wallet: Wallet) ->
         await wallet.approve(order["approve_link_href"])
         # As if the answer to the client's capture had been lost.
         await wallet.platform("POST", f"/v2/checkout/orders/{order['id']}/capture", {})
-    for _ in range(SUBSCRIPTIONS):
-        await wallet.approve((await wallet.subscribe())["approve_link_href"])
+    for sub in await subscriptions(wallet, SUBSCRIPTIONS):
+        await wallet.approve(sub["approve_link_href"])
     await until(lambda: wallet.sandbox.sandbox.deliveries.is_idle)
     await work_off(services)
     assert 0 < await granted(wallet) < ORDERS + SUBSCRIPTIONS

@@ -14,7 +14,7 @@ from storage.payments.wallet.subscriptions import EndReplacedSubscription
 from streams.tasks import background
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
-from tests.app.payments.wallet.wallets import PRODUCTS, WEBHOOK, Wallet, error, put
+from tests.app.payments.wallet.wallets import PRODUCTS, WEBHOOK, Wallet, error, put, subscriptions
 from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
@@ -126,8 +126,7 @@ async def test_what_was_never_created_is_given_up_when_its_key_is_forgotten(wall
 
 
 async def test_what_fails_is_due_again_and_does_not_stop_the_others(wallet: Wallet) -> None:
-    subs = [await wallet.subscribe() for _ in range(10)]
-    for sub in subs:
+    for sub in await subscriptions(wallet, 10):
         await wallet.approve(sub["approve_link_href"], fault="lost")
     await wallet.configure(client_secret=key_of(fault="unavailable", rate=0.3, seed=1))
     await later(wallet)
@@ -183,8 +182,7 @@ async def test_a_subscription_that_is_approved_after_the_deactivation_is_cancell
 
 
 async def test_workers_that_reconcile_at_once_grant_once(wallet: Wallet) -> None:
-    for _ in range(3):
-        sub = await wallet.subscribe()
+    for sub in await subscriptions(wallet, 3):
         await wallet.approve(sub["approve_link_href"], fault="lost")
     await wallet.travel(utc_now() + MINUTES)
     await asyncio.gather(*(wallet.reconcile() for _ in range(3)))
@@ -253,8 +251,7 @@ async def test_a_platform_that_does_not_list_its_events_is_asked_again(wallet: W
 
 
 async def test_the_report_is_paged_and_belongs_to_an_app(wallet: Wallet) -> None:
-    for _ in range(3):
-        sub = await wallet.subscribe()
+    for sub in await subscriptions(wallet, 3):
         await wallet.approve(sub["approve_link_href"], fault="lost")
     await later(wallet)
     operator = Operator(wallet.server)

@@ -246,6 +246,13 @@ async def another(wallet: Wallet) -> Wallet:
     return Wallet(wallet.server, wallet.sandbox, uid, session, wallet.client_id, device)
 
 
+async def subscriptions(wallet: Wallet, count: int) -> list[dict[str, Any]]:
+    """Subscribe to `count` products like `month`, because a user has one subscription to each."""
+    for number in range(count):
+        await put(wallet.server, "products", f"month_{number}", PRODUCTS["month"])
+    return [await wallet.subscribe(f"month_{number}") for number in range(count)]
+
+
 async def add_weekly(wallet: Wallet) -> None:
     """Add a product `week` with a plan of its own."""
     await add_plan(wallet, "week", title="Pro, weekly", unit="WEEK", period="P1W", price="3.00")
