@@ -1,6 +1,7 @@
 """Steps of clients, the platform and the jobs, which schedules of wallet payments are made of."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from storage.assets.ledger import TooFewUnits, Use, spend
 from tests.app.callers import work_off
 from tests.app.payments.killed_requests import kill_request
-from tests.app.payments.wallet.wallets import Wallet
+from tests.app.payments.wallet.wallets import MONTHLY, YEARLY, Wallet
 from vendors.sandbox.faults import key_of
 
 SLOW = key_of(delay_ms=250)
@@ -26,7 +27,7 @@ STEPS = st.one_of(
     st.tuples(st.just("buy"), st.sampled_from(["", "lost", "duplicate", "decline", "pending"])),
     st.tuples(st.just("subscribe"), DELIVERIES),
     st.tuples(st.sampled_from(["capture", "sync_order", "sync_sub", "renew", "refund", "cancel"]), WHICH),
-    st.tuples(st.sampled_from(["suspend", "activate", "use_coins", "refund_order"]), WHICH),
+    st.tuples(st.sampled_from(["suspend", "activate", "use_coins", "use_units", "revise", "refund_order"]), WHICH),
     st.tuples(st.sampled_from(["capture_without_answer", "settle_pending", "reupgrade"]), WHICH),
     st.tuples(st.just("upgrade"), DELIVERIES),
     st.tuples(st.sampled_from(["work", "reconcile", "find_missed", "fail_for_a_while"]), WHICH),
@@ -36,6 +37,8 @@ STEPS = st.one_of(
     ),
     st.tuples(st.just("kill"), st.sampled_from([*REQUESTS, "create_order", "create_sub", "reconcile_now"])),
 )
+UNITS, MOST_UNITS = 7, 28
+"""How many units of a subscription are used at once, and altogether."""
 PAID = {"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"}
 
 
@@ -53,6 +56,8 @@ class Schedule:
         """How many orders were created without a key."""
         self.used = 0
         """Coins."""
+        self.units: Counter[str] = Counter()
+        """The units that were used of subscriptions."""
 
     async def find_created(self) -> None:
         """Add what killed requests have created, and the user knows by no response."""
@@ -175,6 +180,28 @@ class Schedule:
             async with services.database.transaction() as conn:
                 await spend(conn, "default", uid, use=use, now=now, sinks=services.sinks)
             self.used += use.units
+
+    async def use_units(self, which: int) -> None:
+        """Use some units of a subscription, if there are enough. It never uses all of a period."""
+        services, uid = self.wallet.server.services, self.wallet.uid
+        sub = one_of(self.subs, which)
+        if sub is None or self.units[sub] >= MOST_UNITS:
+            return
+        use = Use(f"task:{uid}-{sub}-{self.units[sub]}", "pro", UNITS, sub)
+        now = services.clock.now("default")
+        with suppress(TooFewUnits):
+            async with services.database.transaction() as conn:
+                await spend(conn, "default", uid, use=use, now=now, sinks=services.sinks)
+            self.units[sub] += UNITS
+
+    async def revise(self, which: int) -> None:
+        """Change the plan of a subscription, to which the payer consents."""
+        sub = one_of(self.subs, which)
+        if sub is None or (found := await self.sub(sub))["status"] != "ACTIVE":
+            return
+        plan = MONTHLY if found["plan_id"] == YEARLY else YEARLY
+        revised = await self.wallet.platform("POST", f"/v1/billing/subscriptions/{sub}/revise", {"plan_id": plan})
+        await self.wallet.approve(next(link["href"] for link in revised["links"] if link["rel"] == "approve"))
 
     async def settle_pending(self, which: int) -> None:
         if (order := one_of(self.orders, which)) is None:

@@ -86,6 +86,17 @@ async def test_a_change_seconds_after_a_payment_is_told_by_the_next_billing_time
     assert await granted(wallet, sub_id) == [("pro", "month"), ("pro", "month")]
 
 
+async def test_payments_of_another_period_that_were_not_read_are_told_by_their_distance(
+    wallet: Wallet, gold: str
+) -> None:
+    sub_id = await wallet.subscribed()
+    await wallet.renew(sub_id)
+    await revise(wallet, sub_id, YEARLY)
+    await wallet.renew(sub_id, times=2)
+    months, years = [("pro", "month")] * 2, [("pro", "pro_year")] * 2
+    assert await granted(wallet, sub_id) == months + years
+
+
 async def test_the_first_payment_is_of_the_plan_that_was_subscribed_to(wallet: Wallet, gold: str) -> None:
     sub = await wallet.subscribe()
     await wallet.approve(sub["approve_link_href"])

@@ -50,6 +50,7 @@ async def test_every_payment_is_granted_once_whatever_happens(shared_server: Ser
 
 
 SUSPENDED = [("subscribe", "lost"), ("sync_sub", 0), ("suspend", 0)]
+REVISED = [("subscribe", "lost"), ("sync_sub", 0), ("revise", 0)]
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,36 @@ SUSPENDED = [("subscribe", "lost"), ("sync_sub", 0), ("suspend", 0)]
         [*SUSPENDED, ("sync_sub", 0)],
         [*SUSPENDED, ("sync_sub", 0), ("cancel", 0)],
         [*SUSPENDED, ("sync_sub", 0), ("activate", 0), ("renew", 0), ("refund", 0)],
+        [*REVISED, ("renew", 0)],
+        [*REVISED, ("renew", 0), ("renew", 0), ("revise", 0), ("sync_sub", 0), ("renew", 0)],
+        [
+            *REVISED,
+            ("renew", 0),
+            ("sync_sub", 0),
+            ("use_units", 0),
+            ("revise", 0),
+            ("renew", 0),
+            ("upgrade", "lost"),
+        ],
+        [
+            ("subscribe", ""),
+            ("sync_sub", 0),
+            ("use_units", 0),
+            ("use_units", 0),
+            ("upgrade", "lost"),
+            ("sync_sub", 1),
+        ],
     ],
-    ids=["used and refunded", "suspended", "suspended and cancelled", "activated and refunded"],
+    ids=[
+        "used and refunded",
+        "suspended",
+        "suspended and cancelled",
+        "activated and refunded",
+        "revised",
+        "revised twice",
+        "revised and upgraded",
+        "used and upgraded",
+    ],
 )
 async def test_assets_follow_from_the_books(
     shared_server: Server, platform: Running, steps: list[tuple[str, Any]]
@@ -144,6 +173,21 @@ async def check_subscription(schedule: Schedule, sub_id: str, keys: set[str], *,
     if is_replaced:
         assert (await schedule.sub(sub_id))["status"] in {"CANCELLED", "EXPIRED"}
         assert payments[-1]["status"] in {"PARTIALLY_REFUNDED", "REFUNDED"}
+        await check_refunds(schedule, sub_id)
+
+
+async def check_refunds(schedule: Schedule, sub_id: str) -> None:
+    """An upgrade refunds no more of a period than its unused units are worth."""
+    statement = """
+        select r.sale_id, r.amount, g.quantity, (
+            select coalesce(sum(quantity), 0) from asset_entries used
+            where used.subscription = $1 and used.ends_at = g.ends_at and used.kind = 'consume')
+        from wallet_refunds r join asset_entries g on g.key = 'wallet:sale:' || r.sale_id
+        where r.ours and g.subscription = $1
+    """
+    books = {payment["id"]: payment["amount"] for payment in (await schedule.wallet.books())["payments"]}
+    for sale, refunded, granted, used in await schedule.wallet.rows(statement, sub_id):
+        assert not granted or refunded <= books[sale] * (granted - used) / granted + 1
 
 
 async def check_asset(schedule: Schedule, sub_id: str, asset: dict[str, Any] | None, *, is_replaced: bool) -> None:
@@ -156,7 +200,10 @@ async def check_asset(schedule: Schedule, sub_id: str, asset: dict[str, Any] | N
         assert asset["valid_seconds"] == 0
         return
     last, sub = payments[-1], await schedule.sub(sub_id)
-    product = next(config for config in PRODUCTS.values() if config["walletpay"].get("plan_id") == sub["plan_id"])
+    books = {payment["id"]: payment for payment in (await schedule.wallet.books())["payments"]}
+    plan_id = books[last["id"]]["plan_id"]
+    product = next(config for config in PRODUCTS.values() if config["walletpay"].get("plan_id") == plan_id)
+    assert asset["product_id"] == plan_id
     assert asset["total_quantity"] == product.get("quantity", 0)
     assert asset["custom_expire_time"] == ZERO
     if last["status"] == "REFUNDED":

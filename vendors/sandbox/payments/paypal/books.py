@@ -15,6 +15,7 @@ def books(merchant: Merchant) -> dict[str, Any]:
             "id": payment.id,
             "order_id": payment.order_id,
             "subscription_id": payment.subscription_id,
+            "plan_id": payment.plan_id,
             "status": payment.status,
             "amount": payment.amount.amount,
             "refunded": payment.refunded,

@@ -22,6 +22,8 @@ class Payment:
     custom_id: str
     order_id: str = ""
     subscription_id: str = ""
+    plan_id: str = ""
+    """The plan that a sale pays, which PayPal does not tell."""
     status: str = "COMPLETED"
     reason: str = ""
     id: str = field(default_factory=new_id)

@@ -249,7 +249,9 @@ def _begin_period(merchant: Merchant, subscription: Subscription) -> None:
     subscription.failed, subscription.retry_at = 0, None
     subscription.next_at = _after(subscription.next_at, cycle["frequency"])
     if price is not None:
-        subscription.last = Payment(price, at, subscription.custom_id, subscription_id=subscription.id)
+        subscription.last = Payment(
+            price, at, subscription.custom_id, subscription_id=subscription.id, plan_id=subscription.plan["id"]
+        )
         merchant.payments[subscription.last.id] = subscription.last
         subscription.updated_at = at
         resource = {**sale_object(merchant, subscription.last), "custom": subscription.custom_id}
