@@ -29,6 +29,7 @@ from tests.connections import check_connections
 from tests.environment import forget_settings, log_plain_tracebacks, raise_descriptor_limit, trust_nobody
 from tests.password_hashes import hash_cheaply
 from tests.running import forks
+from tests.running.backend_errors import check_backend_error
 from tests.running.restoring import keep_configs, restored
 from tests.running.servers import (
     Databases,
@@ -271,7 +272,8 @@ async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathF
 async def guest(module_server: Server) -> AsyncIterator[Server]:
     """`module_server` for one test, whose client has its own address, as some limits count by address."""
     address = f"127.{secrets.randbelow(255)}.{secrets.randbelow(255)}.{2 + secrets.randbelow(250)}"
-    async with ClientSession(connector=TCPConnector(local_addr=(address, 0))) as http:
+    connector = TCPConnector(local_addr=(address, 0))
+    async with ClientSession(connector=connector, raise_for_status=check_backend_error) as http:
         yield replace(module_server, http=http)
 
 

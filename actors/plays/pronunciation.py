@@ -27,9 +27,10 @@ PCM_RATE = 16_000
 class AllAccountsFailed(BackendUnavailable):
     """No account could assess the audio. `extra.attempts` has the error of each."""
 
-    def __init__(self, attempts: Sequence[dict[str, Any]], *, retryable: bool) -> None:
-        super().__init__("no account could assess the audio", extra={"attempts": attempts})
-        self.retryable = retryable
+    def __init__(self, error: AllStrategiesFailed) -> None:
+        attempts = {"attempts": error.extra["attempts"]}
+        super().__init__("no account could assess the audio", extra=attempts, retry_after_s=error.retry_after_s)
+        self.retryable = error.retryable
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ async def assess(ctx: StreamContext, plan: AssessmentPlan) -> dict[str, Any]:
                     result, price = await _grade(ctx, plan)
                 await completed
     except AllStrategiesFailed as error:
-        raise AllAccountsFailed(error.extra["attempts"], retryable=error.retryable) from None
+        raise AllAccountsFailed(error) from None
     finally:
         ctx.settled = True
         await store_attempts(ctx)

@@ -19,7 +19,8 @@ from streams.wire.errors import (
     listed,
 )
 
-Statuses = Mapping[type[ServiceError], int]
+ErrorType = type[ServiceError]
+Statuses = Mapping[ErrorType, int]
 """HTTP statuses that replace the usual ones. They apply to subclasses that do not set a status."""
 
 
@@ -87,10 +88,12 @@ class DeactivationPending(ServiceError):
         super().__init__("the account is scheduled for deactivation", extra=extra)
 
 
+_RETRY_BACKEND_S = 5
+"""`Retry-After` of the failure of a service that has not named a time itself."""
 ERRORS = CounterMetric("parley_errors", "Error responses by type", ["type"])
 
 
-def status_of(error: type[ServiceError], statuses: Statuses) -> int:
+def status_of(error: ErrorType, statuses: Statuses) -> int:
     """Return the status of an error at an endpoint with these `statuses`."""
     for kind in error.__mro__:
         if kind in statuses:
@@ -100,18 +103,22 @@ def status_of(error: type[ServiceError], statuses: Statuses) -> int:
     return error.status
 
 
+def has_retry_after(error: ErrorType) -> bool:
+    """Return whether responses to this error have `Retry-After`."""
+    return error.retry_after_s is not None or issubclass(error, BackendUnavailable)
+
+
 def error_response(error: ServiceError, statuses: Statuses) -> web.Response:
     """Return the response with the envelope `{error: {error_type, message, extra?}, bp_auth?}`."""
     body: dict[str, Any] = {"error_type": error.error_type, "message": str(error)}
-    extra = dict(error.extra)
+    extra, retry_after_s = dict(error.extra), error.retry_after_s
     if isinstance(error, BackendUnavailable):
         extra.setdefault("retryable", error.retryable)
+        retry_after_s = _RETRY_BACKEND_S if retry_after_s is None else retry_after_s
     if extra:
         body["extra"] = extra
     ERRORS.add(1, error.error_type)
-    headers = {}
-    if error.retry_after_s is not None:
-        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    headers = {} if retry_after_s is None else {"Retry-After": str(max(1, math.ceil(retry_after_s)))}
     return web.Response(
         body=dumps({"error": body} if error.bp_auth is None else {"error": body, "bp_auth": error.bp_auth}),
         status=status_of(type(error), statuses),

@@ -32,6 +32,7 @@ from streams.wire.codec import loads
 from tests import card_numbers
 from tests.connections import check_connections
 from tests.environment import moved_clock
+from tests.running.backend_errors import check_backend_error
 
 if TYPE_CHECKING:
     from app.http.rows.endpoint import Endpoint
@@ -218,7 +219,7 @@ async def running_server(
     await runner.setup()
     try:
         await web.SockSite(runner, listener, backlog=4096).start()
-        async with ClientSession() as http:
+        async with ClientSession(raise_for_status=check_backend_error) as http:
             yield Server(services.settings.public_url, services, http)
     finally:
         await runner.cleanup()

@@ -54,6 +54,7 @@ class Failure(NamedTuple):
     error_type: str
     message: str
     retryable: bool
+    retry_after_s: float | None
 
 
 @dataclass(slots=True)

@@ -20,8 +20,14 @@ class AllStrategiesFailed(ServiceError):
     def __init__(self, failures: Sequence[AttemptRecord]) -> None:
         names = ", ".join(failure.strategy for failure in failures) or "none"
         attempts = [failure.as_error_detail() for failure in failures]
-        super().__init__(f"every strategy failed ({names})", extra={"attempts": attempts})
-        self.retryable = any(record.failure is not None and record.failure.retryable for record in failures)
+        known = [record.failure for record in failures if record.failure is not None]
+        waits_s = [failure.retry_after_s for failure in known if failure.retry_after_s is not None]
+        super().__init__(
+            f"every strategy failed ({names})",
+            extra={"attempts": attempts},
+            retry_after_s=min(waits_s, default=None),
+        )
+        self.retryable = any(failure.retryable for failure in known)
 
 
 class first_success(Generic[Item]):  # noqa: N801 - used like a function

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from pydantic import SecretStr
 
-from streams.wire.errors import ServiceError
+from streams.wire.errors import BackendUnavailable, ServiceError
 from vendors.errors import VendorError
 from vendors.http.transport import VendorHttp
 
@@ -127,16 +127,17 @@ class ProofRefused(ServiceError):
         self.allowed = allowed
 
 
-class ProviderUnavailable(ServiceError):
+class ProviderUnavailable(BackendUnavailable):
     """The sign-in platform did not answer, or violated its protocol."""
 
     error_type = "gateway"
     status = 502
-    retryable = True
 
     @classmethod
     def of(cls, error: VendorError) -> "ProviderUnavailable":
-        return cls(error.what, retry_after_s=error.retry_after_s)
+        unavailable = cls(error.what, retry_after_s=error.retry_after_s)
+        unavailable.retryable = error.retryable
+        return unavailable
 
 
 class SignIn(Protocol):

@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import Field
 
-from app.http.errors import status_of
+from app.http.errors import ErrorType, has_retry_after, status_of
 from app.http.openapi.schemas import Schema, Schemas
 from app.http.rows.endpoint import Endpoint
-from app.http.rows.row_errors import ErrorType, errors_of
+from app.http.rows.row_errors import errors_of
 from streams.wire.model import Model
 
 _RETRY_AFTER = {"description": "Seconds to wait before a retry.", "schema": {"type": "integer"}}
@@ -67,6 +67,6 @@ def _response(errors: Sequence[ErrorType], schemas: Schemas, pages: dict[str, An
         "description": described(errors),
         "content": {"application/json": {"schema": narrowed(schemas.response(ErrorReply), types)}, **pages},
     }
-    if any(error.retry_after_s is not None for error in errors):
+    if any(map(has_retry_after, errors)):
         response["headers"] = {"Retry-After": _RETRY_AFTER}
     return response

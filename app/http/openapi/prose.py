@@ -24,8 +24,9 @@ endpoint lists the headers that it needs. `X-Service-App-Id` names the app; with
 
 The body of every error response is `{"error": {"error_type": …, "message": …, "extra"?: …}}`, whatever the status.
 `message` is `<error_type>: <what is wrong>`. An unknown path returns 404 `not_found`. A wrong method returns 405
-`method_not_allowed` with `Allow`. If a response has `Retry-After`, a later retry may succeed. Every response has
-`X-Request-Id`: quote it when you ask for support.
+`method_not_allowed` with `Allow`. If a response has `Retry-After`, a later retry may succeed, unless
+`extra.retryable` is false. `backend unavailable` and `gateway` always have both. Every response has `X-Request-Id`:
+quote it when you ask for support.
 
 ## Requests
 

@@ -9,7 +9,7 @@ from app.http.callers.area import Area
 from app.http.callers.caller import Access
 from app.http.callers.console_sessions import CrossSiteRequest, SessionEnded
 from app.http.callers.operators import RoleTooLow, TokenExpired, TooManyFailures
-from app.http.errors import DeactivationPending, InvalidApiVersion, error_response, status_of
+from app.http.errors import DeactivationPending, ErrorType, InvalidApiVersion, error_response, status_of
 from app.http.html import wants_html
 from app.http.paths import USER_ID, is_server_path, names_in
 from app.http.rows import idempotency
@@ -42,7 +42,6 @@ UNLISTED = CounterMetric(
     "parley_errors_unlisted", "Errors that the row of their endpoint does not list", ["endpoint", "error_type"]
 )
 
-ErrorType = type[ServiceError]
 _STORES = (DatabaseError, DatabaseUnavailable, ValkeyError, ValkeyUnavailable)
 _FAMILIES = (StoreError, VendorError)
 """Errors that a row lists by a base class, because clients handle all of them in the same way. Others are listed by

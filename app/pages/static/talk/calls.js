@@ -48,7 +48,7 @@ export async function cancelStream(account, streamId, heard_ms, onLost) {
     } catch (error) {
       if (error instanceof ErrorResponse) {
         if (error.status === 404) return; // The stream ended too long ago to be cancelled.
-        if (!error.retryAfterS || tries >= MAX_TRIES) throw error;
+        if (!error.retryAfterS || error.extra.retryable === false || tries >= MAX_TRIES) throw error;
       } else if (!(error instanceof Unreachable) || performance.now() - began > READABLE_MS) throw error;
       else onLost();
       await delay(Math.max(backoffMs(tries - 1), (error.retryAfterS ?? 0) * 1000));

@@ -121,3 +121,27 @@ async def test_a_platform_whose_calls_fail_is_not_called_for_a_while(wallet: Wal
     status, answer = await wallet.get(f"walletpay/{order_id}/fetch")
     assert (status, "skipped" in answer["error"]["message"]) == (400, True)
     assert answer["error"]["extra"]["retryable"] is True
+
+
+@pytest.mark.parametrize(
+    ("secret", "header"),
+    [
+        (key_of(fault="rate_limited", retry_after_s=40), "40"),
+        (key_of(fault="rate_limited", retry_after_s=2.4), "3"),
+        (key_of(fault="server_error"), "5"),
+        (key_of(fault="unavailable"), "5"),
+        (key_of(fault="malformed_frame"), "5"),
+        (key_of(fault="refuse"), "5"),
+    ],
+)
+async def test_the_time_of_a_retry_is_that_of_the_platform_or_five_seconds(
+    wallet: Wallet, secret: str, header: str
+) -> None:
+    await wallet.configure(client_secret=secret)
+    session = {"X-Service-Session-Token": wallet.session}
+    url = f"{wallet.server.url}/bp/asset/walletpay/create"
+    async with wallet.server.http.post(url, json={"product_id": "coins"}, headers=session) as response:
+        answer = await response.json()
+    assert error((response.status, answer)) == (400, "backend unavailable")
+    assert response.headers["Retry-After"] == header
+    assert answer["error"]["extra"]["retryable"] is ("malformed" not in secret)
