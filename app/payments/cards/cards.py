@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
+from pydantic import AfterValidator, AliasChoices, Field
 
 from app.assets.assets import assets_of
 from app.http.rows.endpoint import Call
@@ -12,7 +12,8 @@ from app.payments.cards.grants import PAYMENT_ID, apply_intent, find_intent
 from app.payments.cards.platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.cards.views import PaymentIntentReply, PaymentIntentWithAssets, view_of
 from app.payments.posting import begin_client_posting
-from storage.configs.kinds.products import MAX_AMOUNT, PRODUCTS, Currency, Product
+from storage.configs.kinds.currencies import Currency
+from storage.configs.kinds.products import MAX_AMOUNT, PRODUCTS, Product
 from storage.payments.cards import payments as card_payments
 from storage.payments.cards.payments import CardPayment, CardPaymentNotFound, NewCardPayment
 from streams.wire.codec import dumps
@@ -23,10 +24,6 @@ from vendors.payments.stripe.client import Stripe
 from vendors.payments.stripe.objects import PaymentIntent, platform_amount
 
 _DEVICE_INFO_BYTES = 8 * 1024
-
-
-def _upper(value: Any) -> Any:
-    return value.upper() if isinstance(value, str) else value
 
 
 def _small(value: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +48,7 @@ class NewPaymentIntent(Model):
     payment can still be made with another card."""
     amonut: int = Field(ge=1, le=MAX_AMOUNT, validation_alias=AliasChoices("amonut", "amount"))
     """The price in minor units of the currency, such as cents. The name `amount` is accepted too."""
-    currency: Annotated[Currency, BeforeValidator(_upper)]
+    currency: Currency
     """The ISO 4217 code, such as usd."""
     device_info: Annotated[dict[str, Any], AfterValidator(_small)] | None = None
     """Details of the device, for reports of purchases. At most 8 KiB."""

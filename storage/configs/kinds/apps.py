@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from storage.configs.kinds.base import ConfigKind
+from storage.configs.kinds.currencies import UpperCase
 from streams.wire.model import Matches, Model
 
 
@@ -16,8 +17,8 @@ class Cors(Model):
 class App(Model):
     title: str = ""
     """The name of the app, which its pages show."""
-    currency: Annotated[str, Matches(r"^[A-Z]{3}$", "must be three capital letters, as in USD")] = "USD"
-    """Currency of all prices in the app's configs, as an ISO 4217 code."""
+    currency: Annotated[str, Matches(r"^[A-Za-z]{3}$", "must be three letters, as in USD"), UpperCase] = "USD"
+    """Currency of all prices in the app's configs, as an ISO 4217 code in either case."""
     cors: Cors = Cors()
     """Which web pages may call the app."""
     playground: bool | None = None

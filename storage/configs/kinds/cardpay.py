@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 
 from storage.configs.kinds.base import ConfigKind
-from storage.configs.kinds.products import Currency
+from storage.configs.kinds.currencies import Currency
 from storage.configs.kinds.urls import BaseUrl
 from storage.configs.kinds.vendor_accounts import CallLimits
 
@@ -31,8 +31,8 @@ class CardPay(CallLimits):
     """The secrets that sign webhooks. There are several while one replaces another. Without a secret, webhooks are
     refused."""
     currencies: list[Currency] = Field(default_factory=list, max_length=200)
-    """The currencies of payments. Empty: all currencies of Stripe. A subscription has the currency of its price at
-    Stripe."""
+    """The currencies of payments, as ISO 4217 codes in either case. Empty: all currencies of Stripe. A
+    subscription has the currency of its price at Stripe."""
     debug: bool = False
     """Whether the debug endpoints, which pay with test cards, exist."""
 

@@ -5,7 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from storage.configs.kinds.base import ConfigKind
-from storage.configs.kinds.products import MAX_AMOUNT, Currency
+from storage.configs.kinds.currencies import Currency
+from storage.configs.kinds.products import MAX_AMOUNT
 from storage.configs.kinds.walletpay import PayPalApp
 from streams.wire.model import Model
 
@@ -25,7 +26,7 @@ class Payouts(PayPalApp):
     merchant_id: str = Field(default="", max_length=255)
     """Our merchant number in withdrawals."""
     currency: Currency = "USD"
-    """The ISO 4217 code of the currency of withdrawals, such as USD."""
+    """The ISO 4217 code of the currency of withdrawals in either case, such as USD."""
     receiver: Literal["email"] = "email"
     """The receiver of payouts. `email`: the proven email address of the user."""
     limits: PayoutLimits = PayoutLimits()

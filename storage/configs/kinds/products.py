@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from storage.configs.kinds.base import ConfigKind, Ref
+from storage.configs.kinds.currencies import Currency
 from storage.configs.kinds.share_groups import MAX_SHARE_QUOTA
 from streams.wire.model import Matches, Model
-from streams.wire.money import Money, exponent_of
+from streams.wire.money import Money
 from streams.wire.period import PeriodText
 
 AssetType = Literal["consumable", "nonconsumable", "subscription"]
@@ -16,13 +17,6 @@ MAX_AMOUNT = 99_999_999
 """The largest amount that the platforms accept, in minor units."""
 
 
-def _currency(code: str) -> str:
-    exponent_of(code)
-    return code
-
-
-Currency = Annotated[str, AfterValidator(_currency)]
-"""The ISO 4217 code of a currency, in upper case."""
 Country = Annotated[str, Matches(r"^[A-Z]{2}$", "must be two capital letters (ISO 3166-1 alpha-2)")]
 PlatformId = Annotated[
     str, Matches(r"^[!-~]{1,255}$", "must be 1 to 255 printable ASCII characters without spaces")
@@ -37,7 +31,7 @@ class LocalPrice(Model):
     amount: int = Field(ge=1, le=MAX_AMOUNT)
     """In minor units of the currency, such as cents."""
     currency: Currency
-    """The ISO 4217 code, such as USD."""
+    """The ISO 4217 code in either case, such as USD."""
 
     @property
     def money(self) -> Money:
