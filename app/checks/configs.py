@@ -7,8 +7,10 @@ from being written. Their findings in stored values are shown as warnings.
 from collections.abc import Iterator
 from pathlib import Path
 
+from app.checks.platform_urls import versioned_url
 from storage.configs.kinds.apps import App
 from storage.configs.kinds.auth import SIGN_KEY_BYTES, Auth
+from storage.configs.kinds.cardpay import CardPay
 from storage.configs.kinds.email import Email, Template
 from storage.configs.kinds.iplocation import IpLocation
 from storage.configs.kinds.limits import RATES, Limits
@@ -47,6 +49,8 @@ def check(key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Check
             return Checked(value, list(_currency_faults(value)))
         case Auth():
             return Checked(value, list(_key_faults(value)), list(_short_keys(value)))
+        case CardPay():
+            return Checked(value, list(versioned_url(value.base_url)))
         case Limits() | IpLocation() | MailStrategy() | Email():
             return Checked(value, warnings=list(_warnings(value)))
     return _check_platforms(key, value, named, unknown)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from cryptography.x509 import load_pem_x509_certificates
 
+from app.checks.platform_urls import versioned_url
 from storage.configs.kinds.products import Product, WalletProduct
 from storage.configs.kinds.walletpay import PayPalApp, WalletPay
 from storage.configs.rules import Checked, Fault
@@ -18,7 +19,7 @@ def check(value: PayPalApp | Product) -> Checked:
     """
     match value:
         case PayPalApp():
-            return Checked(value, list(_unreadable(value)), list(_insufficient(value)))
+            return Checked(value, [*versioned_url(value.base_url), *_unreadable(value)], list(_insufficient(value)))
         case Product(walletpay=WalletProduct()):
             return Checked(value, list(_unpayable(value)), list(_without_plan(value)))
     return Checked(value)
