@@ -4,7 +4,8 @@ A config has one client (`accounts.py`), whose methods are the calls of the plat
 the config, which limits its time and counts its failures.
 
 Anybody can send webhooks, so refusing them must be cheap (`paypal.py`): checks that need no call come first, and
-known certificates are kept. The remaining calls pass a small gate of their own, so that forged webhooks cannot fill
-the bulkhead of payments or open their breaker. A genuine webhook that finds this gate full is answered with 503,
-and PayPal sends it again.
+known certificates are kept. The remaining calls pass small gates of their own, so that forged webhooks cannot fill
+the bulkhead of payments or open their breaker. A genuine webhook that finds its gate full is answered with 503, and
+PayPal sends it again. Fetches of certificates and calls that verify webhooks have a gate each: with one for both, a
+host of certificates that was away opened the breaker for the calls too, although those succeeded.
 """

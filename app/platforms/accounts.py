@@ -18,7 +18,8 @@ from vendors.payments.stripe.client import Stripe
 _VERIFY_WITHIN_S = 4
 """Less than the rest of the 10 seconds for a webhook whose certificate could not be fetched."""
 _VERIFICATIONS = 4
-"""How many webhooks of a config are verified by calls at once. Four times as many may wait."""
+"""How many calls that verify webhooks of a config are made at once, and how many certificates are fetched at once.
+Four times as many may wait."""
 
 
 def open_stripe(vendors: VendorClients, config: CardPay, *, key: ConfigKey, sandbox_url: str | None) -> Stripe:
@@ -37,12 +38,23 @@ def open_paypal(vendors: VendorClients, config: PayPalApp, *, key: ConfigKey, sa
 def open_verifier(vendors: VendorClients, config: PayPalApp, *, key: ConfigKey, sandbox_url: str | None) -> PayPal:
     """Return our app of the config `key` for verifying webhooks. Raises `ConfigInvalid` as `open_paypal` does.
 
-    It has a small gate of its own: anybody can send webhooks, and those must not delay payments.
+    Its calls, and its fetches of certificates, have a small gate each: anybody can send webhooks, and those must
+    not delay payments. If the host of the certificates is away, webhooks are still verified by calls.
     """
     limits = CallLimits(concurrency=_VERIFICATIONS, waiting=4 * _VERIFICATIONS)
     account = _paypal_account(key, config, limits, sandbox_url=sandbox_url)
-    gate = vendors.gate(ConfigKey(key.app_id, f"{key.kind}_webhooks", key.name), limits, account)
-    return PayPal(vendors.http, account, gate, client_id=config.client_id, within_s=_VERIFY_WITHIN_S)
+    calls, certificates = (
+        vendors.gate(ConfigKey(key.app_id, f"{key.kind}_{use}", key.name), limits, account)
+        for use in ("webhooks", "certificates")
+    )
+    return PayPal(
+        vendors.http,
+        account,
+        calls,
+        client_id=config.client_id,
+        within_s=_VERIFY_WITHIN_S,
+        certificates=certificates,
+    )
 
 
 def _paypal_account(key: ConfigKey, config: PayPalApp, limits: CallLimits, *, sandbox_url: str | None) -> Account:

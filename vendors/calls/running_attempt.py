@@ -205,9 +205,7 @@ class RunningAttempt(PushSource[Item]):
         attempt = self.attempt
         error.redact(attempt.gate.secret)
         self._record.outcome = "failed"
-        self._record.failure = Failure(
-            error.error_type, str(error), error.retryable, error.retry_after_s
-        )
+        self._record.failure = Failure(error.error_type, str(error), error.retryable, error.retry_after_s)
         if self._admission is not None:
             self._admission.failed(error)
         self._record_end()

@@ -23,7 +23,7 @@ from vendors.payments.paypal.errors import refused
 from vendors.payments.paypal.fields import PayPalObject
 
 KEY_HEADER = "PayPal-Request-Id"
-_WITHIN_S = 15
+WITHIN_S = 15
 _RENEW_S = 60
 """A token is renewed this many seconds before it expires."""
 _MAX_TOKENS = 1000
@@ -69,7 +69,7 @@ class PayPalCalls:
     """
 
     def __init__(
-        self, http: VendorHttp, account: Account, gate: Gate, *, client_id: str, within_s: float = _WITHIN_S
+        self, http: VendorHttp, account: Account, gate: Gate, *, client_id: str, within_s: float = WITHIN_S
     ) -> None:
         """`within_s` limits the wait for a slot of the gate and the call together."""
         self._http = http

@@ -10,8 +10,11 @@ from urllib.parse import parse_qsl
 
 from streams.wire.codec import rfc3339
 from streams.wire.money import Money
+from vendors.account import Account
+from vendors.calls.gate import Gate
 from vendors.http.fetched import FETCH_S
-from vendors.payments.paypal.calls import PayPalCalls, Step, path_of
+from vendors.http.transport import VendorHttp
+from vendors.payments.paypal.calls import WITHIN_S, PayPalCalls, Step, path_of
 from vendors.payments.paypal.certificates import WEBHOOK_CERTIFICATES, NotGenuine
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.events import EventPage
@@ -37,6 +40,20 @@ _PAGE = 100
 
 
 class PayPal(PayPalCalls):
+    def __init__(
+        self,
+        http: VendorHttp,
+        account: Account,
+        gate: Gate,
+        *,
+        client_id: str,
+        within_s: float = WITHIN_S,
+        certificates: Gate | None = None,
+    ) -> None:
+        """`certificates` is the gate of fetches of certificates, which are on another host. Default: `gate`."""
+        super().__init__(http, account, gate, client_id=client_id, within_s=within_s)
+        self._certificates = certificates or gate
+
     async def create_order(
         self,
         key: str,
@@ -245,7 +262,7 @@ class PayPal(PayPalCalls):
             hosts=hosts,
             authorities=authorities,
             now=now,
-            limited=lambda fetch: self._gate.call(self.vendor, fetch, within_s=FETCH_S),
+            limited=lambda fetch: self._certificates.call(self.vendor, fetch, within_s=FETCH_S),
         )
         webhook.check(key, webhook_id=webhook_id)
 

@@ -205,6 +205,27 @@ async def test_a_webhook_that_cannot_be_verified_now_is_to_be_sent_again(wallet:
     assert await inbox(wallet) == []
 
 
+OFFLINE = {"certificate_hosts": ["127.0.0.1"], "certificate_ca": ROOT}
+
+
+async def test_genuine_webhooks_are_accepted_while_the_host_of_certificates_is_away(wallet: Wallet) -> None:
+    """Nothing listens at the address of their certificate, and PayPal's own interface works."""
+    await wallet.configure(**OFFLINE)
+    statuses = [await deliver(wallet, event("CHECKOUT.ORDER.APPROVED", f"WH-{number}")) for number in range(20)]
+    assert statuses == [200] * 20
+    assert len(await inbox(wallet)) == 20
+
+
+async def test_certificates_are_fetched_although_calls_that_verify_have_failed(wallet: Wallet) -> None:
+    await wallet.configure(client_secret=key_of(fault="refuse"))
+    for _ in range(10):
+        assert await deliver(wallet, event("CHECKOUT.ORDER.APPROVED")) == 503
+    await wallet.configure(**OFFLINE)
+    one = dumps(event("CHECKOUT.ORDER.APPROVED"))
+    headers, body = signed(one, WEBHOOK, tls_url=wallet.sandbox.sandbox.tls_url)
+    assert (await ask(wallet.server, "POST", PATH, data=body, headers=dict(headers)))[0] == 200
+
+
 async def test_a_config_that_cannot_be_used_is_named(wallet: Wallet) -> None:
     one = event("CHECKOUT.ORDER.APPROVED")
     assert await deliver(wallet, one, path="/bp/webhook/walletpay/default/Other") == 404
