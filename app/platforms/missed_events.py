@@ -49,6 +49,9 @@ class EventList:
     """The beginnings of the types of events that must not be missed."""
     pages: Callable[[Services, ConfigKey, datetime, datetime], AsyncGenerator[Sequence[ListedEvent]]]
     """Yields the events of a config between two times, page by page. Raises `ConfigInvalid` or `VendorError`."""
+    config_of: Callable[[Services, ConfigKey, bytes], Awaitable[str | None]]
+    """Returns which config of the app has made the object of an event that a config has listed. `None`: the object
+    is not one of the app's. Raises as `pages` does."""
 
 
 def channel_of(webhook: Webhook) -> Channel:
@@ -93,19 +96,32 @@ async def _compare(services: Services, events: EventList, key: ConfigKey) -> Non
                 for event in page
                 if event.type.startswith(events.relevant) and (event.at is None or event.at <= until)
             ]
-            await _store_missed(services, key, found)
+            await _store_missed(services, events, key, found)
     async with services.database.connection() as conn:
         await missed_events.set_compared(conn, key, until=until)
 
 
-async def _store_missed(services: Services, key: ConfigKey, events: Sequence[ListedEvent]) -> None:
-    """Store the events that are not stored yet."""
+async def _store_missed(
+    services: Services, event_list: EventList, key: ConfigKey, events: Sequence[ListedEvent]
+) -> None:
+    """Store the events about objects of the config that are not stored yet.
+
+    Other configs, apps and programs may use the same account of the platform, which lists the events of them all.
+    An event that another config of the app has received is not missed, because each applies the events of all.
+    """
+    configs = services.configs.names(event_list.kind, key.app_id)
+    async with services.database.connection() as conn:
+        stored = await inbox.stored_events(
+            conn, key.app_id, source=key.kind, configs=configs, event_ids=[event.id for event in events]
+        )
+    missed = [
+        event
+        for event in events
+        if event.id not in stored and await event_list.config_of(services, key, event.body) == key.name
+    ]
     now = services.clock.now(key.app_id)
     async with services.database.transaction() as conn:
-        stored = await inbox.stored_events(conn, key, event_ids=[event.id for event in events])
-        for event in events:
-            if event.id in stored:
-                continue
+        for event in missed:
             new = NewWebhook(key.app_id, key.kind, key.name, event.id, None, {_MISSED: "true"}, event.body)
             if await inbox.receive(conn, new, now=now):
                 await mismatches.add(

@@ -11,6 +11,7 @@ from app.platforms.missed_events import EventList
 from app.services import Services
 from app.withdrawals.payouts import pay_out
 from storage.configs.kinds.payouts import PAYOUTS
+from storage.configs.rows import ConfigKey
 from storage.jobs.inbox import Webhook
 from storage.withdrawals import withdrawals
 from storage.withdrawals.withdrawals import PayOut
@@ -22,13 +23,24 @@ log = structlog.get_logger()
 async def _work(services: Services, webhook: Webhook) -> None:
     """Read back the withdrawal that a stored webhook names. Unknown ones are ignored."""
     state = webhook.state
-    payout_id, ours = _ids(WebhookEvent.read(webhook.body).resource)
-    ids = [id_ for id_ in (payout_id, ours) if id_]
+    payout_id, ids = _ids_of(webhook.body)
     async with services.database.connection() as conn:
         found = await withdrawals.find_by_payouts(conn, state.app_id, config=state.config, ids=ids)
     for withdrawal in found:
         job = PayOut(app_id=state.app_id, withdrawal_id=withdrawal.withdrawal_id)
         await pay_out(services, job, reported_id=payout_id)
+
+
+async def _config_of(services: Services, key: ConfigKey, body: bytes) -> str | None:
+    """Return the config that has made the payout of an event. `None`: the app has not made it."""
+    async with services.database.connection() as conn:
+        return await withdrawals.config_of(conn, key.app_id, ids=_ids_of(body)[1])
+
+
+def _ids_of(body: bytes) -> tuple[str, list[str]]:
+    """Return the platform's id of the payout in an event, which may be empty, and all ids of it that there are."""
+    payout_id, ours = _ids(WebhookEvent.read(body).resource)
+    return payout_id, [id_ for id_ in (payout_id, ours) if id_]
 
 
 def _ids(resource: Any) -> tuple[str, str]:
@@ -52,4 +64,4 @@ PAYOUT_WEBHOOKS = WebhookSource(
     partial(paypal.verify_delivery, kind=PAYOUTS),
     _work,
 )
-PAYOUT_EVENTS = EventList(PAYOUTS, ("PAYMENT.PAYOUTS",), paypal.event_pages)
+PAYOUT_EVENTS = EventList(PAYOUTS, ("PAYMENT.PAYOUTS",), paypal.event_pages, _config_of)

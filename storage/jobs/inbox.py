@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from storage.configs.rows import ConfigKey
 from storage.errors import WebhookNotFound
 from storage.jobs.jobs import WorkWebhook, enqueue, run_now
 from storage.operators.audit import Origin, Subject, record_change
@@ -99,13 +98,15 @@ async def receive(conn: Connection, new: NewWebhook, *, now: datetime) -> bool:
 
 
 _STORED = """
-select event_id from webhooks where app_id = $1 and source = $2 and config = $3 and event_id = any($4)
+select event_id from webhooks where app_id = $1 and source = $2 and config = any($3) and event_id = any($4)
 """
 
 
-async def stored_events(conn: Connection, of: ConfigKey, *, event_ids: Sequence[str]) -> set[str]:
-    """Return which of the events of a config are stored."""
-    return {row["event_id"] for row in await conn.fetch(_STORED, *of, event_ids)}
+async def stored_events(
+    conn: Connection, app_id: str, *, source: str, configs: Sequence[str], event_ids: Sequence[str]
+) -> set[str]:
+    """Return which events the webhooks of any of these configs have received."""
+    return {row["event_id"] for row in await conn.fetch(_STORED, app_id, source, configs, event_ids)}
 
 
 async def _enqueue(conn: Connection, app_id: str, *, webhook_id: str) -> None:

@@ -166,6 +166,18 @@ async def find_by_payouts(conn: Connection, app_id: str, *, config: str, ids: Se
     return [Withdrawal(**row) for row in rows]
 
 
+_CONFIG_OF = """
+select config from withdrawals
+where app_id = $1 and (withdrawal_id = any($2) or (payout_id = any($2) and payout_id <> '')) limit 1
+"""
+
+
+async def config_of(conn: Connection, app_id: str, *, ids: Sequence[str]) -> str | None:
+    """Return the config of the withdrawal with one of these ids of the platform, or of ours."""
+    config: str | None = await conn.fetchval(_CONFIG_OF, app_id, ids)
+    return config
+
+
 _MARK_SUBMITTED = """
 update withdrawals set submitted_at = coalesce(submitted_at, $3), account = $2
 where withdrawal_id = $1 and (submitted_at is null or account = $2) returning true

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
-from pydantic import ValidationError
 
 from app.http.rows.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
+from app.payments.cards.event_configs import config_of, subject_of
 from app.payments.cards.grants import sync_intent
 from app.payments.cards.periods import sync_subscription
 from app.payments.cards.platform import CardPlatform, card_platform
@@ -22,7 +22,7 @@ from storage.jobs.inbox import Webhook
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.errors import Refused
-from vendors.payments.stripe.objects import Event, Invoice
+from vendors.payments.stripe.objects import Event
 from vendors.payments.stripe.signature import is_signed
 
 log = structlog.get_logger()
@@ -50,38 +50,35 @@ async def _verify(services: Services, delivery: Delivery) -> Verified:
 
 
 async def _work(services: Services, webhook: Webhook) -> None:
-    platform = card_platform(services, webhook.state.app_id, webhook.state.config)
-    await apply_event(platform, Event.read(webhook.body), channel=channel_of(webhook))
+    """Apply an event, whichever config of the app has made its object. Other events of the account are ignored."""
+    app_id, event = webhook.state.app_id, Event.read(webhook.body)
+    config = await config_of(card_platform(services, app_id, webhook.state.config), event)
+    if config is not None:
+        await apply_event(card_platform(services, app_id, config), event, channel=channel_of(webhook))
 
 
 async def apply_event(platform: CardPlatform, event: Event, *, channel: Channel) -> None:
-    """Read the object of an event from the platform, and apply it. Raises `VendorError`."""
+    """Read the object of an event from the platform that has made it, and apply it. Raises `VendorError`."""
+    subject = subject_of(event)
+    if subject is None:
+        return
     try:
-        await _sync_object(platform, event.type, event.data.object, channel=channel)
+        match subject.kind:
+            case "payment":
+                await sync_intent(platform, subject.id, channel=channel)
+            case "subscription":
+                await sync_subscription(platform, subject.id, channel=channel)
+            case "reversals":
+                await sync_reversals(platform, subject.id, channel=channel)
     except Refused as refused:
         if refused.vendor_status != 404:
             raise
         log.warning("card_event.object_missing", app_id=platform.app_id, event_id=event.id, type=event.type)
 
 
-async def _sync_object(platform: CardPlatform, kind: str, about: dict[str, Any], *, channel: Channel) -> None:
-    name, intent = about.get("id"), about.get("payment_intent")
-    if kind.startswith("payment_intent.") and isinstance(name, str):
-        await sync_intent(platform, name, channel=channel)
-    elif kind.startswith("customer.subscription.") and isinstance(name, str):
-        await sync_subscription(platform, name, channel=channel)
-    elif kind.startswith("invoice.") and (subscription := _subscription_of(about)) is not None:
-        await sync_subscription(platform, subscription, channel=channel)
-    elif kind.startswith(("refund.", "charge.refund", "charge.dispute.")) and isinstance(intent, str):
-        await sync_reversals(platform, intent, channel=channel)
-
-
-def _subscription_of(invoice: dict[str, Any]) -> str | None:
-    """Return the subscription of an invoice. An invoice of something else, or a malformed one, has none."""
-    try:
-        return Invoice.model_validate(invoice).subscription_id
-    except ValidationError:
-        return None
+async def _config_of(services: Services, key: ConfigKey, body: bytes) -> str | None:
+    """Return the config that has made the object of an event, which the config `key` has listed."""
+    return await config_of(card_platform(services, key.app_id, key.name), Event.read(body))
 
 
 async def _pages(
@@ -113,4 +110,5 @@ CARD_EVENTS = EventList(
         *("customer.subscription.", "invoice.paid"),
     ),
     _pages,
+    _config_of,
 )

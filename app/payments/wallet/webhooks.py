@@ -8,6 +8,7 @@ import structlog
 from app.http.rows.webhooks import WebhookSource
 from app.payments.wallet import order_sync as wallet_order_sync
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
+from app.payments.wallet.event_configs import config_of
 from app.payments.wallet.wallet import PLATFORM, account_of
 from app.platforms import paypal
 from app.platforms.missed_events import EventList, channel_of
@@ -118,4 +119,5 @@ WALLET_EVENTS = EventList(
     WALLETPAY,
     ("BILLING.SUBSCRIPTION.", "CHECKOUT.ORDER.", "PAYMENT.CAPTURE.", "PAYMENT.SALE."),
     paypal.event_pages,
+    config_of,
 )
