@@ -10,8 +10,8 @@ from deploy.reference.markdown import one_line, page_of, table
 _ABOUT = """
 The body of every error response is `{"error": {"error_type": …, "message": …, "extra"?: …}}`, whatever the status.
 `message` is `<error_type>: <what is wrong>`. Programs decide by `error_type`; one type may have several reasons. If
-a response has `Retry-After`, a later retry may succeed, unless `extra.retryable` is false. `backend unavailable` and
-`gateway` always have both: `Retry-After` is the time that the vendor has named, or 5 seconds.
+a response has `Retry-After`, a later retry may succeed, unless `extra.retryable` is false. `backend unavailable`
+and `gateway` always have both: `Retry-After` is the time that the vendor has named, or 5 seconds.
 
 The API reference at `/docs` lists the errors of each endpoint. Errors of streams are the content of the
 [event](events.md) `error`, where error types have underscores (`backend_unavailable`), and `extra.retryable` says
