@@ -25,7 +25,8 @@ class Asset:
     paid_ends_at: datetime | None = None
     """The end of the last period that was paid."""
     grace_ends_at: datetime | None = None
-    """The later end while the subscription is suspended."""
+    """The end that counts instead of that of the paid period. It is later while the subscription is suspended, or
+    while the platform renews it, and earlier if the platform ends it within its period."""
     ended_at: datetime | None = None
     """When a subscription ended early, because it was refunded or replaced."""
     custom_ends_at: datetime | None = None
@@ -38,6 +39,7 @@ class Asset:
     is_trial: bool = False
     renews: bool = False
     canceled_at: datetime | None = None
+    """When it was cancelled at the platform."""
     refunded_at: datetime | None = None
 
     @property
@@ -85,7 +87,7 @@ def _grant(asset: Asset, entry: Entry, _: datetime) -> Asset:
         total_quantity=entry.quantity,
         starts_at=entry.starts_at,
         paid_ends_at=entry.ends_at,
-        grace_ends_at=None,
+        grace_ends_at=entry.grace_ends_at,
         ended_at=None,
         custom_ends_at=custom if custom is not None and custom > entry.ends_at else None,
         is_trial=entry.is_trial,
@@ -129,16 +131,16 @@ def _end(asset: Asset, _: Entry, at: datetime) -> Asset:
     return replace(asset, ended_at=at)
 
 
-def _cancel(asset: Asset, _: Entry, at: datetime) -> Asset:
-    return replace(asset, canceled_at=at, renews=False, grace_ends_at=None)
+def _cancel(asset: Asset, entry: Entry, at: datetime) -> Asset:
+    return replace(asset, canceled_at=entry.happened_at or at, renews=False, grace_ends_at=entry.ends_at)
 
 
-def _suspend(asset: Asset, entry: Entry, _: datetime) -> Asset:
+def _resume(asset: Asset, entry: Entry, _: datetime) -> Asset:
+    return replace(asset, canceled_at=None, renews=True, grace_ends_at=entry.ends_at)
+
+
+def _extend(asset: Asset, entry: Entry, _: datetime) -> Asset:
     return replace(asset, grace_ends_at=entry.ends_at)
-
-
-def _resume(asset: Asset, _: Entry, __: datetime) -> Asset:
-    return replace(asset, canceled_at=None, renews=True, grace_ends_at=None)
 
 
 def _adjust(asset: Asset, entry: Entry, _: datetime) -> Asset:
@@ -154,8 +156,9 @@ _CHANGES: Mapping[EntryKind, Callable[[Asset, Entry, datetime], Asset]] = {
     "return": _return,
     "end": _end,
     "cancel": _cancel,
-    "suspend": _suspend,
+    "suspend": _extend,
     "resume": _resume,
+    "extend": _extend,
     "adjust": _adjust,
 }
 

@@ -9,9 +9,10 @@ from storage.configs.kinds.products import AssetType
 from storage.postgres.database import Connection
 
 EntryKind = Literal[
-    "grant", "refund", "restore", "consume", "return", "end", "cancel", "suspend", "resume", "adjust"
+    "grant", "refund", "restore", "consume", "return", "end", "cancel", "suspend", "resume", "extend", "adjust"
 ]
-"""`restore` undoes a `refund`, and `return` a `consume`."""
+"""`restore` undoes a `refund`, and `return` a `consume`. `extend` moves the end because the next payment has moved
+or failed."""
 AssetOrigin = Literal["purchase", "renewal", "upgrade", "trial", "share", "reward", "admin", "restore"]
 Channel = Literal["webhook", "client", "reconciliation", "operator", "server"]
 
@@ -30,7 +31,8 @@ class Entry:
     """A number of units. It is negative in adjustments that take units away."""
     starts_at: datetime | None = None
     ends_at: datetime | None = None
-    """The end of a paid period, the end that an operator sets, or the end of the grace of a suspension."""
+    """The end of a paid period, or the end that an operator sets. In a `cancel`, `suspend`, `resume` or `extend`,
+    the end that counts from now on instead of that of the paid period, if there is one."""
     platform: str = ""
     product_id: str = ""
     bp_product_id: str = ""
@@ -39,6 +41,11 @@ class Entry:
     channel: Channel = "server"
     is_trial: bool = False
     renews: bool = False
+    grace_ends_at: datetime | None = None
+    """In a grant, the end that counts instead of that of its period, because the platform bills the next one
+    later."""
+    happened_at: datetime | None = None
+    """When the event happened at the platform. `None`: when it was entered."""
 
 
 COLUMNS = ", ".join(Entry.__slots__)

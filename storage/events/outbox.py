@@ -52,6 +52,8 @@ class AssetEvent(ReportedEvent):
     channel: str
     is_trial: bool
     renews: bool
+    grace_ends_at: str | None
+    happened_at: str | None
 
 
 class PurchaseEvent(ReportedEvent):

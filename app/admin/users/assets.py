@@ -58,12 +58,15 @@ class EntryView(Model):
     key: str
     """The event."""
     kind: str
-    """`grant`, `refund`, `restore`, `consume`, `return`, `end`, `cancel`, `suspend`, `resume` or `adjust`."""
+    """`grant`, `refund`, `restore`, `consume`, `return`, `end`, `cancel`, `suspend`, `resume`, `extend` or
+    `adjust`."""
     name: str
     subscription: str
     quantity: int
     starts_at: str
     ends_at: str
+    grace_ends_at: str
+    """Of a grant: until when the subscription lasts because its next period is billed after `ends_at`."""
     bp_product_id: str
     receipt_id: str
     origin: str
@@ -181,6 +184,7 @@ def entry_view(stored: StoredEntry) -> EntryView:
         quantity=entry.quantity,
         starts_at=rfc3339(entry.starts_at),
         ends_at=rfc3339(entry.ends_at),
+        grace_ends_at=rfc3339(entry.grace_ends_at),
         bp_product_id=entry.bp_product_id,
         receipt_id=entry.receipt_id,
         origin=entry.origin,
