@@ -1,6 +1,6 @@
 """The job that cancels the subscriptions of deactivated users at payment platforms."""
 
-from app.payments.cards.periods import FINAL_STATUSES, sync_subscription
+from app.payments.cards.periods import sync_subscription
 from app.payments.cards.platform import card_platform
 from app.payments.wallet import subscription_states as wallet_subscription_states
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
@@ -38,6 +38,6 @@ async def _end_card(services: Services, row: CardSubscription) -> None:
     assert name is not None, "only subscriptions with an id are listed"
     platform = card_platform(services, row.app_id, row.config)
     found = await platform.stripe.subscription(name)
-    if found.status not in FINAL_STATUSES and not found.cancel_at_period_end:
+    if found.renews:
         await platform.stripe.cancel_now(f"{row.row_id}:end", name)
     await sync_subscription(platform, name, channel="server")

@@ -14,6 +14,11 @@ the row: a request whose card does not exist leaves the row to the others.
 If a call is refused because the customer was deleted at the platform, another customer replaces it (`for_customer`
 in `platform.py`). This is safe, because such a call has had no effect.
 
+At the end of a period, Stripe begins the next one and charges an hour later. Until a charge fails, the asset of a
+subscription that renews lasts `renewal_tolerance_s` longer than its period (`renewals.py`). It is read a day
+before its period ends, then, after the hour, and every minute until it is paid. A grant has both ends, so that a
+renewal is one entry of the ledger.
+
 Reads of a subscription are numbered. A read that began before another one, and ends after it, grants periods, but
 does not change whether the subscription is cancelled.
 """

@@ -1,4 +1,8 @@
-"""Grants the periods of card subscriptions: each paid invoice grants its period exactly once (§2.7)."""
+"""Grants the periods of card subscriptions: each paid invoice grants its period exactly once (§2.7).
+
+The state of a subscription decides whether its asset ends with the last paid period, later or earlier
+(`renewals.py`).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,8 +11,10 @@ from datetime import UTC, datetime
 from app.assets.grants import grant_of
 from app.payments.cards.platform import CardPlatform, find_in
 from app.payments.cards.purchases import purchase_of
+from app.payments.cards.renewals import grace_end, next_read
 from app.payments.posting import Posting, begin_posting
 from storage.assets import assets
+from storage.assets import entries as asset_entries
 from storage.assets.entries import AssetOrigin, Channel, Entry, EntryKind
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.events.outbox import PurchaseKind
@@ -21,8 +27,6 @@ from vendors.payments.stripe.objects import Invoice, Subscription, money_of
 
 ROW_ID = "subscription_row_id"
 """The field of a subscription's metadata that names our row."""
-FINAL_STATUSES = frozenset({"canceled", "incomplete_expired"})
-"""The platform's statuses of subscriptions that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,11 @@ class SubscriptionRead:
     """The paid invoices, the oldest first."""
     intents: Mapping[str, str | None]
     """The payments of invoices that are not stored yet, by the id of the invoice."""
+    tolerance_s: int
+    """The `renewal_tolerance_s` of the config."""
 
-    @property
-    def is_cancelled(self) -> bool:
-        return self.subscription.cancel_at_period_end or self.subscription.status in FINAL_STATUSES
+    def grace_end(self, paid_ends_at: datetime) -> datetime | None:
+        return grace_end(self.subscription, paid_ends_at, tolerance_s=self.tolerance_s)
 
 
 async def sync_subscription(
@@ -53,7 +58,7 @@ async def sync_subscription(
         posting = await begin_posting(platform.services, conn, row.app_id, row.uid, channel=channel)
         row = await card_subscriptions.lock(conn, row.row_id)
         await _apply_read(posting, row, read)
-        if posting.is_deactivated and not read.is_cancelled:  # Its first payment may come later.
+        if posting.is_deactivated and read.subscription.renews:  # Its first payment may come later.
             await endings.end_subscriptions_later(conn, row.app_id, row.uid)
     return read
 
@@ -91,7 +96,7 @@ async def _read_subscription(
         ids = [invoice.id for invoice in invoices]
         known = await card_sales.known(conn, row.app_id, config=row.config, sale_ids=ids)
     intents = {id_: await _intent_of(platform, id_) for id_ in ids if id_ not in known}
-    return SubscriptionRead(number, subscription, invoices, intents)
+    return SubscriptionRead(number, subscription, invoices, intents, platform.config.renewal_tolerance_s)
 
 
 async def _intent_of(platform: CardPlatform, invoice_id: str) -> str | None:
@@ -101,14 +106,18 @@ async def _intent_of(platform: CardPlatform, invoice_id: str) -> str | None:
 
 async def _apply_read(posting: Posting, row: CardSubscription, read: SubscriptionRead) -> None:
     """Grant the periods that are paid, and store the state unless a later read is stored. The row is locked."""
+    is_latest = read.number > row.applied_read
     for invoice in read.invoices:
         if invoice.id in read.intents:
-            await _apply_invoice(posting, row, invoice, read)
-    if read.number <= row.applied_read:
+            is_current = is_latest and invoice is read.invoices[-1]
+            await _apply_invoice(posting, row, invoice, read, is_current=is_current)
+    if not is_latest:
         return
-    canceled_at = (row.canceled_at or posting.now) if read.is_cancelled else None
-    if (canceled_at is None) is not (row.canceled_at is None):
-        await _post_change(posting, row, read, "resume" if canceled_at is None else "cancel")
+    grants = await asset_entries.grants_of(posting.conn, row.app_id, row.uid, subscription=read.subscription.id)
+    paid_ends_at = grants[-1].ends_at if grants else None
+    canceled_at = _canceled_at(posting, row, read.subscription)
+    if paid_ends_at is not None:
+        await _post_state(posting, row, read, canceled_at=canceled_at, ends_at=read.grace_end(paid_ends_at))
     end = read.subscription.period_end
     await card_subscriptions.set_read(
         posting.conn,
@@ -116,16 +125,32 @@ async def _apply_read(posting: Posting, row: CardSubscription, read: Subscriptio
         status=read.subscription.status,
         period_ends_at=None if end is None else datetime.fromtimestamp(end, UTC),
         canceled_at=canceled_at,
+        check_at=next_read(paid_ends_at, now=posting.now),
         read=read.number,
         now=posting.now,
     )
 
 
-async def _apply_invoice(posting: Posting, row: CardSubscription, invoice: Invoice, read: SubscriptionRead) -> None:
-    """Grant the period of a paid invoice, and report the payment."""
+def _canceled_at(posting: Posting, row: CardSubscription, subscription: Subscription) -> datetime | None:
+    """Return when a subscription was cancelled, by the platform's clock if the platform says when."""
+    if not subscription.is_cancelled:
+        return None
+    at = subscription.canceled_at
+    return (row.canceled_at or posting.now) if at is None else datetime.fromtimestamp(at, UTC)
+
+
+async def _apply_invoice(
+    posting: Posting, row: CardSubscription, invoice: Invoice, read: SubscriptionRead, *, is_current: bool
+) -> None:
+    """Grant the period of a paid invoice, and report the payment.
+
+    `is_current`: the subscription's state decides when this period ends.
+    """
     entry = _grant(posting, row, invoice, read)
     if entry is None:
         return
+    if is_current and entry.ends_at is not None:
+        entry = replace(entry, grace_ends_at=read.grace_end(entry.ends_at))
     name, intent_id = read.subscription.id, read.intents[invoice.id]
     sale = CardSale(row.app_id, row.config, invoice.id, row.uid, intent_id, name, row.product_id)
     await card_sales.add(posting.conn, sale)
@@ -155,7 +180,7 @@ def _grant(posting: Posting, row: CardSubscription, invoice: Invoice, read: Subs
         subscription=read.subscription.id,
         platform=CARDPAY.name,
         product_id=row.price_id,
-        renews=not read.is_cancelled,
+        renews=not read.subscription.is_cancelled,
     )
     return replace(entry, ends_at=end)
 
@@ -166,11 +191,32 @@ def _origin(row: CardSubscription, invoice: Invoice) -> AssetOrigin:
     return "trial" if row.trial_ends_at is not None and invoice.amount_paid == 0 else "purchase"
 
 
-async def _post_change(posting: Posting, row: CardSubscription, read: SubscriptionRead, kind: EntryKind) -> None:
-    """Post that a subscription was cancelled or resumed, if it has granted something."""
+async def _post_state(
+    posting: Posting,
+    row: CardSubscription,
+    read: SubscriptionRead,
+    *,
+    canceled_at: datetime | None,
+    ends_at: datetime | None,
+) -> None:
+    """Post that a subscription was cancelled or resumed, or that its asset ends at another time.
+
+    `ends_at`: the end that counts instead of that of the paid period.
+    """
     product, name = row.sold, read.subscription.id
-    if await assets.find(posting.conn, row.app_id, row.uid, name=product.asset, subscription=name) is None:
+    asset = await assets.find(posting.conn, row.app_id, row.uid, name=product.asset, subscription=name)
+    if asset is None:
         return
-    key = f"{kind}:{name}:{read.number}"
-    entry = Entry(key, kind, product.asset, product.type, name, platform=CARDPAY.name, channel=posting.channel)
+    kind: EntryKind = "extend"
+    if asset.canceled_at != canceled_at:
+        kind = "resume" if canceled_at is None else "cancel"
+    elif asset.grace_ends_at == ends_at or asset.ended_at is not None:
+        return
+    # Only a cancellation and its end are events that a webhook reports.
+    is_event = (asset.canceled_at is None) is not (canceled_at is None)
+    entry = Entry(
+        f"{kind}:{name}:{read.number}", kind, product.asset, product.type, name,
+        ends_at=ends_at, happened_at=canceled_at, platform=CARDPAY.name,
+        channel=posting.channel if is_event else "server",
+    )  # fmt: skip
     await posting.post(entry)

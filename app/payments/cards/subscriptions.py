@@ -10,7 +10,7 @@ from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body, Path
 from app.http.rows.transactions import Transaction
 from app.payments.cards.open_invoices import open_payment, pay_with
-from app.payments.cards.periods import FINAL_STATUSES, sync_subscription
+from app.payments.cards.periods import sync_subscription
 from app.payments.cards.platform import CardPlatform, card_platform
 from app.payments.cards.setups import PlatformId, ProductId
 from app.payments.cards.subscription_creation import Payer, create_subscription
@@ -112,8 +112,8 @@ async def cancel(call: Call, transaction: Transaction, path: Path[CardSubscripti
     current = await platform.stripe.subscription(path.sub_id)
     if current.status == "incomplete":
         await platform.stripe.cancel_now(key, path.sub_id)
-    elif current.status not in FINAL_STATUSES and not current.cancel_at_period_end:
-        await platform.stripe.set_cancel(key, path.sub_id, cancels=True)
+    elif current.renews:
+        await platform.stripe.cancel_at_period_end(key, path.sub_id)
     return await _reply(platform, row, path.sub_id, transaction)
 
 
@@ -142,8 +142,8 @@ async def _resume_subscription(platform: CardPlatform, row: CardSubscription, pa
     name = row.subscription_id
     assert name is not None, "the caller has checked this"
     current = await platform.stripe.subscription(name)
-    if current.cancel_at_period_end and current.status in {"trialing", "active", "past_due"}:
-        await platform.stripe.set_cancel(f"{key}:resume", name, cancels=False)
+    if current.is_cancelled and current.status in {"trialing", "active", "past_due"}:
+        await platform.stripe.resume(f"{key}:resume", current)
     await pay_with(platform, row, current, payer, key=key)
     return name
 

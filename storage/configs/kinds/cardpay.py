@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from storage.configs.kinds.base import ConfigKind
+from storage.configs.kinds.base import DAY_S, ConfigKind
 from storage.configs.kinds.currencies import Currency
 from storage.configs.kinds.urls import BaseUrl
 from storage.configs.kinds.vendor_accounts import CallLimits
@@ -33,6 +33,9 @@ class CardPay(CallLimits):
     currencies: list[Currency] = Field(default_factory=list, max_length=200)
     """The currencies of payments, as ISO 4217 codes in either case. Empty: all currencies of Stripe. A
     subscription has the currency of its price at Stripe."""
+    renewal_tolerance_s: int = Field(default=DAY_S, ge=0, le=31 * DAY_S)
+    """Seconds for which assets remain after the time at which Stripe is to bill the next period of a subscription,
+    while no payment has failed. Stripe charges about an hour after a period has begun."""
     debug: bool = False
     """Whether the debug endpoints, which pay with test cards, exist."""
 

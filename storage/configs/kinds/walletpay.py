@@ -49,6 +49,9 @@ class WalletPay(PayPalApp):
     """Replaces the name of the business on PayPal's pages."""
     grace_s: int = Field(default=0, ge=0, le=366 * DAY_S)
     """Seconds for which assets remain after the end of the paid period while a subscription is suspended."""
+    renewal_tolerance_s: int = Field(default=DAY_S, ge=0, le=31 * DAY_S)
+    """Seconds for which assets remain after the time at which PayPal is to bill an active subscription next, while
+    no payment has failed. PayPal bills at 10:00 UTC or later."""
 
 
 WALLETPAY = ConfigKind("walletpay", "Wallet payments", WalletPay)

@@ -55,7 +55,7 @@ _SUBSCRIPTION = f"""
 update card_subscriptions set checked_at = $3 where row_id = (
     select row_id from card_subscriptions
     where {_DUE} and status not in ('refused', 'abandoned', 'canceled', 'incomplete_expired')
-    and (status not in ('trialing', 'active') or period_ends_at <= $3)
+    and (status not in ('trialing', 'active') or coalesce(check_at, period_ends_at) <= $3)
     order by checked_at limit 1 for update skip locked)
 returning {", ".join(CardSubscription.__slots__)}
 """
@@ -64,7 +64,7 @@ returning {", ".join(CardSubscription.__slots__)}
 async def next_subscription(
     conn: Connection, app_id: str, *, config: str, now: datetime, since: datetime
 ) -> CardSubscription | None:
-    """Claim a subscription that is unpaid, or whose period has ended, as `next_payment` does."""
+    """Claim a subscription that is unpaid, or about to renew, as `next_payment` does."""
     row = await conn.fetchrow(_SUBSCRIPTION, app_id, config, now, *_due_outside(now=now, since=since))
     return None if row is None else CardSubscription(**row)
 

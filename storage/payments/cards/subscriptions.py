@@ -48,6 +48,7 @@ class CardSubscription:
     status: str
     period_ends_at: datetime | None
     canceled_at: datetime | None
+    """When it was cancelled, by the platform's clock."""
     applied_read: int
     created_at: datetime
 
@@ -189,7 +190,8 @@ async def lock(conn: Connection, row_id: str) -> CardSubscription:
 
 _SET = """
 update card_subscriptions
-set status = $2, period_ends_at = $3, canceled_at = $4, applied_read = $5, checked_at = $6 where row_id = $1
+set status = $2, period_ends_at = $3, canceled_at = $4, applied_read = $5, checked_at = $6, check_at = $7
+where row_id = $1
 """
 
 
@@ -200,8 +202,12 @@ async def set_read(
     status: str,
     period_ends_at: datetime | None,
     canceled_at: datetime | None,
+    check_at: datetime,
     read: int,
     now: datetime,
 ) -> None:
-    """Store a subscription as read from the platform. `read` is the number of the read."""
-    await conn.execute(_SET, row_id, status, period_ends_at, canceled_at, read, now)
+    """Store a subscription as read from the platform. `read` is the number of the read.
+
+    `check_at` is the time of the next read if no payment is open.
+    """
+    await conn.execute(_SET, row_id, status, period_ends_at, canceled_at, read, now, check_at)

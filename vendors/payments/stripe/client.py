@@ -155,10 +155,15 @@ class Stripe(StripeCalls):
         }
         return await self.get("subscriptions", query, Page[Subscription])
 
-    async def set_cancel(self, key: str, subscription: str, *, cancels: bool) -> Subscription:
-        """Cancel a subscription at the end of its period, or resume it."""
+    async def cancel_at_period_end(self, key: str, subscription: str) -> Subscription:
         path = f"subscriptions/{part(subscription)}"
-        return await self.post(path, key, {"cancel_at_period_end": cancels}, Subscription)
+        return await self.post(path, key, {"cancel_at_period_end": True}, Subscription)
+
+    async def resume(self, key: str, cancelled: Subscription) -> Subscription:
+        """Let a subscription that was cancelled renew. Stripe accepts one of the two fields in a call."""
+        by_period = cancelled.cancel_at_period_end
+        fields: Mapping[str, Value] = {"cancel_at_period_end": False} if by_period else {"cancel_at": ""}
+        return await self.post(f"subscriptions/{part(cancelled.id)}", key, fields, Subscription)
 
     async def cancel_now(self, key: str, subscription: str) -> Subscription:
         return await self.delete(f"subscriptions/{part(subscription)}", key, Subscription)

@@ -13,6 +13,10 @@ ZERO_DECIMAL = frozenset({"MGA"})
 TWO_DECIMAL = frozenset({"ISK", "UGX"})
 """Currencies that have no minor unit in ISO 4217, and two decimals at Stripe."""
 
+_ENDED = frozenset({"canceled", "incomplete_expired"})
+_RENEWING = frozenset({"trialing", "active"})
+"""Statuses in which no payment has failed."""
+
 Item = TypeVar("Item", bound=Model)
 
 
@@ -117,9 +121,13 @@ class Subscription(Model):
     customer: Id = None
     items: Page[SubscriptionItem]
     current_period_end: int | None = None
-    """In versions before 2025-03-31. Later versions have it in the items."""
+    """In versions before 2025-03-31, as `current_period_start`. Later versions have them in the items."""
+    current_period_start: int | None = None
     cancel_at_period_end: bool = False
+    cancel_at: int | None = None
+    """When it is to end, or has ended: at the end of the period, or at a date that was set instead."""
     canceled_at: int | None = None
+    """When it was cancelled."""
     latest_invoice: Id = None
     metadata: dict[str, str] = Field(default_factory=dict)
 
@@ -128,6 +136,38 @@ class Subscription(Model):
         """The end of the current period, in Unix seconds."""
         ends = [item.current_period_end for item in self.items.data if item.current_period_end is not None]
         return max(ends, default=self.current_period_end)
+
+    @property
+    def period_start(self) -> int | None:
+        starts = [item.current_period_start for item in self.items.data if item.current_period_start is not None]
+        return max(starts, default=self.current_period_start)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in _ENDED
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it has ended or is to end, with its period or at a date."""
+        return self.has_ended or self.cancel_at_period_end or self.cancel_at is not None
+
+    @property
+    def renews(self) -> bool:
+        """Whether it is billed after its period. One that was cancelled to a later date is billed until then."""
+        if self.has_ended or self.cancel_at_period_end:
+            return False
+        return self.cancel_at is None or self.period_end is None or self.cancel_at > self.period_end
+
+    def billed_after(self, paid_end: int) -> int | None:
+        """Return when Stripe bills the period after a paid one, in Unix seconds. `None`: never, or it has failed.
+
+        At the end of a period, Stripe begins the next one at once, whose invoice is a draft for about an hour.
+        """
+        if self.status not in _RENEWING:
+            return None
+        if self.period_start is not None and self.period_start >= paid_end:
+            return paid_end
+        return self.period_end if self.renews else None
 
 
 class _SubscriptionDetails(Model):

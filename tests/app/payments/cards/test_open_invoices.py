@@ -34,7 +34,7 @@ async def test_another_card_pays_a_renewal_and_the_next(shop: Shop, buyer: Buyer
     assert (await shop.created(buyer, use_default_payment_method=True))["payment_method_id"] == card
     buyer = await later(shop, buyer, days=31)
     assert (await read(shop, buyer, subscription["id"]))["cardpay_sub"]["status"] == "active"
-    assert await origins(shop, buyer) == ["purchase", "renewal", "renewal"]
+    assert await origins(shop, buyer) == ["purchase", "extend", "renewal", "renewal"]
 
 
 async def test_a_card_whose_owner_is_being_asked_is_not_asked_again(shop: Shop, buyer: Buyer) -> None:

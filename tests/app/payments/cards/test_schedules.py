@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storage.assets.differences import find_differences
 from streams.tasks import background, run_all
-from streams.wire.codec import rfc3339
+from streams.wire.codec import from_rfc3339, rfc3339
 from tests.app.callers import ask, working
 from tests.app.payments.cards.shop import Buyer, Shop
 from tests.app.payments.cards.subscribers import setup, subscribe
@@ -28,7 +28,10 @@ STEPS = st.one_of(
     st.tuples(st.just("sync"), st.integers(0, 3)),
     st.tuples(st.just("subscribe"), st.booleans()),
     st.tuples(st.just("cancel"), st.none()),
-    st.tuples(st.just("month"), st.none()),
+    st.tuples(st.just("end_at"), st.sampled_from([3, 40])),
+    st.tuples(st.just("resume"), st.none()),
+    st.tuples(st.just("pass_time"), st.sampled_from([40, 31 * 24 * 60])),
+    st.tuples(st.just("decline_renewals"), st.none()),
     st.tuples(st.just("webhooks"), st.sampled_from(["lost", "duplicate", "delayed", "reordered", None])),
     st.tuples(st.just("race"), st.tuples(st.integers(0, 3), st.lists(RACERS, min_size=2, max_size=4))),
     st.tuples(st.just("kill"), st.booleans()),
@@ -154,8 +157,23 @@ class Schedule:
             path = f"/bp/asset/cardpay_sub/{sub['id']}"
             assert (await self.shop.client_call(self.buyer, "DELETE", path))[0] in {200, 400, 404}
 
-    async def _month(self, _: None) -> None:
-        await self.pass_time(minutes=31 * 24 * 60)
+    async def _end_at(self, days: int) -> None:
+        """Let the merchant cancel the subscriptions at a date."""
+        now = (await self.shop.control("clock", by_s=0))["now"]
+        for sub in await self.shop.listed("subscriptions", customer=self.customer):
+            await self.shop.platform(f"subscriptions/{sub['id']}", cancel_at=str(now + days * 86400))
+
+    async def _resume(self, _: None) -> None:
+        """Subscribe again, which resumes what was cancelled."""
+        await self._subscribe(with_card=False)
+
+    async def _decline_renewals(self, _: None) -> None:
+        failing = await self.shop.link(self.customer, "pm_card_chargeCustomerFail")
+        for sub in await self.shop.listed("subscriptions", customer=self.customer):
+            await self.shop.platform(f"subscriptions/{sub['id']}", default_payment_method=failing)
+
+    async def _pass_time(self, minutes: int) -> None:
+        await self.pass_time(minutes=minutes)
 
     async def _webhooks(self, fault: str | None) -> None:
         await self.shop.control("webhooks", fault=fault, delay_ms=300)
@@ -211,7 +229,24 @@ class Schedule:
         return await self.shop.coins(self.buyer), granted
 
     async def settled(self) -> bool:
-        return await self.owned() == await self.expected()
+        return await self.owned() == await self.expected() and await self.lasts_as_paid()
+
+    async def lasts_as_paid(self) -> bool:
+        """Whether the user has access while the platform renews a subscription, or until its paid period ends."""
+        _, answer = await self.shop.client_call(self.buyer, "GET", "/bp/asset")
+        assets = {asset["receipt_id"]: asset for asset in answer["assets"]}
+        for sub in await self.shop.listed("subscriptions", customer=self.customer, status="all", limit="100"):
+            paid = await self.shop.listed("invoices", subscription=sub["id"], status="paid", limit="100")
+            if not paid:
+                continue
+            asset, paid_end = assets[paid[0]["id"]], paid[0]["lines"]["data"][0]["period"]["end"]
+            end, valid = from_rfc3339(asset["expire_time"]).timestamp(), asset["valid_seconds"] > 0
+            if sub["status"] in {"active", "trialing"}:
+                if not valid or end > paid_end + 86400:
+                    return False
+            elif end != min(paid_end, sub["cancel_at"] or paid_end):
+                return False
+        return True
 
 
 def tasks_in(handler: str) -> list[asyncio.Task[Any]]:

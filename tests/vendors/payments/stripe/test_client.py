@@ -131,7 +131,7 @@ async def test_a_subscription_lives_until_the_end_of_its_period(stripe: Stripe, 
     intent = payment.payment.payment_intent
     assert intent is not None
     assert [payment.invoice for payment in await stripe.invoices_paid_by(intent)] == [invoice.id]
-    cancelled = await stripe.set_cancel("1:cancel", created.id, cancels=True)
+    cancelled = await stripe.cancel_at_period_end("1:cancel", created.id)
     assert (cancelled.status, cancelled.cancel_at_period_end) == ("active", True)
     await control(sandbox, "clock", by_s=32 * 86400)
     assert (await stripe.subscription(created.id)).status == "canceled"

@@ -128,7 +128,7 @@ async def test_a_subscription_and_its_invoices_are_read(stripe: Stripe, url: str
     read = await stripe.subscription(created["id"])
     assert (read.status, read.customer) == ("active", customer)
     assert read.period_end == created["current_period_end"]
-    cancelled = await stripe.set_cancel("4", read.id, cancels=True)
+    cancelled = await stripe.cancel_at_period_end("4", read.id)
     assert cancelled.cancel_at_period_end
     invoice = await stripe.invoice(read.latest_invoice or "")
     assert (invoice.status, invoice.amount_paid, invoice.subscription_id) == ("paid", 999, read.id)

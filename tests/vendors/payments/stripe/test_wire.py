@@ -28,6 +28,7 @@ from vendors.sandbox.server import Running
 
 EARLIER_FIELDS = {
     # Of versions before 2025-03-31, in which localstripe answers.
+    "Subscription.current_period_start",
     "Subscription.current_period_end",
     "Invoice.subscription",
 }
@@ -84,7 +85,7 @@ async def use_everything(stripe: Stripe, sandbox: Running) -> None:
     waiting = await stripe.create_subscription("11", payment_method=None, trial_end=None, **bought)
     trial = await stripe.create_subscription("12", payment_method=card, trial_end=4102444800, **bought)
     made = await stripe.create_subscription("13", payment_method=card, trial_end=None, **bought)
-    await stripe.set_cancel("14", made.id, cancels=True)
+    await stripe.cancel_at_period_end("14", made.id)
     await stripe.set_subscription_method("15", made.id, payment_method=card)
     await stripe.cancel_now("16", waiting.id)
     await stripe.subscription(trial.id)

@@ -1,4 +1,11 @@
-"""Prices and subscriptions of the sandbox's Stripe, which renew when its clock moves."""
+"""Prices and subscriptions of the sandbox's Stripe, which renew when its clock moves.
+
+At the end of a period, Stripe begins the next one at once: the subscription is `active`, and the invoice is a
+`draft`. Stripe finalizes and charges it about an hour later (https://docs.stripe.com/billing/subscriptions/overview
+and https://docs.stripe.com/invoicing/integration/workflow-transitions). Only a charge that fails makes the
+subscription `past_due`. A subscription ends with its period, or at the date `cancel_at`, which may be set without
+`cancel_at_period_end` (`openapi/spec3.json` of stripe/openapi).
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,8 +28,8 @@ _EXPIRES_S = 23 * 3600
 """A subscription whose first payment has not succeeded expires after this time."""
 _BEHAVIORS = {"allow_incomplete", "default_incomplete", "error_if_incomplete", "pending_if_incomplete"}
 _CREATE = frozenset({
-    "cancel_at_period_end", "customer", "default_payment_method", "expand", "items", "metadata", "off_session",
-    "payment_behavior", "payment_settings", "trial_end", "trial_period_days",
+    "cancel_at", "cancel_at_period_end", "customer", "default_payment_method", "expand", "items", "metadata",
+    "off_session", "payment_behavior", "payment_settings", "trial_end", "trial_period_days",
 })  # fmt: skip
 
 
@@ -63,6 +70,7 @@ def create(store: Store, params: Object) -> Object:
     price = store.get("price", params["items"][0].get("price", ""), param="items[0][price]")
     method = _method_of(store, params, customer)
     subscription = _new(store, params, customer, price=price, method=method)
+    _set_end(store, subscription, params)
     store.emit("customer.subscription.created", subscription)
     _begin(store, subscription, pays=method is not None and behavior != "default_incomplete")
     if subscription["status"] == "incomplete" and behavior == "error_if_incomplete":
@@ -92,10 +100,9 @@ def _new(store: Store, params: Object, customer: Object, *, price: Object, metho
     return store.new(
         "subscription", customer=customer["id"], status="incomplete", billing_cycle_anchor=anchor,
         items={"object": "list", "data": [item], "has_more": False}, start_date=now, trial_end=trial_end,
-        cancel_at_period_end=params.get("cancel_at_period_end") == "true", cancel_at=None, canceled_at=None,
-        ended_at=None, default_payment_method=method if "default_payment_method" in params else None,
-        latest_invoice=None, currency=price["currency"], pending_setup_intent=None,
-        metadata=params.get("metadata", {}),
+        cancel_at_period_end=False, cancel_at=None, canceled_at=None, ended_at=None,
+        default_payment_method=method if "default_payment_method" in params else None, latest_invoice=None,
+        currency=price["currency"], pending_setup_intent=None, metadata=params.get("metadata", {}),
     )  # fmt: skip
 
 
@@ -144,13 +151,28 @@ def update(store: Store, id_: str, params: Object) -> Object:
         method = store.get("payment_method", params["default_payment_method"], param="default_payment_method")
         require_owner(method, subscription["customer"])
         subscription["default_payment_method"] = method["id"]
-    if "cancel_at_period_end" in params:
-        cancels = truth(params["cancel_at_period_end"], param="cancel_at_period_end")
-        subscription["cancel_at_period_end"] = cancels
-        subscription["canceled_at"] = store.now() if cancels else None
+    _set_end(store, subscription, params)
     subscription["metadata"] |= params.get("metadata", {})
     store.emit("customer.subscription.updated", subscription)
     return subscription
+
+
+def _set_end(store: Store, subscription: Object, params: Object) -> None:
+    """Cancel a subscription at the end of its period or at a date, or let it renew again."""
+    if "cancel_at_period_end" in params and "cancel_at" in params:
+        raise invalid("You may only specify one of these parameters: cancel_at, cancel_at_period_end.")
+    if "cancel_at_period_end" in params:
+        cancels = truth(params["cancel_at_period_end"], param="cancel_at_period_end")
+        end = subscription["items"]["data"][0]["current_period_end"] if cancels else None
+        subscription |= {"cancel_at_period_end": cancels, "cancel_at": end}
+    elif "cancel_at" in params:
+        end = number(params["cancel_at"], param="cancel_at") if params["cancel_at"] else None
+        if end is not None and end <= store.now():
+            raise invalid("The cancel_at timestamp must be in the future.", param="cancel_at")
+        subscription |= {"cancel_at_period_end": False, "cancel_at": end}
+    else:
+        return
+    subscription["canceled_at"] = None if subscription["cancel_at"] is None else store.now()
 
 
 def cancel(store: Store, id_: str, _: Object) -> Object:
@@ -171,6 +193,8 @@ def delete_customer(store: Store, id_: str, params: Object) -> Object:
 def _end(store: Store, subscription: Object, *, status: str) -> Object:
     subscription |= {"status": status, "ended_at": store.now()}
     subscription["canceled_at"] = subscription["canceled_at"] or store.now()
+    for draft in invoices.drafts(store, subscription):
+        draft["auto_advance"] = False
     store.emit("customer.subscription.deleted", subscription)
     return subscription
 
@@ -191,22 +215,29 @@ def list_subscriptions(store: Store, params: Object) -> Object:
 
 
 def advance(store: Store, *, by_s: int) -> None:
-    """Move the clock, and process in order the subscriptions that become due."""
+    """Move the clock, and process in order the subscriptions and invoices that become due."""
     until = store.now() + by_s
     while due := min(_due(store, until=until), key=lambda entry: entry[0], default=None):
-        at, subscription = due
+        at, subscription, draft = due
         store.offset_s += max(0, at - store.now())
-        _renew(store, subscription)
+        if draft is None:
+            _renew(store, subscription)
+        else:
+            _charge(store, subscription, draft)
     store.offset_s += until - store.now()
 
 
-def _due(store: Store, *, until: int) -> list[tuple[int, Object]]:
-    found = []
+def _due(store: Store, *, until: int) -> list[tuple[int, Object, Object | None]]:
+    """Return when something happens to a subscription, and the invoice that is charged then, if that is it."""
+    found: list[tuple[int, Object, Object | None]] = []
     for subscription in store.find("subscription"):
         if subscription["status"] == "incomplete":
-            found.append((subscription["created"] + _EXPIRES_S, subscription))
+            found.append((subscription["created"] + _EXPIRES_S, subscription, None))
         elif subscription["status"] in {"trialing", "active", "past_due"}:
-            found.append((subscription["items"]["data"][0]["current_period_end"], subscription))
+            end = subscription["items"]["data"][0]["current_period_end"]
+            found.append((min(end, subscription["cancel_at"] or end), subscription, None))
+            drafts = invoices.drafts(store, subscription)
+            found += [(draft["automatically_finalizes_at"], subscription, draft) for draft in drafts]
     return [entry for entry in found if entry[0] <= until]
 
 
@@ -214,7 +245,7 @@ def _renew(store: Store, subscription: Object) -> None:
     if subscription["status"] == "incomplete":
         _end(store, subscription, status="incomplete_expired")
         return
-    if subscription["cancel_at_period_end"]:
+    if subscription["cancel_at"] is not None and subscription["cancel_at"] <= store.now():
         _end(store, subscription, status="canceled")
         return
     item = subscription["items"]["data"][0]
@@ -223,12 +254,22 @@ def _renew(store: Store, subscription: Object) -> None:
     start = item["current_period_end"]
     end = _after(anchor, item["price"], periods=periods)
     item |= {"current_period_start": start, "current_period_end": end}
-    invoice = invoices.new_invoice(
-        store, subscription, reason="subscription_cycle", amount=item["price"]["unit_amount"], start=start, end=end
-    )
-    subscription["status"] = "past_due"
-    _collect(store, subscription, invoice)
+    if subscription["status"] == "trialing":
+        subscription["status"] = "active"
+    invoices.new_invoice(
+        store, subscription, reason="subscription_cycle", amount=item["price"]["unit_amount"], start=start, end=end,
+        draft=True,
+    )  # fmt: skip
     store.emit("customer.subscription.updated", subscription)
+
+
+def _charge(store: Store, subscription: Object, draft: Object) -> None:
+    """Finalize an invoice and charge the card. If that fails, the subscription is `past_due`."""
+    invoices.finalize(store, draft)
+    _collect(store, subscription, draft)
+    if draft["status"] != "paid" and subscription["status"] == "active":
+        subscription["status"] = "past_due"
+        store.emit("customer.subscription.updated", subscription, previous={"status": "active"})
 
 
 def _after(anchor: int, price: Any, *, periods: int) -> int:

@@ -4,9 +4,14 @@ from typing import Any
 
 from vendors.sandbox.payments.stripe.store import Object, Store, invalid, missing, number, page_of
 
+_DRAFT_S = 3600
+"""How long the invoice of a renewal can be changed before it is charged."""
 
-def new_invoice(store: Store, subscription: Object, *, reason: str, amount: int, start: int, end: int) -> Object:
-    """Create the invoice of a period. An invoice over nothing is paid at once."""
+
+def new_invoice(
+    store: Store, subscription: Object, *, reason: str, amount: int, start: int, end: int, draft: bool = False
+) -> Object:
+    """Create the invoice of a period. A draft is finalized later. An invoice over nothing is paid at once."""
     price = subscription["items"]["data"][0]["price"]
     line = {
         "object": "line_item", "amount": amount, "currency": price["currency"],
@@ -16,7 +21,9 @@ def new_invoice(store: Store, subscription: Object, *, reason: str, amount: int,
     details = {"subscription": subscription["id"], "metadata": subscription["metadata"]}
     invoice = store.new(
         "invoice", amount_due=amount, amount_paid=0, amount_remaining=amount, attempt_count=0,
-        billing_reason=reason, currency=price["currency"], customer=subscription["customer"], status="open",
+        billing_reason=reason, currency=price["currency"], customer=subscription["customer"],
+        status="draft" if draft else "open", auto_advance=True,
+        automatically_finalizes_at=store.now() + _DRAFT_S if draft else None,
         lines={"object": "list", "data": [line], "has_more": False}, total=amount,
         parent={"type": "subscription_details", "subscription_details": details},
         confirmation_secret=None,
@@ -24,6 +31,17 @@ def new_invoice(store: Store, subscription: Object, *, reason: str, amount: int,
     subscription["latest_invoice"] = invoice["id"]
     store.emit("invoice.created", invoice)
     return invoice
+
+
+def drafts(store: Store, subscription: Object) -> list[Object]:
+    """Return the invoices of a subscription that are to be finalized."""
+    found = store.find("invoice", status="draft", auto_advance=True)
+    return [invoice for invoice in found if is_of(invoice, subscription["id"])]
+
+
+def finalize(store: Store, draft: Object) -> None:
+    draft |= {"status": "open", "automatically_finalizes_at": None}
+    store.emit("invoice.finalized", draft)
 
 
 def is_of(invoice: Object, subscription: str) -> bool:
