@@ -15,16 +15,19 @@ does not matter.
 No transaction is open while the platform is called, so data that is older than the row may be applied. This does no
 harm: entries are only added, and a completed order stays completed.
 
-Assets follow paid periods, not states (`periods.py`): a period starts at the time of its payment. A suspended
-subscription outlasts its period by `grace_s`, but only while it is read as suspended. A cancelled subscription ends
-with its period. So the final assets of a user do not depend on which states were seen.
+Grants follow payments, not states (`periods.py`): a period starts at the time of its payment. The last state that
+was read decides when the asset ends (`renewals.py`). PayPal charges hours after a period has ended, or a day if
+the month lacks the day, so the asset of an active subscription lasts until `renewal_tolerance_s` after
+`next_billing_time`, unless a payment has failed. A suspended subscription outlasts its period by `grace_s`, and a
+cancelled one ends with its period. Reads are numbered, as for cards. So the final assets of a user do not depend
+on which states were seen.
 
 A plan that was changed at the platform takes effect with the next payment. PayPal does not say which plan a payment
 is for: `plans.py` decides it by the times of changes and payments, never by amounts.
 
-`check_at` is the time of the next read: in a minute while a change is expected, otherwise at the renewal and at
-least once a day. It is null once nothing can change. Each config has its own job, so that one app with many open
-orders, or a slow platform, does not delay the others.
+`check_at` is the time of the next read: in a minute while a change is expected, otherwise at the end of the
+period, at the time of the next payment, and at least once a day. It is null once nothing can change. Each config
+has its own job, so that one app with many open orders, or a slow platform, does not delay the others.
 
 An upgrade is a second subscription (`subscription_sync.py`), because the platform changes plans only at the end of
 a period. When the new subscription is paid, one transaction grants it, ends the old asset, and stores refunds for

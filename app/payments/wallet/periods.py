@@ -33,11 +33,19 @@ class Paid:
 
 
 async def post_payments(
-    posting: Posting, row: WalletSubscription, read: Subscription, payments: Sequence[Transaction]
+    posting: Posting,
+    row: WalletSubscription,
+    read: Subscription,
+    payments: Sequence[Transaction],
+    *,
+    until: datetime | None,
 ) -> None:
-    """Post a grant for each payment, oldest first, and then its refund if it was refunded."""
+    """Post a grant for each payment, oldest first, and then its refund if it was refunded.
+
+    `until`: how long the asset lasts at least, because the platform renews the subscription.
+    """
     if not payments:
-        await _post_trial(posting, row, read)
+        await _post_trial(posting, row, read, until=until)
     is_upgrade = await wallet_upgrades.to_new(posting.conn, posting.app_id, new_row=row.row_id) is not None
     granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
     for number, payment in enumerate(payments):
@@ -45,6 +53,8 @@ async def post_payments(
         if entry is None:
             first: AssetOrigin = "upgrade" if is_upgrade else "purchase"
             entry = _grant(posting, row, payment, origin="renewal" if number else first)
+            if payment is payments[-1]:
+                entry = replace(entry, grace_ends_at=_later(until, entry.ends_at))
             if await posting.post(entry):
                 await posting.report(_purchase(row, payment, _kind_of(entry)))
                 await _compare_paid(posting, row, payment, plan_id=entry.product_id)
@@ -111,17 +121,26 @@ def _purchase(row: WalletSubscription, payment: Transaction, kind: PurchaseKind)
     )
 
 
-async def post_state(posting: Posting, row: WalletSubscription, read: Subscription) -> Paid | None:
-    """Post the entry that follows from the state of a subscription. Return the last paid period."""
+async def post_state(
+    posting: Posting, row: WalletSubscription, read: Subscription, *, before: str, until: datetime | None
+) -> None:
+    """Post the entry that follows from the state of a subscription.
+
+    `before` is the state that was stored. `until`: see `post_payments`.
+    """
     paid = await last_paid(posting.conn, posting.app_id, row)
     if paid is None:
-        return None
+        return
     if read.status in ENDED_STATUSES:
-        key = f"wallet:cancel:{row.subscription_id}"
-        await posting.post(_change(posting, paid.entry, key, "cancel"))
-    else:
-        await _post_grace(posting, row, paid, is_suspended=read.status == SUSPENDED)
-    return paid
+        change = _change(posting, paid.entry, f"wallet:cancel:{row.subscription_id}", "cancel")
+        await posting.post(replace(change, happened_at=read.status_update_time))
+        return
+    kind: EntryKind = "resume" if before == SUSPENDED else "extend"
+    ends_at = _later(until, paid.ends_at)
+    if read.status == SUSPENDED:
+        grace_s = wallet_config(posting.services, posting.app_id, row.config).grace_s
+        kind, ends_at = "suspend", _later(paid.ends_at + timedelta(seconds=grace_s), paid.ends_at)
+    await _post_grace(posting, row, paid.entry, kind=kind, ends_at=ends_at)
 
 
 async def last_paid(conn: Connection, app_id: str, row: WalletSubscription) -> Paid | None:
@@ -144,7 +163,9 @@ async def post_end(posting: Posting, row: WalletSubscription, *, key: str) -> En
     return paid.entry
 
 
-async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscription) -> None:
+async def _post_trial(
+    posting: Posting, row: WalletSubscription, read: Subscription, *, until: datetime | None
+) -> None:
     """Post the grant of a free trial, which has no payment, unless the user has had a trial of the asset.
 
     Two subscriptions with a trial may wait for their approval at the same time.
@@ -164,24 +185,31 @@ async def _post_trial(posting: Posting, row: WalletSubscription, read: Subscript
         return
     key = f"wallet:trial:{row.subscription_id}"
     start = read.start_time or row.activated_at or posting.now
-    await posting.post(_entry(posting, row, key=key, plan_id=row.plan_id, origin="trial", start=start))
+    entry = _entry(posting, row, key=key, plan_id=row.plan_id, origin="trial", start=start)
+    await posting.post(replace(entry, grace_ends_at=_later(until, entry.ends_at)))
 
 
-async def _post_grace(posting: Posting, row: WalletSubscription, paid: Paid, *, is_suspended: bool) -> None:
-    """Extend the asset by the `grace_s` of the config while its subscription is suspended."""
-    entry = paid.entry
+async def _post_grace(
+    posting: Posting, row: WalletSubscription, entry: Entry, *, kind: EntryKind, ends_at: datetime | None
+) -> None:
+    """Let the asset end at `ends_at` instead of the end of its paid period, or with that period (`None`)."""
     asset = await assets.find(
         posting.conn, posting.app_id, posting.uid, name=entry.name, subscription=entry.subscription
     )
     if asset is None or asset.ended_at is not None or asset.canceled_at is not None:
         return
-    grace_s = wallet_config(posting.services, posting.app_id, row.config).grace_s if is_suspended else 0
-    until = paid.ends_at + timedelta(seconds=grace_s) if grace_s else None
-    if asset.grace_ends_at != until:
-        kind: EntryKind = "resume" if until is None else "suspend"
-        # A state has no id. The time distinguishes the key from that of an earlier suspension.
-        key = f"wallet:{kind}:{row.subscription_id}:{posting.now.isoformat()}"
-        await posting.post(replace(_change(posting, entry, key, kind), ends_at=until))
+    if asset.grace_ends_at == ends_at:
+        return
+    # A state has no id. The number of its read distinguishes the key from that of an earlier change.
+    key = f"wallet:{kind}:{row.subscription_id}:{row.applied_read}"
+    change = replace(_change(posting, entry, key, kind), ends_at=ends_at)
+    # No webhook reports that the next payment has moved.
+    await posting.post(replace(change, channel="server") if kind == "extend" else change)
+
+
+def _later(until: datetime | None, paid_ends_at: datetime | None) -> datetime | None:
+    """Return the end that counts instead of that of the paid period, if it is later."""
+    return None if until is None or paid_ends_at is None or until <= paid_ends_at else until
 
 
 async def _grants(conn: Connection, app_id: str, row: WalletSubscription) -> list[Entry]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from app.payments.posting import Posting
-from app.payments.wallet.periods import Paid, post_payments, post_state, refund_unused
+from app.payments.wallet.periods import last_paid, post_payments, post_state, refund_unused
 from app.payments.wallet.plans import with_changed_plan
+from app.payments.wallet.renewals import LAG, next_read, renewed_until
 from app.payments.wallet.wallet import account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
 from storage.payments.wallet import subscriptions as wallet_subscriptions
@@ -27,8 +28,6 @@ _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of payments that were made."""
 UNAPPROVED_FOR = timedelta(hours=72)
 """How long a subscription waits for its approval, and how long the platform remembers the key of its creation."""
-_LAG = timedelta(hours=1)
-"""Payments are listed later than they are made, but not later than this."""
 _DAY = timedelta(days=1)
 
 
@@ -40,6 +39,8 @@ class SubscriptionRead:
     """`None`: the platform does not have it, because it was not approved in time."""
     transactions: Sequence[Transaction] = ()
     """All payments, oldest first, also those that have failed."""
+    number: int = 0
+    """Counts the reads of a row. 0: the answer to its creation."""
 
     @property
     def payments(self) -> list[Transaction]:
@@ -73,12 +74,14 @@ async def create_at_platform(services: Services, app_id: str, row: WalletSubscri
 async def read_subscription(services: Services, app_id: str, row: WalletSubscription) -> SubscriptionRead:
     """Read a subscription and its payments back from the platform."""
     account = account_of(services, app_id, row.config)
+    async with services.database.connection() as conn:
+        number = await wallet_subscriptions.begin_read(conn, app_id, row_id=row.row_id)
     subscription = await none_if_gone(account.subscription(row.platform_id))
     if subscription is None or subscription.status in UNPAID_STATUSES:
-        return SubscriptionRead(subscription)
+        return SubscriptionRead(subscription, number=number)
     start, end = row.created_at - _DAY, services.clock.now(app_id) + _DAY
     transactions = await account.transactions(row.platform_id, start=start, end=end)
-    return SubscriptionRead(subscription, transactions)
+    return SubscriptionRead(subscription, transactions, number)
 
 
 async def apply_subscription(
@@ -86,12 +89,17 @@ async def apply_subscription(
 ) -> WalletSubscription:
     """Post the entries that follow from a subscription of the platform, and store its state.
 
-    Payments of a replaced subscription are not granted: their unused part is refunded. The user is locked.
+    Payments of a replaced subscription are not granted: their unused part is refunded. The user is locked. If a
+    later read is applied already, only payments are granted.
     """
     row = await wallet_subscriptions.get(posting.conn, posting.app_id, row_id=row.row_id)
     subscription = read.subscription
+    if read.number < row.applied_read:
+        await _post_payments(posting, row, read, until=None)
+        return row
     applied = replace(
         row,
+        applied_read=read.number,
         subscription_id=row.subscription_id or (None if subscription is None else subscription.id),
         status=status_of(row, read, now=posting.now),
     )
@@ -99,19 +107,28 @@ async def apply_subscription(
         applied = replace(applied, activated_at=row.activated_at or posting.now)
     if subscription is not None:
         applied = await with_changed_plan(posting, applied, subscription, read.payments)
-    paid: Paid | None = None
-    if applied.subscription_id is not None and subscription is not None and applied.status not in UNPAID_STATUSES:
-        if applied.superseded_at is None:
-            await post_payments(posting, applied, subscription, read.payments)
-        else:
-            await refund_unused(posting, applied, read.payments, at=applied.superseded_at)
-        paid = await post_state(posting, applied, subscription)
-    check_at = _check_at(applied, read, paid, now=posting.now)
+    if subscription is not None and applied.subscription_id is not None and applied.status not in UNPAID_STATUSES:
+        config = wallet_config(posting.services, posting.app_id, row.config)
+        until = renewed_until(config, subscription, read.transactions) if row.superseded_at is None else None
+        await _post_payments(posting, applied, read, until=until)
+        await post_state(posting, applied, subscription, before=row.status, until=until)
+    check_at = await _check_at(posting, applied, read)
     if await wallet_upgrades.is_unfinished(posting.conn, posting.app_id, old_row=row.row_id):
         check_at = soon(posting.now)
     applied = replace(applied, check_at=check_at)
     await wallet_subscriptions.update(posting.conn, posting.app_id, subscription=applied)
     return applied
+
+
+async def _post_payments(
+    posting: Posting, row: WalletSubscription, read: SubscriptionRead, *, until: datetime | None
+) -> None:
+    if read.subscription is None or row.status in UNPAID_STATUSES:
+        return
+    if row.superseded_at is None:
+        await post_payments(posting, row, read.subscription, read.payments, until=until)
+    else:
+        await refund_unused(posting, row, read.payments, at=row.superseded_at)
 
 
 def status_of(row: WalletSubscription, read: SubscriptionRead, *, now: datetime) -> str:
@@ -122,20 +139,21 @@ def status_of(row: WalletSubscription, read: SubscriptionRead, *, now: datetime)
     return EXPIRED if status == PENDING and now - row.created_at >= UNAPPROVED_FOR else status
 
 
-def _check_at(
-    row: WalletSubscription, read: SubscriptionRead, paid: Paid | None, *, now: datetime
-) -> datetime | None:
+async def _check_at(posting: Posting, row: WalletSubscription, read: SubscriptionRead) -> datetime | None:
     """Return when to read a subscription back: at its renewal, and every minute while a change is expected."""
+    now = posting.now
     if row.status in UNPAID_STATUSES:
         return soon(now)
     if row.status in ENDED_STATUSES:
         ended_at = None if read.subscription is None else read.subscription.status_update_time
-        return soon(now) if ended_at is not None and now < ended_at + _LAG else None
+        return soon(now) if ended_at is not None and now < ended_at + LAG else None
     if row.status == SUSPENDED:
         return now + _DAY
-    if paid is None or paid.ends_at <= now:
+    if read.subscription is None:
         return soon(now)
-    return min(paid.ends_at, now + _DAY)
+    paid = await last_paid(posting.conn, posting.app_id, row)
+    paid_ends_at = None if paid is None else paid.ends_at
+    return next_read(read.subscription, read.transactions, paid_ends_at=paid_ends_at, now=now)
 
 
 def creation_is_remembered(row: WalletSubscription, *, now: datetime) -> bool:

@@ -74,6 +74,8 @@ class WalletSubscription:
     """The changes of its plan as objects of `PlanChange`, the oldest first."""
     check_at: datetime | None = None
     """When it is read back from the platform. `None`: nothing is expected to change."""
+    applied_read: int = 0
+    """The number of the last read that was applied. An earlier one that ends later does not change the state."""
 
     @property
     def platform_id(self) -> str:
@@ -171,7 +173,7 @@ async def unended_of_user(conn: Connection, app_id: str, uid: str) -> list[Walle
 _UPDATE = """
 update wallet_subscriptions set subscription_id = coalesce(subscription_id, $3), status = $4,
     activated_at = coalesce(activated_at, $5), superseded_at = coalesce(superseded_at, $6), plan_changes = $7,
-    check_at = $8
+    check_at = $8, applied_read = $9
 where app_id = $1 and row_id = $2
 """
 
@@ -188,7 +190,19 @@ async def update(conn: Connection, app_id: str, *, subscription: WalletSubscript
         subscription.superseded_at,
         subscription.plan_changes,
         subscription.check_at,
+        subscription.applied_read,
     )
+
+
+_BEGIN_READ = """
+update wallet_subscriptions set reads = reads + 1 where app_id = $1 and row_id = $2 returning reads
+"""
+
+
+async def begin_read(conn: Connection, app_id: str, *, row_id: str) -> int:
+    """Return the number of a read from the platform that begins now."""
+    number: int = await conn.fetchval(_BEGIN_READ, app_id, row_id)
+    return number
 
 
 _CLAIM_DUE = f"""

@@ -146,8 +146,9 @@ class PayPal(PayPalCalls):
         return await self.post(key, _SUBSCRIPTIONS, body, Subscription)
 
     async def subscription(self, subscription_id: str) -> Subscription:
-        """Read a subscription with its plan."""
-        return await self.get(path_of(_SUBSCRIPTIONS, subscription_id), Subscription, {"fields": "plan"})
+        """Read a subscription with its plan and its last failed payment."""
+        query = {"fields": "last_failed_payment,plan"}
+        return await self.get(path_of(_SUBSCRIPTIONS, subscription_id), Subscription, query)
 
     async def cancel_subscription(self, key: str, subscription_id: str, *, reason: str) -> None:
         """Cancel a subscription. `reason` is 1 to 128 characters.

@@ -77,11 +77,18 @@ class LastPayment(PayPalObject):
     time: Moment
 
 
+class _FailedPayment(PayPalObject):
+    time: Moment
+
+
 class _BillingInfo(PayPalObject):
     last_payment: LastPayment | None = None
+    last_failed_payment: _FailedPayment | None = None
+    """Only `PayPal.subscription` asks for it."""
     next_billing_time: Moment | None = None
     final_payment_time: Moment | None = None
     failed_payments_count: int = 0
+    """How many payments have failed since the last one that was made."""
 
 
 class Subscription(PayPalObject):
@@ -111,6 +118,14 @@ class Subscription(PayPalObject):
         return self.billing_info.last_payment
 
     @property
+    def payment_failed(self) -> bool:
+        """Whether a payment has failed since the last one that was made."""
+        failed, last = self.billing_info.last_failed_payment, self.billing_info.last_payment
+        if self.billing_info.failed_payments_count > 0:
+            return True
+        return failed is not None and (last is None or failed.time > last.time)
+
+    @property
     def next_payment_at(self) -> datetime | None:
         return self.billing_info.next_billing_time
 
@@ -138,6 +153,10 @@ class Transaction(PayPalObject):
     @property
     def amount(self) -> Money:
         return self.amount_with_breakdown.gross_amount
+
+    @property
+    def is_declined(self) -> bool:
+        return self.status == "DECLINED"
 
 
 class Transactions(PayPalObject):

@@ -27,7 +27,8 @@ STEPS = st.one_of(
     st.tuples(st.just("buy"), st.sampled_from(["", "lost", "duplicate", "decline", "pending"])),
     st.tuples(st.just("subscribe"), DELIVERIES),
     st.tuples(st.sampled_from(["capture", "sync_order", "sync_sub", "renew", "refund", "cancel"]), WHICH),
-    st.tuples(st.sampled_from(["suspend", "activate", "use_coins", "use_units", "revise", "refund_order"]), WHICH),
+    st.tuples(st.sampled_from(["suspend", "activate", "decline", "use_coins"]), WHICH),
+    st.tuples(st.sampled_from(["use_units", "revise", "refund_order"]), WHICH),
     st.tuples(st.sampled_from(["capture_without_answer", "settle_pending", "reupgrade"]), WHICH),
     st.tuples(st.just("upgrade"), DELIVERIES),
     st.tuples(st.sampled_from(["work", "reconcile", "find_missed", "fail_for_a_while"]), WHICH),
@@ -165,6 +166,11 @@ class Schedule:
     async def activate(self, which: int) -> None:
         await self._change(which, "activate", {"SUSPENDED"})
 
+    async def decline(self, which: int) -> None:
+        """Let the bank decline the next payment of a subscription."""
+        if sub := one_of(self.subs, which):
+            await self.wallet.control("decline", subscription_id=sub)
+
     async def _change(self, which: int, action: str, allowed: set[str]) -> None:
         sub = one_of(self.subs, which)
         if sub and (await self.sub(sub))["status"] in allowed:
@@ -268,7 +274,9 @@ class Schedule:
         await self.find_created()
 
     async def sub(self, sub_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = await self.wallet.platform("GET", f"/v1/billing/subscriptions/{sub_id}")
+        found: dict[str, Any] = await self.wallet.platform(
+            "GET", f"/v1/billing/subscriptions/{sub_id}?fields=last_failed_payment"
+        )
         return found
 
     async def payments(self, sub_id: str) -> list[dict[str, Any]]:

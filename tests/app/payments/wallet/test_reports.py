@@ -1,7 +1,7 @@
 """Payments and refunds by wallet, and the entries of the ledger, are reported to sinks once each."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -75,6 +75,7 @@ async def test_each_entry_of_the_ledger_is_reported_as_it_is(wallet: Wallet) -> 
 
 
 async def test_a_subscription_is_charged_and_renews(wallet: Wallet) -> None:
+    await wallet.travel(datetime(2027, 3, 15, 12, tzinfo=UTC))
     sub = await wallet.subscribed()
     await wallet.renew(sub, times=2)
     await wallet.sync(sub)
@@ -84,7 +85,10 @@ async def test_a_subscription_is_charged_and_renews(wallet: Wallet) -> None:
         (sub, "month", 999)
     }
     periods = await reported(wallet.server, wallet.uid, "asset")
-    assert [period["ends_at"] for period in periods[:-1]] == [period["starts_at"] for period in periods[1:]]
+    starts = ["2027-04-15T10:00:00Z", "2027-05-15T10:00:00Z"]
+    assert [period["starts_at"] for period in periods[1:]] == starts
+    assert [period["ends_at"] for period in periods[1:]] == [*starts[1:], "2027-06-15T10:00:00Z"]
+    assert [period["grace_ends_at"] for period in periods] == ["2027-04-16T10:00:00Z", None, "2027-06-16T10:00:00Z"]
 
 
 async def test_the_refunds_of_an_upgrade_are_reported_once_they_are_made(wallet: Wallet) -> None:

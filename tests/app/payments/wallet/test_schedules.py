@@ -87,6 +87,8 @@ REVISED = [("subscribe", "lost"), ("sync_sub", 0), ("revise", 0)]
             ("upgrade", "lost"),
             ("sync_sub", 1),
         ],
+        [("subscribe", "lost"), ("sync_sub", 0), ("renew", 0), ("renew", 0), ("work", 0)],
+        [("subscribe", "lost"), ("sync_sub", 0), ("decline", 0), ("renew", 0), ("work", 0)],
     ],
     ids=[
         "used and refunded",
@@ -97,6 +99,8 @@ REVISED = [("subscribe", "lost"), ("sync_sub", 0), ("revise", 0)]
         "revised twice",
         "revised and upgraded",
         "used and upgraded",
+        "renewed",
+        "declined",
     ],
 )
 async def test_assets_follow_from_the_books(
@@ -210,5 +214,12 @@ async def check_asset(schedule: Schedule, sub_id: str, asset: dict[str, Any] | N
         assert (asset["valid_seconds"], asset["is_refund"]) == (0, True)
         return
     end = Period.parse(product["period"]).after(datetime.fromisoformat(last["time"]).astimezone(UTC))
-    grace = GRACE if sub["status"] == "SUSPENDED" else timedelta(0)
-    assert datetime.fromisoformat(asset["expire_time"]) == end + grace
+    if sub["status"] == "SUSPENDED":
+        end += GRACE
+    elif sub["status"] == "ACTIVE":
+        billed_next = datetime.fromisoformat(sub["billing_info"]["next_billing_time"])
+        failed = sub["billing_info"].get("last_failed_payment")
+        if failed is None or failed["time"] < last["time"]:
+            end = max(end, billed_next + timedelta(days=1))
+            assert asset["valid_seconds"] > 0
+    assert datetime.fromisoformat(asset["expire_time"]) == end

@@ -15,7 +15,7 @@ from tests.calendar.clock import utc_now
 DAY = timedelta(days=1)
 NEW_YEAR = datetime(2029, 1, 1, 12, tzinfo=UTC)
 LAST_OF_JANUARY = datetime(2027, 1, 31, 12, tzinfo=UTC)
-"""A month later it is 28 February, after 28 days."""
+"""A month later it is 28 February. The payment after that is due on 1 March at 10:00."""
 
 
 async def read(wallet: Wallet, sub_id: str, how: str = "/sync") -> dict[str, Any]:
@@ -57,7 +57,7 @@ async def test_a_subscription_is_approved_and_grants_its_period(wallet: Wallet) 
     assert (payment["status"], payment["amount"], payment["currency"]) == ("COMPLETED", 999, "usd")
     assert payment["ts"] == active["last_payment_ts"]
     assert 0 <= active["last_payment_ts"] - LAST_OF_JANUARY.timestamp() < 60
-    assert active["next_billing_ts"] - active["last_payment_ts"] == 28 * 86_400
+    assert active["next_billing_ts"] == datetime(2027, 3, 1, 10, tzinfo=UTC).timestamp()
     assert "next_billing_amount" not in active
     assert (asset["name"], asset["origin"], asset["platform"], asset["product_id"]) == (
         "pro",
@@ -66,7 +66,8 @@ async def test_a_subscription_is_approved_and_grants_its_period(wallet: Wallet) 
         MONTHLY,
     )
     assert (asset["receipt_id"], asset["is_auto_renewable"], asset["quantity"]) == (sub["id"], True, 30)
-    assert int(end_of(asset).timestamp()) == active["last_payment_ts"] + 28 * 86_400
+    assert (await wallet.paid_until()).timestamp() == active["last_payment_ts"] + 28 * 86_400
+    assert end_of(asset).timestamp() == active["next_billing_ts"] + 86_400
     assert await wallet.entries() == [(f"wallet:sale:{payment['id']}", "grant")]
 
 
@@ -122,15 +123,14 @@ async def test_a_year_of_renewals_by_the_clock_is_granted(wallet: Wallet) -> Non
 
 async def test_a_cancelled_subscription_keeps_its_paid_period(wallet: Wallet) -> None:
     sub_id = await wallet.subscribed()
-    before = (await wallet.assets())["pro"]
     await wallet.platform("POST", f"/v1/billing/subscriptions/{sub_id}/cancel", {"reason": "enough"})
     sub = await read(wallet, sub_id)
     assert (sub["status"], sub["next_billing_ts"]) == ("CANCELLED", 0)
     assert abs(sub["canceled_ts"] - utc_now().timestamp()) < 60
     assert datetime.fromisoformat(sub["canceled_time"]).timestamp() == sub["canceled_ts"]
     after = (await wallet.assets())["pro"]
-    assert (after["expire_time"], after["sub_canceled"], after["is_auto_renewable"]) == (
-        before["expire_time"],
+    assert (end_of(after), after["sub_canceled"], after["is_auto_renewable"]) == (
+        await wallet.paid_until(),
         True,
         False,
     )
@@ -177,13 +177,16 @@ async def test_a_free_trial_is_granted_without_a_payment_and_then_paid(wallet: W
     sub_id = await wallet.subscribed("trial")
     pro = (await wallet.assets())["pro"]
     assert (pro["origin"], pro["is_trial_period"]) == ("trial", True)
-    assert 6 * 86_400 < pro["valid_seconds"] <= 7 * 86_400
+    trial_until = await wallet.paid_until()
+    assert timedelta(0) <= trial_until - LAST_OF_JANUARY < timedelta(minutes=1)
+    assert end_of(pro) == datetime(2027, 2, 1, 10, tzinfo=UTC)  # A day after the payment of 31 January.
     assert "latest_transaction" not in await read(wallet, sub_id)
     await wallet.renew(sub_id)
     await read(wallet, sub_id)
     paid = (await wallet.assets())["pro"]
     assert (paid["origin"], paid["is_trial_period"]) == ("purchase", False)
-    assert end_of(paid) - end_of(pro) == 28 * DAY
+    assert await wallet.paid_until() == datetime(2027, 2, 28, 10, tzinfo=UTC)
+    assert end_of(paid) == datetime(2027, 3, 2, 10, tzinfo=UTC)
     assert await wallet.kinds() == ["grant", "grant"]
 
 
@@ -199,12 +202,13 @@ async def test_a_paid_trial_lasts_for_its_period(wallet: Wallet) -> None:
     await wallet.travel(LAST_OF_JANUARY - 7 * DAY)
     sub_id = await wallet.subscribed("trial")
     pro = (await wallet.assets())["pro"]
-    assert (pro["origin"], pro["is_trial_period"], pro["valid_seconds"] <= 7 * 86_400) == ("trial", True, True)
+    assert (pro["origin"], pro["is_trial_period"]) == ("trial", True)
+    assert timedelta(0) <= await wallet.paid_until() - LAST_OF_JANUARY < timedelta(minutes=1)
     await wallet.renew(sub_id)
     await read(wallet, sub_id)
     paid = (await wallet.assets())["pro"]
     assert (paid["origin"], paid["is_trial_period"]) == ("renewal", False)
-    assert end_of(paid) - end_of(pro) == 28 * DAY
+    assert await wallet.paid_until() == datetime(2027, 2, 28, 10, tzinfo=UTC)
     assert paid["product_id"] == plan["id"]
 
 

@@ -191,6 +191,7 @@ async def test_of_two_approved_upgrades_the_later_one_is_cancelled_and_refunded_
 
 
 async def test_a_renewal_while_the_approval_waits_is_refunded_too(wallet: Wallet) -> None:
+    await wallet.travel(datetime(2027, 3, 15, 9, tzinfo=UTC))  # The renewal is at 10:00, after the first period.
     old = await wallet.subscribed()
     new = await started(wallet, old)
     await wallet.renew(old)

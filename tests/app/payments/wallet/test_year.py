@@ -20,7 +20,10 @@ CPU_S = 5
 BEGAN = datetime(2028, 1, 31, 10, tzinfo=UTC)
 """The day of the month that most months lack, in a leap year."""
 MONTHS = [datetime(2028, month, 1, 12, tzinfo=UTC) for month in range(3, 8)]
-"""Each is hours after one payment of the first plan and weeks before the next one."""
+"""Each is hours after one payment of the first plan and weeks before the next one: they are due on the first day of
+each month, at 10:00."""
+UNPAID = datetime(2028, 2, 29, 12, tzinfo=UTC)
+"""The first period has ended, and the next payment is due on the day after."""
 UPGRADED_MONTHS = [datetime(2028, month, 2, 12, tzinfo=UTC) for month in range(8, 13)] + [
     datetime(2029, month, 2, 12, tzinfo=UTC) for month in range(1, 3)
 ]
@@ -54,6 +57,8 @@ async def year(wallet: Wallet) -> None:
     """Subscribe, upgrade, cancel and refund, while the clock is moved month by month for more than 365 days."""
     await wallet.move_clock(BEGAN)
     sub_id = await wallet.subscribed()
+    await wallet.move_clock(UNPAID)
+    assert (await wallet.assets())["pro"]["valid_seconds"] > 0
     await pass_months(wallet, MONTHS, grants=1)
     sub_id = await upgraded(wallet, sub_id)
     await pass_months(wallet, UPGRADED_MONTHS, grants=1 + len(MONTHS) + 1)
@@ -93,16 +98,17 @@ async def has_kinds(wallet: Wallet, **counts: int) -> bool:
 
 
 async def check(wallet: Wallet) -> None:
-    """Every period is granted once and follows the one before, and the last one was refunded."""
+    """Every period is granted once and from its payment on, and the last one was refunded."""
     statement = """
         select bp_product_id, starts_at, ends_at from asset_entries where uid = $1 and kind = 'grant'
         order by starts_at
     """
     periods = await wallet.rows(statement, wallet.uid)
     assert [name for name, *_ in periods] == ["month"] * (1 + len(MONTHS)) + ["plus"] * (1 + len(UPGRADED_MONTHS))
-    for name in ("month", "plus"):
+    for name, months in (("month", MONTHS), ("plus", UPGRADED_MONTHS)):
         times = [(start, end) for granted, start, end in periods if granted == name]
-        assert [end for _, end in times[:-1]] == [start for start, _ in times[1:]]
+        assert [start for start, _ in times[1:]] == [month.replace(day=1, hour=10) for month in months]
+        assert [end for _, end in times[1:-1]] == [start for start, _ in times[2:]]
     assert periods[-1][2] - periods[0][1] > timedelta(days=365)
     books: dict[str, Any] = await wallet.books()
     assert {subscription["status"] for subscription in books["subscriptions"]} == {"CANCELLED"}

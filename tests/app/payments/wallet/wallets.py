@@ -204,6 +204,13 @@ class Wallet:
         statement = "select key, kind from asset_entries where uid = $1 order by entry_id"
         return await self.rows(statement, self.uid)
 
+    async def paid_until(self) -> datetime:
+        """The end of the last period that was paid, by the ledger."""
+        statement = "select max(ends_at) from asset_entries where uid = $1 and kind = 'grant'"
+        [(end,)] = await self.rows(statement, self.uid)
+        found: datetime = end
+        return found
+
     async def mismatches(self, kind: str) -> list[dict[str, Any]]:
         """What operators are told of a kind, the newest first."""
         found = await Operator(self.server)("GET", "payments/mismatches?app=default&size=100")

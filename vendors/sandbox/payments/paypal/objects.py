@@ -53,8 +53,8 @@ def _create_subscription(asked: Asked) -> dict[str, Any]:
 
 
 def _get_subscription(asked: Asked) -> dict[str, Any]:
-    with_plan = "plan" in asked.query.get("fields", "").split(",")
-    return subscriptions.to_object(asked.merchant, _subscription(asked), with_plan=with_plan)
+    fields = asked.query.get("fields", "").split(",")
+    return subscriptions.to_object(asked.merchant, _subscription(asked), fields=fields)
 
 
 def _subscription(asked: Asked) -> Subscription:

@@ -94,6 +94,8 @@ class Subscription:
     next_at: datetime | None = None
     retry_at: datetime | None = None
     failed: int = 0
+    last_failure: dict[str, Any] | None = None
+    """The last payment that was declined."""
     declines: int = 0
     """How many of the next payments the payer's bank declines."""
     last: Payment | None = None

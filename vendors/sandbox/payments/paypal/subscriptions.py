@@ -1,12 +1,13 @@
 """Subscriptions of the sandbox's PayPal: their approval, their payments when the clock reaches them, their end."""
 
-from calendar import monthrange
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
 from streams.wire.codec import from_rfc3339
 from streams.wire.money import Money
 from vendors.sandbox.payments.paypal.amounts import read_amount, written
+from vendors.sandbox.payments.paypal.billing_dates import billed_after
 from vendors.sandbox.payments.paypal.plans import plan_of
 from vendors.sandbox.payments.paypal.records import Payment, Subscription
 from vendors.sandbox.payments.paypal.sales import sale_object, transaction_object
@@ -16,8 +17,6 @@ from vendors.sandbox.payments.paypal.wire import not_found, refusal, time_text
 _UNAPPROVED_FOR = timedelta(days=3)
 _RETRY_AFTER = timedelta(days=5)
 _PAGE = "/webapps/billing/subscriptions"
-_DAYS = {"DAY": 1, "WEEK": 7}
-_MONTHS = {"MONTH": 1, "YEAR": 12}
 _MAX_CUSTOM_ID = 127
 _MAX_REASON = 128
 _MAX_RENEWALS = 1000
@@ -151,7 +150,8 @@ def transactions(subscription: Subscription, merchant: Merchant, start: str, end
     return [transaction_object(sale) for sale in reversed(found)]
 
 
-def to_object(merchant: Merchant, subscription: Subscription, *, with_plan: bool = False) -> dict[str, Any]:
+def to_object(merchant: Merchant, subscription: Subscription, *, fields: Collection[str] = ()) -> dict[str, Any]:
+    """Return a subscription. `fields` are those that PayPal only returns if a call asks for them."""
     path = f"/v1/billing/subscriptions/{subscription.id}"
     links = [merchant.link("edit", path, "PATCH"), merchant.link("self", path)]
     if subscription.status == "APPROVAL_PENDING":
@@ -168,13 +168,17 @@ def to_object(merchant: Merchant, subscription: Subscription, *, with_plan: bool
         "subscriber": {"email_address": "mei@example.test", "payer_id": "2J6QB8YJQSJRJ"},
         "create_time": time_text(subscription.created_at),
         "update_time": time_text(subscription.updated_at or subscription.created_at),
-        **({} if subscription.status == "APPROVAL_PENDING" else {"billing_info": _billing_info(subscription)}),
-        **({"plan": subscription.plan} if with_plan else {}),
+        **(
+            {}
+            if subscription.status == "APPROVAL_PENDING"
+            else {"billing_info": _billing_info(subscription, fields)}
+        ),
+        **({"plan": subscription.plan} if "plan" in fields else {}),
         "links": links,
     }
 
 
-def _billing_info(subscription: Subscription) -> dict[str, Any]:
+def _billing_info(subscription: Subscription, fields: Collection[str]) -> dict[str, Any]:
     executions = []
     begun = subscription.cycles
     for cycle in _cycles(subscription.plan):
@@ -191,12 +195,14 @@ def _billing_info(subscription: Subscription) -> dict[str, Any]:
             }
         )
     price = _price(subscription, subscription.cycles) or Money(0, "USD")
+    failure = subscription.last_failure if "last_failed_payment" in fields else None
     return {
         "outstanding_balance": written(Money(0, price.currency)),
         "cycle_executions": executions,
         **({"last_payment": _last_payment(subscription.last)} if subscription.last else {}),
         **({"next_billing_time": time_text(subscription.next_at)} if subscription.next_at else {}),
         "failed_payments_count": subscription.failed,
+        **({} if failure is None else {"last_failed_payment": failure}),
     }
 
 
@@ -247,7 +253,7 @@ def _begin_period(merchant: Merchant, subscription: Subscription) -> None:
         return
     subscription.cycles += 1
     subscription.failed, subscription.retry_at = 0, None
-    subscription.next_at = _after(subscription.next_at, cycle["frequency"])
+    subscription.next_at = billed_after(subscription.next_at, cycle["frequency"])
     if price is not None:
         subscription.last = Payment(
             price, at, subscription.custom_id, subscription_id=subscription.id, plan_id=subscription.plan["id"]
@@ -262,26 +268,18 @@ def _decline_payment(merchant: Merchant, subscription: Subscription, price: Mone
     subscription.declines -= 1
     subscription.failed += 1
     subscription.retry_at = at + _RETRY_AFTER
-    resource = to_object(merchant, subscription)
-    resource["billing_info"]["last_failed_payment"] = {
+    subscription.last_failure = {
         "amount": written(price),
         "time": time_text(at),
         "reason_code": "PAYMENT_DENIED",
         "next_payment_retry_time": time_text(subscription.retry_at),
     }
+    resource = to_object(merchant, subscription, fields={"last_failed_payment"})
     merchant.emit("BILLING.SUBSCRIPTION.PAYMENT.FAILED", "subscription", resource, at=at)
     threshold = subscription.plan["payment_preferences"].get("payment_failure_threshold", 0)
     if threshold and subscription.failed >= threshold:
         _set_status(subscription, "SUSPENDED", at=at)
         _emit_change(merchant, subscription, "SUSPENDED", at=at)
-
-
-def _after(moment: datetime, frequency: dict[str, Any]) -> datetime:
-    unit, count = frequency["interval_unit"], frequency.get("interval_count", 1)
-    if unit in _DAYS:
-        return moment + timedelta(days=_DAYS[unit] * count)
-    year, month = divmod(moment.year * 12 + moment.month - 1 + _MONTHS[unit] * count, 12)
-    return moment.replace(year=year, month=month + 1, day=min(moment.day, monthrange(year, month + 1)[1]))
 
 
 def _set_status(subscription: Subscription, status: str, *, at: datetime) -> None:

@@ -1,0 +1,50 @@
+"""When the asset of a subscription by wallet ends while it renews, and when the subscription is read back."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from app.payments.wallet.wallet import soon
+from storage.configs.kinds.walletpay import WalletPay
+from storage.payments.wallet.subscriptions import ACTIVE
+from vendors.payments.paypal.subscriptions import Subscription, Transaction
+
+_DAY = timedelta(days=1)
+LAG = timedelta(hours=1)
+"""Payments are listed later than they are made, but not later than this."""
+
+
+def renewed_until(
+    config: WalletPay, subscription: Subscription, transactions: Sequence[Transaction]
+) -> datetime | None:
+    """Return how long the asset lasts because the platform renews the subscription, and no payment has failed.
+
+    `None`: the paid period decides. `transactions` are all payments, the oldest first, also those that have failed.
+    """
+    if subscription.status != ACTIVE or subscription.next_payment_at is None:
+        return None
+    if has_failed(subscription, transactions):
+        return None
+    return subscription.next_payment_at + timedelta(seconds=config.renewal_tolerance_s)
+
+
+def has_failed(subscription: Subscription, transactions: Sequence[Transaction]) -> bool:
+    """Return whether the last payment has failed, at once or after it was pending."""
+    return subscription.payment_failed or (bool(transactions) and transactions[-1].is_declined)
+
+
+def next_read(
+    subscription: Subscription, transactions: Sequence[Transaction], *, paid_ends_at: datetime | None, now: datetime
+) -> datetime:
+    """Return when to read an active subscription back.
+
+    It is read every day, at the end of its paid period, and every minute while a payment is due or not listed yet.
+    """
+    if paid_ends_at is None:
+        return soon(now)
+    if now < paid_ends_at:
+        return min(paid_ends_at, now + _DAY)
+    due_at, last = subscription.next_payment_at, subscription.last_payment
+    is_listed = last is None or any(payment.time >= last.time - LAG for payment in transactions)
+    if due_at is None or due_at <= now or has_failed(subscription, transactions) or not is_listed:
+        return soon(now)
+    return min(due_at, now + _DAY)
