@@ -7,7 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from vendors.sandbox.deliveries import FaultSource
-from vendors.sandbox.payments.paypal.records import Order, Payment, Payout, Refund, RefundStatus, Subscription
+from vendors.sandbox.payments.paypal.records import (
+    Dispute,
+    Order,
+    Payment,
+    Payout,
+    Refund,
+    RefundStatus,
+    Subscription,
+)
 from vendors.sandbox.payments.paypal.wire import new_id, time_text
 
 _MAX_MERCHANTS = 10_000
@@ -52,6 +60,7 @@ class Merchant:
     refunds: dict[str, Refund] = field(default_factory=dict)
     refunds_as: RefundStatus = "COMPLETED"
     """The status of further refunds that calls make."""
+    disputes: dict[str, Dispute] = field(default_factory=dict)
     payouts: dict[str, Payout] = field(default_factory=dict)
     hooks: dict[str, str] = field(default_factory=dict)
     """The URLs of its webhooks, by id."""
