@@ -39,6 +39,10 @@ class Entry:
     channel: Channel = "server"
     is_trial: bool = False
     renews: bool = False
+    reverses: str = ""
+    """In a `refund` or `restore` of a payment, the key of the grant of which it takes or restores units."""
+    happened_at: datetime | None = None
+    """When the event happened at the platform. `None`: when it was entered."""
 
 
 COLUMNS = ", ".join(Entry.__slots__)
@@ -61,6 +65,16 @@ async def find(conn: Connection, app_id: str, *, key: str) -> Entry | None:
     """Return the entry of an event."""
     row = await conn.fetchrow(_FIND, app_id, key)
     return None if row is None else Entry(**row)
+
+
+_REVERSING = f"""
+select {COLUMNS} from asset_entries where app_id = $1 and reverses = $2 and reverses <> '' order by entry_id
+"""
+
+
+async def reversing(conn: Connection, app_id: str, *, grant: str) -> list[Entry]:
+    """Return the refunds and restores of the grant with a key, the oldest first."""
+    return [Entry(*row) for row in await conn.fetch(_REVERSING, app_id, grant)]
 
 
 _OF_USERS = f"""

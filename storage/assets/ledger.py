@@ -98,6 +98,10 @@ async def give_back(conn: Connection, app_id: str, uid: str, *, key: str, now: d
 def _event(uid: str, entry: Entry) -> AssetEvent:
     times = {
         name: None if moment is None else rfc3339(moment)
-        for name, moment in (("starts_at", entry.starts_at), ("ends_at", entry.ends_at))
+        for name, moment in (
+            ("starts_at", entry.starts_at),
+            ("ends_at", entry.ends_at),
+            ("happened_at", entry.happened_at),
+        )
     }
     return AssetEvent(user_id=uid, **{**asdict(entry), **times})

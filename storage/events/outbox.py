@@ -52,6 +52,8 @@ class AssetEvent(ReportedEvent):
     channel: str
     is_trial: bool
     renews: bool
+    reverses: str
+    happened_at: str | None
 
 
 class PurchaseEvent(ReportedEvent):

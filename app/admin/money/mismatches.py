@@ -24,7 +24,8 @@ class MismatchView(Model):
     kind: str
     """`missed_event`: no webhook has delivered an event. `missed_entry`: an entry of the ledger was found by
     reading back. `refund_refused`: the platform does not make a refund; do it by hand. `refund_failed`: it has
-    accepted a refund and not made it; do it by hand. `amount_differs`: another amount was paid than was ordered.
+    accepted a refund and not made it; do it by hand. `amount_differs`: another amount was paid than was ordered;
+    for an order or a single payment, which has granted nothing, refund it.
     `payout_unknown`: the platform has forgotten a payout before its result was known, or the account that was asked
     is no longer configured. `payout_returned`: it has taken a payment back. `payout_paid_after_failure`: it has
     paid a withdrawal that had failed. `payout_settled_otherwise`: it reports another result than an operator has

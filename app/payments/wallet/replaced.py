@@ -1,16 +1,11 @@
 """The job that cancels a replaced subscription and makes its refunds."""
 
-from datetime import timedelta
-
-import structlog
-
 from app.payments.posting import begin_posting
+from app.payments.wallet.refunds import KEY_KEPT, PARTLY_REFUNDED, REFUNDED, make_refund
 from app.payments.wallet.subscription_sync import Synced, cancel_subscription
 from app.payments.wallet.wallet import PLATFORM, account_of, is_final
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
-from storage.payments import mismatches
-from storage.payments.mismatches import MismatchKind
 from storage.payments.wallet import refunds as wallet_refunds
 from storage.payments.wallet import subscriptions as wallet_subscriptions
 from storage.payments.wallet import upgrades as wallet_upgrades
@@ -19,15 +14,6 @@ from storage.payments.wallet.subscriptions import EndReplacedSubscription, Walle
 from storage.payments.wallet.upgrades import State
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.refunds import Refund
-
-log = structlog.get_logger()
-
-_KEY_KEPT = timedelta(days=44)
-"""The platform remembers the keys of refunds for 45 days."""
-_COMPLETED = "COMPLETED"
-_FAILED = frozenset({"FAILED", "CANCELLED"})
-_REFUNDED = "REFUNDED"
-_PARTLY_REFUNDED = "PARTIALLY_REFUNDED"
 
 
 async def end_replaced(services: Services, job: EndReplacedSubscription) -> None:
@@ -53,35 +39,19 @@ async def _make_refunds(services: Services, app_id: str, cancelled: Synced) -> b
     """Make the refunds of a subscription. Return whether all results are known."""
     row_id = cancelled.row.row_id
     async with services.database.connection() as conn:
-        refunds = await wallet_refunds.open_refunds(conn, app_id, subscription_row=row_id)
+        refunds = await wallet_refunds.open_refunds(conn, app_id, paid_row=row_id)
     for refund in refunds:
         await _make_refund(services, app_id, cancelled, refund)
     async with services.database.connection() as conn:
-        return not await wallet_refunds.open_refunds(conn, app_id, subscription_row=row_id)
+        return not await wallet_refunds.open_refunds(conn, app_id, paid_row=row_id)
 
 
 async def _make_refund(services: Services, app_id: str, cancelled: Synced, refund: OpenRefund) -> None:
-    """Make a refund, or read back an accepted one. A permanent failure is reported to operators."""
-    try:
-        made = await _refund_at_platform(services, app_id, cancelled, refund)
-    except PayPalRefused as error:
-        is_accepted = refund.refund_id is not None
-        if not (error.not_found if is_accepted else is_final(error)):
-            raise
-        kind: MismatchKind = "refund_failed" if is_accepted else "refund_refused"
-        await _set_failed(services, app_id, refund, error.issue, kind=kind)
-        return
-    if made is not None and made.status in _FAILED:
-        await _set_failed(services, app_id, refund, made.status, kind="refund_failed")
-        return
-    async with services.database.transaction() as conn:
-        if made is not None and made.status != _COMPLETED:
-            await wallet_refunds.set_accepted(conn, app_id, row_id=refund.row_id, refund_id=made.id)
-            return
-        refund_id = None if made is None else made.id
-        if await wallet_refunds.set_done(conn, app_id, row_id=refund.row_id, refund_id=refund_id):
-            purchase = _purchase(cancelled.row, refund, refund_id=refund_id)
-            await services.sinks.report(conn, app_id, purchase, now=services.clock.now(app_id))
+    await make_refund(
+        services, app_id, refund,
+        call=lambda: _refund_at_platform(services, app_id, cancelled, refund),
+        purchase=lambda refund_id: _purchase(cancelled.row, refund, refund_id=refund_id),
+    )  # fmt: skip
 
 
 async def _refund_at_platform(
@@ -96,13 +66,13 @@ async def _refund_at_platform(
     if refund.refund_id is not None:
         return await account.sale_refund(refund.refund_id)
     states = {payment.id: payment.status for payment in cancelled.read.payments}
-    state, is_forgotten = states.get(refund.sale_id), services.clock.now(app_id) - refund.created_at > _KEY_KEPT
-    if is_forgotten and state in {_REFUNDED, _PARTLY_REFUNDED}:
+    state, is_forgotten = states.get(refund.sale_id), services.clock.now(app_id) - refund.created_at > KEY_KEPT
+    if is_forgotten and state in {REFUNDED, PARTLY_REFUNDED}:
         return None
     try:
         return await account.refund_sale(f"{refund.row_id}:refund", refund.sale_id, refund.money)
     except PayPalRefused as error:
-        if is_final(error) and state == _REFUNDED:
+        if is_final(error) and state == REFUNDED:
             return None
         raise
 
@@ -119,22 +89,6 @@ def _purchase(row: WalletSubscription, refund: OpenRefund, *, refund_id: str | N
         product_id=row.bp_product_id,
         amount=refund.amount,
         currency=refund.currency,
-    )
-
-
-async def _set_failed(
-    services: Services, app_id: str, refund: OpenRefund, problem: str, *, kind: MismatchKind
-) -> None:
-    async with services.database.transaction() as conn:
-        if not await wallet_refunds.set_failed(conn, app_id, row_id=refund.row_id, problem=problem):
-            return
-        await mismatches.add(
-            conn, app_id,
-            platform=PLATFORM, kind=kind, subject=refund.sale_id, detail=f"{refund.money}: {problem}",
-            now=services.clock.now(app_id),
-        )  # fmt: skip
-    log.error(
-        "wallet.refund_failed", app_id=app_id, sale_id=refund.sale_id, amount=str(refund.money), problem=problem
     )
 
 

@@ -1,13 +1,16 @@
 """Creates subscriptions at the wallet platform, reads them back, and grants what they have paid for."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from app.payments.posting import Posting
-from app.payments.wallet.periods import Paid, post_payments, post_state, refund_unused
+from app.payments.wallet.periods import Paid, post_payments, post_reversals, post_state, refund_unused
+from app.payments.wallet.reversals import DAY, READ_FOR
 from app.payments.wallet.wallet import account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
+from storage.jobs.jobs import enqueue
+from storage.payments.reversals import Reversal
 from storage.payments.wallet import subscriptions as wallet_subscriptions
 from storage.payments.wallet import upgrades as wallet_upgrades
 from storage.payments.wallet.subscriptions import (
@@ -17,8 +20,10 @@ from storage.payments.wallet.subscriptions import (
     PENDING,
     SUSPENDED,
     UNPAID_STATUSES,
+    EndReplacedSubscription,
     WalletSubscription,
 )
+from storage.postgres.database import Connection
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.subscriptions import Subscription, Transaction
 
@@ -28,7 +33,6 @@ _UNAPPROVED_FOR = timedelta(hours=72)
 """How long a subscription waits for its approval, and how long the platform remembers the key of its creation."""
 _LAG = timedelta(hours=1)
 """Payments are listed later than they are made, but not later than this."""
-_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,10 @@ class SubscriptionRead:
     """`None`: the platform does not have it, because it was not approved in time."""
     transactions: Sequence[Transaction] = ()
     """All payments, oldest first, also those that have failed."""
+    reported: Sequence[Reversal] = ()
+    """Reversals of its payments that were read apart from it."""
+    refunded_at: Mapping[str, datetime] = field(default_factory=dict)
+    """When payments were refunded, if no reversal says so, by their ids."""
 
     @property
     def payments(self) -> list[Transaction]:
@@ -75,7 +83,7 @@ async def read_subscription(services: Services, app_id: str, row: WalletSubscrip
     subscription = await none_if_gone(account.subscription(row.platform_id))
     if subscription is None or subscription.status in UNPAID_STATUSES:
         return SubscriptionRead(subscription)
-    start, end = row.created_at - _DAY, services.clock.now(app_id) + _DAY
+    start, end = row.created_at - DAY, services.clock.now(app_id) + DAY
     transactions = await account.transactions(row.platform_id, start=start, end=end)
     return SubscriptionRead(subscription, transactions)
 
@@ -102,7 +110,9 @@ async def apply_subscription(
     if applied.subscription_id is not None and subscription is not None and applied.status not in UNPAID_STATUSES:
         if applied.superseded_at is None:
             await post_payments(posting, applied, subscription, read.payments)
+            await post_reversals(posting, applied, read)
         else:
+            await post_reversals(posting, applied, read)
             await refund_unused(posting, applied, read.payments, at=applied.superseded_at)
         paid = await post_state(posting, applied, subscription)
     check_at = _check_at(applied, read, paid, now=posting.now)
@@ -111,6 +121,12 @@ async def apply_subscription(
     applied = replace(applied, check_at=check_at)
     await wallet_subscriptions.update(posting.conn, posting.app_id, subscription=applied)
     return applied
+
+
+async def end_replaced_later(conn: Connection, app_id: str, *, row: WalletSubscription) -> None:
+    """Store the job that ends a replaced subscription at the platform. `conn` is in a transaction."""
+    job = EndReplacedSubscription(app_id=app_id, row_id=row.row_id)
+    await enqueue(conn, job, key=f"{job.task}:{row.row_id}")
 
 
 def status_of(row: WalletSubscription, read: SubscriptionRead, *, now: datetime) -> str:
@@ -129,12 +145,14 @@ def _check_at(
         return soon(now)
     if row.status in ENDED_STATUSES:
         ended_at = None if read.subscription is None else read.subscription.status_update_time
-        return soon(now) if ended_at is not None and now < ended_at + _LAG else None
+        if ended_at is not None and now < ended_at + _LAG:
+            return soon(now)
+        return now + DAY if any(now < payment.time + READ_FOR for payment in read.payments) else None
     if row.status == SUSPENDED:
-        return now + _DAY
+        return now + DAY
     if paid is None or paid.ends_at <= now:
         return soon(now)
-    return min(paid.ends_at, now + _DAY)
+    return min(paid.ends_at, now + DAY)
 
 
 def creation_is_remembered(row: WalletSubscription, *, now: datetime) -> bool:

@@ -68,6 +68,8 @@ async def test_each_entry_of_the_ledger_is_reported_as_it_is(wallet: Wallet) -> 
             "channel": "client",
             "is_trial": False,
             "renews": False,
+            "reverses": "",
+            "happened_at": None,
         }
     ]
 
