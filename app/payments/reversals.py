@@ -109,9 +109,11 @@ async def store_reversals(posting: Posting, payment: Payment) -> tuple[Lost, Los
     conn, app_id, platform, payment_id = posting.conn, posting.app_id, payment.platform, payment.payment_id
     stored = await stored_reversals.of_payments(conn, app_id, platform=platform, payment_ids=[payment_id])
     before = lost_of(payment.money, stored)
-    for reversal in payment.reported:
-        if reversal.payment_id == payment_id:
-            await stored_reversals.put(conn, app_id, platform=platform, reversal=reversal)
+    reported = [reversal for reversal in payment.reported if reversal.payment_id == payment_id]
+    if not (stored or reported or payment.is_refunded):
+        return before, before
+    for reversal in reported:
+        await stored_reversals.put(conn, app_id, platform=platform, reversal=reversal)
     stored = await stored_reversals.of_payments(conn, app_id, platform=platform, payment_ids=[payment_id])
     if await _store_unnamed(posting, payment, stored):
         stored = await stored_reversals.of_payments(conn, app_id, platform=platform, payment_ids=[payment_id])
@@ -154,6 +156,8 @@ async def apply_reversals(
     that of the last reversal. Return what has changed. The user is locked.
     """
     before, after = await store_reversals(posting, payment)
+    if after.last is None and after.undone is None:
+        return None
     if granted is None:
         return _change(payment, before, after) if before.is_whole is not after.is_whole else None
     posted = await asset_entries.reversing(posting.conn, posting.app_id, grant=granted.key)
