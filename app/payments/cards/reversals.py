@@ -13,6 +13,8 @@ from app.payments.reversals import Payment, apply_reversals
 from storage.assets import entries as asset_entries
 from storage.assets.entries import Channel
 from storage.configs.kinds.cardpay import CARDPAY
+from storage.payments import mismatches
+from storage.payments.cards import refunds as card_refunds
 from storage.payments.cards import sales as card_sales
 from storage.payments.cards.sales import CardSale
 from storage.payments.reversals import Reversal, ReversalKind, ReversalState
@@ -83,6 +85,7 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
         current = await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
         assert current is not None, "sales are not deleted"
         await _apply_reversals(posting, current, intent_id, read)
+        await _report_failed(posting, current, refunds)
 
 
 async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
@@ -115,3 +118,16 @@ async def _apply_reversals(posting: Posting, sale: CardSale, intent_id: str, rea
         return
     await card_sales.set_reversed(posting.conn, sale, by=change.by if change.kind == "refund" else None)
     await posting.report(purchase_of(sale, change.kind, change.money, refund_id=change.by))
+
+
+async def _report_failed(posting: Posting, sale: CardSale, refunds: Sequence[Refund]) -> None:
+    """Tell operators of a refund that we have made, and that has failed later."""
+    for refund in refunds:
+        if refund.status in _FAILED and await card_refunds.set_failed(
+            posting.conn, posting.app_id, refund_id=refund.id, problem=refund.status or ""
+        ):
+            await mismatches.add(
+                posting.conn, posting.app_id,
+                platform=CARDPAY.name, kind="refund_failed", subject=sale.sale_id,
+                detail=f"{money_of(refund.amount, refund.currency)}: {refund.status}", now=posting.now,
+            )  # fmt: skip

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from app.assets.grants import grant_of
 from app.payments.posting import Posting, begin_posting
 from app.payments.reversals import Payment, apply_reversals
+from app.payments.wallet.refunds import refund_order_later
 from app.payments.wallet.reversals import DAY, READ_FOR, reversal_of
 from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
@@ -16,6 +17,7 @@ from storage.events.outbox import PurchaseEvent, PurchaseKind
 from storage.payments import mismatches
 from storage.payments.reversals import Reversal
 from storage.payments.wallet import orders as wallet_orders
+from storage.payments.wallet import refunds as wallet_refunds
 from storage.payments.wallet.orders import VOIDED, WalletOrder
 from streams.wire.errors import ConfigInvalid
 from streams.wire.money import Money
@@ -118,16 +120,19 @@ async def apply_order(
         status=status,
         declined=max(order.declined, declined),
     )
-    applied = replace(applied, check_at=_check_at(posting, applied))
+    applied = replace(applied, check_at=await _check_at(posting, applied))
     await wallet_orders.update(conn, app_id, order=applied)
     return applied
 
 
-def _check_at(posting: Posting, order: WalletOrder) -> datetime | None:
+async def _check_at(posting: Posting, order: WalletOrder) -> datetime | None:
     """Return when to read an order back: once a day while its payment may be reversed, if no change is expected."""
     if order.status == VOIDED:
         return None
     if order.status != COMPLETED:
+        return soon(posting.now)
+    if await wallet_refunds.is_refunding(posting.conn, posting.app_id, paid_row=order.row_id):
+        await refund_order_later(posting.conn, posting.app_id, row_id=order.row_id)
         return soon(posting.now)
     return posting.now + DAY if posting.now < order.created_at + READ_FOR else None
 
@@ -173,6 +178,8 @@ async def _post_capture(
     change = await apply_reversals(posting, payment, granted, name=capture.id)
     if change is not None:
         await posting.report(_purchase(order, capture, change.kind, change.money))
+    if is_new and posting.is_deactivated:
+        await _refund(posting, order, capture, paid)
 
 
 async def _report_mismatch(posting: Posting, order: WalletOrder, capture: Capture, paid: Money) -> bool:
@@ -183,6 +190,18 @@ async def _report_mismatch(posting: Posting, order: WalletOrder, capture: Captur
         detail=f"{paid} were paid instead of {order.price} for the order {order.order_id}",
         now=posting.now,
     )  # fmt: skip
+
+
+async def _refund(posting: Posting, order: WalletOrder, capture: Capture, paid: Money) -> None:
+    """Store the refund of a payment that has arrived after the account of its user was closed."""
+    refunded = await wallet_refunds.refunded(
+        posting.conn, posting.app_id, sale_id=capture.id, currency=paid.currency
+    )
+    if capture.status != _REFUNDED and refunded < paid:
+        await wallet_refunds.add(
+            posting.conn, posting.app_id,
+            sale_id=capture.id, order_row=order.row_id, amount=paid - refunded, now=posting.now,
+        )  # fmt: skip
 
 
 def _purchase(order: WalletOrder, capture: Capture, kind: PurchaseKind, money: Money) -> PurchaseEvent:

@@ -5,13 +5,17 @@ from datetime import timedelta
 
 import structlog
 
-from app.payments.wallet.wallet import PLATFORM, is_final
+from app.payments.wallet.wallet import PLATFORM, account_of, is_final
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
+from storage.jobs.jobs import enqueue
 from storage.payments import mismatches
 from storage.payments.mismatches import MismatchKind
+from storage.payments.wallet import orders as wallet_orders
 from storage.payments.wallet import refunds as wallet_refunds
-from storage.payments.wallet.refunds import OpenRefund
+from storage.payments.wallet.orders import WalletOrder
+from storage.payments.wallet.refunds import OpenRefund, RefundOrder
+from storage.postgres.database import Connection
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.refunds import Refund
 
@@ -74,3 +78,33 @@ async def _set_failed(
     log.error(
         "wallet.refund_failed", app_id=app_id, sale_id=refund.sale_id, amount=str(refund.money), problem=problem
     )
+
+
+async def refund_order_later(conn: Connection, app_id: str, *, row_id: str) -> None:
+    """Store the job that makes the refunds of an order. `conn` is in a transaction."""
+    job = RefundOrder(app_id=app_id, row_id=row_id)
+    await enqueue(conn, job, key=f"{job.task}:{row_id}")
+
+
+async def refund_order(services: Services, job: RefundOrder) -> None:
+    """Make the refunds of an order. The reconciliation repeats the job until each is made or has failed."""
+    async with services.database.connection() as conn:
+        order = await wallet_orders.get(conn, job.app_id, row_id=job.row_id)
+        refunds = await wallet_refunds.open_refunds(conn, job.app_id, paid_row=job.row_id)
+    for refund in refunds:
+        await _refund_capture(services, job.app_id, order, refund)
+
+
+async def _refund_capture(services: Services, app_id: str, order: WalletOrder, refund: OpenRefund) -> None:
+    account = account_of(services, app_id, order.config)
+
+    async def call() -> Refund | None:
+        if refund.refund_id is not None:
+            return await account.capture_refund(refund.refund_id)
+        if services.clock.now(app_id) - refund.created_at > KEY_KEPT:
+            capture = await account.capture(refund.sale_id)
+            if capture.status in {REFUNDED, PARTLY_REFUNDED}:
+                return None
+        return await account.refund_capture(f"{refund.row_id}:refund", refund.sale_id, refund.money)
+
+    await make_refund(services, app_id, refund, call=call)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from app.payments.posting import Posting
-from app.payments.wallet.periods import Paid, post_payments, post_reversals, post_state, refund_unused
+from app.payments.wallet.periods import Paid, key_of, post_payments, post_reversals, post_state, refund_unused
 from app.payments.wallet.reversals import DAY, READ_FOR
 from app.payments.wallet.wallet import account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
+from storage.assets import entries as asset_entries
 from storage.jobs.jobs import enqueue
 from storage.payments.reversals import Reversal
 from storage.payments.wallet import subscriptions as wallet_subscriptions
@@ -106,6 +107,8 @@ async def apply_subscription(
         applied = replace(applied, activated_at=row.activated_at or posting.now)
     if subscription is not None and subscription.plan_id not in {"", row.changed_plan_id or row.plan_id}:
         applied = replace(applied, changed_plan_id=subscription.plan_id, changed_at=posting.now)
+    if posting.is_deactivated and applied.superseded_at is None:
+        applied = await _refuse_payments(posting, applied, read)
     paid: Paid | None = None
     if applied.subscription_id is not None and subscription is not None and applied.status not in UNPAID_STATUSES:
         if applied.superseded_at is None:
@@ -121,6 +124,19 @@ async def apply_subscription(
     applied = replace(applied, check_at=check_at)
     await wallet_subscriptions.update(posting.conn, posting.app_id, subscription=applied)
     return applied
+
+
+async def _refuse_payments(posting: Posting, row: WalletSubscription, read: SubscriptionRead) -> WalletSubscription:
+    """Refund payments that have arrived after the account was closed, like those of a replaced subscription."""
+    if row.subscription_id is None or not read.payments:
+        return row
+    grants = await asset_entries.grants_of(posting.conn, posting.app_id, row.uid, subscription=row.subscription_id)
+    granted = {entry.key for entry in grants}
+    late = next((payment for payment in read.payments if key_of(payment) not in granted), None)
+    if late is None:
+        return row
+    await end_replaced_later(posting.conn, posting.app_id, row=row)
+    return replace(row, superseded_at=late.time)
 
 
 async def end_replaced_later(conn: Connection, app_id: str, *, row: WalletSubscription) -> None:

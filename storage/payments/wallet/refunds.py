@@ -2,10 +2,21 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
+from storage.jobs.jobs import Job
 from storage.postgres.database import Connection
 from streams.wire.ids import new_id
 from streams.wire.money import Money
+
+
+class RefundOrder(Job):
+    """Make the refunds of an order, whose user has closed the account. Retried for up to a day."""
+
+    task: ClassVar[str] = "refund_order"
+    attempts: ClassVar[int] = 30
+    app_id: str
+    row_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,10 @@ where app_id = $1 and (subscription_row = $2 or order_row = $2) and state in ('p
 async def open_refunds(conn: Connection, app_id: str, *, paid_row: str) -> list[OpenRefund]:
     """Return the refunds of a subscription or an order whose result is not known yet."""
     return [OpenRefund(**row) for row in await conn.fetch(_OPEN, app_id, paid_row)]
+
+
+async def is_refunding(conn: Connection, app_id: str, *, paid_row: str) -> bool:
+    return bool(await open_refunds(conn, app_id, paid_row=paid_row))
 
 
 _ACCEPTED = """
