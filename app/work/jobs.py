@@ -16,8 +16,10 @@ from app.leaderboards.index_check import check_board_indexes
 from app.leaderboards.rewards import end_period, end_periods
 from app.mail.sending import send_mail
 from app.payments.cards.reconciliation import reconcile_card_platform, reconcile_cards
+from app.payments.cards.refunds import refund_card
 from app.payments.endings import end_subscriptions
 from app.payments.wallet.reconciliation import reconcile_wallet, reconcile_wallets
+from app.payments.wallet.refunds import refund_order
 from app.payments.wallet.replaced import end_replaced
 from app.predictions.following import cancel_prediction, follow_prediction
 from app.services import Services
@@ -42,9 +44,11 @@ from storage.leaderboards.leaderboards import CheckBoardIndexes
 from storage.leaderboards.periods import EndPeriod, EndPeriods
 from storage.mail.mail import SendMail
 from storage.payments.cards.reconciliation import ReconcileCardPlatform, ReconcileCards
+from storage.payments.cards.refunds import RefundCard
 from storage.payments.endings import EndSubscriptions
 from storage.payments.missed_events import CompareEvents, FindMissedEvents
 from storage.payments.wallet.reconciliation import ReconcileWallet, ReconcileWallets
+from storage.payments.wallet.refunds import RefundOrder
 from storage.payments.wallet.subscriptions import EndReplacedSubscription
 from storage.tasks.image_tasks import PollImageTask
 from storage.tasks.predictions import CancelPrediction, FollowPrediction
@@ -101,6 +105,8 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(ReconcileCards, reconcile_cards, schedule="* * * * *"),
     JobRow(ReconcileCardPlatform, reconcile_card_platform),
     JobRow(EndReplacedSubscription, end_replaced),
+    JobRow(RefundOrder, refund_order),
+    JobRow(RefundCard, refund_card),
     JobRow(EndSubscriptions, end_subscriptions),
     JobRow(PayOut, pay_out),
     JobRow(CheckPayouts, check_payouts, schedule="* * * * * */10"),

@@ -197,13 +197,13 @@ def _refunds(books: Books, _: Counter[tuple[str, str]]) -> Verdict:
     check = _Check("what is unused of a replaced subscription is refunded once")
     made = _by(books.refunds, "payment_id")
     for refund in books.rows["wallet_refunds"]:
-        if refund["ours"]:
-            amounts = [made_refund["amount"] for made_refund in made.get(refund["sale_id"], [])]
-            is_right = refund["state"] == "done" and amounts == [refund["amount"]]
-            check.holds(is_right, f"refund of {refund['sale_id']} is {refund['state']}: {amounts}")
-    ours = {row["sale_id"] for row in books.rows["wallet_refunds"]}
+        amounts = [made_refund["amount"] for made_refund in made.get(refund["sale_id"], [])]
+        is_right = refund["state"] == "done" and amounts == [refund["amount"]]
+        check.holds(is_right, f"refund of {refund['sale_id']} is {refund['state']}: {amounts}")
+    known = {row["sale_id"] for row in books.rows["wallet_refunds"]}
+    known |= {row["payment_id"] for row in books.rows["payment_reversals"]}
     for payment_id in made:
-        check.holds(payment_id in ours, f"the refund of {payment_id} is not known")
+        check.holds(payment_id in known, f"the refund of {payment_id} is not known")
     return check.verdict
 
 

@@ -41,6 +41,7 @@ class Asset:
     canceled_at: datetime | None = None
     """When it was cancelled at the platform."""
     refunded_at: datetime | None = None
+    """When it was refunded at the platform."""
 
     @property
     def ends_at(self) -> datetime | None:
@@ -96,9 +97,10 @@ def _grant(asset: Asset, entry: Entry, _: datetime) -> Asset:
 
 
 def _refund(asset: Asset, entry: Entry, at: datetime) -> Asset:
+    refunded_at = entry.happened_at or at
     if asset.type == "subscription":
-        return replace(asset, ended_at=at, refunded_at=at) if _is_of_last_period(asset, entry) else asset
-    return replace(asset, quantity=asset.quantity - _units_of(asset, entry), refunded_at=at)
+        return replace(asset, ended_at=at, refunded_at=refunded_at) if _is_of_last_period(asset, entry) else asset
+    return replace(asset, quantity=asset.quantity - _units_of(asset, entry), refunded_at=refunded_at)
 
 
 def _restore(asset: Asset, entry: Entry, _: datetime) -> Asset:

@@ -44,6 +44,8 @@ class Entry:
     grace_ends_at: datetime | None = None
     """In a grant, the end that counts instead of that of its period, because the platform bills the next one
     later."""
+    reverses: str = ""
+    """In a `refund` or `restore` of a payment, the key of the grant of which it takes or restores units."""
     happened_at: datetime | None = None
     """When the event happened at the platform. `None`: when it was entered."""
 
@@ -68,6 +70,16 @@ async def find(conn: Connection, app_id: str, *, key: str) -> Entry | None:
     """Return the entry of an event."""
     row = await conn.fetchrow(_FIND, app_id, key)
     return None if row is None else Entry(**row)
+
+
+_REVERSING = f"""
+select {COLUMNS} from asset_entries where app_id = $1 and reverses = $2 and reverses <> '' order by entry_id
+"""
+
+
+async def reversing(conn: Connection, app_id: str, *, grant: str) -> list[Entry]:
+    """Return the refunds and restores of the grant with a key, the oldest first."""
+    return [Entry(*row) for row in await conn.fetch(_REVERSING, app_id, grant)]
 
 
 _OF_USERS = f"""

@@ -53,6 +53,7 @@ class AssetEvent(ReportedEvent):
     is_trial: bool
     renews: bool
     grace_ends_at: str | None
+    reverses: str
     happened_at: str | None
 
 

@@ -115,12 +115,14 @@ async def entries(conn: Connection, order: ListedOrder) -> list[StoredEntry]:
 
 _MISMATCHES = f"""
 select {MISMATCH_COLUMNS} from payment_mismatches
-where app_id = $1 and subject = any($2) order by mismatch_id
+where app_id = $1 and (subject = any($2) or position($3 in detail) > 0) order by mismatch_id
 """
 
 
 async def mismatches(conn: Connection, order: ListedOrder, *, subjects: Sequence[str]) -> list[Mismatch]:
-    return [Mismatch(**row) for row in await conn.fetch(_MISMATCHES, order.app_id, subjects)]
+    """Return the mismatches of the subjects, and those whose detail names the payment or subscription."""
+    found = await conn.fetch(_MISMATCHES, order.app_id, subjects, order.platform_id)
+    return [Mismatch(**row) for row in found]
 
 
 _SEARCHED = 5000

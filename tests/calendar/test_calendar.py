@@ -84,7 +84,7 @@ def test_a_text_of_a_given_time_is_no_read(code: str) -> None:
     ("path", "test", "depends"),
     [
         (
-            "app/payments/wallet/test_upgrades.py",
+            "app/payments/wallet/upgrades/test_upgrades.py",
             "test_an_upgrade_replaces_the_subscription_and_refunds_what_is_unused",
             True,
         ),

@@ -25,11 +25,11 @@ class MismatchView(Model):
     """`missed_event`: no webhook has delivered an event. `missed_entry`: an entry of the ledger was found by
     reading back. `refund_refused`: the platform does not make a refund, or only a part of it; do the rest by hand
     unless it was refunded by hand before. `refund_failed`: it has accepted a refund and not made it; do it by hand.
-    `amount_differs`: another amount was paid than was ordered. `payout_unknown`: the platform has forgotten a
-    payout before its result was known, or the account that was asked is no longer configured. `payout_returned`: it
-    has taken a payment back. `payout_paid_after_failure`: it has paid a withdrawal that had failed.
-    `payout_settled_otherwise`: it reports another result than an operator has settled. The guide to payments says
-    what to do."""
+    `amount_differs`: another amount was paid than was ordered; for an order or a single payment, which has granted
+    nothing, refund it. `payout_unknown`: the platform has forgotten a payout before its result was known, or the
+    account that was asked is no longer configured. `payout_returned`: it has taken a payment back.
+    `payout_paid_after_failure`: it has paid a withdrawal that had failed. `payout_settled_otherwise`: it reports
+    another result than an operator has settled. The guide to payments says what to do."""
     subject: str
     """The event, the key of the entry, the payment, or the withdrawal."""
     detail: str

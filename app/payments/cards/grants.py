@@ -8,6 +8,7 @@ from storage.assets.entries import Channel, Entry
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.kinds.products import Product
 from storage.payments.cards import payments as card_payments
+from storage.payments.cards import refunds as card_refunds
 from storage.payments.cards import sales as card_sales
 from storage.payments.cards.payments import CardPayment
 from storage.payments.cards.sales import CardSale
@@ -30,6 +31,11 @@ async def apply_intent(posting: Posting, payment: CardPayment, intent: PaymentIn
     paid = money_of(intent.amount, intent.currency)
     if is_new:
         await _report(posting, payment, sale, paid)
+    if is_new and posting.is_deactivated:  # It was paid after the account was closed.
+        await card_refunds.add(
+            posting.conn, payment.app_id,
+            config=payment.config, sale_id=sale.sale_id, intent_id=intent.id, money=paid, now=posting.now,
+        )  # fmt: skip
     if payment.sold is not None and paid == payment.money:
         await posting.post(_grant(posting, sale, payment.sold))
 

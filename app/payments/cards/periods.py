@@ -18,11 +18,13 @@ from storage.assets import entries as asset_entries
 from storage.assets.entries import AssetOrigin, Channel, Entry, EntryKind
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.events.outbox import PurchaseKind
-from storage.payments import endings
+from storage.payments import endings, mismatches
+from storage.payments.cards import refunds as card_refunds
 from storage.payments.cards import sales as card_sales
 from storage.payments.cards import subscriptions as card_subscriptions
 from storage.payments.cards.sales import CardSale
 from storage.payments.cards.subscriptions import CardSubscription
+from streams.wire.money import Money
 from vendors.payments.stripe.objects import Invoice, Subscription, money_of
 
 ROW_ID = "subscription_row_id"
@@ -162,6 +164,23 @@ async def _apply_invoice(
     if paid.amount:
         kind: PurchaseKind = "renewal" if entry.origin == "renewal" else "charge"
         await posting.report(purchase_of(sale, kind, paid))
+        if posting.is_deactivated:  # It was paid after the account was closed.
+            await _refund(posting, sale, paid)
+
+
+async def _refund(posting: Posting, sale: CardSale, paid: Money) -> None:
+    """Store the refund of a paid invoice, or tell operators of it if the platform does not name its payment."""
+    if sale.intent_id is not None:
+        await card_refunds.add(
+            posting.conn, sale.app_id,
+            config=sale.config, sale_id=sale.sale_id, intent_id=sale.intent_id, money=paid, now=posting.now,
+        )  # fmt: skip
+        return
+    await mismatches.add(
+        posting.conn, sale.app_id,
+        platform=CARDPAY.name, kind="refund_refused", subject=sale.sale_id,
+        detail=f"{paid}: the platform names no payment of the invoice", now=posting.now,
+    )  # fmt: skip
 
 
 def _grant(posting: Posting, row: CardSubscription, invoice: Invoice, read: SubscriptionRead) -> Entry | None:

@@ -1,22 +1,30 @@
 """Refunds and disputes of card payments, which reverse the grant of a sale (§2.7)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from app.payments.cards.grants import sync_intent
 from app.payments.cards.periods import sync_subscription
 from app.payments.cards.platform import CardPlatform
 from app.payments.cards.purchases import purchase_of
 from app.payments.posting import Posting, begin_posting
+from app.payments.reversals import Payment, apply_reversals
 from storage.assets import entries as asset_entries
 from storage.assets.entries import Channel
+from storage.configs.kinds.cardpay import CARDPAY
+from storage.payments import mismatches
+from storage.payments.cards import refunds as card_refunds
 from storage.payments.cards import sales as card_sales
 from storage.payments.cards.sales import CardSale
+from storage.payments.reversals import Reversal, ReversalKind, ReversalState
 from streams.wire.money import Money
 from vendors.payments.stripe.objects import Dispute, Refund, money_of
 
 _TAKEN = frozenset({"needs_response", "under_review", "lost"})
 """Statuses of disputes in which the platform has taken the money back."""
+_WON = "won"
+_MADE = "succeeded"
 _FAILED = frozenset({"failed", "canceled"})
 
 
@@ -33,26 +41,31 @@ class Reversals:
     def money(self) -> Money:
         return money_of(self.amount, self.currency)
 
-    @property
-    def taken_by(self) -> str | None:
-        """The dispute that has reversed the payment, or the refund that has completed its full refund.
+    def of(self, intent_id: str) -> list[Reversal]:
+        """Return those that have taken money, or have given it back.
 
-        A partial refund reverses nothing: the user keeps the grant.
+        The platform takes the money when a dispute is opened, so a dispute is a reversal that may be undone.
         """
-        if taken := [dispute.id for dispute in self.disputes if dispute.status in _TAKEN]:
-            return min(taken)
-        refunded = 0
-        for refund in sorted(self.refunds, key=lambda refund: (refund.created, refund.id)):
-            refunded += refund.amount if refund.status == "succeeded" else 0
-            if refunded >= self.amount:
-                return refund.id
-        return None
+        refunds: list[tuple[Refund | Dispute, ReversalKind, ReversalState]] = [
+            (refund, "refund", "taken" if refund.status == _MADE else "undone")
+            for refund in self.refunds
+            if refund.status == _MADE or refund.status in _FAILED
+        ]
+        disputes: list[tuple[Refund | Dispute, ReversalKind, ReversalState]] = [
+            (dispute, "reversal", "undone" if dispute.status == _WON else "taken")
+            for dispute in self.disputes
+            if dispute.status == _WON or dispute.status in _TAKEN
+        ]
+        return [self._reversal(intent_id, *found) for found in (*refunds, *disputes)]
 
-    def gives_back(self, reversed_by: str) -> bool:
-        """Return whether the reversal was undone: the dispute was won, or the refund has failed."""
-        return any(dispute.id == reversed_by and dispute.status == "won" for dispute in self.disputes) or any(
-            refund.id == reversed_by and refund.status in _FAILED for refund in self.refunds
-        )
+    def _reversal(
+        self, intent_id: str, found: Refund | Dispute, kind: ReversalKind, state: ReversalState
+    ) -> Reversal:
+        money = money_of(found.amount, found.currency)
+        at = datetime.fromtimestamp(found.created, UTC)
+        # What was undone stays so. Another dispute has another id.
+        version = int(state == "undone")
+        return Reversal(intent_id, found.id, kind, money.amount, money.currency, state, at, version)
 
 
 async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Channel) -> None:
@@ -71,7 +84,8 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
         posting = await begin_posting(platform.services, conn, platform.app_id, sale.uid, channel=channel)
         current = await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)
         assert current is not None, "sales are not deleted"
-        await _apply_reversals(posting, current, read)
+        await _apply_reversals(posting, current, intent_id, read)
+        await _report_failed(posting, current, refunds)
 
 
 async def _sale_of(platform: CardPlatform, intent_id: str) -> CardSale | None:
@@ -95,29 +109,25 @@ async def _sync_invoice(platform: CardPlatform, invoice_id: str | None, *, chann
         await sync_subscription(platform, invoice.subscription_id, channel=channel)
 
 
-async def _apply_reversals(posting: Posting, sale: CardSale, read: Reversals) -> None:
-    """Reverse or restore a sale, and its grant if there is one, and report that."""
-    taken_by = read.taken_by
-    if sale.reversed_by is None and taken_by is not None and taken_by != sale.failed_reversal:
-        await _take_back(posting, sale, read.money, by=taken_by)
-    elif sale.reversed_by is not None and taken_by is None and read.gives_back(sale.reversed_by):
-        await _give_back(posting, sale, read.money, by=sale.reversed_by)
-
-
-async def _take_back(posting: Posting, sale: CardSale, money: Money, *, by: str) -> None:
+async def _apply_reversals(posting: Posting, sale: CardSale, intent_id: str, read: Reversals) -> None:
+    """Take back or restore what a sale has granted, and report that. Of a sale without a grant, only report it."""
     granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
-    if granted is not None:
-        refund = replace(granted, key=f"refund:{by}", kind="refund", channel=posting.channel)
-        if not await posting.post(refund):  # Restored before failed reversals were stored.
-            return
-    await card_sales.reverse(posting.conn, sale, by=by)
-    await posting.report(purchase_of(sale, "refund", money, refund_id=by))
+    payment = Payment(CARDPAY.name, intent_id, read.money, read.of(intent_id))
+    change = await apply_reversals(posting, payment, granted)
+    if change is None or (granted is None and change.kind == "refund" and sale.reversed_by is not None):
+        return
+    await card_sales.set_reversed(posting.conn, sale, by=change.by if change.kind == "refund" else None)
+    await posting.report(purchase_of(sale, change.kind, change.money, refund_id=change.by))
 
 
-async def _give_back(posting: Posting, sale: CardSale, money: Money, *, by: str) -> None:
-    granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
-    if granted is not None:
-        key = f"restore:{sale.reversed_by}"
-        await posting.post(replace(granted, key=key, kind="restore", origin="restore", channel=posting.channel))
-    await card_sales.restore(posting.conn, sale)
-    await posting.report(purchase_of(sale, "restored", money, refund_id=by))
+async def _report_failed(posting: Posting, sale: CardSale, refunds: Sequence[Refund]) -> None:
+    """Tell operators of a refund that we have made, and that has failed later."""
+    for refund in refunds:
+        if refund.status in _FAILED and await card_refunds.set_failed(
+            posting.conn, posting.app_id, refund_id=refund.id, problem=refund.status or ""
+        ):
+            await mismatches.add(
+                posting.conn, posting.app_id,
+                platform=CARDPAY.name, kind="refund_failed", subject=sale.sale_id,
+                detail=f"{money_of(refund.amount, refund.currency)}: {refund.status}", now=posting.now,
+            )  # fmt: skip

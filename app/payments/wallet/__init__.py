@@ -25,9 +25,19 @@ on which states were seen.
 A plan that was changed at the platform takes effect with the next payment. PayPal does not say which plan a payment
 is for: `plans.py` decides it by the times of changes and payments, never by amounts.
 
+What takes a payment back is stored in `payment_reversals` (`app/payments/reversals.py`): refunds, reversals and
+disputes, each read back by its id. An event names its object by the links of its resource (`WebhookEvent.named`),
+because `PAYMENT.SALE.REVERSED` has a refund and calls it a sale. Only whether the merchant or a bank has made a
+refund follows from the name of the event, since the refund does not say it. Disputes are listed once a day for the
+whole account, which costs less than a call for each payment.
+
+Payments for a closed account are refunded: an order by a job of its own (`refunds.py`), and a subscription as if it
+was replaced at the time of the first such payment.
+
 `check_at` is the time of the next read: in a minute while a change is expected, otherwise at the end of the
-period, at the time of the next payment, and at least once a day. It is null once nothing can change. Each config
-has its own job, so that one app with many open orders, or a slow platform, does not delay the others.
+period, at the time of the next payment, and at least once a day, for 180 days after the last payment. It is null
+once nothing can change. Each config has its own job, so that one app with many open orders, or a slow platform,
+does not delay the others.
 
 An upgrade is a second subscription (`subscription_sync.py`), because the platform changes plans only at the end of
 a period. When the new subscription is paid, one transaction grants it, ends the old asset, and stores refunds for

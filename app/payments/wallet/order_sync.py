@@ -1,19 +1,26 @@
 """Creates orders at the wallet platform, reads them back, and grants what they have paid for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from app.assets.grants import grant_of
 from app.payments.posting import Posting, begin_posting
+from app.payments.reversals import Payment, apply_reversals
+from app.payments.wallet.refunds import refund_order_later
+from app.payments.wallet.reversals import DAY, READ_FOR, reversal_of
 from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
 from storage.assets.entries import Channel, Entry
 from storage.configs.kinds.products import PRODUCTS, Product
 from storage.events.outbox import PurchaseEvent, PurchaseKind
+from storage.payments import mismatches
+from storage.payments.reversals import Reversal
 from storage.payments.wallet import orders as wallet_orders
+from storage.payments.wallet import refunds as wallet_refunds
 from storage.payments.wallet.orders import VOIDED, WalletOrder
 from streams.wire.errors import ConfigInvalid
+from streams.wire.money import Money
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.orders import Capture, Order
 
@@ -22,7 +29,6 @@ APPROVED = "APPROVED"
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of captures that were paid."""
 _REFUNDED = "REFUNDED"
-_FINAL = frozenset({COMPLETED, VOIDED})
 _KEY_KEPT = timedelta(hours=6)
 """How long the platform remembers the key with which an order is created."""
 
@@ -64,13 +70,16 @@ async def read_order(services: Services, app_id: str, order: WalletOrder) -> Ord
 
 
 async def sync_order(
-    services: Services, app_id: str, order: WalletOrder, *, channel: Channel
+    services: Services, app_id: str, order: WalletOrder, *, channel: Channel, reported: Sequence[Reversal] = ()
 ) -> tuple[WalletOrder, Order | None]:
-    """Read an order back and apply it. Return its row, and the order of the platform."""
+    """Read an order back and apply it. Return its row, and the order of the platform.
+
+    `reported` are reversals of its capture that were read apart from it.
+    """
     platform_order = await read_order(services, app_id, order)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, order.uid, channel=channel)
-        return await apply_order(posting, order, platform_order), platform_order
+        return await apply_order(posting, order, platform_order, reported=reported), platform_order
 
 
 async def complete_creation(services: Services, app_id: str, order: WalletOrder) -> None:
@@ -87,7 +96,12 @@ async def complete_creation(services: Services, app_id: str, order: WalletOrder)
 
 
 async def apply_order(
-    posting: Posting, order: WalletOrder, read: Order | None, *, declined: int = 0
+    posting: Posting,
+    order: WalletOrder,
+    read: Order | None,
+    *,
+    declined: int = 0,
+    reported: Sequence[Reversal] = (),
 ) -> WalletOrder:
     """Post the entries that follow from an order of the platform, and store its state.
 
@@ -96,17 +110,31 @@ async def apply_order(
     conn, app_id = posting.conn, posting.app_id
     order = await wallet_orders.lock(conn, app_id, row_id=order.row_id)
     for capture in read.captures if read is not None else []:
-        await _post_capture(posting, order, capture)
+        of_capture = [refund for refund in read.refunds if refund.capture_id in {"", capture.id}] if read else []
+        listed = [reversal_of(refund, capture.id) for refund in of_capture]
+        await _post_capture(posting, order, capture, [*filter(None, listed), *reported])
     status = status_of(order, read)
     applied = replace(
         order,
         order_id=order.order_id or (None if read is None else read.id),
         status=status,
         declined=max(order.declined, declined),
-        check_at=None if status in _FINAL else soon(posting.now),
     )
+    applied = replace(applied, check_at=await _check_at(posting, applied))
     await wallet_orders.update(conn, app_id, order=applied)
     return applied
+
+
+async def _check_at(posting: Posting, order: WalletOrder) -> datetime | None:
+    """Return when to read an order back: once a day while its payment may be reversed, if no change is expected."""
+    if order.status == VOIDED:
+        return None
+    if order.status != COMPLETED:
+        return soon(posting.now)
+    if await wallet_refunds.is_refunding(posting.conn, posting.app_id, paid_row=order.row_id):
+        await refund_order_later(posting.conn, posting.app_id, row_id=order.row_id)
+        return soon(posting.now)
+    return posting.now + DAY if posting.now < order.created_at + READ_FOR else None
 
 
 def status_of(order: WalletOrder, read: Order | None) -> str:
@@ -126,23 +154,57 @@ def status_of(order: WalletOrder, read: Order | None) -> str:
     return VOIDED if states and states <= {"DECLINED", "FAILED"} else APPROVED
 
 
-async def _post_capture(posting: Posting, order: WalletOrder, capture: Capture) -> None:
-    """Post the grant of a paid capture, and then its refund if it was refunded."""
+async def _post_capture(
+    posting: Posting, order: WalletOrder, capture: Capture, reported: Sequence[Reversal]
+) -> None:
+    """Post the grant of a paid capture, and what its refunds and disputes take back or restore.
+
+    A capture of another amount than was ordered grants nothing. It is left to operators, who refund it.
+    """
     if capture.status not in _PAID:
         return
-    grant = _grant(posting, order, capture)
-    if await posting.post(grant):
-        await posting.report(_purchase(order, capture, "charge"))
-        paid = capture.amount or order.price
-        await posting.compare_paid(PLATFORM, capture.id, paid=paid, expected=[order.price])
-    if capture.status == _REFUNDED and await posting.post(
-        replace(grant, key=f"refund:{capture.id}", kind="refund")
-    ):
-        await posting.report(_purchase(order, capture, "refund"))
+    paid = capture.amount or order.price
+    granted = _grant(posting, order, capture) if paid == order.price else None
+    if granted is None:
+        is_new = await _report_mismatch(posting, order, capture, paid)
+    else:
+        is_new = await posting.post(granted)
+    if is_new:
+        await posting.report(_purchase(order, capture, "charge", paid))
+    payment = Payment(
+        PLATFORM, capture.id, paid, reported,
+        is_refunded=capture.status == _REFUNDED, refunded_at=capture.update_time,
+    )  # fmt: skip
+    change = await apply_reversals(posting, payment, granted, name=capture.id)
+    if change is not None:
+        await posting.report(_purchase(order, capture, change.kind, change.money))
+    if is_new and posting.is_deactivated:
+        await _refund(posting, order, capture, paid)
 
 
-def _purchase(order: WalletOrder, capture: Capture, kind: PurchaseKind) -> PurchaseEvent:
-    money = capture.amount or order.price
+async def _report_mismatch(posting: Posting, order: WalletOrder, capture: Capture, paid: Money) -> bool:
+    """Record that another amount was captured than was ordered. Return whether it is new."""
+    return await mismatches.add_once(
+        posting.conn, posting.app_id,
+        platform=PLATFORM, kind="amount_differs", subject=capture.id,
+        detail=f"{paid} were paid instead of {order.price} for the order {order.order_id}",
+        now=posting.now,
+    )  # fmt: skip
+
+
+async def _refund(posting: Posting, order: WalletOrder, capture: Capture, paid: Money) -> None:
+    """Store the refund of a payment that has arrived after the account of its user was closed."""
+    refunded = await wallet_refunds.refunded(
+        posting.conn, posting.app_id, sale_id=capture.id, currency=paid.currency
+    )
+    if capture.status != _REFUNDED and refunded < paid:
+        await wallet_refunds.add(
+            posting.conn, posting.app_id,
+            sale_id=capture.id, order_row=order.row_id, amount=paid - refunded, now=posting.now,
+        )  # fmt: skip
+
+
+def _purchase(order: WalletOrder, capture: Capture, kind: PurchaseKind, money: Money) -> PurchaseEvent:
     return PurchaseEvent(
         user_id=order.uid,
         kind=kind,

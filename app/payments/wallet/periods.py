@@ -1,11 +1,13 @@
 """Posts the entries of a wallet subscription: for its payments, its refunds and its state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from app.assets.grants import grant_of
 from app.payments.posting import Posting
+from app.payments.reversals import Payment, apply_reversals, store_reversals
 from app.payments.wallet.plans import product_of_plan
 from app.payments.wallet.proration import refund_due
 from app.payments.wallet.wallet import PLATFORM, wallet_config
@@ -13,7 +15,9 @@ from storage.assets import assets
 from storage.assets import entries as asset_entries
 from storage.assets.entries import AssetOrigin, Entry, EntryKind
 from storage.events.outbox import PurchaseEvent, PurchaseKind
+from storage.payments import reversals as stored_reversals
 from storage.payments import subscribed
+from storage.payments.reversals import Reversal
 from storage.payments.wallet import refunds as wallet_refunds
 from storage.payments.wallet import upgrades as wallet_upgrades
 from storage.payments.wallet.subscriptions import ENDED_STATUSES, SUSPENDED, WalletSubscription
@@ -32,6 +36,22 @@ class Paid:
     ends_at: datetime
 
 
+class ReversalsRead(Protocol):
+    """What was read of the reversals of a subscription's payments."""
+
+    @property
+    def payments(self) -> Sequence[Transaction]:
+        """The payments that were made."""
+
+    @property
+    def reported(self) -> Sequence[Reversal]:
+        """Reversals that were read apart from the subscription."""
+
+    @property
+    def refunded_at(self) -> Mapping[str, datetime]:
+        """When payments were refunded, if no reversal says so, by their ids."""
+
+
 async def post_payments(
     posting: Posting,
     row: WalletSubscription,
@@ -40,7 +60,7 @@ async def post_payments(
     *,
     until: datetime | None,
 ) -> None:
-    """Post a grant for each payment, oldest first, and then its refund if it was refunded.
+    """Post a grant for each payment, oldest first.
 
     `until`: how long the asset lasts at least, because the platform renews the subscription.
     """
@@ -49,7 +69,7 @@ async def post_payments(
     is_upgrade = await wallet_upgrades.to_new(posting.conn, posting.app_id, new_row=row.row_id) is not None
     granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
     for number, payment in enumerate(payments):
-        entry = granted.get(_key(payment))
+        entry = granted.get(key_of(payment))
         if entry is None:
             first: AssetOrigin = "upgrade" if is_upgrade else "purchase"
             entry = _grant(posting, row, payment, origin="renewal" if number else first)
@@ -58,9 +78,35 @@ async def post_payments(
             if await posting.post(entry):
                 await posting.report(_purchase(row, payment, _kind_of(entry)))
                 await _compare_paid(posting, row, payment, plan_id=entry.product_id)
-        refund = replace(entry, key=f"refund:{payment.id}", kind="refund", channel=posting.channel)
-        if payment.status == _REFUNDED and await posting.post(refund):
-            await posting.report(_purchase(row, payment, "refund"))
+
+
+async def post_reversals(posting: Posting, row: WalletSubscription, read: ReversalsRead) -> None:
+    """Take back the grants of payments of which nothing is left, and restore those that were won back.
+
+    Of a replaced subscription, reversals are only stored: they count as refunded.
+    """
+    granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
+    for payment in await _reversible(posting, read):
+        reversed_ = Payment(
+            PLATFORM, payment.id, payment.amount, read.reported,
+            is_refunded=payment.status == _REFUNDED and row.superseded_at is None,
+            refunded_at=read.refunded_at.get(payment.id),
+        )  # fmt: skip
+        if row.superseded_at is not None:
+            await store_reversals(posting, reversed_)
+            continue
+        change = await apply_reversals(posting, reversed_, granted.get(key_of(payment)), name=payment.id)
+        if change is not None:
+            purchase = _purchase(row, payment, change.kind)
+            await posting.report(purchase.model_copy(update={"amount": change.money.amount}))
+
+
+async def _reversible(posting: Posting, read: ReversalsRead) -> list[Transaction]:
+    """Return the payments that have reversals, or are refunded."""
+    ids = [payment.id for payment in read.payments]
+    stored = await stored_reversals.of_payments(posting.conn, posting.app_id, platform=PLATFORM, payment_ids=ids)
+    named = {reversal.payment_id for reversal in (*stored, *read.reported)}
+    return [payment for payment in read.payments if payment.id in named or payment.status == _REFUNDED]
 
 
 async def refund_unused(
@@ -68,11 +114,15 @@ async def refund_unused(
 ) -> None:
     """Store a refund of the part of each payment that is unused at `at`, in time and in units.
 
-    Later payments are refunded in full.
+    Later payments are refunded in full. A payment with a renewal at `at` or before is used up, because the platform
+    may renew up to a day before the period ends.
     """
     granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
-    for payment in payments:
-        entry = granted.get(_key(payment)) or _grant(posting, row, payment, origin="renewal")
+    for number, payment in enumerate(payments):
+        if any(renewal.time <= at for renewal in payments[number + 1 :]):
+            continue
+        origin: AssetOrigin = "renewal" if number else "purchase"
+        entry = granted.get(key_of(payment)) or _grant(posting, row, payment, origin=origin)
         assert entry.starts_at is not None, "a grant of a subscription has a period"
         assert entry.ends_at is not None, "a grant of a subscription has a period"
         amount = payment.amount
@@ -222,7 +272,7 @@ def _grant(posting: Posting, row: WalletSubscription, payment: Transaction, *, o
     trial = product.trial
     if origin != "renewal" and trial is not None and trial.amount and payment.amount.amount == trial.amount:
         origin = "trial"
-    return _entry(posting, row, key=_key(payment), plan_id=plan_id, origin=origin, start=payment.time)
+    return _entry(posting, row, key=key_of(payment), plan_id=plan_id, origin=origin, start=payment.time)
 
 
 def _entry(
@@ -259,5 +309,6 @@ def _change(posting: Posting, granted: Entry, key: str, kind: EntryKind) -> Entr
     )
 
 
-def _key(payment: Transaction) -> str:
+def key_of(payment: Transaction) -> str:
+    """Return the key of the grant of a payment."""
     return f"wallet:sale:{payment.id}"

@@ -1,16 +1,14 @@
 """The job that cancels a replaced subscription and makes its refunds."""
 
 from datetime import timedelta
-
-import structlog
+from functools import partial
 
 from app.payments.posting import begin_posting
+from app.payments.wallet.refunds import PARTLY_REFUNDED, REFUNDED, left_after, make_refund
 from app.payments.wallet.subscription_sync import Synced, cancel_subscription
-from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_gone
+from app.payments.wallet.wallet import PLATFORM, account_of, none_if_gone
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
-from storage.payments import mismatches
-from storage.payments.mismatches import MismatchKind
 from storage.payments.wallet import refunds as wallet_refunds
 from storage.payments.wallet import subscriptions as wallet_subscriptions
 from storage.payments.wallet import upgrades as wallet_upgrades
@@ -18,19 +16,12 @@ from storage.payments.wallet.refunds import OpenRefund
 from storage.payments.wallet.subscriptions import EndReplacedSubscription, WalletSubscription
 from storage.payments.wallet.upgrades import State
 from streams.wire.money import Money
-from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.refunds import Refund
-
-log = structlog.get_logger()
 
 _KEY_KEPT = timedelta(days=29)
 """The platform remembers the keys of refunds of sales for 30 days."""
 _EVENTS_KEPT, _EVENTS_AHEAD = timedelta(days=29), timedelta(days=1)
 """The platform lists events for 30 days. Its clock may be ahead."""
-_COMPLETED = "COMPLETED"
-_FAILED = frozenset({"FAILED", "CANCELLED"})
-_REFUNDED = "REFUNDED"
-_PARTLY_REFUNDED = "PARTIALLY_REFUNDED"
 
 
 async def end_replaced(services: Services, job: EndReplacedSubscription) -> None:
@@ -56,47 +47,21 @@ async def _make_refunds(services: Services, app_id: str, cancelled: Synced) -> b
     """Make the refunds of a subscription. Return whether all results are known."""
     row_id = cancelled.row.row_id
     async with services.database.connection() as conn:
-        refunds = await wallet_refunds.open_refunds(conn, app_id, subscription_row=row_id)
+        refunds = await wallet_refunds.open_refunds(conn, app_id, paid_row=row_id)
     for refund in refunds:
         await _make_refund(services, app_id, cancelled, refund)
     async with services.database.connection() as conn:
-        return not await wallet_refunds.open_refunds(conn, app_id, subscription_row=row_id)
+        return not await wallet_refunds.open_refunds(conn, app_id, paid_row=row_id)
 
 
 async def _make_refund(services: Services, app_id: str, cancelled: Synced, refund: OpenRefund) -> None:
-    """Make a refund, or read back an accepted one.
-
-    If it exceeds what is left of the payment, because a part was refunded by hand, what is left is refunded. What
-    the platform refuses for good is reported to operators.
-    """
-    made: Refund | None = None
-    try:
-        made = await _refund_at_platform(services, app_id, cancelled, refund)
-    except PayPalRefused as error:
-        is_accepted = refund.refund_id is not None
-        if not (error.not_found if is_accepted else is_final(error)):
-            raise
-        left = refund.money if is_accepted else await _left_of_payment(services, app_id, cancelled.row, refund)
-        if left >= refund.money:
-            kind: MismatchKind = "refund_failed" if is_accepted else "refund_refused"
-            await _set_failed(services, app_id, refund, error.issue, kind=kind)
-            return
-        if left.amount:
-            reduced = await _reduce(services, app_id, refund, to=left, problem=error.issue)
-            if reduced is not None:
-                await _make_refund(services, app_id, cancelled, reduced)
-            return
-    if made is not None and made.status in _FAILED:
-        await _set_failed(services, app_id, refund, made.status, kind="refund_failed")
-        return
-    async with services.database.transaction() as conn:
-        if made is not None and made.status != _COMPLETED:
-            await wallet_refunds.set_accepted(conn, app_id, row_id=refund.row_id, refund_id=made.id)
-            return
-        refund_id = None if made is None else made.id
-        if await wallet_refunds.set_done(conn, app_id, row_id=refund.row_id, refund_id=refund_id):
-            purchase = _purchase(cancelled.row, refund, refund_id=refund_id)
-            await services.sinks.report(conn, app_id, purchase, now=services.clock.now(app_id))
+    row = cancelled.row
+    await make_refund(
+        services, app_id, refund,
+        call=partial(_refund_at_platform, services, app_id, cancelled),
+        left=partial(_left_of_payment, services, app_id, row, refund),
+        purchase=partial(_purchase, row),
+    )  # fmt: skip
 
 
 async def _refund_at_platform(
@@ -112,7 +77,7 @@ async def _refund_at_platform(
         return await account.sale_refund(refund.refund_id)
     states = {payment.id: payment.status for payment in cancelled.read.payments}
     is_forgotten = services.clock.now(app_id) - refund.created_at > _KEY_KEPT
-    if is_forgotten and states.get(refund.sale_id) in {_REFUNDED, _PARTLY_REFUNDED}:
+    if is_forgotten and states.get(refund.sale_id) in {REFUNDED, PARTLY_REFUNDED}:
         return None
     return await account.refund_sale(refund.key, refund.sale_id, refund.money)
 
@@ -126,39 +91,13 @@ async def _left_of_payment(services: Services, app_id: str, row: WalletSubscript
     sale = await none_if_gone(account.sale(refund.sale_id))
     if sale is None:
         return refund.money
-    nothing = Money(0, refund.currency)
-    if sale.state == _REFUNDED.lower():
-        return nothing
+    if sale.state == REFUNDED.lower():
+        return Money(0, refund.currency)
     found = await account.refunds_of_sale(sale.id, start=now - _EVENTS_KEPT, end=now + _EVENTS_AHEAD)
-    async with services.database.connection() as conn:
-        refunds = await wallet_refunds.reported(conn, app_id, sale_id=sale.id, currency=refund.currency)
-    refunds |= {made.id: made.amount for made in found if made.amount is not None and made.status == _COMPLETED}
-    # Amounts of refunds are negative in some of PayPal's objects.
-    refunded = Money(sum(abs(amount.amount) for amount in refunds.values()), refund.currency)
-    return max(sale.amount - refunded, nothing)
+    return await left_after(services, app_id, sale.id, sale.amount, listed=found)
 
 
-async def _reduce(
-    services: Services, app_id: str, refund: OpenRefund, *, to: Money, problem: str
-) -> OpenRefund | None:
-    """Store a smaller amount, which has another key, and report the difference to operators."""
-    difference = refund.money - to
-    async with services.database.transaction() as conn:
-        reduced = await wallet_refunds.reduce(conn, app_id, refund=refund, to=to)
-        if reduced is None:
-            return None
-        await mismatches.add(
-            conn, app_id,
-            platform=PLATFORM, kind="refund_refused", subject=refund.sale_id,
-            detail=f"{difference} of {refund.money}: {problem}", now=services.clock.now(app_id),
-        )  # fmt: skip
-    log.error(
-        "wallet.refund_failed", app_id=app_id, sale_id=refund.sale_id, amount=str(difference), problem=problem
-    )
-    return reduced
-
-
-def _purchase(row: WalletSubscription, refund: OpenRefund, *, refund_id: str | None) -> PurchaseEvent:
+def _purchase(row: WalletSubscription, refund: OpenRefund, refund_id: str | None) -> PurchaseEvent:
     return PurchaseEvent(
         user_id=row.uid,
         kind="refund",
@@ -170,22 +109,6 @@ def _purchase(row: WalletSubscription, refund: OpenRefund, *, refund_id: str | N
         product_id=row.bp_product_id,
         amount=refund.amount,
         currency=refund.currency,
-    )
-
-
-async def _set_failed(
-    services: Services, app_id: str, refund: OpenRefund, problem: str, *, kind: MismatchKind
-) -> None:
-    async with services.database.transaction() as conn:
-        if not await wallet_refunds.set_failed(conn, app_id, row_id=refund.row_id, problem=problem):
-            return
-        await mismatches.add(
-            conn, app_id,
-            platform=PLATFORM, kind=kind, subject=refund.sale_id, detail=f"{refund.money}: {problem}",
-            now=services.clock.now(app_id),
-        )  # fmt: skip
-    log.error(
-        "wallet.refund_failed", app_id=app_id, sale_id=refund.sale_id, amount=str(refund.money), problem=problem
     )
 
 

@@ -1,15 +1,19 @@
 """Creates subscriptions at the wallet platform, reads them back, and grants what they have paid for."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from app.payments.posting import Posting
-from app.payments.wallet.periods import last_paid, post_payments, post_state, refund_unused
+from app.payments.wallet.periods import key_of, last_paid, post_payments, post_reversals, post_state, refund_unused
 from app.payments.wallet.plans import with_changed_plan
 from app.payments.wallet.renewals import LAG, next_read, renewed_until
+from app.payments.wallet.reversals import DAY, READ_FOR
 from app.payments.wallet.wallet import account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
+from storage.assets import entries as asset_entries
+from storage.jobs.jobs import enqueue
+from storage.payments.reversals import Reversal
 from storage.payments.wallet import subscriptions as wallet_subscriptions
 from storage.payments.wallet import upgrades as wallet_upgrades
 from storage.payments.wallet.subscriptions import (
@@ -19,8 +23,10 @@ from storage.payments.wallet.subscriptions import (
     PENDING,
     SUSPENDED,
     UNPAID_STATUSES,
+    EndReplacedSubscription,
     WalletSubscription,
 )
+from storage.postgres.database import Connection
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.subscriptions import Subscription, Transaction
 
@@ -28,7 +34,6 @@ _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of payments that were made."""
 UNAPPROVED_FOR = timedelta(hours=72)
 """How long a subscription waits for its approval, and how long the platform remembers the key of its creation."""
-_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,10 @@ class SubscriptionRead:
     """All payments, oldest first, also those that have failed."""
     number: int = 0
     """Counts the reads of a row. 0: the answer to its creation."""
+    reported: Sequence[Reversal] = ()
+    """Reversals of its payments that were read apart from it."""
+    refunded_at: Mapping[str, datetime] = field(default_factory=dict)
+    """When payments were refunded, if no reversal says so, by their ids."""
 
     @property
     def payments(self) -> list[Transaction]:
@@ -79,7 +88,7 @@ async def read_subscription(services: Services, app_id: str, row: WalletSubscrip
     subscription = await none_if_gone(account.subscription(row.platform_id))
     if subscription is None or subscription.status in UNPAID_STATUSES:
         return SubscriptionRead(subscription, number=number)
-    start, end = row.created_at - _DAY, services.clock.now(app_id) + _DAY
+    start, end = row.created_at - DAY, services.clock.now(app_id) + DAY
     transactions = await account.transactions(row.platform_id, start=start, end=end)
     return SubscriptionRead(subscription, transactions, number)
 
@@ -107,9 +116,12 @@ async def apply_subscription(
         applied = replace(applied, activated_at=row.activated_at or posting.now)
     if subscription is not None:
         applied = await with_changed_plan(posting, applied, subscription, read.payments)
+    if posting.is_deactivated and applied.superseded_at is None:
+        applied = await _refuse_payments(posting, applied, read)
     if subscription is not None and applied.subscription_id is not None and applied.status not in UNPAID_STATUSES:
         config = wallet_config(posting.services, posting.app_id, row.config)
-        until = renewed_until(config, subscription, read.transactions) if row.superseded_at is None else None
+        renews = applied.superseded_at is None
+        until = renewed_until(config, subscription, read.transactions) if renews else None
         await _post_payments(posting, applied, read, until=until)
         await post_state(posting, applied, subscription, before=row.status, until=until)
     check_at = await _check_at(posting, applied, read)
@@ -127,8 +139,29 @@ async def _post_payments(
         return
     if row.superseded_at is None:
         await post_payments(posting, row, read.subscription, read.payments, until=until)
+        await post_reversals(posting, row, read)
     else:
+        await post_reversals(posting, row, read)
         await refund_unused(posting, row, read.payments, at=row.superseded_at)
+
+
+async def _refuse_payments(posting: Posting, row: WalletSubscription, read: SubscriptionRead) -> WalletSubscription:
+    """Refund payments that have arrived after the account was closed, like those of a replaced subscription."""
+    if row.subscription_id is None or not read.payments:
+        return row
+    grants = await asset_entries.grants_of(posting.conn, posting.app_id, row.uid, subscription=row.subscription_id)
+    granted = {entry.key for entry in grants}
+    late = next((payment for payment in read.payments if key_of(payment) not in granted), None)
+    if late is None:
+        return row
+    await end_replaced_later(posting.conn, posting.app_id, row=row)
+    return replace(row, superseded_at=late.time)
+
+
+async def end_replaced_later(conn: Connection, app_id: str, *, row: WalletSubscription) -> None:
+    """Store the job that ends a replaced subscription at the platform. `conn` is in a transaction."""
+    job = EndReplacedSubscription(app_id=app_id, row_id=row.row_id)
+    await enqueue(conn, job, key=f"{job.task}:{row.row_id}")
 
 
 def status_of(row: WalletSubscription, read: SubscriptionRead, *, now: datetime) -> str:
@@ -146,9 +179,11 @@ async def _check_at(posting: Posting, row: WalletSubscription, read: Subscriptio
         return soon(now)
     if row.status in ENDED_STATUSES:
         ended_at = None if read.subscription is None else read.subscription.status_update_time
-        return soon(now) if ended_at is not None and now < ended_at + LAG else None
+        if ended_at is not None and now < ended_at + LAG:
+            return soon(now)
+        return now + DAY if any(now < payment.time + READ_FOR for payment in read.payments) else None
     if row.status == SUSPENDED:
-        return now + _DAY
+        return now + DAY
     if read.subscription is None:
         return soon(now)
     paid = await last_paid(posting.conn, posting.app_id, row)

@@ -6,32 +6,39 @@ refunds. If a subscription has several upgrades, the first one that is paid repl
 too, and refunded in full.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import subscription_states as wallet_subscription_states
 from app.payments.wallet.periods import post_end
-from app.payments.wallet.subscription_states import SubscriptionRead, apply_subscription, read_subscription
+from app.payments.wallet.refunds import REFUNDED
+from app.payments.wallet.subscription_states import (
+    SubscriptionRead,
+    apply_subscription,
+    end_replaced_later,
+    read_subscription,
+)
 from app.payments.wallet.wallet import PLATFORM, account_of
 from app.services import Services
 from storage.assets import share_groups
 from storage.assets.entries import Channel
 from storage.configs.kinds.products import Product
-from storage.jobs.jobs import enqueue
 from storage.payments import endings, subscribed
+from storage.payments import reversals as stored_reversals
+from storage.payments.reversals import Reversal
 from storage.payments.wallet import subscriptions as wallet_subscriptions
 from storage.payments.wallet import upgrades as wallet_upgrades
 from storage.payments.wallet.subscriptions import (
     ACTIVE,
     ENDED_STATUSES,
     RENEWING_STATUSES,
-    EndReplacedSubscription,
     WalletSubscription,
 )
 from storage.payments.wallet.upgrades import UNDECIDED
-from storage.postgres.database import Connection
 from vendors.errors import Refused
 
 log = structlog.get_logger()
@@ -44,10 +51,19 @@ class Synced:
 
 
 async def sync_subscription(
-    services: Services, app_id: str, row: WalletSubscription, *, channel: Channel
+    services: Services,
+    app_id: str,
+    row: WalletSubscription,
+    *,
+    channel: Channel,
+    reported: Sequence[Reversal] = (),
 ) -> Synced:
-    """Read a subscription back and apply it. If it is paid, complete the upgrade to it."""
-    found = await read_subscription(services, app_id, row)
+    """Read a subscription back and apply it. If it is paid, complete the upgrade to it.
+
+    `reported` are reversals of its payments that were read apart from it.
+    """
+    found = replace(await read_subscription(services, app_id, row), reported=reported)
+    found = replace(found, refunded_at=await _refund_times(services, app_id, row, found))
     old = await _old_to_replace(services, app_id, row, found)
     async with services.database.transaction() as conn:
         posting = await begin_posting(services, conn, app_id, row.uid, channel=channel)
@@ -59,6 +75,21 @@ async def sync_subscription(
         if posting.is_deactivated and applied.status in RENEWING_STATUSES:  # First paid after the deactivation.
             await endings.end_subscriptions_later(conn, app_id, row.uid)
         return Synced(applied, found)
+
+
+async def _refund_times(
+    services: Services, app_id: str, row: WalletSubscription, found: SubscriptionRead
+) -> Mapping[str, datetime]:
+    """Read when payments were refunded of which no refund was reported. The list of payments does not say it."""
+    refunded = [payment for payment in found.payments if payment.status == REFUNDED]
+    async with services.database.connection() as conn:
+        stored = await stored_reversals.of_payments(
+            conn, app_id, platform=PLATFORM, payment_ids=[payment.id for payment in refunded]
+        )
+    named = {reversal.payment_id for reversal in (*stored, *found.reported)}
+    account = account_of(services, app_id, row.config)
+    sales = [await account.sale(payment.id) for payment in refunded if payment.id not in named]
+    return {sale.id: sale.update_time for sale in sales if sale.update_time is not None}
 
 
 async def _old_to_replace(
@@ -120,11 +151,6 @@ async def _supersede(posting: Posting, row: WalletSubscription) -> None:
     """Store that a subscription is replaced, and store the job that ends it at the platform."""
     await wallet_subscriptions.update(posting.conn, posting.app_id, subscription=row)
     await end_replaced_later(posting.conn, posting.app_id, row=row)
-
-
-async def end_replaced_later(conn: Connection, app_id: str, *, row: WalletSubscription) -> None:
-    job = EndReplacedSubscription(app_id=app_id, row_id=row.row_id)
-    await enqueue(conn, job, key=f"{job.task}:{row.row_id}")
 
 
 def _asset(row: WalletSubscription) -> str:

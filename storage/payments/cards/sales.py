@@ -20,9 +20,7 @@ class CardSale:
     subscription_id: str | None
     product_id: str | None
     reversed_by: str | None = None
-    """The refund or dispute that has reversed it."""
-    failed_reversal: str | None = None
-    """The last reversal that was undone: a refund that has failed, or a dispute that was won."""
+    """The last refund or dispute that has reversed it, or a part of it."""
 
     @property
     def key(self) -> str:
@@ -36,7 +34,7 @@ def key_of(sale_id: str) -> str:
 
 _COLUMNS = ", ".join(CardSale.__slots__)
 _ADD = f"""
-insert into card_sales ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+insert into card_sales ({_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (app_id, config, sale_id) do update set intent_id = coalesce(card_sales.intent_id, excluded.intent_id)
 """
 
@@ -62,18 +60,9 @@ async def of_intent(conn: Connection, app_id: str, *, config: str, intent_id: st
     return None if row is None else CardSale(**row)
 
 
-_REVERSE = "update card_sales set reversed_by = $4 where app_id = $1 and config = $2 and sale_id = $3"
-_RESTORE = """
-update card_sales set failed_reversal = reversed_by, reversed_by = null
-where app_id = $1 and config = $2 and sale_id = $3
-"""
+_SET_REVERSED = "update card_sales set reversed_by = $4 where app_id = $1 and config = $2 and sale_id = $3"
 
 
-async def reverse(conn: Connection, sale: CardSale, *, by: str) -> None:
-    """Store the refund or dispute that has reversed a sale."""
-    await conn.execute(_REVERSE, sale.app_id, sale.config, sale.sale_id, by)
-
-
-async def restore(conn: Connection, sale: CardSale) -> None:
-    """Store that the reversal of a sale was undone."""
-    await conn.execute(_RESTORE, sale.app_id, sale.config, sale.sale_id)
+async def set_reversed(conn: Connection, sale: CardSale, *, by: str | None) -> None:
+    """Store the refund or dispute that has reversed a sale, or `None` once it is undone."""
+    await conn.execute(_SET_REVERSED, sale.app_id, sale.config, sale.sale_id, by)

@@ -85,6 +85,11 @@ async def find(conn: Connection, app_id: str, *, order_id: str) -> WalletOrder |
     return None if row is None else WalletOrder(**row)
 
 
+async def get(conn: Connection, app_id: str, *, row_id: str) -> WalletOrder:
+    """Return an order that exists."""
+    return WalletOrder(**one(await conn.fetchrow(_BY_ROW, app_id, row_id)))
+
+
 async def lock(conn: Connection, app_id: str, *, row_id: str) -> WalletOrder:
     """Return an order that exists. It does not change until the transaction of `conn` ends."""
     return WalletOrder(**one(await conn.fetchrow(f"{_BY_ROW} for update", app_id, row_id)))

@@ -1,11 +1,22 @@
-"""Refunds of payments of wallet subscriptions: those that we make, and those that the platform reports."""
+"""Refunds of payments by wallet that we make, of subscriptions and of orders."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
+from storage.jobs.jobs import Job
 from storage.postgres.database import Connection
 from streams.wire.ids import new_id
 from streams.wire.money import Money
+
+
+class RefundOrder(Job):
+    """Make the refunds of an order, whose user has closed the account. Retried for up to a day."""
+
+    task: ClassVar[str] = "refund_order"
+    attempts: ClassVar[int] = 30
+    app_id: str
+    row_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +25,7 @@ class OpenRefund:
 
     row_id: str
     sale_id: str
+    """The payment: a sale of a subscription, or the capture of an order."""
     amount: int
     currency: str
     created_at: datetime
@@ -33,75 +45,63 @@ class OpenRefund:
 
 
 _ADD = """
-insert into wallet_refunds (row_id, app_id, sale_id, subscription_row, amount, currency, state, ours, created_at)
-values ($1, $2, $3, $4, $5, $6, 'pending', true, $7) on conflict (app_id, sale_id) where ours do nothing
+insert into wallet_refunds
+    (row_id, app_id, sale_id, subscription_row, order_row, amount, currency, state, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, 'pending', $8) on conflict (app_id, sale_id) do nothing
 returning true
 """
 
 
 async def add(
-    conn: Connection, app_id: str, *, sale_id: str, subscription_row: str, amount: Money, now: datetime
-) -> bool:
-    """Store that a payment is to be refunded. Return `False` if we refund it already."""
-    row = (new_id(), app_id, sale_id, subscription_row, amount.amount, amount.currency, now)
-    return await conn.fetchval(_ADD, *row) is not None
-
-
-_REPORT = """
-insert into wallet_refunds
-    (row_id, app_id, sale_id, subscription_row, amount, currency, state, ours, refund_id, created_at)
-values ($1, $2, $3, $4, $5, $6, 'done', false, $7, $8) on conflict (app_id, refund_id) do nothing
-"""
-
-
-async def add_reported(
     conn: Connection,
     app_id: str,
     *,
     sale_id: str,
-    subscription_row: str,
-    refund_id: str,
+    subscription_row: str | None = None,
+    order_row: str | None = None,
     amount: Money,
     now: datetime,
-) -> None:
-    """Store a refund that the platform has reported, unless it is known."""
-    await conn.execute(
-        _REPORT, new_id(), app_id, sale_id, subscription_row, amount.amount, amount.currency, refund_id, now
-    )
+) -> bool:
+    """Store that a payment of a subscription or of an order is to be refunded.
+
+    Return `False` if we refund it already.
+    """
+    row = (new_id(), app_id, sale_id, subscription_row, order_row, amount.amount, amount.currency, now)
+    return await conn.fetchval(_ADD, *row) is not None
 
 
 _REFUNDED = """
-select coalesce(sum(amount), 0)::bigint from wallet_refunds
-where app_id = $1 and sale_id = $2 and currency = $3 and state <> 'failed'
+select coalesce(sum(amount), 0)::bigint from (
+    select amount from wallet_refunds
+    where app_id = $1 and sale_id = $2 and currency = $3 and state <> 'failed'
+    union all
+    select amount from payment_reversals reversal
+    where app_id = $1 and platform = 'walletpay' and payment_id = $2 and currency = $3 and kind <> 'dispute'
+        and state = 'taken' and not exists (
+            select from wallet_refunds where app_id = $1 and refund_id = reversal.reversal_id)
+) found
 """
 
 
 async def refunded(conn: Connection, app_id: str, *, sale_id: str, currency: str) -> Money:
-    """Return how much of a payment is or will be refunded."""
+    """Return how much of a payment is or will be refunded, by us or as the platform reports."""
     return Money(await conn.fetchval(_REFUNDED, app_id, sale_id, currency), currency)
-
-
-_REPORTED = """
-select refund_id, amount from wallet_refunds where app_id = $1 and sale_id = $2 and currency = $3 and not ours
-"""
-
-
-async def reported(conn: Connection, app_id: str, *, sale_id: str, currency: str) -> dict[str, Money]:
-    """Return the refunds of a payment that the platform has reported and that are not ours, by their ids."""
-    rows = await conn.fetch(_REPORTED, app_id, sale_id, currency)
-    return {row["refund_id"]: Money(row["amount"], currency) for row in rows}
 
 
 _OPEN_COLUMNS = ", ".join(OpenRefund.__slots__)
 _OPEN = f"""
 select {_OPEN_COLUMNS} from wallet_refunds
-where app_id = $1 and subscription_row = $2 and state in ('pending', 'accepted') order by row_id
+where app_id = $1 and (subscription_row = $2 or order_row = $2) and state in ('pending', 'accepted') order by row_id
 """
 
 
-async def open_refunds(conn: Connection, app_id: str, *, subscription_row: str) -> list[OpenRefund]:
-    """Return the refunds of a subscription whose result is not known yet."""
-    return [OpenRefund(**row) for row in await conn.fetch(_OPEN, app_id, subscription_row)]
+async def open_refunds(conn: Connection, app_id: str, *, paid_row: str) -> list[OpenRefund]:
+    """Return the refunds of a subscription or an order whose result is not known yet."""
+    return [OpenRefund(**row) for row in await conn.fetch(_OPEN, app_id, paid_row)]
+
+
+async def is_refunding(conn: Connection, app_id: str, *, paid_row: str) -> bool:
+    return bool(await open_refunds(conn, app_id, paid_row=paid_row))
 
 
 _REDUCE = f"""
@@ -116,7 +116,6 @@ async def reduce(conn: Connection, app_id: str, *, refund: OpenRefund, to: Money
     return None if row is None else OpenRefund(**row)
 
 
-_FORGET_REPORT = "delete from wallet_refunds where app_id = $1 and refund_id = $2 and not ours"
 _ACCEPTED = """
 update wallet_refunds set state = 'accepted', refund_id = $3
 where app_id = $1 and row_id = $2 and state = 'pending'
@@ -124,8 +123,7 @@ where app_id = $1 and row_id = $2 and state = 'pending'
 
 
 async def set_accepted(conn: Connection, app_id: str, *, row_id: str, refund_id: str) -> None:
-    """Record that the platform has accepted a refund, which may still fail. `conn` is in a transaction."""
-    await conn.execute(_FORGET_REPORT, app_id, refund_id)
+    """Record that the platform has accepted a refund, which may still fail."""
     await conn.execute(_ACCEPTED, app_id, row_id, refund_id)
 
 
@@ -138,11 +136,8 @@ where app_id = $1 and row_id = $2 and state in ('pending', 'accepted') returning
 async def set_done(conn: Connection, app_id: str, *, row_id: str, refund_id: str | None) -> bool:
     """Record that the platform has made a refund. Return `False` if its result is recorded already.
 
-    `refund_id` is the platform's id, or `None` if it is not known. The platform may have reported the refund
-    already. `conn` is in a transaction.
+    `refund_id` is the platform's id, or `None` if it is not known.
     """
-    if refund_id is not None:
-        await conn.execute(_FORGET_REPORT, app_id, refund_id)
     return await conn.fetchval(_DONE, app_id, row_id, refund_id) is not None
 
 

@@ -16,6 +16,7 @@ from vendors.http.fetched import FETCH_S
 from vendors.http.transport import VendorHttp
 from vendors.payments.paypal.calls import WITHIN_S, PayPalCalls, Step, path_of
 from vendors.payments.paypal.certificates import WEBHOOK_CERTIFICATES, NotGenuine
+from vendors.payments.paypal.disputes import Dispute, DisputePage
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.events import EventPage
 from vendors.payments.paypal.fields import amount_body, payout_body, total_body
@@ -32,11 +33,13 @@ _PLANS = "/v1/billing/plans"
 _SUBSCRIPTIONS = "/v1/billing/subscriptions"
 _SALES = "/v1/payments/sale"
 _SALE_REFUNDS = "/v1/payments/refund"
+_DISPUTES = "/v1/customer/disputes"
 _EVENTS = "/v1/notifications/webhooks-events"
 _VERIFY = "/v1/notifications/verify-webhook-signature"
 _SALE_REFUNDED = "PAYMENT.SALE.REFUNDED"
 _ENDED = "SUBSCRIPTION_STATUS_INVALID"
 _PAGE = 100
+_DISPUTES_PAGE = 50
 
 
 class PayPal(PayPalCalls):
@@ -198,6 +201,17 @@ class PayPal(PayPalCalls):
 
     async def sale_refund(self, refund_id: str) -> Refund:
         return (await self.get(path_of(_SALE_REFUNDS, refund_id), SaleRefund)).refund
+
+    async def dispute(self, dispute_id: str) -> Dispute:
+        return await self.get(path_of(_DISPUTES, dispute_id), Dispute)
+
+    async def disputes(self, *, since: datetime, page: str = "") -> DisputePage:
+        """Return a page of the disputes that have changed since a time, which is within the last 180 days.
+
+        `page` is the `next` of the page before. Issue: `PERMISSION_DENIED` if our app may not read disputes.
+        """
+        first = {"page_size": str(_DISPUTES_PAGE), "update_time_after": rfc3339(since)}
+        return await self.get(_DISPUTES, DisputePage, dict(parse_qsl(page)) or first)
 
     async def create_payout(
         self,

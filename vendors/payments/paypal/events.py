@@ -1,13 +1,40 @@
 """PayPal's events, as in webhooks and in the list of those that PayPal has sent."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from streams.wire.model import Moment
 from vendors.payments.paypal.fields import Link, PayPalObject, linked
+
+Subject = Literal["subscription", "order", "capture", "capture_refund", "sale", "sale_refund", "dispute"]
+_COLLECTIONS: dict[str, Subject] = {
+    "/v1/billing/subscriptions": "subscription",
+    "/v2/checkout/orders": "order",
+    "/v2/payments/captures": "capture",
+    "/v2/payments/refunds": "capture_refund",
+    "/v1/payments/sale": "sale",
+    "/v1/payments/refund": "sale_refund",
+    "/v1/customer/disputes": "dispute",
+}
+_SUBJECTS: dict[str, Subject] = {
+    "BILLING.SUBSCRIPTION.": "subscription",
+    "CHECKOUT.ORDER.": "order",
+    "PAYMENT.CAPTURE.REFUNDED": "capture_refund",
+    "PAYMENT.CAPTURE.": "capture",
+    "PAYMENT.SALE.REFUNDED": "sale_refund",
+    "PAYMENT.SALE.": "sale",
+}
+"""By the beginning of the event's name, the first that fits."""
+
+
+class Named(NamedTuple):
+    """The object that an event is about."""
+
+    subject: Subject
+    id: str
 
 
 class WebhookEvent(PayPalObject):
@@ -18,6 +45,43 @@ class WebhookEvent(PayPalObject):
     create_time: Moment | None = None
     resource_type: str = ""
     resource: Mapping[str, Any] = Field(default_factory=dict)
+
+    def text(self, field: str) -> str:
+        """Return a text field of the resource. Empty: it is missing, or no text."""
+        value = self.resource.get(field)
+        return value if isinstance(value, str) else ""
+
+    @property
+    def named(self) -> Named | None:
+        """What the event is about. `None`: it is not known here.
+
+        The link of the resource to itself says it: `PAYMENT.CAPTURE.REVERSED` and `PAYMENT.SALE.REVERSED` have a
+        refund, although `resource_type` of the latter is `sale`. A dispute has an id of its own. The name of the
+        event counts only if there is neither.
+        """
+        path, _, object_id = urlsplit(self._linked("self")).path.rpartition("/")
+        for collection, subject in _COLLECTIONS.items():
+            if path.endswith(collection) and object_id:
+                return Named(subject, object_id)
+        if dispute_id := self.text("dispute_id"):
+            return Named("dispute", dispute_id)
+        for prefix, subject in _SUBJECTS.items():
+            if self.event_type.startswith(prefix) and self.text("id"):
+                return Named(subject, self.text("id"))
+        subscription_id = self.text("billing_agreement_id")  # Of a sale without an id.
+        return Named("subscription", subscription_id) if subscription_id else None
+
+    def _linked(self, relation: str) -> str:
+        links = self.resource.get("links")
+        for link in links if isinstance(links, list) else []:
+            if isinstance(link, Mapping) and link.get("rel") == relation and isinstance(link.get("href"), str):
+                return str(link["href"])
+        return ""
+
+    @property
+    def is_reversal(self) -> bool:
+        """Whether a refund was not made by the merchant. The refund itself does not say so."""
+        return self.event_type.endswith(".REVERSED")
 
 
 class EventPage(PayPalObject):

@@ -31,6 +31,7 @@ class Capture(PayPalObject):
     amount: Amount | None = None
     custom_id: str = ""
     create_time: Moment | None = None
+    update_time: Moment | None = None
     status_details: _Reason = _Reason()
     """Why it is pending or declined."""
     supplementary_data: _Supplementary = _Supplementary()

@@ -17,8 +17,10 @@ class Refund(PayPalObject):
     status: str
     """`COMPLETED`, `PENDING`, `FAILED` or `CANCELLED`."""
     amount: Amount | None = None
-    """The amount that the payer gets. An answer to the call that made it may leave it out."""
+    """The amount that the payer gets. An answer to the call that made it may leave it out. That of a sale may be
+    negative."""
     create_time: Moment | None = None
+    update_time: Moment | None = None
     sale_id: str = ""
     """The sale that it refunds. Empty for the refund of a capture."""
     links: list[Link] = Field(default_factory=list)
@@ -38,6 +40,7 @@ class SaleRefund(PayPalObject):
     """As `status` of `Refund`, in lower case."""
     amount: Amount | None = None
     create_time: Moment | None = None
+    update_time: Moment | None = None
     sale_id: str = ""
 
     @property
@@ -47,5 +50,6 @@ class SaleRefund(PayPalObject):
             status=self.state.upper(),
             amount=self.amount,
             create_time=self.create_time,
+            update_time=self.update_time,
             sale_id=self.sale_id,
         )

@@ -173,3 +173,4 @@ class Sale(PayPalObject):
     billing_agreement_id: str = ""
     """The id of the subscription."""
     create_time: Moment | None = None
+    update_time: Moment | None = None

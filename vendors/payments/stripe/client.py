@@ -192,6 +192,11 @@ class Stripe(StripeCalls):
         query: Mapping[str, Value] = {"payment_intent": intent, "limit": _PAGE}
         return (await self.get("refunds", query, Page[Refund])).data
 
+    async def refund(self, key: str, intent: str, *, metadata: Mapping[str, str]) -> Refund:
+        """Refund what is left of a payment. Error: `charge_already_refunded`."""
+        fields: Mapping[str, Value] = {"payment_intent": intent, "metadata": metadata}
+        return await self.post("refunds", key, fields, Refund)
+
     async def disputes(self, intent: str) -> list[Dispute]:
         query: Mapping[str, Value] = {"payment_intent": intent, "limit": _PAGE}
         return (await self.get("disputes", query, Page[Dispute])).data

@@ -220,6 +220,8 @@ class InvoicePayment(Model):
 class Refund(Model):
     id: str
     amount: int
+    currency: str
+    metadata: dict[str, str] | None = None
     status: str | None
     created: int
     payment_intent: Id = None
@@ -227,6 +229,9 @@ class Refund(Model):
 
 class Dispute(Model):
     id: str
+    amount: int
+    """What is disputed, which may be a part of the payment."""
+    currency: str
     status: str
     created: int
     payment_intent: Id = None

@@ -19,7 +19,7 @@ export const MONEY_TEXTS = {
   mismatches: {
     missed_event: { title: "A webhook never came", todo: "It is repaired. If there are many, check the webhook's URL and its events at the platform." },
     missed_entry: { title: "An entry was found by reading back", todo: "It is repaired. If there are many, check the webhook's URL and its events at the platform." },
-    amount_differs: { title: "Another amount was paid than was ordered", todo: "Correct the price of the product or of the plan, and refund the difference. After a single payment with a card, nothing was granted: refund it, or grant the product by hand." },
+    amount_differs: { title: "Another amount was paid than was ordered", todo: "Correct the price of the product or of the plan, and refund the difference. An order or a single payment with a card has granted nothing: refund it, or grant the product by hand." },
     refund_refused: { title: "The platform does not make a refund, or only a part of it", todo: "Refund the payment by hand at the platform, or pay the user otherwise. The detail of a part names what is missing: nothing has to be done if it was refunded by hand before." },
     refund_failed: { title: "The platform has accepted a refund and not made it", todo: "Refund the payment by hand at the platform, or pay the user otherwise." },
     payout_unknown: { title: "The platform has forgotten a withdrawal", todo: "Search the platform's activity for the subject, then settle the withdrawal." },

@@ -10,6 +10,7 @@ from streams.wire.codec import dumps
 from tests.app.callers import ask, working
 from tests.app.operator_calls import call
 from tests.app.payments.cards.shop import WEBHOOK, Buyer, Shop
+from tests.app.payments.cards.sold import entries, has_coins, paid, worked
 from tests.calendar.clock import epoch_ns, epoch_s
 from tests.waiting import until
 
@@ -34,33 +35,6 @@ async def stored(shop: Shop) -> int:
     async with shop.server.services.database.connection() as conn:
         count: int = await conn.fetchval("select count(*) from webhooks")
         return count
-
-
-async def entries(shop: Shop, buyer: Buyer) -> list[tuple[str, str]]:
-    async with shop.server.services.database.connection() as conn:
-        rows = await conn.fetch("select kind, key from asset_entries where uid = $1 order by entry_id", buyer.uid)
-    return [(row["kind"], row["key"]) for row in rows]
-
-
-async def worked(shop: Shop) -> bool:
-    """Whether the job has worked on all webhooks."""
-    async with shop.server.services.database.connection() as conn:
-        left: int = await conn.fetchval("select count(*) from webhooks where status <> 'done'")
-    return left == 0
-
-
-async def has_coins(shop: Shop, buyer: Buyer, count: int) -> None:
-    async def equal() -> bool:
-        return await shop.coins(buyer) == count
-
-    await until(equal)
-
-
-async def paid(shop: Shop, buyer: Buyer, *, card: str = "pm_card_visa") -> str:
-    """Buy coins, and wait until a webhook has granted them."""
-    intent: str = (await shop.created(buyer, product_id="coins_100"))["id"]
-    await shop.pay(intent, card=card)
-    return intent
 
 
 async def test_a_payment_is_granted_without_any_further_request(selling: Shop, buyer: Buyer) -> None:

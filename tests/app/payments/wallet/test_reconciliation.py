@@ -12,21 +12,13 @@ from storage.payments.endings import EndSubscriptions
 from storage.payments.wallet.reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet.subscriptions import EndReplacedSubscription
 from streams.tasks import background
-from tests.app.callers import ask, working
+from tests.app.callers import working
 from tests.app.operators import Operator
+from tests.app.payments.wallet.passing import MINUTES, deactivate, is_cancelled, later
 from tests.app.payments.wallet.wallets import PRODUCTS, WEBHOOK, Wallet, error, put, subscriptions
 from tests.calendar.clock import utc_now
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
-
-MINUTES = timedelta(minutes=3)
-
-
-async def later(wallet: Wallet, by: timedelta = MINUTES) -> None:
-    """Move the clocks on, and read back what is due then."""
-    now = wallet.server.services.clock.now("default")
-    await wallet.travel(now + by)
-    await wallet.reconcile()
 
 
 async def check_times(wallet: Wallet, table: str) -> list[Any]:
@@ -36,17 +28,6 @@ async def check_times(wallet: Wallet, table: str) -> list[Any]:
 async def states(wallet: Wallet, table: str) -> list[tuple[str, datetime | None]]:
     """The status of each row, and when it is read back."""
     return await wallet.rows(f"select status, check_at from {table} where uid = $1", wallet.uid)
-
-
-async def deactivate(wallet: Wallet) -> None:
-    for step in ("", "/confirm"):
-        headers = {"X-Service-Session-Token": wallet.session}
-        assert (await ask(wallet.server, "POST", f"/bp/user/me/deactivate{step}", headers=headers))[0] == 200
-
-
-async def is_cancelled(wallet: Wallet, sub_id: str) -> bool:
-    subscription = await wallet.platform("GET", f"/v1/billing/subscriptions/{sub_id}")
-    return bool(subscription["status"] == "CANCELLED")
 
 
 async def test_a_payment_that_nobody_has_reported_is_granted(wallet: Wallet) -> None:
@@ -67,7 +48,8 @@ async def test_an_order_whose_capture_had_no_answer_is_granted(wallet: Wallet) -
     await wallet.platform("POST", f"/v2/checkout/orders/{order['id']}/capture", {})
     await later(wallet)
     assert await wallet.kinds() == ["grant"]
-    assert await check_times(wallet, "wallet_orders") == [None]
+    [again] = await check_times(wallet, "wallet_orders")
+    assert again - wallet.server.services.clock.now("default") > timedelta(hours=23)
 
 
 async def test_an_order_that_nobody_approves_is_read_until_it_expires(wallet: Wallet) -> None:
@@ -88,11 +70,16 @@ async def test_a_paid_subscription_is_read_once_a_day_and_at_its_renewal(wallet:
     assert await wallet.kinds() == ["grant", "grant"]
 
 
-async def test_a_cancelled_subscription_is_not_read_for_long(wallet: Wallet) -> None:
+async def test_a_cancelled_subscription_is_read_once_a_day_while_its_payments_may_be_reversed(
+    wallet: Wallet,
+) -> None:
     sub_id = await wallet.subscribed()
     await wallet.platform("POST", f"/v1/billing/subscriptions/{sub_id}/cancel", {"reason": "enough"})
     await later(wallet, timedelta(days=2))
     assert await wallet.kinds() == ["grant", "cancel"]
+    [again] = await check_times(wallet, "wallet_subscriptions")
+    assert again - wallet.server.services.clock.now("default") > timedelta(hours=23)
+    await later(wallet, timedelta(days=180))
     assert await check_times(wallet, "wallet_subscriptions") == [None]
 
 

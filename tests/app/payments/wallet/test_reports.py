@@ -69,6 +69,7 @@ async def test_each_entry_of_the_ledger_is_reported_as_it_is(wallet: Wallet) -> 
             "is_trial": False,
             "renews": False,
             "grace_ends_at": None,
+            "reverses": "",
             "happened_at": None,
         }
     ]

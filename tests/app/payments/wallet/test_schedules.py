@@ -187,7 +187,7 @@ async def check_refunds(schedule: Schedule, sub_id: str) -> None:
             select coalesce(sum(quantity), 0) from asset_entries used
             where used.subscription = $1 and used.ends_at = g.ends_at and used.kind = 'consume')
         from wallet_refunds r join asset_entries g on g.key = 'wallet:sale:' || r.sale_id
-        where r.ours and g.subscription = $1
+        where g.subscription = $1
     """
     books = {payment["id"]: payment["amount"] for payment in (await schedule.wallet.books())["payments"]}
     for sale, refunded, granted, used in await schedule.wallet.rows(statement, sub_id):

@@ -8,6 +8,7 @@ import pytest
 from streams.wire.codec import dumps
 from tests.app.callers import ask, working
 from tests.app.operators import Operator
+from tests.app.payments.wallet.deliveries import PATH, deliver
 from tests.app.payments.wallet.wallets import WEBHOOK, Wallet, another
 from tests.calendar.clock import utc_now
 from tests.waiting import until
@@ -15,19 +16,10 @@ from vendors.sandbox.authority import ROOT
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.payments.paypal.webhooks import signed
 
-PATH = "/bp/webhook/walletpay/default/Default"
-
 
 @pytest.fixture(autouse=True)
 async def _connected(wallet: Wallet) -> None:
     await wallet.control("webhook", id=WEBHOOK, url=wallet.server.url + PATH)
-
-
-async def deliver(wallet: Wallet, event: Any, *, path: str = PATH, webhook: str = WEBHOOK, **how: Any) -> int:
-    """Sign an event as the platform does, and deliver it."""
-    body = event if isinstance(event, bytes) else dumps(event)
-    headers, body = signed(body, webhook, tls_url="https://127.0.0.1:1", **how)
-    return (await ask(wallet.server, "POST", path, data=body, headers=dict(headers)))[0]
 
 
 def event(event_type: str, event_id: str = "WH-1", **resource: Any) -> dict[str, Any]:
@@ -98,9 +90,8 @@ async def test_the_life_of_a_subscription_follows_webhooks(wallet: Wallet) -> No
     sales = [key.removeprefix("wallet:sale:") for key, kind in await wallet.entries() if kind == "grant"]
     await wallet.control("refund", payment_id=sales[-1])
     await granted(wallet, "grant", "grant", "cancel", "refund")
-    assert await wallet.rows("select amount, ours from wallet_refunds where sale_id = $1", sales[-1]) == [
-        (999, False)
-    ]
+    statement = "select amount, kind from payment_reversals where payment_id = $1"
+    assert await wallet.rows(statement, sales[-1]) == [(999, "refund")]
 
 
 async def test_an_upgrade_is_completed_by_webhooks_alone(wallet: Wallet) -> None:

@@ -15,7 +15,8 @@ async def books(shop: Merchant) -> dict[str, Any]:
 
 
 async def test_a_new_merchant_has_empty_books(shop: Merchant) -> None:
-    assert await books(shop) == {"payments": [], "refunds": [], "payouts": [], "subscriptions": []}
+    lists = ("payments", "refunds", "disputes", "payouts", "subscriptions")
+    assert await books(shop) == {name: [] for name in lists}
 
 
 async def test_payments_refunds_payouts_and_subscriptions_are_in_the_books(shop: Merchant) -> None:

@@ -1,4 +1,4 @@
-"""The books of a merchant of the sandbox's PayPal: everything that was paid, refunded and paid out."""
+"""The books of a merchant of the sandbox's PayPal: everything that was paid, refunded, disputed and paid out."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from vendors.sandbox.payments.paypal.state import Merchant
 
 
 def books(merchant: Merchant) -> dict[str, Any]:
-    """Return all payments, refunds, payouts and subscriptions of a merchant. Amounts are minor units.
+    """Return all payments, refunds, disputes, payouts and subscriptions of a merchant. Amounts are minor units.
 
     A payment with an order is a capture. Any other is a sale of a subscription.
     """
@@ -33,4 +33,14 @@ def books(merchant: Merchant) -> dict[str, Any]:
     subscriptions = [
         {"id": subscription.id, "status": subscription.status} for subscription in merchant.subscriptions.values()
     ]
-    return {"payments": payments, "refunds": refunds, "payouts": payouts, "subscriptions": subscriptions}
+    disputes = [
+        {"id": dispute.id, "payment_id": dispute.payment.id, "outcome": dispute.outcome}
+        for dispute in merchant.disputes.values()
+    ]
+    return {
+        "payments": payments,
+        "refunds": refunds,
+        "disputes": disputes,
+        "payouts": payouts,
+        "subscriptions": subscriptions,
+    }

@@ -13,11 +13,12 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads_request, rfc3339
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model, Moment
+from streams.wire.money import Money
 from vendors.sandbox.deliveries import DeliveryFaults, FaultSource
-from vendors.sandbox.payments.paypal import orders, payouts, sales, subscriptions
+from vendors.sandbox.payments.paypal import disputes, orders, payouts, sales, subscriptions
 from vendors.sandbox.payments.paypal.amounts import read_amount
 from vendors.sandbox.payments.paypal.books import books
-from vendors.sandbox.payments.paypal.records import CaptureAs, RefundStatus
+from vendors.sandbox.payments.paypal.records import CaptureAs, Outcome, Payment, RefundStatus
 from vendors.sandbox.payments.paypal.state import Merchant, Merchants
 from vendors.sandbox.payments.paypal.webhooks import send
 from vendors.sandbox.sandbox import Sandbox
@@ -71,29 +72,59 @@ class _Settle(_Action):
         orders.set_capture_state(merchant, merchant.payments[self.capture_id], self.state)
 
 
-class _Reverse(_Action):
-    """Take a payment back, as after a chargeback."""
-
+class _OfPayment(_Action):
     payment_id: str
     """A capture or a sale."""
-
-    def act(self, merchant: Merchant) -> None:
-        sales.reverse(merchant, merchant.payments[self.payment_id])
-
-
-class _Refund(_Action):
-    """Refund a payment, as the merchant can on PayPal's pages."""
-
-    payment_id: str
     value: str | None = None
-    """How much of it, such as `1.50`. All of it if absent."""
+    """How much of it, such as `1.50`. All that is left if absent."""
+
+    def amount_of(self, payment: Payment) -> Money:
+        amount = payment.left
+        if self.value is None:
+            return amount
+        return read_amount({"currency_code": amount.currency, "value": self.value}, "/value")
+
+
+class _Reverse(_OfPayment):
+    """Take a payment back, as after a chargeback."""
 
     def act(self, merchant: Merchant) -> None:
         payment = merchant.payments[self.payment_id]
-        amount = payment.left
-        if self.value is not None:
-            amount = read_amount({"currency_code": amount.currency, "value": self.value}, "/value")
-        sales.make_refund(merchant, payment, amount)
+        sales.reverse(merchant, payment, self.amount_of(payment))
+
+
+class _Refund(_OfPayment):
+    """Refund a payment, as the merchant can on PayPal's pages."""
+
+    def act(self, merchant: Merchant) -> None:
+        payment = merchant.payments[self.payment_id]
+        sales.make_refund(merchant, payment, self.amount_of(payment))
+
+
+class _Dispute(_OfPayment):
+    """Open a dispute of a payment."""
+
+    reverses: bool = False
+    """Whether the money is taken at once, as in a chargeback."""
+
+    def act(self, merchant: Merchant) -> None:
+        payment = merchant.payments[self.payment_id]
+        disputes.open_dispute(merchant, payment, self.amount_of(payment), reverses=self.reverses)
+
+
+class _Resolve(_Action):
+    """Decide a dispute, or open it again."""
+
+    dispute_id: str
+    outcome: Outcome | None
+    """`null`: it is open again."""
+
+    def act(self, merchant: Merchant) -> None:
+        dispute = merchant.disputes[self.dispute_id]
+        if self.outcome is None:
+            disputes.reopen(merchant, dispute)
+        else:
+            disputes.resolve(merchant, dispute, self.outcome)
 
 
 class _RefundPending(_Action):
@@ -133,10 +164,12 @@ class _Reprice(_Action):
 
     order_id: str
     value: str
+    currency: str | None = None
 
     def act(self, merchant: Merchant) -> None:
         order = merchant.orders[self.order_id]
-        order.amount = read_amount({"currency_code": order.amount.currency, "value": self.value}, "/value")
+        currency = self.currency or order.amount.currency
+        order.amount = read_amount({"currency_code": currency, "value": self.value}, "/value")
 
 
 class _Begin(_Action):
@@ -193,6 +226,8 @@ _ACTIONS: Mapping[str, type[_Action]] = {
     "settle": _Settle,
     "reverse": _Reverse,
     "refund": _Refund,
+    "dispute": _Dispute,
+    "resolve_dispute": _Resolve,
     "refund_pending": _RefundPending,
     "turn_refund": _TurnRefund,
     "refuse_refunds": _RefuseRefunds,

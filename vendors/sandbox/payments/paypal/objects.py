@@ -7,7 +7,7 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from streams.wire.codec import from_rfc3339
-from vendors.sandbox.payments.paypal import orders, payouts, plans, sales, subscriptions
+from vendors.sandbox.payments.paypal import disputes, orders, payouts, plans, sales, subscriptions
 from vendors.sandbox.payments.paypal.records import Order, Subscription
 from vendors.sandbox.payments.paypal.state import Event, Merchant
 from vendors.sandbox.payments.paypal.webhooks import is_genuine
@@ -109,6 +109,10 @@ def _refund_sale(asked: Asked) -> dict[str, Any]:
 
 def _get_sale_refund(asked: Asked) -> dict[str, Any]:
     return sales.sale_refund_object(asked.merchant, sales.refund_of(asked.merchant, asked.ids["id"], sale=True))
+
+
+def _get_dispute(asked: Asked) -> dict[str, Any]:
+    return disputes.to_object(asked.merchant, disputes.dispute_of(asked.merchant, asked.ids["id"]))
 
 
 def _get_payout(asked: Asked) -> dict[str, Any]:
@@ -215,6 +219,7 @@ _HOURS_6, _HOURS_72 = timedelta(hours=6), timedelta(hours=72)
 _DAYS_30, _DAYS_45 = timedelta(days=30), timedelta(days=45)
 _PLAN, _SUBSCRIPTION = "/v1/billing/plans", "/v1/billing/subscriptions"
 _ORDER, _CAPTURE, _SALE = "/v2/checkout/orders", "/v2/payments/captures", "/v1/payments/sale"
+_DISPUTE = "/v1/customer/disputes"
 _PAYOUT, _WEBHOOK = "/v1/payments/payouts", "/v1/notifications/webhooks"
 
 ROWS = (
@@ -288,6 +293,8 @@ ROWS = (
     Row("GET", f"{_CAPTURE}/{{id}}", "capture", _get_capture),
     Row("POST", f"{_CAPTURE}/{{id}}/refund", "refund", _refund_capture, 201, _DAYS_45),
     Row("GET", "/v2/payments/refunds/{id}", "refund", _get_capture_refund),
+    Row("GET", _DISPUTE, "dispute", lambda asked: disputes.listed(asked.merchant, asked.query)),
+    Row("GET", f"{_DISPUTE}/{{id}}", "dispute", _get_dispute),
     Row("POST", _PAYOUT, "payout", lambda asked: payouts.create(asked.merchant, asked.body), 201),
     Row("GET", f"{_PAYOUT}/{{id}}", "payout", _get_payout),
     Row("GET", "/v1/payments/payouts-item/{id}", "payout", _get_payout_item),

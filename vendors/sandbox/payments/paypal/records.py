@@ -1,4 +1,4 @@
-"""The records of a merchant of the sandbox's PayPal: payments, refunds, orders, subscriptions, payouts."""
+"""The records of a merchant of the sandbox's PayPal: payments, disputes, orders, subscriptions, payouts."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,6 +9,17 @@ from vendors.sandbox.payments.paypal.wire import new_id
 
 CaptureAs = Literal["completed", "pending", "declined", "instrument_declined"]
 """The result of a capture. With `instrument_declined` there is no capture, and the payer has to approve again."""
+
+Outcome = Literal[
+    "RESOLVED_BUYER_FAVOUR",
+    "RESOLVED_SELLER_FAVOUR",
+    "RESOLVED_WITH_PAYOUT",
+    "CANCELED_BY_BUYER",
+    "ACCEPTED",
+    "DENIED",
+    "NONE",
+]
+"""The outcome of a dispute."""
 
 RefundStatus = Literal["COMPLETED", "PENDING", "FAILED", "CANCELLED"]
 
@@ -29,14 +40,22 @@ class Payment:
     id: str = field(default_factory=new_id)
     refunded: int = 0
     """In minor units."""
+    changed_at: datetime | None = None
+    """When it was last refunded, or a refund was undone."""
 
     @property
     def left(self) -> Money:
         return Money(self.amount.amount - self.refunded, self.amount.currency)
 
-    def refund(self, amount: Money) -> None:
+    def refund(self, amount: Money, *, at: datetime) -> None:
         self.refunded += amount.amount
         self.status = "PARTIALLY_REFUNDED" if self.left.amount else "REFUNDED"
+        self.changed_at = at
+
+    def undo_refund(self, amount: Money, *, at: datetime) -> None:
+        self.refunded -= amount.amount
+        self.status = "PARTIALLY_REFUNDED" if self.refunded else "COMPLETED"
+        self.changed_at = at
 
 
 @dataclass(slots=True)
@@ -47,7 +66,22 @@ class Refund:
     amount: Money
     at: datetime
     status: RefundStatus = "COMPLETED"
+    is_reversal: bool = False
+    """Whether a bank or PayPal has taken the money, and not the merchant has given it back."""
     id: str = field(default_factory=new_id)
+
+
+@dataclass(slots=True)
+class Dispute:
+    payment: Payment
+    amount: Money
+    at: datetime
+    reversal: Refund | None = None
+    """What has taken the money."""
+    outcome: Outcome | None = None
+    """`None`: it is open."""
+    changed_at: datetime | None = None
+    id: str = field(default_factory=lambda: f"PP-D-{new_id(5)}")
 
 
 @dataclass(slots=True)

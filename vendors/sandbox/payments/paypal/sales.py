@@ -39,7 +39,7 @@ def capture_object(merchant: Merchant, capture: Payment, *, in_order: bool = Fal
         "custom_id": capture.custom_id,
         **({} if in_order else related),
         "create_time": time_text(capture.at),
-        "update_time": time_text(capture.at),
+        "update_time": time_text(capture.changed_at or capture.at),
         "links": [
             merchant.link("self", path),
             merchant.link("refund", f"{path}/refund", "POST"),
@@ -81,7 +81,7 @@ def sale_object(merchant: Merchant, sale: Payment) -> dict[str, Any]:
         "parent_payment": f"PAYID-{sale.id}",
         "billing_agreement_id": sale.subscription_id,
         "create_time": time_text(sale.at),
-        "update_time": time_text(sale.at),
+        "update_time": time_text(sale.changed_at or sale.at),
         "links": [merchant.link("self", path), merchant.link("refund", f"{path}/refund", "POST")],
     }
 
@@ -173,10 +173,15 @@ def _refusal_of_sale(merchant: Merchant, usual: str) -> Exception:
 
 
 def make_refund(
-    merchant: Merchant, payment: Payment, amount: Money, *, status: RefundStatus = "COMPLETED"
+    merchant: Merchant,
+    payment: Payment,
+    amount: Money,
+    *,
+    status: RefundStatus = "COMPLETED",
+    is_reversal: bool = False,
 ) -> Refund:
     """Refund a payment, whoever has asked for it."""
-    refund = Refund(payment, amount, merchant.now, "PENDING")
+    refund = Refund(payment, amount, merchant.now, "PENDING", is_reversal)
     merchant.refunds[refund.id] = refund
     turn_refund(merchant, refund, status)
     return refund
@@ -189,20 +194,33 @@ def turn_refund(merchant: Merchant, refund: Refund, status: RefundStatus) -> Non
     refund.status = status
     if status != "COMPLETED":
         return
-    refund.payment.refund(refund.amount)
+    refund.payment.refund(refund.amount, at=merchant.now)
+    what = "REVERSED" if refund.is_reversal else "REFUNDED"
     if refund.payment.order_id:
         resource = capture_refund_object(merchant, refund)
-        merchant.emit("PAYMENT.CAPTURE.REFUNDED", "refund", resource, at=merchant.now)
+        merchant.emit(f"PAYMENT.CAPTURE.{what}", "refund", resource, at=merchant.now)
     else:
-        merchant.emit("PAYMENT.SALE.REFUNDED", "refund", sale_refund_object(merchant, refund), at=merchant.now)
+        merchant.emit(f"PAYMENT.SALE.{what}", "sale", _reported(merchant, refund), at=merchant.now)
 
 
-def reverse(merchant: Merchant, payment: Payment) -> None:
-    """Take a payment back from the merchant, as after a chargeback."""
-    payment.refund(payment.left)
+def _reported(merchant: Merchant, refund: Refund) -> dict[str, Any]:
+    """Return the refund of a sale as PayPal's examples of its webhooks have it.
+
+    The amount is negative, and `resource_type` of the event is `sale`. A reversal names neither the sale nor the
+    subscription: only a call for the refund says them.
+    """
+    value = value_of(refund.amount)
+    reported = {
+        **sale_refund_object(merchant, refund),
+        "amount": {"total": f"-{value}", "currency": refund.amount.currency},
+    }
+    if not refund.is_reversal:
+        return reported
+    left = {name: reported[name] for name in ("id", "create_time", "state", "amount")}
+    return {**left, "links": [merchant.link("self", f"/v1/payments/refund/{refund.id}")]}
+
+
+def reverse(merchant: Merchant, payment: Payment, amount: Money) -> Refund:
+    """Take a payment or a part of it back from the merchant, as after a chargeback."""
     payment.reason = "CHARGEBACK"
-    if payment.order_id:
-        resource = capture_object(merchant, payment)
-        merchant.emit("PAYMENT.CAPTURE.REVERSED", "capture", resource, at=merchant.now)
-    else:
-        merchant.emit("PAYMENT.SALE.REVERSED", "sale", sale_object(merchant, payment), at=merchant.now)
+    return make_refund(merchant, payment, amount, is_reversal=True)

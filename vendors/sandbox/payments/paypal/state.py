@@ -7,7 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from vendors.sandbox.deliveries import FaultSource
-from vendors.sandbox.payments.paypal.records import Order, Payment, Payout, Refund, RefundStatus, Subscription
+from vendors.sandbox.payments.paypal.records import (
+    Dispute,
+    Order,
+    Payment,
+    Payout,
+    Refund,
+    RefundStatus,
+    Subscription,
+)
 from vendors.sandbox.payments.paypal.wire import new_id, time_text
 
 _MAX_MERCHANTS = 10_000
@@ -56,6 +64,7 @@ class Merchant:
     """The name of the error of refunds that exceed a sale. Empty: the one that says so."""
     refunds_whole_sales: bool = False
     """Whether refunds of a part of a sale are refused."""
+    disputes: dict[str, Dispute] = field(default_factory=dict)
     payouts: dict[str, Payout] = field(default_factory=dict)
     hooks: dict[str, str] = field(default_factory=dict)
     """The URLs of its webhooks, by id."""

@@ -159,12 +159,13 @@ def list_payments(store: Store, params: Object) -> Object:
     return page_of(store.find("payment_intent", **where), params, url="/v1/payment_intents")
 
 
-def open_dispute(store: Store, intent: Object, *, status: str) -> Object:
+def open_dispute(store: Store, intent: Object, *, status: str, amount: int | None = None) -> Object:
+    """Open a dispute of a payment, or of a part of it."""
     made = store.get("charge", intent["latest_charge"])
     made["disputed"] = True
     dispute = store.new(
-        "dispute", amount=made["amount"], charge=made["id"], currency=made["currency"],
-        payment_intent=intent["id"], reason="fraudulent", status=status,
+        "dispute", amount=made["amount"] if amount is None else amount, charge=made["id"],
+        currency=made["currency"], payment_intent=intent["id"], reason="fraudulent", status=status,
     )  # fmt: skip
     store.emit("charge.dispute.created", dispute)
     return dispute

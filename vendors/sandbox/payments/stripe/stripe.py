@@ -256,6 +256,8 @@ class _Authentication(Model):
 class _Dispute(Model):
     payment_intent: str
     status: str = "needs_response"
+    amount: int | None = None
+    """What is disputed. `None`: all of the payment."""
 
 
 class _Move(Model):
@@ -291,7 +293,7 @@ def _dispute(store: Store, wish: _Dispute) -> Object:
     intent = store.get("payment_intent", wish.payment_intent)
     known = store.find("dispute", payment_intent=intent["id"])
     if not known:
-        return intents.open_dispute(store, intent, status=wish.status)
+        return intents.open_dispute(store, intent, status=wish.status, amount=wish.amount)
     known[0]["status"] = wish.status
     closed = wish.status in {"won", "lost", "warning_closed"}
     store.emit("charge.dispute.closed" if closed else "charge.dispute.updated", known[0])

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.app.callers import work_off
-from tests.app.payments.reports import add_sink, reported
+from tests.app.operator_calls import call
+from tests.app.payments.reports import add_sink, brief, reported
 from tests.app.payments.wallet.wallets import PRODUCTS, Wallet, put
 from tests.calendar.clock import utc_now
 
@@ -88,16 +89,32 @@ async def test_a_refund_that_the_platform_refuses_is_reported_to_operators(walle
     assert (found["subject"], "REFUND_EXCEEDED_TRANSACTION_AMOUNT" in found["detail"]) == (sale, True)
 
 
-async def test_an_order_of_which_another_amount_is_paid_is_reported_to_operators(wallet: Wallet) -> None:
+@pytest.mark.parametrize(
+    ("value", "currency", "detail"), [("1.50", "USD", "1.50 USD"), ("1.99", "EUR", "1.99 EUR")]
+)
+async def test_an_order_of_which_something_else_is_paid_grants_nothing_and_is_left_to_operators(
+    wallet: Wallet, value: str, currency: str, detail: str
+) -> None:
+    await add_sink(wallet.server)
     order = await wallet.order()
-    await wallet.control("reprice", order_id=order["id"], value="1.50")
+    await wallet.control("reprice", order_id=order["id"], value=value, currency=currency)
     await wallet.approve(order["approve_link_href"])
     for _ in range(2):
-        await wallet.capture(order["id"])
-    [(key, kind)] = await wallet.entries()
+        _, answer = await wallet.capture(order["id"])
+    assert (answer["walletpay_order"]["status"], await wallet.entries()) == ("COMPLETED", [])
+    [capture] = (await wallet.books())["payments"]
     [found] = await wallet.mismatches("amount_differs")
-    assert (kind, found["subject"]) == ("grant", key.removeprefix("wallet:capture:"))
-    assert found["detail"] == "1.50 USD were paid instead of 1.99 USD"
+    assert found["subject"] == capture["id"]
+    assert found["detail"] == f"{detail} were paid instead of 1.99 USD for the order {order['id']}"
+    _, traced = await call(wallet.server, "GET", f"/admin/api/users/default/{wallet.uid}/orders/{order['id']}")
+    assert (traced["verdict"], traced["mismatches"][0]["subject"]) == ("amount_differs", capture["id"])
+    await wallet.control("refund", payment_id=capture["id"])
+    await wallet.get(f"walletpay/sync/{order['id']}")
+    amount = capture["amount"]
+    assert brief(await reported(wallet.server, wallet.uid)) == [
+        ("charge", capture["id"], amount),
+        ("refund", capture["id"], amount),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ async def test_a_payment_that_was_refunded_in_part_is_not_refunded_beyond_its_re
     await wallet.travel(utc_now() + timedelta(minutes=5))
     await wallet.find_missed_events()
     async with working(wallet.server.services):
-        await until(lambda: wallet.rows("select 1 from wallet_refunds where sale_id = $1", sale))
+        await until(lambda: wallet.rows("select 1 from payment_reversals where payment_id = $1", sale))
     await approved(wallet, old)
     await settled(wallet, "done")
     assert wallet.calls("/refund")[-1]["body"]["amount"]["total"] == "0.99"

@@ -108,6 +108,15 @@ async def test_a_renewal_is_refunded_by_the_units_of_its_own_period(buyer: Walle
     assert await refunds(buyer) == ["5.00"]
 
 
+async def test_a_period_that_was_renewed_before_its_end_is_used_up(buyer: Wallet) -> None:
+    """The platform renews at 10:00, two hours before the first period ends."""
+    old = await buyer.subscribed()
+    await buyer.renew(old)
+    await buyer.sync(old)
+    await upgraded(buyer, old)
+    assert await refunds(buyer) == ["9.99"]
+
+
 REFUSALS = ["REFUND_EXCEEDED_TRANSACTION_AMOUNT", "TRANSACTION_REFUSED", "REFUND_AMOUNT_EXCEEDED"]
 """Errors of refunds that exceed what is left of a payment: two of payments v1, whose sales pay for subscriptions,
 and one of payments v2. `TRANSACTION_REFUSED` is also the error of other refusals."""
@@ -137,7 +146,7 @@ async def test_what_is_left_is_refunded_and_operators_are_told_of_the_rest(buyer
     assert (payment["status"], payment["refunded"]) == ("REFUNDED", 999)
     [found] = await buyer.mismatches("refund_refused")
     assert (found["subject"], found["detail"]) == (sale, f"1.67 USD of 6.66 USD: {name}")
-    assert await buyer.rows("select state, amount from wallet_refunds where ours") == [("done", 499)]
+    assert await buyer.rows("select state, amount from wallet_refunds") == [("done", 499)]
     assert await buyer.rows("select state from wallet_upgrades") == [("done",)]
 
 
@@ -184,12 +193,12 @@ async def test_the_smaller_refund_is_repeated_with_its_key(buyer: Wallet) -> Non
     # The eighth call of the job is the smaller refund, which is made and not answered.
     await buyer.configure(client_secret=key_of(fault="cut_mid_stream", position="before", skip=7, times=1))
     await work_off(buyer.server.services)
-    assert await buyer.rows("select state, amount from wallet_refunds where ours") == [("pending", 499)]
+    assert await buyer.rows("select state, amount from wallet_refunds") == [("pending", 499)]
     await buyer.rows("update procrastinate_jobs set scheduled_at = null where status = 'todo'")
     await work_off(buyer.server.services)
     assert await refunds(buyer) == ["6.66", "4.99", "4.99"]
     assert len({made["key"] for made in buyer.calls("/refund")}) == 2
     [payment] = [found for found in (await buyer.books())["payments"] if found["id"] == sale]
     assert payment["refunded"] == 999
-    assert await buyer.rows("select state, amount from wallet_refunds where ours") == [("done", 499)]
+    assert await buyer.rows("select state, amount from wallet_refunds") == [("done", 499)]
     assert len(await buyer.mismatches("refund_refused")) == 1

@@ -1,0 +1,1 @@
+"""Subscriptions with a card."""

@@ -1,0 +1,1 @@
+"""Upgrades of subscriptions by wallet, and plans that were changed at the platform."""

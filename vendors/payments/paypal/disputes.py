@@ -1,0 +1,70 @@
+"""PayPal's disputes: cases in which a payer wants money back (customer_disputes_v1 of PayPal's OpenAPI)."""
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from streams.wire.model import Moment
+from streams.wire.money import Money
+from vendors.payments.paypal.fields import Amount, Link, PayPalObject, linked
+
+DisputeState = Literal["open", "lost", "won", "closed"]
+_STATES: dict[str, DisputeState] = {
+    "RESOLVED_BUYER_FAVOUR": "lost",
+    "ACCEPTED": "lost",
+    "RESOLVED_SELLER_FAVOUR": "won",
+    "CANCELED_BY_BUYER": "won",
+    "DENIED": "won",
+}
+"""By the outcome of a resolved dispute. After `RESOLVED_WITH_PAYOUT`, PayPal has paid one of both sides, and after
+`NONE` there was no decision: only the payment itself then says whether its money is lost."""
+
+
+class _Transaction(PayPalObject):
+    seller_transaction_id: str = ""
+    gross_amount: Amount | None = None
+
+
+class _Outcome(PayPalObject):
+    outcome_code: str = ""
+
+
+class Dispute(PayPalObject):
+    dispute_id: str
+    status: str = ""
+    """`OPEN`, `WAITING_FOR_BUYER_RESPONSE`, `WAITING_FOR_SELLER_RESPONSE`, `UNDER_REVIEW`, `RESOLVED` or
+    `OTHER`."""
+    dispute_amount: Amount | None = None
+    """What the payer disputes, which may be a part of the payment."""
+    disputed_transactions: list[_Transaction] = Field(default_factory=list)
+    """Empty in lists."""
+    dispute_outcome: _Outcome = _Outcome()
+    create_time: Moment | None = None
+    update_time: Moment | None = None
+
+    @property
+    def state(self) -> DisputeState:
+        return _STATES.get(self.dispute_outcome.outcome_code, "closed") if self.status == "RESOLVED" else "open"
+
+    @property
+    def amounts(self) -> dict[str, Money | None]:
+        """The disputed amount of each payment, by its id. `None`: all of the payment."""
+        disputed = {
+            transaction.seller_transaction_id: transaction.gross_amount
+            for transaction in self.disputed_transactions
+            if transaction.seller_transaction_id
+        }
+        if len(disputed) == 1:
+            return dict.fromkeys(disputed, self.dispute_amount)
+        return disputed
+
+
+class DisputePage(PayPalObject):
+    items: list[Dispute] = Field(default_factory=list)
+    links: list[Link] = Field(default_factory=list)
+
+    @property
+    def next(self) -> str:
+        """Names the next page. Empty: this is the last one."""
+        return urlsplit(linked(self.links, "next")).query

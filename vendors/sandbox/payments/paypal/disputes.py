@@ -1,0 +1,103 @@
+"""Disputes of the sandbox's PayPal: a payer wants the money of a payment back, and PayPal decides.
+
+The objects are those of customer_disputes_v1 of PayPal's OpenAPI.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from streams.wire.codec import from_rfc3339
+from streams.wire.errors import InvalidParameter
+from streams.wire.money import Money
+from vendors.sandbox.payments.paypal.amounts import written
+from vendors.sandbox.payments.paypal.records import Dispute, Outcome, Payment
+from vendors.sandbox.payments.paypal.sales import reverse
+from vendors.sandbox.payments.paypal.state import Merchant
+from vendors.sandbox.payments.paypal.wire import not_found
+
+_PATH = "/v1/customer/disputes"
+_LOST = frozenset({"RESOLVED_BUYER_FAVOUR", "ACCEPTED"})
+_WON = frozenset({"RESOLVED_SELLER_FAVOUR", "CANCELED_BY_BUYER", "DENIED"})
+
+
+def open_dispute(merchant: Merchant, payment: Payment, amount: Money, *, reverses: bool) -> None:
+    """Open a dispute. `reverses`: the payer's bank takes the money at once, as in a chargeback of a card."""
+    dispute = Dispute(payment, amount, merchant.now)
+    merchant.disputes[dispute.id] = dispute
+    _emit(merchant, dispute, "CREATED")
+    if reverses:
+        dispute.reversal = reverse(merchant, payment, amount)
+
+
+def resolve(merchant: Merchant, dispute: Dispute, outcome: Outcome) -> None:
+    """Decide a dispute. The money is taken if it is lost, and given back if it was taken and the dispute is won."""
+    if dispute.outcome is not None:
+        raise InvalidParameter(f"the dispute is {dispute.outcome}")
+    dispute.outcome, dispute.changed_at = outcome, merchant.now
+    if outcome in _LOST and dispute.reversal is None:
+        dispute.reversal = reverse(merchant, dispute.payment, dispute.amount)
+    if outcome in _WON and dispute.reversal is not None:
+        dispute.reversal.status = "CANCELLED"
+        dispute.payment.undo_refund(dispute.reversal.amount, at=merchant.now)
+    _emit(merchant, dispute, "RESOLVED")
+
+
+def reopen(merchant: Merchant, dispute: Dispute) -> None:
+    """Open a dispute again, after an appeal."""
+    dispute.outcome, dispute.changed_at = None, merchant.now
+    _emit(merchant, dispute, "UPDATED")
+
+
+def dispute_of(merchant: Merchant, dispute_id: str) -> Dispute:
+    dispute = merchant.disputes.get(dispute_id)
+    if dispute is None:
+        raise not_found()
+    return dispute
+
+
+def to_object(merchant: Merchant, dispute: Dispute) -> dict[str, Any]:
+    outcome = {"dispute_outcome": {"outcome_code": dispute.outcome}} if dispute.outcome else {}
+    transaction = {
+        "seller_transaction_id": dispute.payment.id,
+        "create_time": _text(dispute.payment.at),
+        "transaction_status": "COMPLETED",
+        "gross_amount": written(dispute.payment.amount),
+        "custom": dispute.payment.custom_id,
+    }
+    return {**_summary(merchant, dispute), "disputed_transactions": [transaction], **outcome}
+
+
+def _summary(merchant: Merchant, dispute: Dispute) -> dict[str, Any]:
+    return {
+        "dispute_id": dispute.id,
+        "create_time": _text(dispute.at),
+        "update_time": _text(dispute.changed_at or dispute.at),
+        "reason": "UNAUTHORISED",
+        "status": "RESOLVED" if dispute.outcome else "WAITING_FOR_SELLER_RESPONSE",
+        "dispute_state": "RESOLVED" if dispute.outcome else "REQUIRED_ACTION",
+        "dispute_amount": written(dispute.amount),
+        "dispute_life_cycle_stage": "CHARGEBACK",
+        "dispute_channel": "INTERNAL",
+        "links": [merchant.link("self", f"{_PATH}/{dispute.id}")],
+    }
+
+
+def listed(merchant: Merchant, query: Mapping[str, str]) -> dict[str, Any]:
+    """List disputes as summaries, without their payments and outcomes."""
+    after = query.get("update_time_after")
+    found = [
+        _summary(merchant, dispute)
+        for dispute in merchant.disputes.values()
+        if query.get("disputed_transaction_id") in {None, dispute.payment.id}
+        and (after is None or (dispute.changed_at or dispute.at) >= from_rfc3339(after))
+    ]
+    return {"items": found, "links": [merchant.link("self", _PATH)]}
+
+
+def _emit(merchant: Merchant, dispute: Dispute, what: str) -> None:
+    merchant.emit(f"CUSTOMER.DISPUTE.{what}", "dispute", to_object(merchant, dispute), at=merchant.now)
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
