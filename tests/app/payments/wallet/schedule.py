@@ -188,7 +188,7 @@ class Schedule:
             self.used += use.units
 
     async def use_units(self, which: int) -> None:
-        """Use some units of a subscription, if there are enough. It never uses all of a period."""
+        """Use some units of a subscription, if there are enough. It never uses all of them."""
         services, uid = self.wallet.server.services, self.wallet.uid
         sub = one_of(self.subs, which)
         if sub is None or self.units[sub] >= MOST_UNITS:

@@ -205,7 +205,7 @@ class Wallet:
         return await self.rows(statement, self.uid)
 
     async def paid_until(self) -> datetime:
-        """The end of the last period that was paid, by the ledger."""
+        """The latest end of what was granted, by the ledger."""
         statement = "select max(ends_at) from asset_entries where uid = $1 and kind = 'grant'"
         [(end,)] = await self.rows(statement, self.uid)
         found: datetime = end
