@@ -169,6 +169,7 @@ class Schedule:
 
     async def _decline_renewals(self, _: None) -> None:
         failing = await self.shop.link(self.customer, "pm_card_chargeCustomerFail")
+        await self.shop.link(self.customer)  # Orders charge the card that was linked last.
         for sub in await self.shop.listed("subscriptions", customer=self.customer):
             await self.shop.platform(f"subscriptions/{sub['id']}", default_payment_method=failing)
 
