@@ -9,8 +9,8 @@ from storage.configs.rows import ConfigKey
 from storage.payments.wallet import event_configs as wallet_event_configs
 from vendors.payments.paypal.client import PayPal
 from vendors.payments.paypal.errors import PayPalRefused
-from vendors.payments.paypal.event_resources import EventResource, NamedPayment
-from vendors.payments.paypal.events import WebhookEvent
+from vendors.payments.paypal.event_resources import EventResource
+from vendors.payments.paypal.events import Named, Subject, WebhookEvent
 
 log = structlog.get_logger()
 
@@ -25,11 +25,11 @@ async def config_of(services: Services, key: ConfigKey, body: bytes) -> str | No
         resource = EventResource.model_validate(event.resource)
     except ValidationError:
         return None
-    config = await _find(services, key.app_id, *resource.ids)
-    if config is not None or resource.owner_id or resource.payment is None:
+    config, named = await _find(services, key.app_id, *resource.ids), event.named
+    if config is not None or resource.owner_id or named is None:
         return config
     # The payment has granted nothing yet, or belongs to another program.
-    owner_id = await _owner_of(account_of(services, key.app_id, key.name), resource.payment, event_id=event.id)
+    owner_id = await _owner_of(account_of(services, key.app_id, key.name), named, event_id=event.id)
     return await _find(services, key.app_id, owner_id) if owner_id else None
 
 
@@ -38,26 +38,28 @@ async def _find(services: Services, app_id: str, *ids: str) -> str | None:
         return await wallet_event_configs.find(conn, app_id, ids=ids)
 
 
-async def _owner_of(account: PayPal, payment: NamedPayment, *, event_id: str) -> str:
+async def _owner_of(account: PayPal, named: Named, *, event_id: str) -> str:
     """Return the order or the subscription of a payment, as the platform reports it. Empty: it has none."""
     try:
-        return await _read_owner(account, payment)
+        return await _read_owner(account, *named)
     except PayPalRefused as error:
         if not is_final(error):
             raise
-        log.warning("wallet_event.payment_missing", event_id=event_id, payment=payment.id, error=error.what)
+        log.warning("wallet_event.payment_missing", event_id=event_id, payment=named.id, error=error.what)
         return ""
 
 
-async def _read_owner(account: PayPal, payment: NamedPayment) -> str:
-    match payment:
-        case ("capture_refund", refund_id):
-            capture_id = (await account.capture_refund(refund_id)).capture_id
-            return await _read_owner(account, NamedPayment("capture", capture_id)) if capture_id else ""
-        case ("sale_refund", refund_id):
-            sale_id = (await account.sale_refund(refund_id)).sale_id
-            return await _read_owner(account, NamedPayment("sale", sale_id)) if sale_id else ""
-        case ("capture", capture_id):
-            return (await account.capture(capture_id)).order_id
+async def _read_owner(account: PayPal, subject: Subject, object_id: str) -> str:
+    match subject:
+        case "capture_refund":
+            capture_id = (await account.capture_refund(object_id)).capture_id
+            return await _read_owner(account, "capture", capture_id) if capture_id else ""
+        case "sale_refund":
+            sale_id = (await account.sale_refund(object_id)).sale_id
+            return await _read_owner(account, "sale", sale_id) if sale_id else ""
+        case "capture":
+            return (await account.capture(object_id)).order_id
+        case "sale":
+            return (await account.sale(object_id)).billing_agreement_id
         case _:
-            return (await account.sale(payment.id)).billing_agreement_id
+            return ""

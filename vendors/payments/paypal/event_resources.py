@@ -1,26 +1,10 @@
 """What PayPal's events say about the objects that they belong to: orders and subscriptions, and their payments."""
 
-from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from vendors.payments.paypal.fields import Link, PayPalObject, linked
-
-PaymentKind = Literal["capture", "capture_refund", "sale", "sale_refund"]
-_COLLECTIONS: dict[str, PaymentKind] = {
-    "/v2/payments/captures": "capture",
-    "/v2/payments/refunds": "capture_refund",
-    "/v1/payments/sale": "sale",
-    "/v1/payments/refund": "sale_refund",
-}
-
-
-class NamedPayment(NamedTuple):
-    """A payment, or a refund of one, which PayPal can be asked for."""
-
-    kind: PaymentKind
-    id: str
 
 
 class _Related(PayPalObject):
@@ -65,24 +49,7 @@ class EventResource(PayPalObject):
             self.owner_id,
             self.sale_id,
             self.supplementary_data.related_ids.capture_id,
-            _split(linked(self.links, "up", "sale"))[1],
+            urlsplit(linked(self.links, "up", "sale")).path.rpartition("/")[2],
             *(transaction.seller_transaction_id for transaction in self.disputed_transactions),
         )
         return [name for name in named if name]
-
-    @property
-    def payment(self) -> NamedPayment | None:
-        """The payment or the refund that the resource is, by its link to itself.
-
-        The name of the event does not say it: the resource of `PAYMENT.CAPTURE.REVERSED` is a refund.
-        """
-        collection, object_id = _split(linked(self.links, "self"))
-        kinds = (kind for path, kind in _COLLECTIONS.items() if collection.endswith(path))
-        kind = next(kinds, None)
-        return NamedPayment(kind, object_id) if kind is not None and object_id else None
-
-
-def _split(address: str) -> tuple[str, str]:
-    """Return the path of a collection, and the id of the object in it to which a link leads."""
-    collection, _, object_id = urlsplit(address).path.rpartition("/")
-    return collection, object_id
