@@ -3,7 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BeforeValidator
 
 _CODES_BY_EXPONENT = {
     0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
@@ -33,6 +35,22 @@ def exponent_of(currency: str) -> int:
         return EXPONENTS[currency]
     except KeyError:
         raise ValueError("must be the ISO 4217 code of a current currency, such as EUR") from None
+
+
+def _upper(code: Any) -> Any:
+    # The upper case of some other letters is ASCII too, for example that of the dotless i.
+    return code.upper() if isinstance(code, str) and code.isascii() else code
+
+
+def _known(code: str) -> str:
+    exponent_of(code)
+    return code
+
+
+UpperCase = BeforeValidator(_upper)
+"""Marks a code that is read in upper case. It is the last annotation, so that it comes before the others."""
+Currency = Annotated[str, AfterValidator(_known), UpperCase]
+"""The ISO 4217 code of a currency that is in use. Configs and requests may have it in either case."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,13 @@ from app.payments.cards.grants import PAYMENT_ID, apply_intent, find_intent
 from app.payments.cards.platform import DEFAULT_CONFIG, CardPlatform, card_platform
 from app.payments.cards.views import PaymentIntentReply, PaymentIntentWithAssets, view_of
 from app.payments.posting import begin_client_posting
-from storage.configs.kinds.currencies import Currency
 from storage.configs.kinds.products import MAX_AMOUNT, PRODUCTS, Product
 from storage.payments.cards import payments as card_payments
 from storage.payments.cards.payments import CardPayment, CardPaymentNotFound, NewCardPayment
 from streams.wire.codec import dumps
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Matches, Model
-from streams.wire.money import Money
+from streams.wire.money import Currency, Money
 from vendors.payments.stripe.client import Stripe
 from vendors.payments.stripe.objects import PaymentIntent, platform_amount
 

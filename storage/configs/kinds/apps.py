@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from storage.configs.kinds.base import ConfigKind
-from storage.configs.kinds.currencies import UpperCase
 from streams.wire.model import Matches, Model
+from streams.wire.money import UpperCase
 
 
 class Cors(Model):

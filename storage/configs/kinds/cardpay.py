@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 
 from storage.configs.kinds.base import DAY_S, ConfigKind
-from storage.configs.kinds.currencies import Currency
 from storage.configs.kinds.urls import BaseUrl
 from storage.configs.kinds.vendor_accounts import CallLimits
+from streams.wire.money import Currency
 
 
 def _not_empty(secret: SecretStr) -> SecretStr:

@@ -5,10 +5,10 @@ from typing import Literal
 from pydantic import Field
 
 from storage.configs.kinds.base import ConfigKind
-from storage.configs.kinds.currencies import Currency
 from storage.configs.kinds.products import MAX_AMOUNT
 from storage.configs.kinds.walletpay import PayPalApp
 from streams.wire.model import Model
+from streams.wire.money import Currency
 
 
 class PayoutLimits(Model):

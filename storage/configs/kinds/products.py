@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from storage.configs.kinds.base import ConfigKind, Ref
-from storage.configs.kinds.currencies import Currency
 from storage.configs.kinds.share_groups import MAX_SHARE_QUOTA
 from streams.wire.model import Matches, Model
-from streams.wire.money import Money
+from streams.wire.money import Currency, Money
 from streams.wire.period import PeriodText
 
 AssetType = Literal["consumable", "nonconsumable", "subscription"]

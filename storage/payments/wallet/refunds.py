@@ -47,7 +47,7 @@ class OpenRefund:
 _ADD = """
 insert into wallet_refunds
     (row_id, app_id, sale_id, subscription_row, order_row, amount, currency, state, created_at)
-values ($1, $2, $3, $4, $5, $6, $7, 'pending', $8) on conflict (app_id, sale_id) do nothing
+values ($1, $2, $3, $4, $5, $6, $7, 'pending', $8) on conflict (app_id, sale_id) where ours do nothing
 returning true
 """
 

@@ -33,24 +33,19 @@ where reversal.kind in ('refund', 'restore') and granted.kind = 'grant' and gran
 
 create index asset_entries_by_reversed on asset_entries (app_id, reverses) where reverses <> '';
 
--- Refunds that the platform has reported move there. Those that we make may be of an order, too.
+-- Refunds that the platform has reported are there from now on. The previous version still stores them in
+-- `wallet_refunds`, as not `ours`. Those that we make may be of an order, too.
 insert into payment_reversals
     (app_id, platform, payment_id, reversal_id, kind, amount, currency, state, happened_at, version)
 select app_id, 'walletpay', sale_id, refund_id, 'refund', amount, currency, 'taken', created_at, 0
 from wallet_refunds where not ours and refund_id is not null
 on conflict do nothing;
 
-delete from wallet_refunds where not ours;
-drop index wallet_refunds_ours;
-alter table wallet_refunds drop column ours;
+alter table wallet_refunds alter column ours set default true;
 alter table wallet_refunds alter column subscription_row drop not null;
 alter table wallet_refunds add column order_row text references wallet_orders (row_id);
 alter table wallet_refunds add constraint wallet_refunds_of_one check (num_nonnulls(subscription_row, order_row) = 1);
-create unique index wallet_refunds_by_sale on wallet_refunds (app_id, sale_id);
 create index wallet_refunds_by_order on wallet_refunds (order_row) where order_row is not null;
-
--- What was undone is in `payment_reversals`.
-alter table card_sales drop column failed_reversal;
 
 -- Paid orders, and subscriptions that have ended, are read once a day for 180 days, in case a reversal was not
 -- reported.
