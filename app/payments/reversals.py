@@ -13,7 +13,7 @@ from app.payments.posting import Posting
 from storage.assets import entries as asset_entries
 from storage.assets.entries import Entry
 from storage.payments import reversals as stored_reversals
-from storage.payments.reversals import Reversal, ReversalKind, ReversalState
+from storage.payments.reversals import Reversal
 from streams.wire.money import Money
 
 
@@ -29,6 +29,8 @@ class Lost:
     """The newest event among those that have taken it."""
     undone: Reversal | None
     """The newest event among those that were undone."""
+    gone: int
+    """What is not with the merchant, or may be taken yet: also what the merchant has refunded of it."""
 
     def units_of(self, granted: Entry) -> int:
         """Return how many units of a grant are to be taken back, with halves rounded up.
@@ -46,26 +48,65 @@ class Lost:
 def lost_of(paid: Money, reversals: Sequence[Reversal]) -> Lost:
     """Return what is lost of a payment.
 
-    Refunds by the merchant count only once nothing of the payment is left. A dispute and the refund or reversal by
-    which the platform takes or has taken its amount count once. A reversal counts no longer if a dispute of its
-    amount was won.
+    Refunds by the merchant count only once nothing of the payment is left. Of a dispute that is open or lost, what
+    no reversal stands for counts too. The reversals of a dispute that was won do not count.
     """
-
-    def total(kind: ReversalKind, *states: ReversalState) -> int:
-        found = (each for each in reversals if each.kind == kind and each.state in states)
-        return sum(_amount_of(each, paid) for each in found)
-
-    refunds, won = total("refund", "taken"), total("dispute", "undone")
-    opened, decided = total("dispute", "open"), total("dispute", "taken")
-    reversed_ = max(0, min(total("reversal", "taken"), paid.amount - refunds) - won)
-    withheld = max(0, opened - max(0, reversed_ - decided))
-    is_whole = max(refunds + reversed_, decided) + withheld >= paid.amount
-    part = min(paid.amount, max(reversed_, opened + decided))
+    refunds = sum(_amount_of(each, paid) for each in reversals if each.kind == "refund" and each.state == "taken")
+    taken = sum(_amount_of(each, paid) for each in reversals if each.kind == "reversal" and each.state == "taken")
+    for dispute, paired in _paired(paid, reversals):
+        amounts = {each.reversal_id: _amount_of(each, paid) for each in paired if each.state == "taken"}
+        if dispute.state == "undone":
+            taken -= sum(amounts.values())
+        elif dispute.state in {"open", "taken"}:
+            taken += _amount_of(dispute, paid) - sum(amounts.values())
+            by_refund = sum(amounts[each.reversal_id] for each in paired if each.kind == "refund")
+            refunds, taken = refunds - by_refund, taken + by_refund
+    is_whole = refunds + taken >= paid.amount
     counted = [
         each for each in reversals if each.state in {"open", "taken"} and (is_whole or each.kind != "refund")
     ]
     undone = [each for each in reversals if each.state in {"undone", "closed"}]
-    return Lost(paid.amount, paid.amount if is_whole else part, is_whole, _newest(counted), _newest(undone))
+    return Lost(
+        paid.amount, paid.amount if is_whole else taken, is_whole, _newest(counted), _newest(undone),
+        min(paid.amount, refunds + taken),
+    )  # fmt: skip
+
+
+def _paired(paid: Money, reversals: Sequence[Reversal]) -> list[tuple[Reversal, list[Reversal]]]:
+    """Return each dispute with what stands for it, which no platform says.
+
+    These are reversals that began while it was open, of at most its amount together, the greatest first, and each
+    with one dispute only, the newest first. The reversal of a lost dispute may begin after the decision, and may
+    have been read as a refund.
+    """
+    free = sorted(
+        (each for each in reversals if each.kind != "dispute"),
+        key=lambda each: (each.kind == "refund", -_amount_of(each, paid), each.happened_at, each.reversal_id),
+    )
+    disputes = [each for each in reversals if each.kind == "dispute"]
+    pairs = []
+    for dispute in sorted(disputes, key=lambda each: (each.happened_at, each.reversal_id), reverse=True):
+        left, paired = _amount_of(dispute, paid), []
+        for each in _undone_first(free) if dispute.state == "undone" else free:
+            if _may_stand_for(dispute, each) and 0 < _amount_of(each, paid) <= left:
+                paired.append(each)
+                left -= _amount_of(each, paid)
+        free = [each for each in free if each not in paired]
+        pairs.append((dispute, paired))
+    return pairs
+
+
+def _undone_first(free: Sequence[Reversal]) -> list[Reversal]:
+    return sorted(free, key=lambda each: each.state != "undone")
+
+
+def _may_stand_for(dispute: Reversal, each: Reversal) -> bool:
+    began_at = each.happened_at.replace(microsecond=0)  # As the platform writes it.
+    if began_at < dispute.happened_at.replace(microsecond=0):
+        return False
+    if dispute.state in {"open", "taken"}:
+        return each.state == "taken" and (each.kind == "reversal" or dispute.state == "taken")
+    return each.kind == "reversal" and began_at <= dispute.changed_at
 
 
 def _newest(reversals: Sequence[Reversal]) -> Reversal | None:

@@ -1,8 +1,8 @@
 """What takes payments back: their refunds, reversals and disputes, as the platforms report them."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from datetime import datetime
+from dataclasses import astuple, dataclass, fields
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from storage.postgres.database import Connection
@@ -13,6 +13,14 @@ case about the money, which the platform takes by a refund or a reversal."""
 ReversalState = Literal["open", "taken", "undone", "closed"]
 """`open`: an undecided dispute. `taken`: the money is lost. `undone`: it is not, because a refund has failed, or a
 dispute was won. `closed`: a dispute without a decision, after which refunds and reversals count alone."""
+
+
+_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+
+
+def version_at(at: datetime, *, is_later: bool = False) -> int:
+    """Return a number that grows with the time of a state. `is_later` decides between equal milliseconds."""
+    return 2 * ((at - _EPOCH) // _MILLISECOND) + is_later
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +39,15 @@ class Reversal:
     happened_at: datetime
     """When it began, by the platform."""
     version: int
-    """A newer state has a greater number."""
+    """A newer state has a greater number, that of `version_at`."""
+
+    @property
+    def changed_at(self) -> datetime:
+        """When its state began, to the millisecond."""
+        return _EPOCH + self.version // 2 * _MILLISECOND
 
 
-_COLUMNS = ", ".join(Reversal.__slots__)
+_COLUMNS = ", ".join(field.name for field in fields(Reversal))
 _PUT = f"""
 insert into payment_reversals (app_id, platform, {_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (app_id, platform, payment_id, reversal_id) do update set

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from storage.payments.reversals import Reversal, ReversalState
+from storage.payments.reversals import Reversal, ReversalState, version_at
 from vendors.payments.paypal.disputes import Dispute, DisputeState
 from vendors.payments.paypal.refunds import Refund
 
@@ -31,14 +31,14 @@ def reversal_of(refund: Refund, payment_id: str, *, is_reversal: bool = False) -
         None if refund.amount is None else refund.amount.currency,
         "undone" if is_undone else "taken",
         at,
-        _version(refund.update_time or at, is_later=is_undone),
+        version_at(refund.update_time or at, is_later=is_undone),
     )
 
 
 def disputes_of(dispute: Dispute) -> Sequence[Reversal]:
     """Return a dispute for each payment that it is about."""
     opened_at = dispute.create_time or dispute.update_time or _EPOCH
-    version = _version(dispute.update_time or opened_at, is_later=dispute.state != "open")
+    version = version_at(dispute.update_time or opened_at, is_later=dispute.state != "open")
     whole = Reversal("", dispute.dispute_id, "dispute", None, None, _STATES[dispute.state], opened_at, version)
     return [
         replace(whole, payment_id=payment_id)
@@ -46,8 +46,3 @@ def disputes_of(dispute: Dispute) -> Sequence[Reversal]:
         else replace(whole, payment_id=payment_id, amount=amount.amount, currency=amount.currency)
         for payment_id, amount in dispute.amounts.items()
     ]
-
-
-def _version(at: datetime, *, is_later: bool) -> int:
-    """Return a number that grows with the time of a state. `is_later` decides between equal milliseconds."""
-    return 2 * ((at - _EPOCH) // timedelta(milliseconds=1)) + is_later

@@ -1,6 +1,7 @@
 """What is lost of a payment follows from its refunds, reversals and disputes."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.payments.reversals import lost_of
 from storage.assets.entries import Entry
-from storage.payments.reversals import Reversal, ReversalKind, ReversalState
+from storage.payments.reversals import Reversal, ReversalKind, ReversalState, version_at
 from streams.wire.money import Money
 from tests.calendar.clock import utc_now
 
@@ -22,7 +23,7 @@ KEEPER = Entry("card:3", "grant", "keeper", "nonconsumable", quantity=1)
 
 def reversal(kind: ReversalKind, amount: int | None, state: ReversalState = "taken", name: str = "r") -> Reversal:
     currency = None if amount is None else "USD"
-    return Reversal("p", name, kind, amount, currency, state, NOW, 0)
+    return Reversal("p", name, kind, amount, currency, state, NOW, version_at(NOW))
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,35 @@ def test_what_is_taken_back(reversals: list[tuple[Any, ...]], coins: int, pro: i
 
 def _named(reversals: list[tuple[Any, ...]]) -> list[tuple[int, tuple[Any, ...]]]:
     return [(number, (*each, "taken")[:3]) for number, each in enumerate(reversals)]
+
+
+def at(hour: int, each: Reversal, *, changed: int = 0) -> Reversal:
+    """Let a reversal begin in an hour, and its state in another one."""
+    begun = NOW + timedelta(hours=hour)
+    return replace(each, happened_at=begun, version=version_at(NOW + timedelta(hours=max(hour, changed))))
+
+
+@pytest.mark.parametrize(
+    ("reversals", "lost"),
+    [
+        ([at(0, reversal("dispute", 200, "undone", "d"), changed=2), at(1, reversal("reversal", 200))], 0),
+        ([at(0, reversal("dispute", 200, "undone", "d"), changed=2), at(3, reversal("reversal", 200))], 200),
+        ([at(1, reversal("dispute", 200, "undone", "d"), changed=2), at(0, reversal("reversal", 200))], 200),
+        ([at(0, reversal("dispute", 60, "undone", "d"), changed=2), at(1, reversal("reversal", 80))], 80),
+        ([at(1, reversal("dispute", 60, "open", "d")), at(0, reversal("reversal", 60))], 120),
+        ([at(1, reversal("dispute", 60, "open", "d")), at(2, reversal("reversal", 60))], 60),
+        ([at(0, reversal("dispute", 60, "taken", "d"), changed=1), at(2, reversal("reversal", 60))], 60),
+        ([at(0, reversal("dispute", 60, "taken", "d"), changed=1), at(2, reversal("reversal", 60, "undone"))], 60),
+    ],
+)
+def test_a_reversal_stands_for_the_dispute_during_which_it_began(reversals: list[Reversal], lost: int) -> None:
+    assert lost_of(PAID, reversals).amount == lost
+
+
+def test_each_reversal_stands_for_one_dispute() -> None:
+    won = [at(0, reversal("dispute", 60, "undone", name), changed=2) for name in ("d", "e")]
+    reversals = [at(1, reversal("reversal", 60, name=name)) for name in ("r", "s", "t")]
+    assert lost_of(PAID, [*won, *reversals]).amount == 60
 
 
 def test_a_reversal_in_another_currency_counts_as_all_of_the_payment() -> None:

@@ -28,6 +28,8 @@ class _Transaction(PayPalObject):
 
 class _Outcome(PayPalObject):
     outcome_code: str = ""
+    amount_refunded: Amount | None = None
+    """What the payer gets back, which may be less than what was disputed."""
 
 
 class Dispute(PayPalObject):
@@ -49,14 +51,15 @@ class Dispute(PayPalObject):
 
     @property
     def amounts(self) -> dict[str, Money | None]:
-        """The disputed amount of each payment, by its id. `None`: all of the payment."""
+        """What is disputed or was lost of each payment, by its id. `None`: all of the payment."""
         disputed = {
             transaction.seller_transaction_id: transaction.gross_amount
             for transaction in self.disputed_transactions
             if transaction.seller_transaction_id
         }
         if len(disputed) == 1:
-            return dict.fromkeys(disputed, self.dispute_amount)
+            refunded = self.dispute_outcome.amount_refunded if self.state == "lost" else None
+            return dict.fromkeys(disputed, self.dispute_amount if refunded is None else refunded)
         return disputed
 
 

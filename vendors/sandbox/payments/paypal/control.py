@@ -118,13 +118,19 @@ class _Resolve(_Action):
     dispute_id: str
     outcome: Outcome | None
     """`null`: it is open again."""
+    value: str | None = None
+    """How much the payer gets back of a dispute that is lost, such as `0.50`. All that is disputed if absent."""
 
     def act(self, merchant: Merchant) -> None:
         dispute = merchant.disputes[self.dispute_id]
         if self.outcome is None:
             disputes.reopen(merchant, dispute)
         else:
-            disputes.resolve(merchant, dispute, self.outcome)
+            amount = None
+            if self.value is not None:
+                written = {"currency_code": dispute.amount.currency, "value": self.value}
+                amount = read_amount(written, "/value")
+            disputes.resolve(merchant, dispute, self.outcome, amount=amount)
 
 
 class _RefundPending(_Action):

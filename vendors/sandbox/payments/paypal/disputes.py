@@ -30,16 +30,23 @@ def open_dispute(merchant: Merchant, payment: Payment, amount: Money, *, reverse
         dispute.reversal = reverse(merchant, payment, amount)
 
 
-def resolve(merchant: Merchant, dispute: Dispute, outcome: Outcome) -> None:
-    """Decide a dispute. The money is taken if it is lost, and given back if it was taken and the dispute is won."""
+def resolve(merchant: Merchant, dispute: Dispute, outcome: Outcome, *, amount: Money | None = None) -> None:
+    """Decide a dispute. The money is taken if it is lost, and given back if it was taken and the dispute is won.
+
+    `amount`: how much of what is disputed is taken, if no reversal has taken it before.
+    """
     if dispute.outcome is not None:
         raise InvalidParameter(f"the dispute is {dispute.outcome}")
+    if amount is not None and (outcome not in _LOST or dispute.reversal is not None):
+        raise InvalidParameter("only a lost dispute without a reversal takes another amount")
     dispute.outcome, dispute.changed_at = outcome, merchant.now
     if outcome in _LOST and dispute.reversal is None:
-        dispute.reversal = reverse(merchant, dispute.payment, dispute.amount)
+        dispute.reversal = reverse(merchant, dispute.payment, dispute.amount if amount is None else amount)
+    dispute.refunded = dispute.reversal.amount if outcome in _LOST and dispute.reversal is not None else None
     if outcome in _WON and dispute.reversal is not None:
         dispute.reversal.status = "CANCELLED"
         dispute.payment.undo_refund(dispute.reversal.amount, at=merchant.now)
+        dispute.reversal = None
     _emit(merchant, dispute, "RESOLVED")
 
 
@@ -57,7 +64,10 @@ def dispute_of(merchant: Merchant, dispute_id: str) -> Dispute:
 
 
 def to_object(merchant: Merchant, dispute: Dispute) -> dict[str, Any]:
-    outcome = {"dispute_outcome": {"outcome_code": dispute.outcome}} if dispute.outcome else {}
+    decided: dict[str, Any] = {"outcome_code": dispute.outcome}
+    if dispute.refunded is not None:
+        decided["amount_refunded"] = written(dispute.refunded)
+    outcome = {"dispute_outcome": decided} if dispute.outcome else {}
     transaction = {
         "seller_transaction_id": dispute.payment.id,
         "create_time": _text(dispute.payment.at),

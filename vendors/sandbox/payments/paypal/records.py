@@ -80,6 +80,8 @@ class Dispute:
     """What has taken the money."""
     outcome: Outcome | None = None
     """`None`: it is open."""
+    refunded: Money | None = None
+    """What the payer gets back, if it is lost."""
     changed_at: datetime | None = None
     id: str = field(default_factory=lambda: f"PP-D-{new_id(5)}")
 

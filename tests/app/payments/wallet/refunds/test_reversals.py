@@ -238,6 +238,72 @@ async def test_a_payment_that_is_refunded_during_its_dispute_stays_refunded(wall
     assert (await coins(wallet), await wallet.kinds()) == (0, ["grant", "refund"])
 
 
+async def hour_later(wallet: Wallet) -> None:
+    await wallet.travel(wallet.server.services.clock.now("default") + timedelta(hours=1))
+
+
+async def decided(wallet: Wallet, payment: str, outcome: str, **what: Any) -> None:
+    """Open a dispute, and decide it an hour later. Another hour passes."""
+    await happens(wallet, "dispute", payment_id=payment, **what)
+    await hour_later(wallet)
+    await happens(wallet, "resolve_dispute", dispute_id=await dispute_of(wallet), outcome=outcome)
+    await hour_later(wallet)
+
+
+@pytest.mark.parametrize("buy", BUYS)
+@pytest.mark.parametrize("reverses", [False, True])
+async def test_a_chargeback_after_a_won_dispute_takes_all(wallet: Wallet, buy: Any, reverses: bool) -> None:
+    payment = await buy(wallet)
+    await decided(wallet, payment, "DENIED", reverses=reverses)
+    assert await is_owned(wallet) is True
+    await happens(wallet, "reverse", payment_id=payment)
+    assert await is_owned(wallet) is False
+
+
+@pytest.mark.parametrize("buy", BUYS)
+async def test_a_second_dispute_takes_after_the_first_was_withdrawn(wallet: Wallet, buy: Any) -> None:
+    payment = await buy(wallet)
+    await decided(wallet, payment, "CANCELED_BY_BUYER")
+    await decided(wallet, payment, "NONE", reverses=True)
+    assert await is_owned(wallet) is False
+
+
+async def test_a_won_dispute_of_a_part_does_not_lessen_a_later_chargeback(wallet: Wallet) -> None:
+    capture = await bought(wallet)
+    await decided(wallet, capture, "DENIED", value="0.60", reverses=True)
+    assert await coins(wallet) == 100
+    await happens(wallet, "reverse", payment_id=capture, value="0.80")
+    assert await coins(wallet) == 60
+
+
+async def test_a_won_dispute_does_not_give_an_earlier_chargeback_back(wallet: Wallet) -> None:
+    capture = await bought(wallet)
+    await happens(wallet, "reverse", payment_id=capture, value="0.60")
+    assert await coins(wallet) == 70
+    await hour_later(wallet)
+    await happens(wallet, "dispute", payment_id=capture, reverses=True)
+    assert await coins(wallet) == 0
+    await hour_later(wallet)
+    await happens(wallet, "resolve_dispute", dispute_id=await dispute_of(wallet), outcome="DENIED")
+    assert await coins(wallet) == 70
+
+
+@pytest.mark.parametrize("buy", BUYS)
+async def test_a_dispute_that_is_lost_in_part_takes_that_part(wallet: Wallet, buy: Any) -> None:
+    """`dispute_outcome.amount_refunded` of customer_disputes_v1: what the payer gets back."""
+    payment = await buy(wallet)
+    await happens(wallet, "dispute", payment_id=payment)
+    assert await is_owned(wallet) is False
+    lost = {"outcome": "RESOLVED_BUYER_FAVOUR", "value": "0.50"}
+    await happens(wallet, "resolve_dispute", dispute_id=await dispute_of(wallet), **lost)
+    assets = await wallet.assets()
+    assert await is_owned(wallet) is True
+    assert "coins" not in assets or assets["coins"]["quantity"] == 75
+    assert await wallet.kinds() == ["grant", "refund", "restore"]
+    dispute = await wallet.platform("GET", f"/v1/customer/disputes/{await dispute_of(wallet)}")
+    assert dispute["dispute_outcome"]["amount_refunded"] == {"currency_code": "USD", "value": "0.50"}
+
+
 @pytest.mark.parametrize("fault", ["duplicate", "reordered"])
 async def test_disputes_and_reversals_may_be_reported_in_any_order(wallet: Wallet, fault: str) -> None:
     capture = await bought(wallet)
