@@ -47,6 +47,7 @@ REAL_TIME = {
     "app/dev/console.py": "operators belong to no app",
     "app/mail/sending.py": "mails are dated by the time of the machine that sends them",
     "app/payments/cards/webhooks.py": "the platform signs with real time",
+    "app/payments/cards/reversals.py": "it orders what was read, even if the clock of the app is moved back",
     "app/predictions/awaited.py": "the host dates what it is asked for by real time",
     "app/predictions/following.py": "the host dates what it is asked for by real time",
     "app/predictions/webhooks.py": "the host signs with real time",

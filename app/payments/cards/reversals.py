@@ -17,7 +17,7 @@ from storage.payments import mismatches
 from storage.payments.cards import refunds as card_refunds
 from storage.payments.cards import sales as card_sales
 from storage.payments.cards.sales import CardSale
-from storage.payments.reversals import Reversal, ReversalKind, ReversalState
+from storage.payments.reversals import Reversal, ReversalKind, ReversalState, version_at
 from streams.wire.money import Money
 from vendors.payments.stripe.objects import Dispute, Refund, money_of
 
@@ -36,6 +36,8 @@ class Reversals:
     currency: str
     refunds: Sequence[Refund]
     disputes: Sequence[Dispute]
+    read_at: datetime
+    """Before they were read."""
 
     @property
     def money(self) -> Money:
@@ -63,8 +65,8 @@ class Reversals:
     ) -> Reversal:
         money = money_of(found.amount, found.currency)
         at = datetime.fromtimestamp(found.created, UTC)
-        # What was undone stays so. Another dispute has another id.
-        version = int(state == "undone")
+        # A status may change to any other, and the objects do not say when: the newest list is right.
+        version = version_at(self.read_at)
         return Reversal(intent_id, found.id, kind, money.amount, money.currency, state, at, version)
 
 
@@ -76,10 +78,11 @@ async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Cha
     sale = await _sale_of(platform, intent_id) or await _sync_sale(platform, intent_id, channel=channel)
     if sale is None:
         return
+    read_at = datetime.now(UTC)  # The app's clock may be moved.
     intent = await platform.stripe.payment_intent(intent_id)
     refunds = await platform.stripe.refunds(intent_id)
     disputes = await platform.stripe.disputes(intent_id)
-    read = Reversals(intent.amount, intent.currency, refunds, disputes)
+    read = Reversals(intent.amount, intent.currency, refunds, disputes, read_at)
     async with platform.services.database.transaction() as conn:
         posting = await begin_posting(platform.services, conn, platform.app_id, sale.uid, channel=channel)
         current = await card_sales.of_intent(conn, platform.app_id, config=platform.name, intent_id=intent_id)

@@ -69,6 +69,15 @@ async def test_a_dispute_of_a_part_takes_nothing_of_a_subscription_until_the_res
     assert await origins(selling, buyer) == ["purchase", "refund"]
 
 
+async def test_a_dispute_that_is_lost_after_it_was_won_takes_again(selling: Shop, buyer: Buyer) -> None:
+    intent = await paid(selling, buyer)
+    await has_coins(selling, buyer, 100)
+    for status, coins in (("needs_response", 0), ("won", 100), ("lost", 0), ("won", 100)):
+        await dispute(selling, intent, status)
+        await has_coins(selling, buyer, coins)
+    assert await origins(selling, buyer) == ["purchase", "refund", "restore", "refund", "restore"]
+
+
 @pytest.mark.parametrize("what", ["refund", "dispute"])
 async def test_the_time_of_a_refund_is_that_of_the_platform(selling: Shop, buyer: Buyer, what: str) -> None:
     intent = await paid(selling, buyer)
