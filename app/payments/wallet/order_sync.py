@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from app.assets.grants import grant_of
 from app.payments.posting import Posting, begin_posting
 from app.payments.reversals import Payment, apply_reversals
-from app.payments.wallet.refunds import refund_order_later
+from app.payments.wallet.refunds import refund_order_later, refunded_of
 from app.payments.wallet.reversals import DAY, READ_FOR, reversal_of
 from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
@@ -194,9 +194,7 @@ async def _report_mismatch(posting: Posting, order: WalletOrder, capture: Captur
 
 async def _refund(posting: Posting, order: WalletOrder, capture: Capture, paid: Money) -> None:
     """Store the refund of a payment that has arrived after the account of its user was closed."""
-    refunded = await wallet_refunds.refunded(
-        posting.conn, posting.app_id, sale_id=capture.id, currency=paid.currency
-    )
+    refunded = await refunded_of(posting.conn, posting.app_id, capture.id, paid)
     if capture.status != _REFUNDED and refunded < paid:
         await wallet_refunds.add(
             posting.conn, posting.app_id,

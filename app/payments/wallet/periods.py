@@ -10,6 +10,7 @@ from app.payments.posting import Posting
 from app.payments.reversals import Payment, apply_reversals, store_reversals
 from app.payments.wallet.plans import product_of_plan
 from app.payments.wallet.proration import refund_due
+from app.payments.wallet.refunds import refunded_of
 from app.payments.wallet.wallet import PLATFORM, wallet_config
 from storage.assets import assets
 from storage.assets import entries as asset_entries
@@ -126,9 +127,7 @@ async def refund_unused(
         assert entry.starts_at is not None, "a grant of a subscription has a period"
         assert entry.ends_at is not None, "a grant of a subscription has a period"
         amount = payment.amount
-        refunded = await wallet_refunds.refunded(
-            posting.conn, posting.app_id, sale_id=payment.id, currency=amount.currency
-        )
+        refunded = await refunded_of(posting.conn, posting.app_id, payment.id, amount)
         used = await asset_entries.used_units(posting.conn, posting.app_id, row.uid, grant=entry)
         due = refund_due(
             amount, refunded=refunded, start=entry.starts_at, end=entry.ends_at, at=at,

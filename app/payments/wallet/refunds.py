@@ -1,10 +1,13 @@
 """Makes stored refunds at the wallet platform, each exactly once, and reports those that fail."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from datetime import timedelta
 
 import structlog
 
+from app.payments.reversals import lost_of
+from app.payments.wallet.reversals import reversal_of
 from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_gone
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
@@ -42,11 +45,29 @@ async def make_refund(
 ) -> None:
     """Make a refund by `call`, which also reads back an accepted one.
 
-    If it exceeds what is left of the payment (`left`), because a part was refunded by hand, what is left is
-    refunded. What the platform refuses for good is reported to operators. `call` returns `None` if the refund was
-    made, and its id cannot be known. `purchase` returns the event of the refund with an id, which is reported once
-    it is made. Without it, reading back the payment reports it.
+    If it exceeds what is left of the payment (`left`), because a part was refunded by hand or is disputed, what is
+    left is refunded. What the platform refuses for good is reported to operators. `call` returns `None` if the
+    refund was made, and its id cannot be known. `purchase` returns the event of the refund with an id, which is
+    reported once it is made. Without it, reading back the payment reports it.
     """
+    due: OpenRefund | None = refund
+    if refund.refund_id is None and await _may_lose(services, app_id, refund.sale_id):
+        remaining = await left()
+        if remaining < refund.money:
+            due = await _reduce(services, app_id, refund, to=remaining, problem="DISPUTED")
+    if due is not None:
+        await _make(services, app_id, due, call=call, left=left, purchase=purchase)
+
+
+async def _make(
+    services: Services,
+    app_id: str,
+    refund: OpenRefund,
+    *,
+    call: Callable[[OpenRefund], Awaitable[Refund | None]],
+    left: Callable[[], Awaitable[Money]],
+    purchase: Callable[[OpenRefund, str | None], PurchaseEvent] | None,
+) -> None:
     made: Refund | None = None
     try:
         made = await call(refund)
@@ -59,11 +80,10 @@ async def make_refund(
             kind: MismatchKind = "refund_failed" if is_accepted else "refund_refused"
             await _set_failed(services, app_id, refund, error.issue, kind=kind)
             return
-        if remaining.amount:
-            reduced = await _reduce(services, app_id, refund, to=remaining, problem=error.issue)
-            if reduced is not None:
-                await make_refund(services, app_id, reduced, call=call, left=left, purchase=purchase)
-            return
+        reduced = await _reduce(services, app_id, refund, to=remaining, problem=error.issue)
+        if reduced is not None:
+            await _make(services, app_id, reduced, call=call, left=left, purchase=purchase)
+        return
     if made is not None and made.status in _FAILED:
         await _set_failed(services, app_id, refund, made.status, kind="refund_failed")
         return
@@ -81,9 +101,15 @@ async def make_refund(
 async def _reduce(
     services: Services, app_id: str, refund: OpenRefund, *, to: Money, problem: str
 ) -> OpenRefund | None:
-    """Store a smaller amount, which has another key, and report the difference to operators."""
+    """Store a smaller amount, which has another key, and report the difference to operators.
+
+    Return `None` if there is nothing to refund: the payer gets all of the payment without us.
+    """
     difference = refund.money - to
     async with services.database.transaction() as conn:
+        if not to.amount:
+            await wallet_refunds.set_done(conn, app_id, row_id=refund.row_id, refund_id=None)
+            return None
         reduced = await wallet_refunds.reduce(conn, app_id, refund=refund, to=to)
         if reduced is None:
             return None
@@ -96,6 +122,13 @@ async def _reduce(
         "wallet.refund_failed", app_id=app_id, sale_id=refund.sale_id, amount=str(difference), problem=problem
     )
     return reduced
+
+
+async def _may_lose(services: Services, app_id: str, payment_id: str) -> bool:
+    """Whether a dispute has taken a payment, or may take it, or a part of it."""
+    async with services.database.connection() as conn:
+        stored = await stored_reversals.of_payments(conn, app_id, platform=PLATFORM, payment_ids=[payment_id])
+    return any(reversal.kind == "dispute" and reversal.state in {"open", "taken"} for reversal in stored)
 
 
 async def _set_failed(
@@ -117,19 +150,31 @@ async def _set_failed(
 async def left_after(
     services: Services, app_id: str, payment_id: str, paid: Money, *, listed: Iterable[Refund]
 ) -> Money:
-    """Return how much of a payment is not refunded, by the refunds that the platform lists and has reported."""
+    """Return how much of a payment is left, by the refunds that the platform lists, and what it has reported."""
     async with services.database.connection() as conn:
         stored = await stored_reversals.of_payments(conn, app_id, platform=PLATFORM, payment_ids=[payment_id])
-    refunds = {
-        reversal.reversal_id: reversal.amount
-        for reversal in stored
-        if reversal.kind != "dispute" and reversal.state == "taken" and reversal.amount is not None
-    }
-    # Amounts of refunds are negative in some of PayPal's objects.
-    refunds |= {
-        made.id: abs(made.amount.amount) for made in listed if made.amount is not None and made.status == _COMPLETED
-    }
-    return max(paid - Money(sum(refunds.values()), paid.currency), Money(0, paid.currency))
+    found = {reversal.reversal_id: reversal for reversal in stored}
+    for read in (reversal_of(refund, payment_id) for refund in listed):
+        if read is not None and read.amount is not None:
+            known = found.get(read.reversal_id)
+            found[read.reversal_id] = read if known is None else replace(read, kind=known.kind)
+    return paid - Money(lost_of(paid, list(found.values())).gone, paid.currency)
+
+
+async def refunded_of(conn: Connection, app_id: str, payment_id: str, paid: Money) -> Money:
+    """Return how much of a payment is or will be refunded, by us or as the platform reports.
+
+    What is disputed counts: the payer may get it from the platform.
+    """
+    stored = await stored_reversals.of_payments(conn, app_id, platform=PLATFORM, payment_ids=[payment_id])
+    unreported = await wallet_refunds.unreported(conn, app_id, sale_id=payment_id, currency=paid.currency)
+    return Money(lost_of(paid, stored).gone, paid.currency) + unreported
+
+
+async def is_disputed(conn: Connection, app_id: str, payment_id: str) -> bool:
+    """Whether a dispute of a payment is undecided."""
+    stored = await stored_reversals.of_payments(conn, app_id, platform=PLATFORM, payment_ids=[payment_id])
+    return any(reversal.kind == "dispute" and reversal.state == "open" for reversal in stored)
 
 
 async def refund_order_later(conn: Connection, app_id: str, *, row_id: str) -> None:

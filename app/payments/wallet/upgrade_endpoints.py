@@ -9,6 +9,7 @@ from app.payments.posting import begin_client_posting
 from app.payments.subscribing import check_none_live
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.payments.wallet.periods import last_paid
+from app.payments.wallet.refunds import is_disputed
 from app.payments.wallet.subscription_endpoints import (
     SubscriptionNotFound,
     SubscriptionPath,
@@ -41,7 +42,11 @@ class UnsupportedUpgrade(ServiceError):
 
 
 class UpgradeRefused(InvalidOperation):
-    """The subscription is not active or its plan is about to change, or the target has a trial or is the same."""
+    """The subscription cannot be upgraded.
+
+    It is not active, its plan is about to change or its last payment is disputed, or the target has a trial or is
+    the same.
+    """
 
 
 class UpgradeBody(Model):
@@ -107,6 +112,9 @@ async def _check_upgrade(call: Call, source: Synced, bp_product_id: str, target:
         raise UpgradeRefused(f"the subscription is {row.status}, not {ACTIVE}")
     async with call.services.database.connection() as conn:
         paid = await last_paid(conn, call.app_id, row)
+        payments = source.read.payments
+        if payments and await is_disputed(conn, call.app_id, payments[-1].id):
+            raise UpgradeRefused("the last payment of the subscription is disputed")
     current = row.plan_id if paid is None else paid.entry.product_id
     if found.plan_id and found.plan_id != current:
         raise UpgradeRefused("the plan of the subscription is about to change")

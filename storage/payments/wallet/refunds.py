@@ -70,22 +70,17 @@ async def add(
     return await conn.fetchval(_ADD, *row) is not None
 
 
-_REFUNDED = """
-select coalesce(sum(amount), 0)::bigint from (
-    select amount from wallet_refunds
-    where app_id = $1 and sale_id = $2 and currency = $3 and state <> 'failed'
-    union all
-    select amount from payment_reversals reversal
-    where app_id = $1 and platform = 'walletpay' and payment_id = $2 and currency = $3 and kind <> 'dispute'
-        and state = 'taken' and not exists (
-            select from wallet_refunds where app_id = $1 and refund_id = reversal.reversal_id)
-) found
+_UNREPORTED = """
+select coalesce(sum(amount), 0)::bigint from wallet_refunds refund
+where app_id = $1 and sale_id = $2 and currency = $3 and state <> 'failed' and not exists (
+    select from payment_reversals where app_id = $1 and platform = 'walletpay' and payment_id = $2
+        and reversal_id = refund.refund_id and state = 'taken')
 """
 
 
-async def refunded(conn: Connection, app_id: str, *, sale_id: str, currency: str) -> Money:
-    """Return how much of a payment is or will be refunded, by us or as the platform reports."""
-    return Money(await conn.fetchval(_REFUNDED, app_id, sale_id, currency), currency)
+async def unreported(conn: Connection, app_id: str, *, sale_id: str, currency: str) -> Money:
+    """Return how much of a payment we refund or have refunded that the platform has not reported."""
+    return Money(await conn.fetchval(_UNREPORTED, app_id, sale_id, currency), currency)
 
 
 _OPEN_COLUMNS = ", ".join(OpenRefund.__slots__)

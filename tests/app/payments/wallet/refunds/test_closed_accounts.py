@@ -131,6 +131,21 @@ async def test_what_is_left_after_a_refund_by_hand_is_refunded(wallet: Wallet) -
     assert len({call["key"] for call in wallet.calls("/refund")}) == 2
 
 
+@pytest.mark.parametrize("buy", BUYS)
+async def test_what_is_disputed_is_not_refunded_too(wallet: Wallet, buy: Any) -> None:
+    payment = await buy(wallet)
+    await wallet.control("dispute", payment_id=payment, value="1.00")
+    for _ in range(2):
+        await minutes_later(wallet)
+    [paid] = (await wallet.books())["payments"]
+    assert await refunds(wallet) == [(payment, paid["amount"] - 100, "COMPLETED")]
+    await wallet.control(
+        "resolve_dispute", dispute_id=(await wallet.books())["disputes"][0]["id"], outcome="ACCEPTED"
+    )
+    await minutes_later(wallet)
+    assert [amount for _, amount, _ in await refunds(wallet)] == [paid["amount"] - 100, 100]
+
+
 async def test_a_payment_that_is_refunded_by_hand_as_a_whole_needs_no_refund(wallet: Wallet) -> None:
     capture = await order_paid_too_late(wallet)
     await wallet.control("refund", payment_id=capture, value="1.00")
