@@ -36,8 +36,8 @@ was replaced at the time of the first such payment.
 
 `check_at` is the time of the next read: in a minute while a change is expected, otherwise at the end of the
 period, at the time of the next payment, and at least once a day, for 180 days after the last payment. It is null
-once nothing can change. Each config has its own job, so that one app with many open orders, or a slow platform,
-does not delay the others.
+once nothing can change. Paid orders and ended subscriptions wait for the rows that are expected to change. Each
+config has its own job, so that one app with many open orders, or a slow platform, does not delay the others.
 
 An upgrade is a second subscription (`subscription_sync.py`), because the platform changes plans only at the end of
 a period. When the new subscription is paid, one transaction grants it, ends the old asset, and stores refunds for

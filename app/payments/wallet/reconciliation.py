@@ -1,8 +1,9 @@
 """Reads orders and subscriptions back from the wallet platform, in case a webhook was lost."""
 
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
-from datetime import datetime
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 import structlog
@@ -24,6 +25,7 @@ from storage.payments.wallet.orders import WalletOrder
 from storage.payments.wallet.reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet.subscriptions import NEW, WalletSubscription
 from streams.tasks import run_all
+from vendors.payments.paypal.disputes import Dispute
 from vendors.payments.paypal.errors import PayPalRefused
 
 log = structlog.get_logger()
@@ -31,8 +33,16 @@ log = structlog.get_logger()
 _AT_ONCE = 8
 _WITHIN_S = 50
 """How long one job reads. The next job, a minute later, continues with the rows that are most overdue."""
-_DISPUTES = "walletpay_disputes"
-"""Names the time until which the disputes of a config are read."""
+_DISPUTES_S = 10
+"""How long one job reads disputes at least, however many rows are due."""
+_ENDED = "walletpay_disputes"
+"""Names the time at which the last pass has ended."""
+_READ = "walletpay_disputes_read"
+"""Names the time of the changes up to which disputes are read."""
+_WINDOW = timedelta(days=7)
+"""The changes of so long are listed before the first of them is read, because lists have no documented order."""
+_NEXT = timedelta(milliseconds=1)
+"""The times of the platform have no smaller parts."""
 
 
 async def reconcile_wallets(services: Services, _: ReconcileWallets) -> None:
@@ -50,44 +60,8 @@ async def reconcile_wallet(services: Services, job: ReconcileWallet) -> None:
         if time.monotonic() >= until:
             break
     key = ConfigKey(job.app_id, WALLETPAY.name, job.config)
-    await read_or_log(_read_disputes(services, key, now=now), key, subject="disputes")
-
-
-async def _read_disputes(services: Services, key: ConfigKey, *, now: datetime) -> None:
-    """Once a day, read the disputes that have changed since, in case their events were lost.
-
-    One list for all payments costs less than a call for each of them.
-    """
-    cursor = key._replace(kind=_DISPUTES)
-    async with services.database.connection() as conn:
-        last = await missed_events.compared_until(conn, cursor)
-    if last is not None and now < last + DAY:
-        return
-    earliest = now - READ_FOR + DAY  # The platform refuses times before the last 180 days.
-    since = earliest if last is None else max(last - DAY, earliest)
-    changed: list[str] = []
-    try:
-        changed = [dispute_id async for dispute_id in _changed_disputes(services, key, since=since)]
-    except PayPalRefused as error:
-        if not is_final(error):
-            raise
-        log.warning("wallet.disputes_refused", app_id=key.app_id, config=key.name, error=error.what)
-    for dispute_id in changed:  # One that fails is read again the next day.
-        reading = sync_dispute(services, key.app_id, key.name, dispute_id, channel="reconciliation")
-        await read_or_log(reading, key, subject=dispute_id)
-    async with services.database.connection() as conn:
-        await missed_events.set_compared(conn, cursor, until=now)
-
-
-async def _changed_disputes(services: Services, key: ConfigKey, *, since: datetime) -> AsyncGenerator[str]:
-    account, page = account_of(services, key.app_id, key.name), ""
-    while True:
-        listed = await account.disputes(since=since, page=page)
-        for dispute in listed.items:
-            yield dispute.dispute_id
-        page = listed.next
-        if not page or not listed.items:
-            return
+    within_s = max(until - time.monotonic(), _DISPUTES_S)
+    await read_or_log(read_disputes(services, key, now=now, within_s=within_s), key, subject="disputes")
 
 
 async def _claim(services: Services, job: ReconcileWallet, *, now: datetime) -> Sequence[Coroutine[Any, Any, None]]:
@@ -121,3 +95,76 @@ async def _check_subscription(services: Services, app_id: str, row: WalletSubscr
     if synced.superseded_at is not None:
         async with services.database.transaction() as conn:
             await wallet_subscription_states.end_replaced_later(conn, app_id, row=synced)
+
+
+async def read_disputes(services: Services, key: ConfigKey, *, now: datetime, within_s: float) -> None:
+    """Once a day, read the disputes that have changed since, in the order of their changes.
+
+    One list for all payments costs less than a call for each of them. It stops at the first change, or the first
+    week without any, after `within_s`. The next call continues there. Raises `ConfigInvalid` or `VendorError`.
+    """
+    async with services.database.connection() as conn:
+        last = await missed_events.compared_until(conn, key._replace(kind=_ENDED))
+        read = await missed_events.compared_until(conn, key._replace(kind=_READ))
+    if last is not None and now < last + DAY:
+        return
+    earliest = now - READ_FOR + DAY  # The platform refuses times before the last 180 days.
+    begun = read if read is not None else last - DAY if last is not None else earliest
+    try:
+        if not await _pass(services, key, since=max(begun, earliest), now=now, until=time.monotonic() + within_s):
+            return
+        # Disputes may be listed late, and those that have failed are read again.
+        await _set_read(services, key, until=now - DAY)
+    except PayPalRefused as error:
+        if not is_final(error):
+            raise
+        log.warning("wallet.disputes_refused", app_id=key.app_id, config=key.name, error=error.what)
+    async with services.database.connection() as conn:
+        await missed_events.set_compared(conn, key._replace(kind=_ENDED), until=now)
+
+
+async def _pass(services: Services, key: ConfigKey, *, since: datetime, now: datetime, until: float) -> bool:
+    """Read what has changed since a time, and store how far it is read. Return whether that is all."""
+    await _set_read(services, key, until=since)
+    while since < now:
+        before = min(since + _WINDOW, now)
+        changed = await _changed(services, key, since=since, before=before if before < now else None)
+        for at, disputes in _by_time(changed, since=since):
+            for dispute in disputes:
+                reading = sync_dispute(services, key.app_id, key.name, dispute.dispute_id, channel="reconciliation")
+                await read_or_log(reading, key, subject=dispute.dispute_id)
+            await _set_read(services, key, until=at + _NEXT)
+            if time.monotonic() >= until:
+                return False
+        since = before
+        await _set_read(services, key, until=since)
+        if time.monotonic() >= until:
+            return since >= now
+    return True
+
+
+async def _changed(
+    services: Services, key: ConfigKey, *, since: datetime, before: datetime | None
+) -> list[Dispute]:
+    """List the disputes whose last change is between two times, or since the first."""
+    account, page, found = account_of(services, key.app_id, key.name), "", list[Dispute]()
+    while True:
+        listed = await account.disputes(since=since, before=before, page=page)
+        found += listed.items
+        page = listed.next
+        if not page or not listed.items:
+            return found
+
+
+def _by_time(disputes: Iterable[Dispute], *, since: datetime) -> Iterator[tuple[datetime, Iterator[Dispute]]]:
+    """Yield disputes by the time of their last change, the earliest first."""
+
+    def changed_at(dispute: Dispute) -> datetime:
+        return max(dispute.update_time or dispute.create_time or since, since)
+
+    return groupby(sorted(disputes, key=changed_at), key=changed_at)
+
+
+async def _set_read(services: Services, key: ConfigKey, *, until: datetime) -> None:
+    async with services.database.connection() as conn:
+        await missed_events.set_compared(conn, key._replace(kind=_READ), until=until)

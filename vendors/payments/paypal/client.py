@@ -205,12 +205,15 @@ class PayPal(PayPalCalls):
     async def dispute(self, dispute_id: str) -> Dispute:
         return await self.get(path_of(_DISPUTES, dispute_id), Dispute)
 
-    async def disputes(self, *, since: datetime, page: str = "") -> DisputePage:
-        """Return a page of the disputes that have changed since a time, which is within the last 180 days.
+    async def disputes(self, *, since: datetime, before: datetime | None = None, page: str = "") -> DisputePage:
+        """Return a page of the disputes whose last change is after a time, and before another one if it is given.
 
-        `page` is the `next` of the page before. Issue: `PERMISSION_DENIED` if our app may not read disputes.
+        The times are within the last 180 days. `page` is the `next` of the page before. Issue: `PERMISSION_DENIED`
+        if our app may not read disputes.
         """
         first = {"page_size": str(_DISPUTES_PAGE), "update_time_after": rfc3339(since)}
+        if before is not None:
+            first["update_time_before"] = rfc3339(before)
         return await self.get(_DISPUTES, DisputePage, dict(parse_qsl(page)) or first)
 
     async def create_payout(

@@ -6,6 +6,7 @@ The objects are those of customer_disputes_v1 of PayPal's OpenAPI.
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from streams.wire.codec import from_rfc3339
 from streams.wire.errors import InvalidParameter
@@ -17,6 +18,8 @@ from vendors.sandbox.payments.paypal.state import Merchant
 from vendors.sandbox.payments.paypal.wire import not_found
 
 _PATH = "/v1/customer/disputes"
+_PAGE = 10
+_MAX_PAGE = 50
 _LOST = frozenset({"RESOLVED_BUYER_FAVOUR", "ACCEPTED"})
 _WON = frozenset({"RESOLVED_SELLER_FAVOUR", "CANCELED_BY_BUYER", "DENIED"})
 
@@ -94,15 +97,26 @@ def _summary(merchant: Merchant, dispute: Dispute) -> dict[str, Any]:
 
 
 def listed(merchant: Merchant, query: Mapping[str, str]) -> dict[str, Any]:
-    """List disputes as summaries, without their payments and outcomes."""
-    after = query.get("update_time_after")
-    found = [
-        _summary(merchant, dispute)
-        for dispute in merchant.disputes.values()
-        if query.get("disputed_transaction_id") in {None, dispute.payment.id}
-        and (after is None or (dispute.changed_at or dispute.at) >= from_rfc3339(after))
-    ]
-    return {"items": found, "links": [merchant.link("self", _PATH)]}
+    """List disputes as summaries, without their payments and outcomes, the latest first.
+
+    A page has at most 50. A token in the link `next` names the next one.
+    """
+    size, first = min(int(query.get("page_size", _PAGE)), _MAX_PAGE), int(query.get("next_page_token", 0))
+    found = [dispute for dispute in reversed(merchant.disputes.values()) if _matches(dispute, query)]
+    links = [merchant.link("self", f"{_PATH}?{urlencode(query)}")]
+    if len(found) > first + size:
+        links.append(merchant.link("next", f"{_PATH}?{urlencode({**query, 'next_page_token': first + size})}"))
+    return {"items": [_summary(merchant, dispute) for dispute in found[first : first + size]], "links": links}
+
+
+def _matches(dispute: Dispute, query: Mapping[str, str]) -> bool:
+    after, before = query.get("update_time_after"), query.get("update_time_before")
+    changed_at = from_rfc3339(_text(dispute.changed_at or dispute.at))
+    return (
+        query.get("disputed_transaction_id") in {None, dispute.payment.id}
+        and (after is None or changed_at >= from_rfc3339(after))
+        and (before is None or changed_at <= from_rfc3339(before))
+    )
 
 
 def _emit(merchant: Merchant, dispute: Dispute, what: str) -> None:
