@@ -108,14 +108,24 @@ async def update(conn: Connection, app_id: str, *, order: WalletOrder) -> None:
 
 _CLAIM_DUE = f"""
 update wallet_orders set check_at = $4 where row_id in (
-    select row_id from wallet_orders where app_id = $1 and config = $2 and check_at <= $3
+    select row_id from wallet_orders where app_id = $1 and config = $2 and check_at <= $3 and status %s 'COMPLETED'
     order by check_at limit $5 for update skip locked)
 returning {_COLUMNS}
 """
+_CLAIM_FIRST = (_CLAIM_DUE % "<>", _CLAIM_DUE % "=")
+"""Paid orders, which are only read once a day, wait for the others."""
 
 
 async def claim_due(
     conn: Connection, app_id: str, *, config: str, now: datetime, again_at: datetime, limit: int
 ) -> list[WalletOrder]:
-    """Return orders of a config that are to be read back, and postpone them to `again_at`."""
-    return [WalletOrder(**row) for row in await conn.fetch(_CLAIM_DUE, app_id, config, now, again_at, limit)]
+    """Return orders of a config that are to be read back, and postpone them to `again_at`.
+
+    Those whose payment is expected to change come first, then the most overdue.
+    """
+    claimed: list[WalletOrder] = []
+    for claim in _CLAIM_FIRST:
+        if len(claimed) < limit:
+            rows = await conn.fetch(claim, app_id, config, now, again_at, limit - len(claimed))
+            claimed += [WalletOrder(**row) for row in rows]
+    return claimed

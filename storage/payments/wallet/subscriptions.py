@@ -207,14 +207,25 @@ async def begin_read(conn: Connection, app_id: str, *, row_id: str) -> int:
 
 _CLAIM_DUE = f"""
 update wallet_subscriptions set check_at = $4 where row_id in (
-    select row_id from wallet_subscriptions where app_id = $1 and config = $2 and check_at <= $3
+    select row_id from wallet_subscriptions
+    where app_id = $1 and config = $2 and check_at <= $3 and status %s ('CANCELLED', 'EXPIRED')
     order by check_at limit $5 for update skip locked)
 returning {_COLUMNS}
 """
+_CLAIM_FIRST = (_CLAIM_DUE % "not in", _CLAIM_DUE % "in")
+"""Ended subscriptions, which are only read once a day, wait for the others."""
 
 
 async def claim_due(
     conn: Connection, app_id: str, *, config: str, now: datetime, again_at: datetime, limit: int
 ) -> list[WalletSubscription]:
-    """Return subscriptions of a config that are to be read back, and postpone them to `again_at`."""
-    return [WalletSubscription(**row) for row in await conn.fetch(_CLAIM_DUE, app_id, config, now, again_at, limit)]
+    """Return subscriptions of a config that are to be read back, and postpone them to `again_at`.
+
+    Those that have not ended come first, then the most overdue.
+    """
+    claimed: list[WalletSubscription] = []
+    for claim in _CLAIM_FIRST:
+        if len(claimed) < limit:
+            rows = await conn.fetch(claim, app_id, config, now, again_at, limit - len(claimed))
+            claimed += [WalletSubscription(**row) for row in rows]
+    return claimed
