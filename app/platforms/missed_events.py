@@ -97,8 +97,9 @@ async def _compare(services: Services, events: EventList, key: ConfigKey) -> Non
                 if event.type.startswith(events.relevant) and (event.at is None or event.at <= until)
             ]
             await _store_missed(services, events, key, found)
-    async with services.database.connection() as conn:
+    async with services.database.transaction() as conn:
         await missed_events.set_compared(conn, key, until=until)
+        await missed_events.forget_foreign(conn, key, before=until - 2 * _OVERLAP)
 
 
 async def _store_missed(
@@ -109,16 +110,12 @@ async def _store_missed(
     Other configs, apps and programs may use the same account of the platform, which lists the events of them all.
     An event that another config of the app has received is not missed, because each applies the events of all.
     """
-    configs = services.configs.names(event_list.kind, key.app_id)
+    configs, ids = services.configs.names(event_list.kind, key.app_id), [event.id for event in events]
     async with services.database.connection() as conn:
-        stored = await inbox.stored_events(
-            conn, key.app_id, source=key.kind, configs=configs, event_ids=[event.id for event in events]
-        )
-    missed = [
-        event
-        for event in events
-        if event.id not in stored and await event_list.config_of(services, key, event.body) == key.name
-    ]
+        known = await inbox.stored_events(conn, key.app_id, source=key.kind, configs=configs, event_ids=ids)
+        known |= await missed_events.foreign(conn, key, event_ids=ids)
+    unknown = [event for event in events if event.id not in known]
+    missed = [event for event in unknown if await _is_of(services, event_list, key, event)]
     now = services.clock.now(key.app_id)
     async with services.database.transaction() as conn:
         for event in missed:
@@ -129,3 +126,16 @@ async def _store_missed(
                     platform=key.kind, kind="missed_event", subject=event.id, detail=event.type, now=now,
                 )  # fmt: skip
                 FOUND.add(1, key.kind, key.app_id)
+
+
+async def _is_of(services: Services, event_list: EventList, key: ConfigKey, event: ListedEvent) -> bool:
+    """Return whether an event is about an object of the config.
+
+    One that is not is remembered, because it is listed several times, and to find this out may take calls.
+    """
+    if await event_list.config_of(services, key, event.body) == key.name:
+        return True
+    at = event.at or services.clock.now(key.app_id)
+    async with services.database.connection() as conn:
+        await missed_events.add_foreign(conn, key, event_id=event.id, at=at)
+    return False

@@ -1,5 +1,6 @@
-"""Jobs that find events of payment platforms that no webhook has delivered, and how far they have compared."""
+"""Jobs that find events of payment platforms that no webhook has delivered, and what they have compared."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -39,3 +40,28 @@ async def compared_until(conn: Connection, key: ConfigKey) -> datetime | None:
 
 async def set_compared(conn: Connection, key: ConfigKey, *, until: datetime) -> None:
     await conn.execute(_SET, *key, until)
+
+
+_ADD_FOREIGN = """
+insert into foreign_events (app_id, kind, config, event_id, happened_at) values ($1, $2, $3, $4, $5)
+on conflict do nothing
+"""
+_FOREIGN = """
+select event_id from foreign_events where app_id = $1 and kind = $2 and config = $3 and event_id = any($4)
+"""
+_FORGET = "delete from foreign_events where app_id = $1 and kind = $2 and config = $3 and happened_at < $4"
+
+
+async def add_foreign(conn: Connection, key: ConfigKey, *, event_id: str, at: datetime) -> None:
+    """Remember an event that a config has listed, and that is not about one of its objects."""
+    await conn.execute(_ADD_FOREIGN, *key, event_id, at)
+
+
+async def foreign(conn: Connection, key: ConfigKey, *, event_ids: Sequence[str]) -> set[str]:
+    """Return which of these events are known not to be about objects of a config."""
+    return {row["event_id"] for row in await conn.fetch(_FOREIGN, *key, event_ids)}
+
+
+async def forget_foreign(conn: Connection, key: ConfigKey, *, before: datetime) -> None:
+    """Forget the events that happened before a time, because they are not listed again."""
+    await conn.execute(_FORGET, *key, before)

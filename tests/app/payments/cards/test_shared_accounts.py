@@ -120,3 +120,19 @@ async def test_events_of_another_app_and_of_unknown_objects_are_neither_reported
     assert await compare(shop, "Default", app="other") == []
     assert await compare(shop, "Default", "Second") == [event for event in events if event not in foreign]
     assert await rows(shop, "select 1 from webhooks where app_id = 'other' or event_id = any($1)", foreign) == []
+
+
+async def test_the_payment_of_a_foreign_event_is_read_once_for_each_config(shop: Shop) -> None:
+    unknown = await shop.platform("payment_intents", amount="500", currency="usd")
+    await shop.pay(unknown["id"])
+    await shop.platform("refunds", payment_intent=unknown["id"])
+
+    def reads() -> int:
+        return sum(call.asked.get("path") == "payment_intents/{id}" for call in shop.sandbox.bill.since(0))
+
+    counts, before = [], reads()
+    for configs in (["Default"], ["Default"], ["Second"], ["Second"]):
+        await compare(shop, *configs)
+        counts.append(reads() - before)
+    assert counts[0] > 0
+    assert counts == [counts[0], counts[0], 2 * counts[0], 2 * counts[0]]

@@ -71,6 +71,22 @@ async def listed(wallet: Wallet, *objects: str) -> list[tuple[str, str]]:
     )
 
 
+async def sold_by_another(wallet: Wallet) -> tuple[str, str]:
+    """Let another program sell something with the same account. Return the order and the capture."""
+    body = {
+        "intent": "CAPTURE",
+        "purchase_units": [{"amount": {"currency_code": "USD", "value": "5.00"}}],
+        "application_context": {"return_url": "https://app.example", "cancel_url": "https://app.example"},
+    }
+    order = await wallet.platform("POST", "/v2/checkout/orders", body)
+    [link] = [link["href"] for link in order["links"] if link["rel"] == "approve"]
+    await wallet.approve(link)
+    await wallet.platform("POST", f"/v2/checkout/orders/{order['id']}/capture", {})
+    done = await wallet.platform("GET", f"/v2/checkout/orders/{order['id']}")
+    capture: str = done["purchase_units"][0]["payments"]["captures"][0]["id"]
+    return order["id"], capture
+
+
 async def taken_back(wallet: Wallet) -> bool:
     await work_off(wallet.server.services)
     return (await wallet.kinds()).count("refund") == 1
@@ -123,26 +139,44 @@ async def test_events_of_another_app_and_of_unknown_objects_are_neither_reported
     await put(wallet, "walletpay", "Default", {**config, "webhook_id": "WH-3"}, app="other")
     await connect(wallet, "Default", WEBHOOK)
     await bought(wallet)
-    body = {
-        "intent": "CAPTURE",
-        "purchase_units": [{"amount": {"currency_code": "USD", "value": "5.00"}}],
-        "application_context": {"return_url": "https://app.example", "cancel_url": "https://app.example"},
-    }
-    order = await wallet.platform("POST", "/v2/checkout/orders", body)
-    [link] = [link["href"] for link in order["links"] if link["rel"] == "approve"]
-    await wallet.approve(link)
-    await wallet.platform("POST", f"/v2/checkout/orders/{order['id']}/capture", {})
-    done = await wallet.platform("GET", f"/v2/checkout/orders/{order['id']}")
-    capture = done["purchase_units"][0]["payments"]["captures"][0]["id"]
+    order_id, capture = await sold_by_another(wallet)
     await wallet.control("refund", payment_id=capture)
     events = await listed(wallet)
     await until(lambda: received(wallet, len(events)))
     await wallet.rows("delete from webhooks")
-    own = [event for event in events if event not in await listed(wallet, order["id"], capture)]
+    own = [event for event in events if event not in await listed(wallet, order_id, capture)]
     assert await compare(wallet, "Default", app="other") == []
     assert await compare(wallet, "Default", "Second") == own
     assert len(own) < len(events)
     assert await wallet.rows("select 1 from webhooks where app_id = 'other'") == []
+
+
+async def test_the_payment_of_a_foreign_event_is_read_once_for_each_config(wallet: Wallet) -> None:
+    await wallet.control("deliveries", fault="lost")
+    _, capture = await sold_by_another(wallet)
+    await wallet.control("refund", payment_id=capture)
+
+    def reads() -> int:
+        made = [call.asked.get("path", "") for call in wallet.sandbox.bill.since(0) if call.asked]
+        return sum("/payments/refund" in path or "/payments/captures" in path for path in made)
+
+    counts, before = [], reads()
+    for _ in range(3):
+        await compare(wallet, "Default")
+        counts.append(reads() - before)
+    await compare(wallet, "Second")
+    counts.append(reads() - before)
+    assert counts[0] > 0
+    assert counts == [counts[0], counts[0], counts[0], 2 * counts[0]]
+
+
+async def test_foreign_events_that_are_no_longer_listed_are_forgotten(wallet: Wallet) -> None:
+    await sold_by_another(wallet)
+    await compare(wallet, "Default")
+    assert await wallet.rows("select 1 from foreign_events") != []
+    await wallet.travel(utc_now() + timedelta(hours=3))
+    await wallet.find_missed_events()
+    assert await wallet.rows("select 1 from foreign_events") == []
 
 
 async def test_refunds_of_payments_that_are_not_known_yet_belong_to_the_config_of_their_order_or_subscription(
