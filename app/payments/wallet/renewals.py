@@ -38,13 +38,13 @@ def next_read(
     """Return when to read an active subscription back.
 
     It is read every day, at the end of its paid period, and every minute while a payment is due or not listed yet.
+    A free trial that was not granted, because the user has had one, has no paid period.
     """
-    if paid_ends_at is None:
-        return soon(now)
-    if now < paid_ends_at:
+    if paid_ends_at is not None and now < paid_ends_at:
         return min(paid_ends_at, now + _DAY)
     due_at, last = subscription.next_payment_at, subscription.last_payment
     is_listed = last is None or any(payment.time >= last.time - LAG for payment in transactions)
-    if due_at is None or due_at <= now or has_failed(subscription, transactions) or not is_listed:
+    is_begun = paid_ends_at is not None or (subscription.plan is not None and subscription.plan.has_free_trial)
+    if due_at is None or due_at <= now or has_failed(subscription, transactions) or not is_listed or not is_begun:
         return soon(now)
     return min(due_at, now + _DAY)

@@ -11,6 +11,7 @@ from tests.app.callers import work_off
 from tests.app.payments.cards.shop import CONFIG, Buyer, Shop
 from tests.app.payments.cards.subscribers import cancelled, subscribe, subscribed
 from tests.app.payments.wallet.wallets import MONTHLY, PRODUCTS, TRIAL, YEARLY, Wallet, error, put
+from tests.calendar.clock import utc_now
 from vendors.sandbox.faults import key_of
 
 BY_CARD = {"cardpay": {"price_id": "price_pro_month"}}
@@ -196,6 +197,23 @@ async def test_of_two_trials_that_are_approved_one_is_granted(wallet: Wallet) ->
     await wallet.renew(subs[1]["id"])
     await wallet.sync(subs[1]["id"])
     assert len(await wallet.entries()) == 2
+
+
+async def test_a_trial_that_is_not_granted_is_read_once_a_day_and_when_it_is_paid(wallet: Wallet) -> None:
+    await put(wallet.server, "products", "trial_too", {**PRODUCTS["trial"], "walletpay": {"plan_id": TRIAL}})
+    subs = [await wallet.subscribe(product) for product in ("trial", "trial_too")]
+    for sub in subs:
+        await wallet.approve(sub["approve_link_href"])
+        assert (await wallet.sync(sub["id"]))[0] == 200
+    begun, path, reads = utc_now(), f"/v1/billing/subscriptions/{subs[1]['id']}", []
+    for minutes in (2, 4, 24 * 60 + 1, 7 * 24 * 60 + 1):
+        before = max(call.id for call in wallet.sandbox.bill.since(0))
+        await wallet.travel(begun + timedelta(minutes=minutes))
+        await wallet.reconcile()
+        made = [call.asked.get("path", "") for call in wallet.sandbox.bill.since(before)]
+        reads.append(sum(called.endswith(path) for called in made))
+    assert reads == [0, 0, 1, 1]
+    assert len(await wallet.entries()) >= 2
 
 
 async def test_a_trial_with_a_card_is_the_trial_by_wallet_too(wallet: Wallet, shop: Shop) -> None:

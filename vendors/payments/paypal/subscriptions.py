@@ -59,6 +59,11 @@ class Plan(PayPalObject):
     def has_trial(self) -> bool:
         return any(cycle.tenure_type == _TRIAL for cycle in self.billing_cycles)
 
+    @property
+    def has_free_trial(self) -> bool:
+        prices = [cycle.pricing_scheme.fixed_price for cycle in self.billing_cycles if cycle.tenure_type == _TRIAL]
+        return bool(prices) and (prices[0] is None or prices[0].amount == 0)
+
     def payment(self, quantity: int = 1) -> Money | None:
         """Return the regular payment with its taxes. `None`: the plan has no fixed price."""
         prices = (cycle.pricing_scheme.fixed_price for cycle in self.billing_cycles if cycle.tenure_type != _TRIAL)
