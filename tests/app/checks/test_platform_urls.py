@@ -18,6 +18,12 @@ CARD: dict[str, Any] = {"secret_key": "sk_test"}
         ("cardpay/Default", "https://api.stripe.com/v1/", "https://api.stripe.com"),
         ("cardpay/Default", "https://proxy.test/stripe/V1//", "https://proxy.test/stripe"),
         ("cardpay/Default", "{sandbox}/stripe//v1", "{sandbox}/stripe"),
+        ("cardpay/Default", "https://proxy.test/v1/.", "https://proxy.test"),
+        ("cardpay/Default", "https://proxy.test/stripe/v1/%20", "https://proxy.test/stripe"),
+        ("walletpay/Default", "https://proxy.test/v2/..%2F/", "https://proxy.test"),
+        ("walletpay/Default", "https://proxy.test/%76%31/%2e/", "https://proxy.test"),
+        ("payouts/Default", "https://proxy.test/paypal/v1%20", "https://proxy.test/paypal"),
+        ("payouts/Default", "https://proxy.test/v1/./%09/", "https://proxy.test"),
         ("walletpay/Default", "https://api-m.paypal.com/v1", "https://api-m.paypal.com"),
         ("walletpay/Default", "https://api-m.sandbox.paypal.com/v2/", "https://api-m.sandbox.paypal.com"),
         ("payouts/Default", "https://api-m.paypal.com/v2", "https://api-m.paypal.com"),
@@ -31,7 +37,8 @@ async def test_the_address_of_a_platform_has_no_version(guest: Server, path: str
 
 
 @pytest.mark.parametrize(
-    "base_url", ["https://api.stripe.com", "https://api.stripe.com/", "https://v1/", "https://x/v1/y"]
+    "base_url",
+    ["https://api.stripe.com", "https://api.stripe.com/", "https://v1/", "https://x/v1/y", "https://x/v1.y/"],
 )
 async def test_another_address_of_a_platform_is_accepted(shared_server: Server, base_url: str):
     for path, value in {"cardpay/Default": CARD, "walletpay/Default": APP, "payouts/Default": APP}.items():
