@@ -1,4 +1,4 @@
-"""The job that cancels the subscriptions of deactivated users at payment platforms."""
+"""The jobs that cancel subscriptions at payment platforms: of deactivated users, and second ones with a card."""
 
 from app.payments.cards.periods import sync_subscription
 from app.payments.cards.platform import card_platform
@@ -6,7 +6,7 @@ from app.payments.wallet import subscription_states as wallet_subscription_state
 from app.payments.wallet import subscription_sync as wallet_subscription_sync
 from app.services import Services
 from storage.payments.cards import subscriptions as card_subscriptions
-from storage.payments.cards.subscriptions import CardSubscription
+from storage.payments.cards.subscriptions import CardSubscription, EndSecondCardSubscription
 from storage.payments.endings import EndSubscriptions
 from storage.payments.wallet import subscriptions as wallet_subscriptions
 from storage.payments.wallet.subscriptions import RENEWING_STATUSES, WalletSubscription
@@ -24,6 +24,13 @@ async def end_subscriptions(services: Services, job: EndSubscriptions) -> None:
             *(_end_card(services, row) for row in cards),
         )
     )
+
+
+async def end_second_card(services: Services, job: EndSecondCardSubscription) -> None:
+    """Cancel a subscription with a card whose user has another one to its product."""
+    async with services.database.connection() as conn:
+        row = await card_subscriptions.get(conn, job.row_id)
+    await _end_card(services, row)
 
 
 async def _end_wallet(services: Services, app_id: str, row: WalletSubscription) -> None:

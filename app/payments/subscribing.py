@@ -1,4 +1,9 @@
-"""What a user may subscribe to, on all platforms: one live subscription to a product, one trial of an asset."""
+"""What a user may subscribe to, on all platforms: one live subscription to a product, one trial of an asset.
+
+Requests for a second live subscription are refused. One may become active nevertheless, for example because it
+waited for its approval or its first payment, or was suspended. The one that became active later, by our reads, is
+cancelled at the platform, and what was paid for it from then on is refunded.
+"""
 
 from storage.configs.kinds.products import Product
 from storage.payments import subscribed
@@ -14,9 +19,16 @@ class TrialUsed(InvalidOperation):
     """The product begins with a free trial, and the user has had one of its asset, by wallet or with a card."""
 
 
-async def check_none_live(conn: Connection, app_id: str, uid: str, *, bp_product_id: str, product: Product) -> None:
-    """Raise `AlreadySubscribed` if a user has a live subscription to a product. The user is locked."""
-    if await subscribed.has_live(conn, app_id, uid, bp_product_id=bp_product_id, product=product):
+async def check_none_live(
+    conn: Connection, app_id: str, uid: str, *, bp_product_id: str, product: Product, besides: str = ""
+) -> None:
+    """Raise `AlreadySubscribed` if a user has a live subscription to a product. The user is locked.
+
+    `besides` is the row of one that does not count.
+    """
+    if await subscribed.has_live(
+        conn, app_id, uid, bp_product_id=bp_product_id, product=product, besides=besides
+    ):
         raise AlreadySubscribed(f"the user has a subscription to {bp_product_id}")
 
 

@@ -17,7 +17,7 @@ from app.leaderboards.rewards import end_period, end_periods
 from app.mail.sending import send_mail
 from app.payments.cards.reconciliation import reconcile_card_platform, reconcile_cards
 from app.payments.cards.refunds import refund_card
-from app.payments.endings import end_subscriptions
+from app.payments.endings import end_second_card, end_subscriptions
 from app.payments.wallet.reconciliation import reconcile_wallet, reconcile_wallets
 from app.payments.wallet.refunds import refund_order
 from app.payments.wallet.replaced import end_replaced
@@ -45,6 +45,7 @@ from storage.leaderboards.periods import EndPeriod, EndPeriods
 from storage.mail.mail import SendMail
 from storage.payments.cards.reconciliation import ReconcileCardPlatform, ReconcileCards
 from storage.payments.cards.refunds import RefundCard
+from storage.payments.cards.subscriptions import EndSecondCardSubscription
 from storage.payments.endings import EndSubscriptions
 from storage.payments.missed_events import CompareEvents, FindMissedEvents
 from storage.payments.wallet.reconciliation import ReconcileWallet, ReconcileWallets
@@ -108,6 +109,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(RefundOrder, refund_order),
     JobRow(RefundCard, refund_card),
     JobRow(EndSubscriptions, end_subscriptions),
+    JobRow(EndSecondCardSubscription, end_second_card),
     JobRow(PayOut, pay_out),
     JobRow(CheckPayouts, check_payouts, schedule="* * * * * */10"),
     JobRow(EndPeriods, end_periods, schedule="* * * * * */10"),

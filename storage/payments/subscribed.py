@@ -11,7 +11,8 @@ select exists (
             else plan_changes -> -1 ->> 'plan_id' = any($4::text[]) end)
 or exists (
     select from card_subscriptions
-    where app_id = $1 and uid = $2 and product_id = $3 and canceled_at is null and row_id <> $5
+    where app_id = $1 and uid = $2 and product_id = $3 and superseded_at is null and row_id <> $5
+        and (canceled_at is null or cancel_at > period_ends_at)
         and (status in ('trialing', 'active', 'past_due', 'unpaid')
             or (status = 'new' and customer_id is not null)))
 """
@@ -31,6 +32,8 @@ async def has_live(
 ) -> bool:
     """Return whether a user has a subscription to a product that renews, or that is approved and about to begin.
 
+    One with a card that is cancelled to a date after its period counts, because it is billed until then. One that
+    the wallet platform has suspended does not count, nor one that is ended because the user has another one.
     One whose plan was changed counts for the product of its plan. `besides` is the row of one that does not count.
     `conn` is in a transaction that has locked the user.
     """

@@ -12,6 +12,7 @@ from app.assets.grants import grant_of
 from app.payments.cards.platform import CardPlatform, find_in
 from app.payments.cards.purchases import purchase_of
 from app.payments.cards.renewals import grace_end, next_read
+from app.payments.cards.second import with_second_superseded
 from app.payments.posting import Posting, begin_posting
 from storage.assets import assets
 from storage.assets import entries as asset_entries
@@ -59,6 +60,7 @@ async def sync_subscription(
     async with platform.services.database.transaction() as conn:
         posting = await begin_posting(platform.services, conn, row.app_id, row.uid, channel=channel)
         row = await card_subscriptions.lock(conn, row.row_id)
+        row = await with_second_superseded(posting, row, read.subscription, number=read.number)
         await _apply_read(posting, row, read)
         if posting.is_deactivated and read.subscription.renews:  # Its first payment may come later.
             await endings.end_subscriptions_later(conn, row.app_id, row.uid)
@@ -117,7 +119,7 @@ async def _apply_read(posting: Posting, row: CardSubscription, read: Subscriptio
         return
     grants = await asset_entries.grants_of(posting.conn, row.app_id, row.uid, subscription=read.subscription.id)
     paid_ends_at = grants[-1].ends_at if grants else None
-    canceled_at = _canceled_at(posting, row, read.subscription)
+    canceled_at, cancel_at = _canceled_at(posting, row, read.subscription), read.subscription.cancel_at
     if paid_ends_at is not None:
         await _post_state(posting, row, read, canceled_at=canceled_at, ends_at=read.grace_end(paid_ends_at))
     end = read.subscription.period_end
@@ -127,6 +129,8 @@ async def _apply_read(posting: Posting, row: CardSubscription, read: Subscriptio
         status=read.subscription.status,
         period_ends_at=None if end is None else datetime.fromtimestamp(end, UTC),
         canceled_at=canceled_at,
+        cancel_at=None if cancel_at is None else datetime.fromtimestamp(cancel_at, UTC),
+        superseded_at=row.superseded_at,
         check_at=next_read(paid_ends_at, now=posting.now),
         read=read.number,
         now=posting.now,
@@ -146,6 +150,7 @@ async def _apply_invoice(
 ) -> None:
     """Grant the period of a paid invoice, and report the payment.
 
+    It is refunded if the account is closed or another subscription counts; the refund takes the grant back.
     `is_current`: the subscription's state decides when this period ends.
     """
     entry = _grant(posting, row, invoice, read)
@@ -164,7 +169,7 @@ async def _apply_invoice(
     if paid.amount:
         kind: PurchaseKind = "renewal" if entry.origin == "renewal" else "charge"
         await posting.report(purchase_of(sale, kind, paid))
-        if posting.is_deactivated:  # It was paid after the account was closed.
+        if posting.is_deactivated or row.superseded_at is not None:
             await _refund(posting, sale, paid)
 
 

@@ -1,4 +1,4 @@
-"""The job that refunds a payment with a card which has arrived after the account of its user was closed."""
+"""The job that refunds a payment with a card: of a closed account, or of a second subscription to a product."""
 
 import structlog
 

@@ -74,8 +74,9 @@ async def subscribe(
 
     Without a card, or if the card is declined, the subscription is `incomplete` until the app has confirmed
     `latest_payment_intent`, or a repeat of this request with another card has paid. A user has one subscription to
-    a product: it is returned again while it lasts, resumed if it was cancelled, and paid if it is unpaid. If the
-    user has had a free trial of the asset, by wallet or with a card, it begins with a payment.
+    a product: it is returned again while it lasts, resumed if it was cancelled, and paid if it is unpaid. While the
+    user has one by wallet, the response is 400. If the user has had a free trial of the asset, by wallet or with a
+    card, it begins with a payment.
     """
     services, app_id, uid = call.services, call.app_id, call.caller.user
     if body.payment_method_id is not None and body.setup_intent_id is not None:
@@ -87,6 +88,10 @@ async def subscribe(
         row = await card_subscriptions.lock_live(conn, app_id, uid, product_id=body.product_id)
         if row is None:
             row = await _add(call, conn, new)
+        else:
+            await check_none_live(
+                conn, app_id, uid, bp_product_id=row.product_id, product=row.sold, besides=row.row_id
+            )
     payer = Payer(body.payment_method_id, body.setup_intent_id)
     platform = card_platform(services, app_id, row.config)  # An earlier request may have used another one.
     if row.subscription_id is None:

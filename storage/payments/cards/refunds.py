@@ -1,4 +1,4 @@
-"""Refunds of payments with a card that we make, because the account of their user was closed."""
+"""Refunds of payments with a card that we make: for closed accounts, and of second subscriptions to a product."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from storage.accounts import users
 from storage.configs.kinds.products import Product
+from storage.jobs.jobs import Job
 from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, listed
 
 _ENDED = "('refused', 'abandoned', 'canceled', 'incomplete_expired')"
+LIVE_STATUSES = frozenset({"trialing", "active", "past_due", "unpaid"})
 HAS_RENEWING = """
 select exists (
     select from card_subscriptions where app_id = $1 and uid = $2 and canceled_at is null
@@ -27,6 +29,15 @@ class CardSubscriptionNotFound(ItemNotFound):
 
     def __init__(self, subscription_id: str) -> None:
         super().__init__(f"subscription {listed([subscription_id])} does not exist")
+
+
+class EndSecondCardSubscription(Job):
+    """Cancel a subscription whose user has another one to its product. Retried for up to a day."""
+
+    task: ClassVar[str] = "end_second_card_subscription"
+    attempts: ClassVar[int] = 30
+    app_id: str
+    row_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +60,23 @@ class CardSubscription:
     period_ends_at: datetime | None
     canceled_at: datetime | None
     """When it was cancelled, by the platform's clock."""
+    cancel_at: datetime | None
+    """When it is to end, if it was cancelled to a date."""
+    superseded_at: datetime | None
+    """When it became active although the user had another live subscription to its product. What is paid from then
+    on is refunded."""
     applied_read: int
     created_at: datetime
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is billed after its period, as `subscribed.has_live` finds out too."""
+        if self.status not in LIVE_STATUSES:
+            return False
+        if self.canceled_at is None:
+            return True
+        end, period_end = self.cancel_at, self.period_ends_at
+        return end is not None and period_end is not None and end > period_end
 
     @property
     def sold(self) -> Product:
@@ -181,6 +207,11 @@ async def begin_read(conn: Connection, row_id: str) -> int:
     return number
 
 
+async def get(conn: Connection, row_id: str) -> CardSubscription:
+    """Return a subscription that exists."""
+    return CardSubscription(**one(await conn.fetchrow(_GET, row_id)))
+
+
 _LOCK = f"{_GET} for update"
 
 
@@ -190,7 +221,8 @@ async def lock(conn: Connection, row_id: str) -> CardSubscription:
 
 _SET = """
 update card_subscriptions
-set status = $2, period_ends_at = $3, canceled_at = $4, applied_read = $5, checked_at = $6, check_at = $7
+set status = $2, period_ends_at = $3, canceled_at = $4, applied_read = $5, checked_at = $6, check_at = $7,
+    cancel_at = $8, superseded_at = $9
 where row_id = $1
 """
 
@@ -202,12 +234,16 @@ async def set_read(
     status: str,
     period_ends_at: datetime | None,
     canceled_at: datetime | None,
+    cancel_at: datetime | None,
+    superseded_at: datetime | None,
     check_at: datetime,
     read: int,
     now: datetime,
 ) -> None:
     """Store a subscription as read from the platform. `read` is the number of the read.
 
-    `check_at` is the time of the next read if no payment is open.
+    `cancel_at` is when it is to end, `check_at` the time of the next read if no payment is open.
     """
-    await conn.execute(_SET, row_id, status, period_ends_at, canceled_at, read, now, check_at)
+    await conn.execute(
+        _SET, row_id, status, period_ends_at, canceled_at, read, now, check_at, cancel_at, superseded_at
+    )

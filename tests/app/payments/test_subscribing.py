@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from storage.assets.differences import find_differences
 from tests.app.callers import work_off
 from tests.app.payments.cards.shop import CONFIG, Buyer, Shop
-from tests.app.payments.cards.subscribers import cancelled, subscribe, subscribed
+from tests.app.payments.cards.subscribers import cancelled, read, subscribe, subscribed
 from tests.app.payments.wallet.wallets import MONTHLY, PRODUCTS, TRIAL, YEARLY, Wallet, error, put
 from tests.calendar.clock import utc_now
+from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
 BY_CARD = {"cardpay": {"price_id": "price_pro_month"}}
@@ -229,3 +231,102 @@ async def test_a_trial_by_wallet_is_the_trial_with_a_card_too(wallet: Wallet, sh
     answer = await subscribed(shop, buyer, product_id="trial")
     [by_card] = [asset for asset in answer["assets"] if asset["platform"] == "cardpay"]
     assert (answer["cardpay_sub"]["status"], by_card["origin"]) == ("active", "purchase")
+
+
+async def waiting_card(shop: Shop, buyer: Buyer) -> dict[str, Any]:
+    """A subscription with a card that waits for its first payment."""
+    status, answer = await subscribe(shop, buyer, product_id="month")
+    assert (status, answer["cardpay_sub"]["status"]) == (200, "incomplete")
+    sub: dict[str, Any] = answer["cardpay_sub"]
+    return sub
+
+
+async def card_state(shop: Shop, name: str) -> str:
+    [state] = [sub["status"] for sub in await shop.listed("subscriptions", status="all") if sub["id"] == name]
+    return str(state)
+
+
+async def refunds_of(shop: Shop, intent: str) -> list[int]:
+    return [refund["amount"] for refund in await shop.listed("refunds", payment_intent=intent)]
+
+
+async def test_a_card_that_is_confirmed_after_the_wallet_has_paid_is_cancelled_and_refunded_in_full(
+    wallet: Wallet, shop: Shop
+) -> None:
+    buyer, waiting = buyer_of(wallet), await waiting_card(shop, buyer_of(wallet))
+    await wallet.subscribed()
+    intent = waiting["latest_payment_intent"]["id"]
+    await shop.send_webhooks()
+    paid = (await shop.pay(intent))["amount"]
+    await read(shop, buyer, waiting["id"])
+    for _ in range(2):
+        await work_off(wallet.server.services)
+        await until(lambda: wallet.sandbox.sandbox.deliveries.is_idle)
+    await work_off(wallet.server.services)
+    assert await card_state(shop, waiting["id"]) == "canceled"
+    assert await refunds_of(shop, intent) == [paid]
+    assert await at_platform(wallet) == ["ACTIVE"]
+    valid = [asset["platform"] for asset in await owned(wallet) if asset["valid_seconds"]]
+    assert valid == ["walletpay"]
+    assert error(await asked(wallet)) == REFUSED
+    assert [difference async for difference in find_differences(wallet.server.services.database)] == []
+
+
+async def owned(wallet: Wallet) -> list[dict[str, Any]]:
+    _, answer = await wallet.get("")
+    assets: list[dict[str, Any]] = answer["assets"]
+    return assets
+
+
+async def test_a_wallet_that_is_approved_after_the_card_has_paid_is_cancelled_and_refunded_in_full(
+    wallet: Wallet, shop: Shop
+) -> None:
+    buyer, waiting = buyer_of(wallet), await waiting_card(shop, buyer_of(wallet))
+    by_wallet = await wallet.subscribe()
+    await shop.pay(waiting["latest_payment_intent"]["id"])
+    await read(shop, buyer, waiting["id"])
+    await wallet.approve(by_wallet["approve_link_href"])
+    await wallet.sync(by_wallet["id"])
+    await work_off(wallet.server.services)
+    assert (await at_platform(wallet), await card_state(shop, waiting["id"])) == (["CANCELLED"], "active")
+
+
+async def test_a_card_cannot_pay_or_resume_a_subscription_beside_a_live_one_by_wallet(
+    wallet: Wallet, shop: Shop
+) -> None:
+    buyer, waiting = buyer_of(wallet), await waiting_card(shop, buyer_of(wallet))
+    sub_id = await wallet.subscribed()
+    assert error(await subscribe(shop, buyer, product_id="month")) == REFUSED
+    await cancel(wallet, sub_id)
+    assert (await subscribed(shop, buyer, product_id="month"))["cardpay_sub"]["status"] == "active"
+    await cancelled(shop, buyer, waiting["id"])
+    await wallet.subscribed()
+    assert error(await subscribe(shop, buyer, product_id="month")) == REFUSED
+    assert [sub["cancel_at_period_end"] for sub in await shop.listed("subscriptions")] == [True]
+
+
+async def test_a_cancelled_card_subscription_that_is_resumed_at_the_platform_beside_a_live_one_is_cancelled(
+    wallet: Wallet, shop: Shop
+) -> None:
+    """Its paid period lasts, and is not refunded."""
+    buyer = buyer_of(wallet)
+    sub = (await subscribed(shop, buyer, product_id="month"))["cardpay_sub"]
+    await cancelled(shop, buyer, sub["id"])
+    await wallet.subscribed()
+    await shop.platform(f"subscriptions/{sub['id']}", cancel_at_period_end="false")
+    await read(shop, buyer, sub["id"])
+    await work_off(wallet.server.services)
+    assert (await at_platform(wallet), await card_state(shop, sub["id"])) == (["ACTIVE"], "canceled")
+    assert await shop.listed("refunds", customer=sub["customer_id"]) == []
+    assert all(asset["valid_seconds"] > 0 for asset in await owned(wallet))
+
+
+async def test_a_card_subscription_that_is_billed_until_a_later_date_is_live(wallet: Wallet, shop: Shop) -> None:
+    buyer = buyer_of(wallet)
+    name = (await subscribed(shop, buyer, product_id="month"))["cardpay_sub"]["id"]
+    end = wallet.server.services.clock.now("default") + timedelta(days=90)
+    await shop.platform(f"subscriptions/{name}", cancel_at=str(int(end.timestamp())))
+    assert (await read(shop, buyer, name))["assets"][0]["sub_canceled"]
+    assert error(await asked(wallet)) == REFUSED
+    await cancelled(shop, buyer, name)
+    assert (await asked(wallet))[0] == 200
