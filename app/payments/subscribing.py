@@ -26,9 +26,7 @@ async def check_none_live(
 
     `besides` is the row of one that does not count.
     """
-    if await subscribed.has_live(
-        conn, app_id, uid, bp_product_id=bp_product_id, product=product, besides=besides
-    ):
+    if await subscribed.has_live(conn, app_id, uid, bp_product_id=bp_product_id, product=product, besides=besides):
         raise AlreadySubscribed(f"the user has a subscription to {bp_product_id}")
 
 

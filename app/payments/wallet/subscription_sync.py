@@ -15,6 +15,7 @@ import structlog
 from app.payments.posting import Posting, begin_posting
 from app.payments.wallet import subscription_states as wallet_subscription_states
 from app.payments.wallet.periods import post_end
+from app.payments.wallet.plans import product_of_plan
 from app.payments.wallet.refunds import REFUNDED
 from app.payments.wallet.subscription_states import (
     SubscriptionRead,
@@ -26,7 +27,6 @@ from app.payments.wallet.wallet import PLATFORM, account_of
 from app.services import Services
 from storage.assets import share_groups
 from storage.assets.entries import Channel
-from storage.configs.kinds.products import Product
 from storage.payments import endings, subscribed
 from storage.payments import reversals as stored_reversals
 from storage.payments.reversals import Reversal
@@ -36,6 +36,7 @@ from storage.payments.wallet.subscriptions import (
     ACTIVE,
     ENDED_STATUSES,
     RENEWING_STATUSES,
+    UNPAID_STATUSES,
     WalletSubscription,
 )
 from storage.payments.wallet.upgrades import UNDECIDED
@@ -133,18 +134,30 @@ async def _replace_old(posting: Posting, row: WalletSubscription, old: Synced) -
 
 
 async def _end_second(posting: Posting, row: WalletSubscription, found: SubscriptionRead) -> None:
-    """End a subscription that is active for the first time if the user has another live one to its product.
+    """End a subscription that turns active, for the first time or again, if the user has another live one.
 
-    It was approved although it was no longer offered, or together with the other one. It is refunded in full.
+    Live ones are those to the same product, by wallet or with a card. The one that became active later is ended.
+    If it was approved although it was no longer offered, or together with the other one, it is refunded in full.
+    If it was suspended, and activated again after the user had subscribed anew, its asset ends, and the part of
+    its payments that was unused when it was activated is refunded.
     """
-    if found.subscription is None or found.subscription.status != ACTIVE:
-        return
+    subscription = found.subscription
     new = await wallet_subscriptions.get(posting.conn, posting.app_id, row_id=row.row_id)
-    if new.activated_at is None and new.superseded_at is None and await subscribed.has_live(
-        posting.conn, posting.app_id, row.uid,
-        bp_product_id=row.bp_product_id, product=Product.model_validate(row.product), besides=row.row_id,
-    ):  # fmt: skip
+    if subscription is None or subscription.status != ACTIVE or found.number < new.applied_read:
+        return
+    if new.status == ACTIVE or new.superseded_at is not None:
+        return
+    name, product = product_of_plan(posting, new, new.latest_plan_id)
+    if not await subscribed.has_live(
+        posting.conn, posting.app_id, row.uid, bp_product_id=name, product=product, besides=row.row_id
+    ):
+        return
+    if new.status in UNPAID_STATUSES:
         await _supersede(posting, replace(new, superseded_at=new.created_at))
+        return
+    again_at = min(subscription.status_update_time or posting.now, posting.now)
+    await post_end(posting, new, key=f"wallet:second:{row.row_id}")
+    await _supersede(posting, replace(new, superseded_at=again_at))
 
 
 async def _supersede(posting: Posting, row: WalletSubscription) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -122,6 +122,46 @@ async def test_of_two_approved_subscriptions_to_a_product_the_later_one_is_refun
     payments = {payment["subscription_id"]: payment for payment in (await wallet.books())["payments"]}
     assert (payments[first["id"]]["refunded"], payments[second["id"]]["refunded"]) == (0, 9900)
     assert await wallet.kinds() == ["grant"]
+
+
+async def suspend(wallet: Wallet, sub_id: str, *, again: bool = False) -> None:
+    """Let the platform suspend a subscription, or activate it again."""
+    action = "activate" if again else "suspend"
+    await wallet.platform("POST", f"/v1/billing/subscriptions/{sub_id}/{action}", {"reason": "payment"})
+    await wallet.sync(sub_id)
+
+
+async def test_a_suspended_subscription_that_is_activated_beside_a_later_one_is_ended_and_its_rest_refunded(
+    wallet: Wallet,
+) -> None:
+    """15.25 of 30 days are left of a payment of 9.99."""
+    begin = datetime(2027, 4, 1, 12, tzinfo=UTC)
+    await wallet.travel(begin)
+    first = await wallet.subscribed()
+    await suspend(wallet, first)
+    await wallet.travel(begin + timedelta(days=5))
+    second = await wallet.subscribed()
+    await wallet.travel(begin + timedelta(days=14, hours=18))
+    await suspend(wallet, first, again=True)
+    await work_off(wallet.server.services)
+    states = {sub["id"]: sub["status"] for sub in (await wallet.books())["subscriptions"]}
+    assert states == {first: "CANCELLED", second: "ACTIVE"}
+    refunded = {payment["subscription_id"]: payment["refunded"] for payment in (await wallet.books())["payments"]}
+    assert refunded == {first: 508, second: 0}
+    _, answer = await wallet.get("")
+    assert [asset["receipt_id"] for asset in answer["assets"] if asset["valid_seconds"]] == [second]
+    assert [difference async for difference in find_differences(wallet.server.services.database)] == []
+
+
+async def test_a_suspended_subscription_that_is_activated_beside_one_with_a_card_is_ended(
+    wallet: Wallet, shop: Shop
+) -> None:
+    sub_id = await wallet.subscribed()
+    await suspend(wallet, sub_id)
+    by_card = (await subscribed(shop, buyer_of(wallet), product_id="month"))["cardpay_sub"]["id"]
+    await suspend(wallet, sub_id, again=True)
+    await work_off(wallet.server.services)
+    assert (await at_platform(wallet), await card_state(shop, by_card)) == (["CANCELLED"], "active")
 
 
 async def test_an_upgrade_that_waits_is_separate_and_ends_if_its_product_is_subscribed_to_meanwhile(
