@@ -11,6 +11,7 @@ from app.payments.reversals import Payment, apply_reversals, store_reversals
 from app.payments.wallet.plans import product_of_plan
 from app.payments.wallet.proration import refund_due
 from app.payments.wallet.refunds import refunded_of
+from app.payments.wallet.renewals import Renewal
 from app.payments.wallet.wallet import PLATFORM, wallet_config
 from storage.assets import assets
 from storage.assets import entries as asset_entries
@@ -59,14 +60,14 @@ async def post_payments(
     read: Subscription,
     payments: Sequence[Transaction],
     *,
-    until: datetime | None,
+    renewal: Renewal | None,
 ) -> None:
     """Post a grant for each payment, oldest first.
 
-    `until`: how long the asset lasts at least, because the platform renews the subscription.
+    `renewal`: the next payment, if the platform renews the subscription.
     """
     if not payments:
-        await _post_trial(posting, row, read, until=until)
+        await _post_trial(posting, row, read, renewal=renewal)
     is_upgrade = await wallet_upgrades.to_new(posting.conn, posting.app_id, new_row=row.row_id) is not None
     granted = {entry.key: entry for entry in await _grants(posting.conn, posting.app_id, row)}
     for number, payment in enumerate(payments):
@@ -75,7 +76,7 @@ async def post_payments(
             first: AssetOrigin = "upgrade" if is_upgrade else "purchase"
             entry = _grant(posting, row, payment, origin="renewal" if number else first)
             if payment is payments[-1]:
-                entry = replace(entry, grace_ends_at=_later(until, entry.ends_at))
+                entry = replace(entry, grace_ends_at=_renewed_end(renewal, entry))
             if await posting.post(entry):
                 await posting.report(_purchase(row, payment, _kind_of(entry)))
                 await _compare_paid(posting, row, payment, plan_id=entry.product_id)
@@ -171,11 +172,11 @@ def _purchase(row: WalletSubscription, payment: Transaction, kind: PurchaseKind)
 
 
 async def post_state(
-    posting: Posting, row: WalletSubscription, read: Subscription, *, before: str, until: datetime | None
+    posting: Posting, row: WalletSubscription, read: Subscription, *, before: str, renewal: Renewal | None
 ) -> None:
     """Post the entry that follows from the state of a subscription.
 
-    `before` is the state that was stored. `until`: see `post_payments`.
+    `before` is the state that was stored. `renewal`: see `post_payments`.
     """
     paid = await last_paid(posting.conn, posting.app_id, row)
     if paid is None:
@@ -185,10 +186,10 @@ async def post_state(
         await posting.post(replace(change, happened_at=read.status_update_time))
         return
     kind: EntryKind = "resume" if before == SUSPENDED else "extend"
-    ends_at = _later(until, paid.ends_at)
+    ends_at = None if renewal is None else renewal.end_after(paid.ends_at)
     if read.status == SUSPENDED:
         grace_s = wallet_config(posting.services, posting.app_id, row.config).grace_s
-        kind, ends_at = "suspend", _later(paid.ends_at + timedelta(seconds=grace_s), paid.ends_at)
+        kind, ends_at = "suspend", paid.ends_at + timedelta(seconds=grace_s) if grace_s else None
     await _post_grace(posting, row, paid.entry, kind=kind, ends_at=ends_at)
 
 
@@ -213,7 +214,7 @@ async def post_end(posting: Posting, row: WalletSubscription, *, key: str) -> En
 
 
 async def _post_trial(
-    posting: Posting, row: WalletSubscription, read: Subscription, *, until: datetime | None
+    posting: Posting, row: WalletSubscription, read: Subscription, *, renewal: Renewal | None
 ) -> None:
     """Post the grant of a free trial, which has no payment, unless the user has had a trial of the asset.
 
@@ -235,7 +236,7 @@ async def _post_trial(
     key = f"wallet:trial:{row.subscription_id}"
     start = read.start_time or row.activated_at or posting.now
     entry = _entry(posting, row, key=key, plan_id=row.plan_id, origin="trial", start=start)
-    await posting.post(replace(entry, grace_ends_at=_later(until, entry.ends_at)))
+    await posting.post(replace(entry, grace_ends_at=_renewed_end(renewal, entry)))
 
 
 async def _post_grace(
@@ -256,9 +257,8 @@ async def _post_grace(
     await posting.post(replace(change, channel="server") if kind == "extend" else change)
 
 
-def _later(until: datetime | None, paid_ends_at: datetime | None) -> datetime | None:
-    """Return the end that counts instead of that of the paid period, if it is later."""
-    return None if until is None or paid_ends_at is None or until <= paid_ends_at else until
+def _renewed_end(renewal: Renewal | None, grant: Entry) -> datetime | None:
+    return None if renewal is None or grant.ends_at is None else renewal.end_after(grant.ends_at)
 
 
 async def _grants(conn: Connection, app_id: str, row: WalletSubscription) -> list[Entry]:

@@ -1,6 +1,7 @@
 """When the asset of a subscription by wallet ends while it renews, and when the subscription is read back."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.payments.wallet.wallet import soon
@@ -9,14 +10,35 @@ from storage.payments.wallet.subscriptions import ACTIVE
 from vendors.payments.paypal.subscriptions import Subscription, Transaction
 
 _DAY = timedelta(days=1)
+_BILLED_WITHIN = timedelta(days=2)
+"""How long after the end of a paid period the platform bills at most: at 10:00 UTC or later of the day, and of the
+first day of the next month if the month lacks the day."""
 LAG = timedelta(hours=1)
 """Payments are listed later than they are made, but not later than this."""
 
 
-def renewed_until(
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """The next payment of a subscription that the platform renews."""
+
+    billed_at: datetime
+    tolerance: timedelta
+
+    def end_after(self, paid_ends_at: datetime) -> datetime | None:
+        """Return the end of the asset that counts instead of `paid_ends_at`, the end of the last granted period.
+
+        It is the tolerance after the platform is to bill next, and at most the tolerance and `_BILLED_WITHIN` after
+        the paid period. A payment that is pending, or not listed yet, has moved the time of the next one by a whole
+        period, which must not be granted before it is paid. `None`: the paid period decides.
+        """
+        end = min(self.billed_at, paid_ends_at + _BILLED_WITHIN) + self.tolerance
+        return end if end > paid_ends_at else None
+
+
+def renewal_of(
     config: WalletPay, subscription: Subscription, transactions: Sequence[Transaction]
-) -> datetime | None:
-    """Return how long the asset lasts because the platform renews the subscription, and no payment has failed.
+) -> Renewal | None:
+    """Return the next payment if the platform renews the subscription, and no payment has failed.
 
     `None`: the paid period decides. `transactions` are all payments, the oldest first, also those that have failed.
     """
@@ -24,7 +46,7 @@ def renewed_until(
         return None
     if has_failed(subscription, transactions):
         return None
-    return subscription.next_payment_at + timedelta(seconds=config.renewal_tolerance_s)
+    return Renewal(subscription.next_payment_at, timedelta(seconds=config.renewal_tolerance_s))
 
 
 def has_failed(subscription: Subscription, transactions: Sequence[Transaction]) -> bool:

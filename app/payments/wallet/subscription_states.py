@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from app.payments.posting import Posting
 from app.payments.wallet.periods import key_of, last_paid, post_payments, post_reversals, post_state, refund_unused
 from app.payments.wallet.plans import with_changed_plan
-from app.payments.wallet.renewals import LAG, next_read, renewed_until
+from app.payments.wallet.renewals import LAG, Renewal, next_read, renewal_of
 from app.payments.wallet.reversals import DAY, READ_FOR
 from app.payments.wallet.wallet import account_of, is_final, none_if_gone, soon, wallet_config
 from app.services import Services
@@ -104,7 +104,7 @@ async def apply_subscription(
     row = await wallet_subscriptions.get(posting.conn, posting.app_id, row_id=row.row_id)
     subscription = read.subscription
     if read.number < row.applied_read:
-        await _post_payments(posting, row, read, until=None)
+        await _post_payments(posting, row, read, renewal=None)
         return row
     applied = replace(
         row,
@@ -121,9 +121,9 @@ async def apply_subscription(
     if subscription is not None and applied.subscription_id is not None and applied.status not in UNPAID_STATUSES:
         config = wallet_config(posting.services, posting.app_id, row.config)
         renews = applied.superseded_at is None
-        until = renewed_until(config, subscription, read.transactions) if renews else None
-        await _post_payments(posting, applied, read, until=until)
-        await post_state(posting, applied, subscription, before=row.status, until=until)
+        renewal = renewal_of(config, subscription, read.transactions) if renews else None
+        await _post_payments(posting, applied, read, renewal=renewal)
+        await post_state(posting, applied, subscription, before=row.status, renewal=renewal)
     check_at = await _check_at(posting, applied, read)
     if await wallet_upgrades.is_unfinished(posting.conn, posting.app_id, old_row=row.row_id):
         check_at = soon(posting.now)
@@ -133,12 +133,12 @@ async def apply_subscription(
 
 
 async def _post_payments(
-    posting: Posting, row: WalletSubscription, read: SubscriptionRead, *, until: datetime | None
+    posting: Posting, row: WalletSubscription, read: SubscriptionRead, *, renewal: Renewal | None
 ) -> None:
     if read.subscription is None or row.status in UNPAID_STATUSES:
         return
     if row.superseded_at is None:
-        await post_payments(posting, row, read.subscription, read.payments, until=until)
+        await post_payments(posting, row, read.subscription, read.payments, renewal=renewal)
         await post_reversals(posting, row, read)
     else:
         await post_reversals(posting, row, read)

@@ -176,3 +176,23 @@ async def test_the_time_of_a_cancellation_is_the_platforms(wallet: Wallet) -> No
     assert pro["sub_canceled_ts"] == sub["canceled_ts"]
     assert end_of(pro) == await wallet.paid_until()
     assert not await differs_from_ledger(wallet)
+
+
+@pytest.mark.parametrize("completed", [True, False])
+async def test_a_pending_payment_does_not_give_the_next_period(wallet: Wallet, completed: bool) -> None:
+    """PayPal moves `next_billing_time` with the payment, also while the sale is `pending`, as an eCheck is."""
+    await wallet.travel(LAST_OF_JANUARY)
+    sub_id = await wallet.subscribed()
+    await wallet.control("pend", subscription_id=sub_id)
+    paid_end = await wallet.paid_until()
+    assert (await at(wallet, BILLED_NEXT + MINUTE))["valid_seconds"] > 0
+    pro = await at(wallet, BILLED_NEXT + 2 * DAY)
+    assert end_of(pro) == paid_end + 3 * DAY
+    assert (await at(wallet, paid_end + 3 * DAY + MINUTE))["valid_seconds"] == 0
+    [pending] = [sale for sale in (await wallet.books())["payments"] if sale["status"] == "PENDING"]
+    await wallet.control("settle_sale", sale_id=pending["id"], completed=completed)
+    pro = await at(wallet, paid_end + 5 * DAY)
+    assert (pro["valid_seconds"] > 0) is completed
+    assert completed or end_of(pro) == paid_end
+    assert await wallet.kinds() == ["grant", "extend", "grant" if completed else "extend"]
+    assert not await differs_from_ledger(wallet)

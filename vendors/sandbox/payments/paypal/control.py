@@ -197,6 +197,26 @@ class _Decline(_Action):
         merchant.subscriptions[self.subscription_id].declines = self.times
 
 
+class _Pend(_Action):
+    """Let the next payments of a subscription be pending at first, as those from a bank account are."""
+
+    subscription_id: str
+    times: int = 1
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.subscriptions[self.subscription_id].pends = self.times
+
+
+class _SettleSale(_Action):
+    """Complete a pending sale, or let it fail."""
+
+    sale_id: str
+    completed: bool = True
+
+    def act(self, merchant: Merchant) -> None:
+        subscriptions.settle(merchant, merchant.payments[self.sale_id], completed=self.completed)
+
+
 class _Renew(_Action):
     """Move the clock to the next payments of a subscription."""
 
@@ -240,6 +260,8 @@ _ACTIONS: Mapping[str, type[_Action]] = {
     "reprice": _Reprice,
     "begin": _Begin,
     "decline": _Decline,
+    "pend": _Pend,
+    "settle_sale": _SettleSale,
     "renew": _Renew,
     "payout": _TurnPayout,
 }

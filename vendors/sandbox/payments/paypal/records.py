@@ -134,6 +134,8 @@ class Subscription:
     """The last payment that was declined."""
     declines: int = 0
     """How many of the next payments the payer's bank declines."""
+    pends: int = 0
+    """How many of the next payments are pending at first, as those from a bank account are."""
     last: Payment | None = None
 
     @property

@@ -255,13 +255,40 @@ def _begin_period(merchant: Merchant, subscription: Subscription) -> None:
     subscription.failed, subscription.retry_at = 0, None
     subscription.next_at = billed_after(subscription.next_at, cycle["frequency"])
     if price is not None:
-        subscription.last = Payment(
+        sale = Payment(
             price, at, subscription.custom_id, subscription_id=subscription.id, plan_id=subscription.plan["id"]
         )
-        merchant.payments[subscription.last.id] = subscription.last
-        subscription.updated_at = at
-        resource = {**sale_object(merchant, subscription.last), "custom": subscription.custom_id}
-        merchant.emit("PAYMENT.SALE.COMPLETED", "sale", resource, at=at)
+        merchant.payments[sale.id] = sale
+        if subscription.pends:
+            subscription.pends -= 1
+            sale.status, sale.reason = "PENDING", "ECHECK"
+            _emit_sale(merchant, subscription, sale, at=at)
+        else:
+            _take(merchant, subscription, sale, at=at)
+
+
+def _take(merchant: Merchant, subscription: Subscription, sale: Payment, *, at: datetime) -> None:
+    sale.status, sale.reason = "COMPLETED", ""
+    subscription.last, subscription.updated_at = sale, at
+    _emit_sale(merchant, subscription, sale, at=at)
+
+
+def _emit_sale(merchant: Merchant, subscription: Subscription, sale: Payment, *, at: datetime) -> None:
+    """Send `PAYMENT.SALE.COMPLETED`, `DENIED` or `PENDING` (developer.paypal.com/api/rest/webhooks/event-names)."""
+    what = "DENIED" if sale.status == "DECLINED" else sale.status
+    resource = {**sale_object(merchant, sale), "custom": subscription.custom_id}
+    merchant.emit(f"PAYMENT.SALE.{what}", "sale", resource, at=at)
+
+
+def settle(merchant: Merchant, sale: Payment, *, completed: bool) -> None:
+    """Complete a pending sale, or let it fail."""
+    subscription = merchant.subscriptions[sale.subscription_id]
+    sale.changed_at = merchant.now
+    if completed:
+        _take(merchant, subscription, sale, at=merchant.now)
+        return
+    sale.status, sale.reason = "DECLINED", ""
+    _emit_sale(merchant, subscription, sale, at=merchant.now)
 
 
 def _decline_payment(merchant: Merchant, subscription: Subscription, price: Money, *, at: datetime) -> None:
