@@ -35,7 +35,8 @@ class CardPay(CallLimits):
     subscription has the currency of its price at Stripe."""
     renewal_tolerance_s: int = Field(default=DAY_S, ge=0, le=31 * DAY_S)
     """Seconds for which assets remain after the time at which Stripe is to bill the next period of a subscription,
-    while no payment has failed. Stripe charges about an hour after a period has begun."""
+    while no payment has failed. Stripe charges about an hour after a period has begun, so each renewal leaves a gap
+    with 0."""
     debug: bool = False
     """Whether the debug endpoints, which pay with test cards, exist."""
 

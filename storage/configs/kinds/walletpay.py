@@ -51,7 +51,8 @@ class WalletPay(PayPalApp):
     """Seconds for which assets remain after the end of the paid period while a subscription is suspended."""
     renewal_tolerance_s: int = Field(default=DAY_S, ge=0, le=31 * DAY_S)
     """Seconds for which assets remain after the time at which PayPal is to bill an active subscription next, while
-    no payment has failed. PayPal bills at 10:00 UTC or later."""
+    no payment has failed. PayPal bills at 10:00 UTC or later. At most two days and this time after the end of the
+    last paid period. With 0, each renewal leaves a gap until its payment is read."""
 
 
 WALLETPAY = ConfigKind("walletpay", "Wallet payments", WalletPay)
