@@ -16,7 +16,6 @@ from vendors.payments.stripe.objects import Event, Invoice
 
 log = structlog.get_logger()
 
-
 _REVERSALS = ("refund.", "charge.refund", "charge.dispute.")
 _MISSING = 404
 

@@ -1,6 +1,6 @@
 """Makes stored refunds at the wallet platform, each exactly once, and reports those that fail."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,6 +15,7 @@ from storage.jobs.jobs import enqueue
 from storage.payments import mismatches
 from storage.payments import reversals as stored_reversals
 from storage.payments.mismatches import MismatchKind
+from storage.payments.reversals import Reversal, ReversalState
 from storage.payments.wallet import orders as wallet_orders
 from storage.payments.wallet import refunds as wallet_refunds
 from storage.payments.wallet.orders import WalletOrder
@@ -125,10 +126,9 @@ async def _reduce(
 
 
 async def _may_lose(services: Services, app_id: str, payment_id: str) -> bool:
-    """Whether a dispute has taken a payment, or may take it, or a part of it."""
+    """Return whether a dispute has taken a payment, or may take it, or a part of it."""
     async with services.database.connection() as conn:
-        stored = await stored_reversals.of_payments(conn, app_id, platform=PLATFORM, payment_ids=[payment_id])
-    return any(reversal.kind == "dispute" and reversal.state in {"open", "taken"} for reversal in stored)
+        return await _has_dispute(conn, app_id, payment_id, states={"open", "taken"})
 
 
 async def _set_failed(
@@ -152,7 +152,7 @@ async def left_after(
 ) -> Money:
     """Return how much of a payment is left, by the refunds that the platform lists, and what it has reported."""
     async with services.database.connection() as conn:
-        stored = await stored_reversals.of_payments(conn, app_id, platform=PLATFORM, payment_ids=[payment_id])
+        stored = await _reversals_of(conn, app_id, payment_id)
     found = {reversal.reversal_id: reversal for reversal in stored}
     for read in (reversal_of(refund, payment_id) for refund in listed):
         if read is not None and read.amount is not None:
@@ -166,15 +166,25 @@ async def refunded_of(conn: Connection, app_id: str, payment_id: str, paid: Mone
 
     What is disputed counts: the payer may get it from the platform.
     """
-    stored = await stored_reversals.of_payments(conn, app_id, platform=PLATFORM, payment_ids=[payment_id])
+    stored = await _reversals_of(conn, app_id, payment_id)
     unreported = await wallet_refunds.unreported(conn, app_id, sale_id=payment_id, currency=paid.currency)
     return Money(lost_of(paid, stored).gone, paid.currency) + unreported
 
 
 async def is_disputed(conn: Connection, app_id: str, payment_id: str) -> bool:
-    """Whether a dispute of a payment is undecided."""
-    stored = await stored_reversals.of_payments(conn, app_id, platform=PLATFORM, payment_ids=[payment_id])
-    return any(reversal.kind == "dispute" and reversal.state == "open" for reversal in stored)
+    """Return whether a dispute of a payment is undecided."""
+    return await _has_dispute(conn, app_id, payment_id, states={"open"})
+
+
+async def _has_dispute(
+    conn: Connection, app_id: str, payment_id: str, *, states: Collection[ReversalState]
+) -> bool:
+    stored = await _reversals_of(conn, app_id, payment_id)
+    return any(reversal.kind == "dispute" and reversal.state in states for reversal in stored)
+
+
+async def _reversals_of(conn: Connection, app_id: str, payment_id: str) -> list[Reversal]:
+    return await stored_reversals.of_payments(conn, app_id, platform=PLATFORM, payment_ids=[payment_id])
 
 
 async def refund_order_later(conn: Connection, app_id: str, *, row_id: str) -> None:

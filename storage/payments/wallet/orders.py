@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from storage.payments.wallet import reconciliation
 from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.money import Money
@@ -106,14 +107,7 @@ async def update(conn: Connection, app_id: str, *, order: WalletOrder) -> None:
     await conn.execute(_UPDATE, app_id, order.row_id, order.order_id, order.status, order.declined, order.check_at)
 
 
-_CLAIM_DUE = f"""
-update wallet_orders set check_at = $4 where row_id in (
-    select row_id from wallet_orders where app_id = $1 and config = $2 and check_at <= $3 and status %s 'COMPLETED'
-    order by check_at limit $5 for update skip locked)
-returning {_COLUMNS}
-"""
-_CLAIM_FIRST = (_CLAIM_DUE % "<>", _CLAIM_DUE % "=")
-"""Paid orders, which are only read once a day, wait for the others."""
+_CLAIMS = reconciliation.claims_of("wallet_orders", _COLUMNS, settled="'COMPLETED'")
 
 
 async def claim_due(
@@ -123,9 +117,7 @@ async def claim_due(
 
     Those whose payment is expected to change come first, then the most overdue.
     """
-    claimed: list[WalletOrder] = []
-    for claim in _CLAIM_FIRST:
-        if len(claimed) < limit:
-            rows = await conn.fetch(claim, app_id, config, now, again_at, limit - len(claimed))
-            claimed += [WalletOrder(**row) for row in rows]
-    return claimed
+    rows = await reconciliation.claim_due(
+        conn, app_id, claims=_CLAIMS, config=config, now=now, again_at=again_at, limit=limit
+    )
+    return [WalletOrder(**row) for row in rows]

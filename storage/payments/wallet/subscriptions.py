@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from storage.jobs.jobs import Job
+from storage.payments.wallet import reconciliation
 from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.model import Model, Moment
@@ -205,15 +206,7 @@ async def begin_read(conn: Connection, app_id: str, *, row_id: str) -> int:
     return number
 
 
-_CLAIM_DUE = f"""
-update wallet_subscriptions set check_at = $4 where row_id in (
-    select row_id from wallet_subscriptions
-    where app_id = $1 and config = $2 and check_at <= $3 and status %s ('CANCELLED', 'EXPIRED')
-    order by check_at limit $5 for update skip locked)
-returning {_COLUMNS}
-"""
-_CLAIM_FIRST = (_CLAIM_DUE % "not in", _CLAIM_DUE % "in")
-"""Ended subscriptions, which are only read once a day, wait for the others."""
+_CLAIMS = reconciliation.claims_of("wallet_subscriptions", _COLUMNS, settled="'CANCELLED', 'EXPIRED'")
 
 
 async def claim_due(
@@ -223,9 +216,7 @@ async def claim_due(
 
     Those that have not ended come first, then the most overdue.
     """
-    claimed: list[WalletSubscription] = []
-    for claim in _CLAIM_FIRST:
-        if len(claimed) < limit:
-            rows = await conn.fetch(claim, app_id, config, now, again_at, limit - len(claimed))
-            claimed += [WalletSubscription(**row) for row in rows]
-    return claimed
+    rows = await reconciliation.claim_due(
+        conn, app_id, claims=_CLAIMS, config=config, now=now, again_at=again_at, limit=limit
+    )
+    return [WalletSubscription(**row) for row in rows]

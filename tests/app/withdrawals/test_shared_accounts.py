@@ -14,7 +14,7 @@ from tests.waiting import until
 
 
 async def missed(payer: Payer, config: str) -> set[str]:
-    """Compare the events of a config some minutes later. Return the types of what is reported so far."""
+    """Compare the events of a config some minutes later, and return the types of all reported ones."""
     server, at = payer.server, rfc3339(utc_now() + timedelta(minutes=10))
     assert (await ask(server, "POST", "/dev/clock", json={"app": "default", "at": at}))[0] == 200
     await compare_events(server.services, CompareEvents(app_id="default", kind="payouts", config=config))

@@ -1,4 +1,4 @@
-"""PayPal's events, as in webhooks and in the list of those that PayPal has sent."""
+"""PayPal's events: the bodies of its webhooks, which PayPal also lists."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple

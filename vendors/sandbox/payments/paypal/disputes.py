@@ -36,7 +36,7 @@ def open_dispute(merchant: Merchant, payment: Payment, amount: Money, *, reverse
 def resolve(merchant: Merchant, dispute: Dispute, outcome: Outcome, *, amount: Money | None = None) -> None:
     """Decide a dispute. The money is taken if it is lost, and given back if it was taken and the dispute is won.
 
-    `amount`: how much of what is disputed is taken, if no reversal has taken it before.
+    `amount` is the part of the disputed money that is taken, unless a reversal has taken it before.
     """
     if dispute.outcome is not None:
         raise InvalidParameter(f"the dispute is {dispute.outcome}")
