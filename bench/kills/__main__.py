@@ -1,9 +1,10 @@
 """Kill processes at random moments while users pay, and judge that nothing is lost or doubled.
 
 `python -m bench.kills --kills 1000` starts PostgreSQL, Valkey, a server of several processes, workers, and the
-sandbox as both platforms, which lose 10% of their webhooks. Users buy with cards and by wallet, subscribe, upgrade,
-share, join and withdraw. They repeat requests whose connection was cut, or give them up. Meanwhile `kill -9` ends a
-random process or worker at random moments, and every so often the parent of all server processes.
+sandbox as both platforms, which lose 10% of their webhooks. Users buy with cards and by wallet, dispute payments,
+subscribe, upgrade, share, join and withdraw. They repeat requests whose connection was cut, or give them up.
+Meanwhile `kill -9` ends a random process or worker at random moments, and every so often the parent of all server
+processes.
 
 The killed processes are forked from one that has imported their modules, because a new interpreter takes seconds of
 CPU time to start. Apart from that, they are started and restarted as always.
@@ -15,7 +16,8 @@ The run passes if:
   has a payment;
 - each upgrade that was paid is complete: the old subscription is cancelled, and refunded once;
 - each withdrawal has exactly one payout and the right entries;
-- each refund is entered once, and each acknowledged member of a share group is one;
+- each refund is entered once, and each dispute takes a grant back until it is won;
+- each acknowledged member of a share group is one;
 - no request is answered with 500 or with an error that no kill explains;
 - no process is left.
 

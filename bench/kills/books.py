@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 _KEY = {"Authorization": "Bearer sandbox"}
 _PAGE = 100
 _TABLES = {
-    "entries": "select uid, key, kind, channel from asset_entries",
+    "entries": "select uid, key, kind, channel, reverses from asset_entries",
     "card_payments": "select payment_id, uid, intent_id, status from card_payments",
     "card_sales": "select sale_id, intent_id, reversed_by from card_sales",
     "card_subscriptions": "select row_id, uid, subscription_id, status from card_subscriptions",
@@ -41,6 +41,7 @@ class Books:
     card_subscriptions: Sequence[Row]
     payments: Sequence[Row]
     refunds: Sequence[Row]
+    disputes: Sequence[Row]
     payouts: Sequence[Row]
     subscriptions: Sequence[Row]
 
@@ -49,7 +50,6 @@ async def read_books(http: ClientSession, sandbox_url: str, conn: Connection) ->
     query = {"client_id": MERCHANT}
     async with http.get(f"{sandbox_url}/paypal/_control/books", params=query, raise_for_status=True) as response:
         wallet = await response.json()
-    del wallet["disputes"]  # A run opens none.
     return Books(
         rows={name: [dict(row) for row in await conn.fetch(query)] for name, query in _TABLES.items()},
         intents=await _listed(http, sandbox_url, "payment_intents"),

@@ -1,5 +1,6 @@
 """Users who buy, subscribe, upgrade, share and withdraw. Each caller is one user after another."""
 
+import asyncio
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +12,7 @@ from uuid import uuid4
 
 from app.http.callers.tokens import make_server_token
 from bench.kills.client import Client, GivenUp, Refused
-from bench.kills.testbed import APP
+from bench.kills.testbed import APP, MERCHANT
 
 Prove = Callable[[str], Awaitable[None]]
 """Gives a user a proven email address, to which withdrawals are paid."""
@@ -19,6 +20,8 @@ Prove = Callable[[str], Awaitable[None]]
 CARD = {"number": "4242424242424242", "exp_month": "12", "exp_year": "2040", "cvc": "123"}
 _PLATFORM_KEY = {"Authorization": "Bearer sandbox"}
 _CODES = 50
+_DECISION_S = (0.0, 2.0)
+"""How long a bank takes to decide on a dispute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,13 @@ class User:
         url = f"{self.place.sandbox_url}/stripe/v1/{path}"
         return await self.place.client.act(url, data=form, headers=_PLATFORM_KEY)
 
+    async def _at_wallet(self, action: str = "", **body: Any) -> dict[str, Any]:
+        """Do what banks do at the wallet platform. Without an action, return its books."""
+        url = f"{self.place.sandbox_url}/paypal/_control"
+        if not action:
+            return await self.place.client.see(f"{url}/books", client_id=MERCHANT)
+        return await self.place.client.act(f"{url}/{action}", json={"client_id": MERCHANT, **body})
+
     async def _approve(self, created: Mapping[str, Any]) -> None:
         if link := created["approve_link_href"]:
             await self.place.client.act(link, data={"action": "approve", "fault": ""})
@@ -109,6 +119,16 @@ class User:
         if self.place.maybe(0.15):
             await self._at_card_platform("refunds", payment_intent=first["id"])
             self.place.client.observations.refunded.append(first["id"])
+        elif self.place.maybe(0.2):
+            await self._dispute_card(first["id"])
+
+    async def _dispute_card(self, intent_id: str) -> None:
+        """Dispute a payment with a card. Its bank has decided on most disputes before the end of the run."""
+        url = f"{self.place.sandbox_url}/stripe/_sandbox/dispute"
+        for status in ("needs_response", self.random.choice(("under_review", "won", "lost"))):
+            await self.place.client.act(url, json={"payment_intent": intent_id, "status": status})
+            self.place.client.observations.disputed[intent_id] = status
+            await asyncio.sleep(self.random.uniform(*_DECISION_S))
 
     async def subscribe_with_card(self) -> None:
         setup = (await self._client("card: set up", "POST", "cardpay_setup_intent", {}))["cardpay_setup_intent"]
@@ -128,6 +148,20 @@ class User:
             await self._approve(order)
             if self.place.maybe(0.9):
                 await self._client("wallet: capture", "POST", "walletpay/capture", {"order_id": order["id"]})
+                if self.place.maybe(0.2):
+                    await self._dispute_capture(order["id"])
+
+    async def _dispute_capture(self, order_id: str) -> None:
+        """Dispute the payment of an order. The money of some disputes is taken at once, as in chargebacks."""
+        books = await self._at_wallet()
+        payment_id = next(each["id"] for each in books["payments"] if each["order_id"] == order_id)
+        await self._at_wallet("dispute", payment_id=payment_id, reverses=self.place.maybe(0.5))
+        await asyncio.sleep(self.random.uniform(*_DECISION_S))
+        outcome = self.random.choice((None, "RESOLVED_SELLER_FAVOUR", "RESOLVED_BUYER_FAVOUR"))
+        if outcome is not None:
+            disputes = (await self._at_wallet())["disputes"]
+            dispute_id = next(each["id"] for each in disputes if each["payment_id"] == payment_id)
+            await self._at_wallet("resolve_dispute", dispute_id=dispute_id, outcome=outcome)
 
     async def subscribe_by_wallet(self) -> None:
         """Subscribe by wallet and upgrade. Most users leave the confirmation to webhooks."""

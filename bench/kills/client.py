@@ -63,6 +63,8 @@ class Observations:
     """The acknowledged members of share groups: the code, and the user."""
     refunded: list[str] = field(default_factory=list)
     """The payments with a card that were refunded at the platform."""
+    disputed: dict[str, str] = field(default_factory=dict)
+    """The payments with a card that were disputed at the platform, and the status of the dispute."""
     misses: list[str] = field(default_factory=list)
     """Answers that no kill explains."""
 
@@ -163,3 +165,8 @@ class Client:
             if response.status >= 400:
                 raise GivenUp
             return await response.json() if response.content_type == "application/json" else {}
+
+    async def see(self, url: str, **query: str) -> dict[str, Any]:
+        """Return what a platform shows, which is not killed."""
+        async with self.http.get(url, params=query, raise_for_status=True) as response:
+            return await response.json()

@@ -47,6 +47,8 @@ class Acts:
     """The acknowledged members of share groups: the code, and the user."""
     refunded: Sequence[str]
     """The payments with a card that were refunded at the platform."""
+    disputed: Mapping[str, str]
+    """The payments with a card that were disputed, and the last status of the dispute."""
 
 
 _ORDERS: Mapping[str, Sequence[str]] = {
@@ -77,6 +79,7 @@ def judge(books: Books, acts: Acts) -> list[Verdict]:
         _requests(books, acts),
         *verdicts,
         _reversals(books, entries, acts.refunded),
+        _disputes(books, acts.disputed),
         _members(books, acts.joined),
     ]
 
@@ -195,7 +198,7 @@ def _upgrades(books: Books, _: Counter[tuple[str, str]]) -> Verdict:
 
 def _refunds(books: Books, _: Counter[tuple[str, str]]) -> Verdict:
     check = _Check("what is unused of a replaced subscription is refunded once")
-    made = _by(books.refunds, "payment_id")
+    made = _by((refund for refund in books.refunds if refund["status"] == "COMPLETED"), "payment_id")
     for refund in books.rows["wallet_refunds"]:
         amounts = [made_refund["amount"] for made_refund in made.get(refund["sale_id"], [])]
         is_right = refund["state"] == "done" and amounts == [refund["amount"]]
@@ -229,6 +232,22 @@ def _reversals(books: Books, entries: Counter[tuple[str, str]], refunded: Iterab
     for intent in refunded:
         by = sales[intent]["reversed_by"] if intent in sales else None
         check.is_one(entries["refund", f"refund:{by}"], f"refunds of {intent}")
+    return check.verdict
+
+
+def _disputes(books: Books, disputed: Mapping[str, str]) -> Verdict:
+    check = _Check("a grant is taken back while its payment is disputed and after a lost dispute, and no longer")
+    signs = {"refund": 1, "restore": -1}
+    taken: Counter[str] = Counter()
+    for entry in books.rows["entries"]:
+        taken[entry["reverses"]] += signs.get(entry["kind"], 0)
+    wanted = {f"card:{intent}": status != "won" for intent, status in disputed.items()}
+    wanted |= {
+        f"wallet:capture:{dispute['payment_id']}": dispute["outcome"] != "RESOLVED_SELLER_FAVOUR"
+        for dispute in books.disputes
+    }
+    for grant, is_taken in wanted.items():
+        check.holds(taken[grant] == is_taken, f"{grant} is taken back {taken[grant]} times, not {int(is_taken)}")
     return check.verdict
 
 

@@ -58,7 +58,7 @@ class Run:
         seen = self.observations
         verdicts = [
             ledger,
-            *judge(books, Acts(seen.begun, seen.answered, seen.joined, seen.refunded)),
+            *judge(books, Acts(seen.begun, seen.answered, seen.joined, seen.refunded, seen.disputed)),
             Verdict("each answer is one that a kill explains", seen.answered.total(), seen.misses),
             Verdict("all processes end", len(codes), self._left(codes)),
         ]

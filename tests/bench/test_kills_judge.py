@@ -13,12 +13,15 @@ Lists = Mapping[str, list[dict[str, Any]]]
 
 ROWS: Lists = {
     "entries": [
-        {"uid": "u", "kind": "grant", "key": "card:pi_1", "channel": "client"},
-        {"uid": "u", "kind": "refund", "key": "refund:re_1", "channel": "webhook"},
-        {"uid": "u", "kind": "grant", "key": "card:in_1", "channel": "webhook"},
-        {"uid": "u", "kind": "grant", "key": "wallet:capture:C1", "channel": "webhook"},
-        {"uid": "u", "kind": "grant", "key": "wallet:sale:S1", "channel": "client"},
-        {"uid": "u", "kind": "grant", "key": "wallet:sale:S2", "channel": "client"},
+        {"uid": "u", "kind": "grant", "key": "card:pi_1", "channel": "client", "reverses": ""},
+        {"uid": "u", "kind": "refund", "key": "refund:re_1", "channel": "webhook", "reverses": "card:pi_1"},
+        {"uid": "u", "kind": "grant", "key": "card:in_1", "channel": "webhook", "reverses": ""},
+        {"uid": "u", "kind": "grant", "key": "wallet:capture:C1", "channel": "webhook", "reverses": ""},
+        {"uid": "u", "kind": "grant", "key": "wallet:sale:S1", "channel": "client", "reverses": ""},
+        {"uid": "u", "kind": "grant", "key": "wallet:sale:S2", "channel": "client", "reverses": ""},
+        {"uid": "u", "kind": "refund", "key": "refund:D1", "channel": "webhook", "reverses": "wallet:capture:C1"},
+        {"uid": "u", "kind": "refund", "key": "refund:dp_1", "channel": "webhook", "reverses": "card:pi_5"},
+        {"uid": "u", "kind": "restore", "key": "restore:dp_1", "channel": "webhook", "reverses": "card:pi_5"},
     ],
     "card_payments": [{"payment_id": "p1", "uid": "u", "intent_id": "pi_1", "status": "succeeded"}],
     "card_sales": [{"sale_id": "pi_1", "intent_id": "pi_1", "reversed_by": "re_1"}],
@@ -51,6 +54,7 @@ PLATFORMS: Lists = {
         {"id": "S2", "order_id": "", "subscription_id": "I-2", "status": "COMPLETED"},
     ],
     "refunds": [{"id": "R1", "payment_id": "S1", "amount": 400, "status": "COMPLETED"}],
+    "disputes": [{"id": "D1", "payment_id": "C1", "outcome": None}],
     "payouts": [{"id": "P1", "sender_batch_id": "w1", "status": "SUCCESS"}],
     "subscriptions": [{"id": "I-1", "status": "CANCELLED"}, {"id": "I-2", "status": "ACTIVE"}],
 }
@@ -62,7 +66,7 @@ ACTS = Counter({
 
 def misses(rows: Lists, platforms: Lists) -> list[str]:
     books = Books(rows={**ROWS, **rows}, **{**PLATFORMS, **platforms})
-    verdicts = judge(books, Acts(ACTS, ACTS, [("ABC", "friend")], ["pi_1"]))
+    verdicts = judge(books, Acts(ACTS, ACTS, [("ABC", "friend")], ["pi_1"], {"pi_5": "won"}))
     assert all(verdict.seen for verdict in verdicts)
     return [verdict.what for verdict in verdicts if verdict.misses]
 
@@ -81,6 +85,7 @@ UPGRADE = "each paid upgrade is complete: the old subscription is cancelled at t
 REFUND = "what is unused of a replaced subscription is refunded once"
 WITHDRAWAL = "each withdrawal has one payout and the right entries"
 REVERSAL = "each refund of a payment with a card takes its grant back"
+DISPUTE = "a grant is taken back while its payment is disputed and after a lost dispute, and no longer"
 MEMBER = "each user who has joined a share group is a member, and no group is too large"
 
 
@@ -92,6 +97,8 @@ MEMBER = "each user who has joined a share group is a member, and no group is to
         ("entries", 2, [CARD_SUBSCRIPTION]),
         ("entries", 3, [CAPTURE]),
         ("entries", 5, [SALE]),
+        ("entries", 6, [DISPUTE]),
+        ("entries", 8, [DISPUTE]),
         ("card_payments", 0, [CARD]),
         ("card_sales", 0, [REVERSAL]),
         ("card_subscriptions", 0, [CARD_SUBSCRIPTION]),
@@ -139,7 +146,7 @@ def test_a_second_order_of_a_request_is_found(table: str) -> None:
 
 
 def test_a_grant_without_a_payment_is_found() -> None:
-    entry = {"uid": "u", "kind": "grant", "key": "card:pi_9", "channel": "client"}
+    entry = {"uid": "u", "kind": "grant", "key": "card:pi_9", "channel": "client", "reverses": ""}
     assert misses({"entries": [*ROWS["entries"], entry]}, {}) == [GRANT]
 
 
@@ -152,6 +159,11 @@ def test_a_grant_without_a_payment_is_found() -> None:
 )
 def test_an_upgrade_that_is_not_complete_is_found(rows: Lists, platforms: Lists) -> None:
     assert misses(rows, platforms) == [UPGRADE]
+
+
+def test_a_grant_that_stays_taken_after_a_won_dispute_is_found() -> None:
+    dispute = {**PLATFORMS["disputes"][0], "outcome": "RESOLVED_SELLER_FAVOUR"}
+    assert misses({}, {"disputes": [dispute]}) == [DISPUTE]
 
 
 def test_a_group_that_is_too_large_is_found() -> None:
