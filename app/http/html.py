@@ -13,6 +13,7 @@ from yarl import URL
 from streams.wire.page_style import PARTS, VARIABLES
 
 _STYLE = """
+h1 { text-wrap: balance; }
 .list main { max-width: 60rem; margin: 0 auto; padding: .75rem 1rem; }
 .list header { display: flex; flex-wrap: wrap; align-items: baseline; justify-content: space-between;
   gap: 0 1rem; }
