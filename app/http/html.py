@@ -129,4 +129,4 @@ _PAGE = """<!doctype html>
 
 def wants_html(request: web.Request) -> bool:
     """Return whether the caller is a browser that shows the response."""
-    return "text/html" in request.headers.get("Accept", "")
+    return "text/html" in ",".join(request.headers.getall("Accept", [])).lower()

@@ -61,6 +61,14 @@ async def test_the_page_of_a_browser_may_send_its_form_to_the_origins_of_its_ans
     assert await is_verified(box, session) is False
 
 
+@pytest.mark.parametrize("accepted", [("*/*", "text/html"), ("Text/HTML;q=0.9",)])
+async def test_a_browser_may_write_its_accept_header_in_any_way(box: Mailbox, accepted: tuple[str, ...]):
+    link, session = await sign_up(box)
+    async with box.server.http.get(link, headers=[("Accept", value) for value in accepted]) as response:
+        assert "<form" in await response.text()
+    assert await is_verified(box, session) is False
+
+
 async def test_the_button_answers_as_the_link_does(box: Mailbox):
     link, session = await sign_up(box)
     for headers, media_type in ((BROWSER, "text/html"), ({}, "application/json")):
