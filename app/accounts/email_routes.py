@@ -5,7 +5,7 @@ from dataclasses import replace
 from app.accounts.area import ACCOUNT, BEFORE_LOGIN_BY_CODE, EMAIL_FLOW
 from app.accounts.email.login import detect, send_email_verify_code
 from app.accounts.email.reset import forgot_password, reset_password
-from app.accounts.email.verify import preview_link, verify, verify_result
+from app.accounts.email.verify import preview_link, verify, verify_by_button, verify_result
 from app.accounts.errors import (
     CodeNotSent,
     EmailAlreadyBound,
@@ -63,6 +63,12 @@ _PLATFORM = Docs(bodies={"A client": {"platform": "ios"}})
 _VERIFY = Docs(
     answers={
         301: OtherResponse("The address is verified, and the app's config has a redirect."),
+        200: OtherResponse("`{}`, or a page for browsers, which may ask for a button.", "application/json"),
+    }
+)
+_PRESS = Docs(
+    answers={
+        301: OtherResponse("The address is verified, and the app's config has a redirect."),
         200: OtherResponse("`{}`, or a page for browsers.", "application/json"),
     }
 )
@@ -95,6 +101,15 @@ EMAIL_ROUTES = [
         limit=Limit("email_address", per_address=True),
         errors=(RateLimited, ConfigInvalid, CodeNotSent, *_CODES, *_STORES),
         docs=_VERIFY,
+    ),
+    Endpoint(
+        "POST",
+        "/bp/user/email/verify",
+        verify_by_button,
+        _LINK,
+        limit=Limit("email_address", per_address=True),
+        errors=(RateLimited, ConfigInvalid, CodeNotSent, *_CODES, *_STORES),
+        docs=_PRESS,
     ),
     Endpoint("HEAD", "/bp/user/email/verify", preview_link, _LINK, docs=_HEAD),
     Endpoint(

@@ -9,6 +9,7 @@ from aiohttp import web
 from app.dev.area import DEVELOPMENT, require_app
 from app.dev.sandbox import ask_sandbox
 from app.http.html import Html, wants_html
+from app.http.links import LinkAddress
 from app.http.rows.docs import Docs, OtherResponse
 from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.rows.inputs import Query
@@ -28,7 +29,7 @@ _LINK = re.compile(r"https?://[^\s<>\"']+")
 
 
 class MailQuery(Model):
-    to: str | None = None
+    to: LinkAddress | None = None
     """List only the emails to this address."""
 
 

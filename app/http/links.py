@@ -1,6 +1,9 @@
 """Links in emails: they lead to this server, at its public URL (§4.7)."""
 
+from typing import Annotated
+
 import structlog
+from pydantic import AfterValidator
 
 from app.services import Services
 from streams.wire.errors import ConfigInvalid
@@ -19,3 +22,16 @@ def public_link(services: Services, path_and_query: str) -> str:
         log.error("mail.link_refused", error=error)
         raise ConfigInvalid("PARLEY_PUBLIC_URL is not set, so no email can have a link")
     return f"{settings.public_url}{path_and_query}"
+
+
+def address_in_link(address: str) -> str:
+    """Return an email address in the query of a link.
+
+    No address has a blank within, but many have a plus, which stands for a blank in a query (WHATWG URL,
+    `application/x-www-form-urlencoded`). Whoever writes a link by hand may forget to encode it.
+    """
+    return address.rstrip().replace(" ", "+")
+
+
+LinkAddress = Annotated[str, AfterValidator(address_in_link)]
+"""An email address in the query of a link."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from app.http.callers.addresses import client_ip, peer_ip
+from app.http.links import address_in_link
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Query
 from app.http.wire.direct import DirectAnswer, DirectRequest
@@ -68,7 +69,7 @@ def _seen(services: Services, request: DirectRequest) -> None:
 
 def _opened(query: Mapping[str, str], headers: Mapping[str, str], *, ip: str) -> Open | None:
     """Return the open that a request stands for, if it names an email."""
-    email = (query.get("e") or query.get("email", "")).strip().lower()
+    email = address_in_link(query.get("e") or query.get("email", "")).lower()
     mail_id = query.get("mid") or query.get("message_id", "")
     if not (email and len(email) <= _CHARACTERS and is_id(mail_id)):
         return None

@@ -16,7 +16,8 @@ A code is checked in two steps (`codes.py`). `check` counts the try, in a transa
 decides, in the transaction of the login, which of several requests with the right code wins. Rows contain an HMAC
 of the code, whose key is derived from the master key. A new master key invalidates the codes that were sent before.
 
-The address with which a user logs in is an identity of the platform `email`; `trust` says whether it is proven. A
-new address that is not proven yet is a row of `pending_emails` (`emails.py`). It cannot be used to log in, and does
-not reserve the address.
+The address with which a user logs in is an identity of the platform `email`; `trust` says whether it is proven, and
+`weakly_proven` whether only its link was opened, which programs that scan emails do too. A new
+address that is not proven yet is a row of `pending_emails` (`emails.py`). It cannot be used to log in, and does not
+reserve the address.
 """

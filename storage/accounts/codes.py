@@ -263,10 +263,14 @@ _REVOKE = """
 update codes set closed_at = $3 where code_id in (
     select code_id from codes where app_id = $1 and closed_at is null and (uid = $2 or target in (
         select social_id from identities where app_id = $1 and uid = $2 and platform in ('email', 'phone')))
+    and ($4::text is null or code_id <> $4)
     order by code_id desc for update)
 """
 
 
-async def revoke(conn: Connection, app_id: str, uid: str, *, now: datetime) -> None:
-    """Revoke the codes for a user, and those that were sent to the user's address or phone number."""
-    await conn.execute(_REVOKE, app_id, uid, now)
+async def revoke(conn: Connection, app_id: str, uid: str, *, now: datetime, keep: str | None = None) -> None:
+    """Revoke the codes for a user, and those that were sent to the user's address or phone number.
+
+    The code with the id `keep` is not revoked.
+    """
+    await conn.execute(_REVOKE, app_id, uid, now, keep)

@@ -12,11 +12,12 @@ RESTORABLE = timedelta(days=7)
 """How long an address can be restored after its replacement or removal, and how long a user must have had it."""
 
 _KEEP = """
-insert into earlier_emails (app_id, uid, address, replaced_at, added_at)
-select app_id, uid, social_id, $3, i.create_time from identities i join users u using (app_id, uid)
+insert into earlier_emails (app_id, uid, address, replaced_at, added_at, weakly_proven)
+select app_id, uid, social_id, $3, i.create_time, weakly_proven from identities i join users u using (app_id, uid)
 where app_id = $1 and uid = $2 and platform = 'email' and trust = 'proven'
 and (i.create_time <= $4 or i.create_time = u.create_time)
-on conflict (app_id, uid, address) do update set replaced_at = excluded.replaced_at, added_at = excluded.added_at
+on conflict (app_id, uid, address) do update set replaced_at = excluded.replaced_at, added_at = excluded.added_at,
+    weakly_proven = excluded.weakly_proven
 returning true
 """
 
@@ -40,12 +41,13 @@ async def is_restorable(conn: Connection, app_id: str, uid: str, *, address: str
 # The user had the address before the later changes, so whoever made those changes regains nothing.
 _RETURN = """
 with returned as (
-    select replaced_at, added_at from earlier_emails
+    select replaced_at, added_at, weakly_proven from earlier_emails
     where app_id = $1 and uid = $2 and address = $3 and replaced_at > $4
 ), forgotten as (
     delete from earlier_emails where app_id = $1 and uid = $2 and replaced_at >= (select replaced_at from returned)
 )
-update identities set create_time = coalesce(added_at, create_time) from returned
+update identities i set create_time = coalesce(added_at, create_time),
+    weakly_proven = i.weakly_proven and returned.weakly_proven from returned
 where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
 """
 

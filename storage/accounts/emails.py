@@ -17,9 +17,17 @@ class Addresses:
     current: str = ""
     """The address with which the user logs in."""
     verified: bool = False
+    """Whether it is proven, at least weakly."""
+    weakly_proven: bool = False
+    """Whether it was only proven by opening its link, which programs that scan emails do too."""
     verified_at: datetime | None = None
     pending: str = ""
     """An address that becomes the current one when it is proven."""
+
+    @property
+    def strongly_proven(self) -> bool:
+        """Whether a code, a reset or the button behind a link has proven the address."""
+        return self.verified and not self.weakly_proven
 
 
 def identity_of(app_id: str, address: str) -> Identity:
@@ -41,6 +49,7 @@ def not_current(app_id: str, uid: str) -> str:
 
 _FIND = """
 select coalesce(i.social_id, '') as current, coalesce(i.trust = 'proven', false) as verified,
+       coalesce(i.weakly_proven, false) as weakly_proven,
        case when i.trust = 'proven' then coalesce(i.verified_at, i.create_time) end as verified_at,
        coalesce(p.address, '') as pending
 from users u
@@ -81,24 +90,26 @@ async def drop_pending(conn: Connection, app_id: str, uid: str) -> bool:
 
 
 _VERIFY = """
-update identities set trust = 'proven', verified_at = $3
-where app_id = $1 and platform = 'email' and social_id = $2 and trust <> 'proven'
+update identities set trust = 'proven', weakly_proven = $4,
+    verified_at = case when trust = 'proven' then verified_at else $3 end
+where app_id = $1 and platform = 'email' and social_id = $2 and (trust <> 'proven' or weakly_proven)
 """
 
 
-async def mark_verified(conn: Connection, app_id: str, *, address: str, now: datetime) -> None:
-    """Record that the address of a user is proven, unless this is already recorded."""
-    await conn.execute(_VERIFY, app_id, address, now)
+async def mark_verified(conn: Connection, app_id: str, *, address: str, now: datetime, weak: bool = False) -> None:
+    """Record that the address of a user is proven. A weak proof does not replace a strong one."""
+    await conn.execute(_VERIFY, app_id, address, now, weak)
 
 
-_IS_UNVERIFIED = """
-select uid from identities where app_id = $1 and platform = 'email' and social_id = $2 and trust <> 'proven'
+_CLAIMANT = """
+select uid from identities where app_id = $1 and platform = 'email' and social_id = $2
+and (trust <> 'proven' or weakly_proven)
 """
 
 
-async def unverified_owner(conn: Connection, app_id: str, *, address: str) -> str | None:
-    """Return the user who has signed up with an address that was never proven."""
-    uid: str | None = await conn.fetchval(_IS_UNVERIFIED, app_id, address)
+async def claimant(conn: Connection, app_id: str, *, address: str) -> str | None:
+    """Return the user of an address of which there is no strong proof, so that it may be somebody else's."""
+    uid: str | None = await conn.fetchval(_CLAIMANT, app_id, address)
     return uid
 
 
@@ -107,19 +118,19 @@ class AddressTaken(Exception):
 
 
 async def lock_with_claimant(conn: Connection, app_id: str, uid: str, *, address: str) -> None:
-    """Lock a user, and the user who has signed up with an address that was never proven, if there is one.
+    """Lock a user, and the claimant of an address, if there is one.
 
     Raises `TransactionConflict` if somebody signs up with it concurrently.
     """
-    claimant = await unverified_owner(conn, app_id, address=address)
-    await users.lock_all(conn, app_id, uids={uid} if claimant is None else {uid, claimant})
-    if await unverified_owner(conn, app_id, address=address) not in {claimant, None}:
+    found = await claimant(conn, app_id, address=address)
+    await users.lock_all(conn, app_id, uids={uid} if found is None else {uid, found})
+    if await claimant(conn, app_id, address=address) not in {found, None}:
         raise TransactionConflict
 
 
 # The identity of a proven address replaces the former one of its user.
 _RENAME = """
-update identities set social_id = $4, trust = 'proven', verified_at = $5, create_time = $5
+update identities set social_id = $4, trust = 'proven', weakly_proven = $6, verified_at = $5, create_time = $5
 where app_id = $1 and uid = $2 and platform = 'email' and social_id = $3
 """
 _RENAME_SESSIONS = """
@@ -127,20 +138,30 @@ update sessions set social_id = $4 where app_id = $1 and uid = $2 and platform =
 """
 
 
-async def set_current(conn: Connection, app_id: str, uid: str, *, address: str, old: str, now: datetime) -> bool:
+_WEAKEN = """
+update identities set weakly_proven = true where app_id = $1 and platform = 'email' and social_id = $2
+"""
+
+
+async def set_current(
+    conn: Connection, app_id: str, uid: str, *, address: str, old: str, now: datetime, weak: bool = False
+) -> bool:
     """Make a proven address the user's current one. Raises `AddressTaken`, which ends the transaction.
 
     `old` is the address that it replaces, or empty. Sessions of the old address continue as sessions of the new
-    one. Returns whether `old` can be restored. It cannot if the user had the new address before.
+    one. `weak` says how the address was proven. If the user had it before, a strong proof of that time counts too.
+    Returns whether `old` can be restored. It cannot if the user had the new address before.
     """
     returns = await earlier_emails.is_restorable(conn, app_id, uid, address=address, now=now)
     kept = not returns and await earlier_emails.keep_current_address(conn, app_id, uid, now=now)
     if old:
         with on_conflict("identities_pkey", AddressTaken):
-            await conn.execute(_RENAME, app_id, uid, old, address, now)
+            await conn.execute(_RENAME, app_id, uid, old, address, now, weak)
         await conn.execute(_RENAME_SESSIONS, app_id, uid, old, address)
     elif await identities.link(conn, identity_of(app_id, address), uid=uid, now=now, proven=True) != "linked":
         raise AddressTaken
+    elif weak:
+        await conn.execute(_WEAKEN, app_id, address)
     if returns:
         await earlier_emails.give_back(conn, app_id, uid, address=address, now=now)
     return kept
@@ -153,7 +174,7 @@ delete from identities where app_id = $1 and uid = $2 and platform <> 'email' re
 
 
 async def drop_unproven(conn: Connection, app_id: str, uid: str) -> list[str]:
-    """Delete the password and the other identities of an account whose address was not proven before.
+    """Delete the password and the other identities of an account whose address had no strong proof before.
 
     Return the platforms of the deleted identities.
     """

@@ -28,7 +28,8 @@ _PARTS: Mapping[str, str] = {
         from sessions where app_id = $1 and uid = $2""",
     "identity": f"""
         select create_time as at, platform as id, jsonb_build_object('platform', platform,
-            'social_id', {_NO_SECRET}, 'trust', trust, 'verified_at', verified_at) as facts
+            'social_id', {_NO_SECRET}, 'trust', trust, 'verified_at', verified_at,
+            'weakly_proven', weakly_proven) as facts
         from identities where app_id = $1 and uid = $2
         union all
         select replaced_at, address, jsonb_build_object('platform', 'email', 'social_id', address, 'replaced', true)

@@ -110,7 +110,8 @@ USER_TABLES: Sequence[UserTable] = (
     UserTable(
         "identities",
         exported=rows("""
-            select platform, social_id, openid, xid, create_time, profile from identities
+            select platform, social_id, openid, xid, create_time, profile, verified_at, weakly_proven
+            from identities
             where app_id = $1 and uid = $2 order by 1, 2"""),
         erased=OWN,
     ),
@@ -123,7 +124,8 @@ USER_TABLES: Sequence[UserTable] = (
     UserTable(
         "earlier_emails",
         exported=rows("""
-            select address, replaced_at from earlier_emails where app_id = $1 and uid = $2 order by 2, 1"""),
+            select address, replaced_at, weakly_proven from earlier_emails
+            where app_id = $1 and uid = $2 order by 2, 1"""),
         erased=OWN,
         expires=After("replaced_at", earlier_emails.RESTORABLE),
     ),

@@ -1,4 +1,4 @@
-"""The hosted pages for a new password, and for "this was not me"."""
+"""The hosted pages for an address that is verified, for a new password, and for "this was not me"."""
 
 from html import escape
 from urllib.parse import parse_qs
@@ -7,7 +7,7 @@ from aiohttp import web
 from pydantic import Field, SecretStr
 
 from app.accounts.email.reset import find_reset, set_password
-from app.accounts.email.verify import verify_page
+from app.accounts.email.verify import verify_by_page, verify_page
 from app.accounts.errors import CodeNotSent
 from app.accounts.mails.hosted import error_page, hosted_page, labels_for, message_page
 from app.accounts.mails.mails import send_notice, sends_mails
@@ -158,6 +158,14 @@ ACCOUNT_PAGE_ROUTES = [
         "GET",
         "/account/verify",
         verify_page,
+        ACCOUNT_PAGES,
+        errors=(*_CODES, *_STORES, RateLimited, CodeNotSent),
+        docs=_DOCS,
+    ),
+    Endpoint(
+        "POST",
+        "/account/verify",
+        verify_by_page,
         ACCOUNT_PAGES,
         errors=(*_CODES, *_STORES, RateLimited, CodeNotSent),
         docs=_DOCS,

@@ -73,7 +73,7 @@ async def send_reset(services: Services, job: SendReset) -> None:
     """Send the link for setting a new password, if the address belongs to a user.
 
     A link that would have expired by now if it had been sent immediately is not sent. A frozen account gets a link
-    only if its address is not proven, because whoever froze it may not be the owner.
+    only if there is no strong proof of its address, because whoever froze it may not be the owner.
     """
     app_id, request, now = job.app_id, job.request(services.keyring), services.clock.now(job.app_id)
     if now.timestamp() >= job.expires_s:
@@ -85,7 +85,7 @@ async def send_reset(services: Services, job: SendReset) -> None:
         user = None if uid is None else await users.lock(conn, app_id, uid)
         if uid is None or user is None:
             return
-        if user.status == "frozen" and (await emails.find(conn, app_id, uid)).verified:
+        if user.status == "frozen" and (await emails.find(conn, app_id, uid)).strongly_proven:
             return  # A reset would end the sessions with which the account can be recovered.
         code = await services.codes.issue(
             conn, app_id, RESET, request.address, now=now, for_s=config.reset_s, uid=uid
@@ -114,7 +114,8 @@ async def reset_password(call: Call, body: Body[ResetPassword]) -> None:
     """Set a new password with the code of an email.
 
     All sessions of the user end, and a change of the address that is not confirmed yet is cancelled. If the address
-    was not verified before, all other ways to log in are removed, and a frozen account is recovered.
+    was not verified before, or only by a link that a program may have opened, all other ways to log in are removed,
+    and a frozen account is recovered.
     """
     email_config(call.services, call.app_id)
     address = None if body.email is None else address_in(call, body.email, field="email")
@@ -140,7 +141,7 @@ async def set_password(call: Call, right: RightCode, password: SecretStr) -> Non
     new_hash = await services.passwords.hash(text)
     async with services.database.transaction() as conn:
         uid = await _owner(conn, right, now=now)
-        await first_proof(services, conn, identity_of(app_id, right.target), now=now)
+        await first_proof(services, conn, identity_of(app_id, right.target), by="reset", now=now)
         await passwords.put(conn, app_id, uid, new_hash=new_hash, now=now)
         await revoke_access(services, conn, app_id, uid, now=now)
         await login_networks.forget(conn, app_id, uid)

@@ -113,7 +113,7 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
         if addresses.current == right.target:  # The caller has access to both the session and the mailbox.
             await emails.mark_verified(conn, app_id, address=right.target, now=now)
         else:
-            await first_proof(services, conn, identity, now=now)
+            await first_proof(services, conn, identity, by="code", now=now)
         if link == "linked":
             await report_address(services, conn, app_id, uid, replaces="")
             await emails.drop_pending(conn, app_id, uid)

@@ -1,10 +1,20 @@
 """Emails about accounts, the pages that they link to, and what a reader can do there.
 
-The first proof of an address deletes the access that was set up before (`first_proof.py`), because whoever signed
-up with the address may not be its owner. It deletes the password, other identities, sessions and codes, and ends a
-freeze, which would otherwise keep the owner of the address out. The account and its data stay. `first_proof` runs
-in every login whose proof was an email (`Proven.receives_mail`), in a password reset, and when an address is bound
-with a code.
+Proofs of an address are strong or weak. Codes, password resets and the button behind a link are strong. To open a
+link is a weak proof, because programs that scan emails do the same. The address is verified by it, and can be used,
+but a weak proof says nothing about who has set up the account. Therefore a browser gets a page with a button
+(`app/accounts/email/confirm_page.py`), and only other clients verify an address by opening its link.
+
+The first code or reset deletes the access that was set up before, if the address had no proof or a weak one
+(`first_proof.py`), because whoever signed up with it may not be its owner. It deletes the password, other
+identities, sessions and codes, and ends a freeze, which would otherwise keep the owner of the address out. The
+account and its data stay. `first_proof` runs in every login whose proof was an email (`Proven.receives_mail`), in a
+password reset, and when an address is bound with a code. The button does the same after a weak proof. Without one,
+it keeps everything, because the email says which account it confirms: otherwise all who sign up and confirm the
+address would lose their passwords. The price is that a user whose emails are scanned loses it, and the page says so
+before. It does not matter how the account got the address: an attacker can also add the address of somebody else to
+an account that was created with another identity. Earlier addresses of the account are kept, because a user whose
+session was stolen needs them to undo a change of the address.
 
 "This was not me" is an encrypted token that only the server can make, not a code (`not_me.py`), because an attacker
 who controls the account could revoke codes. Opening the link changes nothing, because programs open links in

@@ -1,6 +1,7 @@
 """Describes an account in the email that verifies its address, so that the reader knows what the link confirms.
 
-The first proof of an address by a link keeps the password, the identities and the sessions of the account.
+If the button behind the link is the first proof of the address, it keeps the password, the identities and the
+sessions of the account.
 """
 
 from app.accounts.mails.texts import account_texts, language_of

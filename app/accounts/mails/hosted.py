@@ -35,13 +35,18 @@ def error_page(request: web.Request, status: int) -> web.Response:
 
 
 def hosted_page(
-    request: web.Request, app_id: str | None, title: str, body: str, *, status: int = 200
+    request: web.Request, app_id: str | None, title: str, body: str, *, status: int = 200, forms_lead_to: str = ""
 ) -> web.Response:
-    """Return a page with the title and the colour of the app. `body` is HTML."""
+    """Return a page with the title and the colour of the app. `body` is HTML.
+
+    `forms_lead_to` is the URL to which the response to its form redirects, if it does.
+    """
     configs, header, color = request.app[SERVICES].configs, "", None
     if app_id is not None:
         name = configs.singleton(APPS, app_id).title or app_id
         header = f'<header><span aria-hidden="true">{escape(name[0].upper())}</span>{escape(name)}</header>\n'
         color = configs.singleton(EMAIL, app_id).color
     html = f"{header}<h1>{escape(title)}</h1>\n{body}"
-    return Html(title, html, language=language_for(language_of(request)), color=color).response(status=status)
+    language = language_for(language_of(request))
+    page = Html(title, html, language=language, color=color, forms_lead_to=forms_lead_to)
+    return page.response(status=status)

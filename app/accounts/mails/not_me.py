@@ -193,16 +193,16 @@ async def _relation(conn: Connection, named: NotMe, addresses: Addresses, *, now
 async def _restored(services: Services, conn: Connection, named: NotMe, *, replaces: str, now: datetime) -> bool:
     """Restore an earlier address of the account. Return false if it belongs to another user.
 
-    A user who has signed up with the address but has not proven it loses it.
+    A user who has it without a strong proof loses it. Restoring it is no proof either: it is as proven as it was.
     """
     app_id, uid, identity = named.app_id, named.uid, identity_of(named.app_id, named.address)
-    claimant = await emails.unverified_owner(conn, app_id, address=named.address)
+    claimant = await emails.claimant(conn, app_id, address=named.address)
     if claimant is not None:
         await _take_from(services, conn, identity, uid=claimant, now=now)
     elif await identities.user_of(conn, identity) is not None:
         return False
     try:
-        await emails.set_current(conn, app_id, uid, address=named.address, old=replaces, now=now)
+        await emails.set_current(conn, app_id, uid, address=named.address, old=replaces, now=now, weak=True)
     except AddressTaken:
         raise TransactionConflict from None  # Somebody has signed up with it meanwhile.
     await report_address(services, conn, app_id, uid, replaces=replaces)

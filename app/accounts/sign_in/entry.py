@@ -144,7 +144,9 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> SignedIn | 
         uid = account.user.uid
         if account.user.status == "active":
             made = await _prepare(call, conn, proven, uid=uid, now=now)
-            if proven.receives_mail and await first_proof(services, conn, identity, now=now, keep=session.digest):
+            if proven.receives_mail and await first_proof(
+                services, conn, identity, by="code", now=now, keep=session.digest
+            ):
                 account = await identities.find_account(conn, app_id, uid) or account
     if account.user.status == "frozen":
         raise DeactivationPending(account.user, now=now)

@@ -73,6 +73,10 @@ class Email(Model):
     """Whether users may log in with codes that are sent to their addresses."""
     activation: bool = False
     """Whether a user who has signed up without a code gets a link that verifies the address."""
+    confirm_page: bool = True
+    """Whether a browser that opens the link which verifies an address gets a page with a button. Programs that scan
+    emails open links too, but do not press buttons. If false, opening the link verifies the address, and the first
+    code or password reset after that removes all other ways to log in."""
     verify_redirect_url: _PageUrl | None = None
     """URL to which the link that verifies an address redirects, with `verified=true` in its query. Default: a page
     of this server."""

@@ -144,6 +144,19 @@ async def test_the_user_is_that_of_the_address_if_the_query_names_none(hub: Hub)
     assert [data["user_id"] for data in await stored(hub)][2:] == [ada.uid]
 
 
+@pytest.mark.parametrize("given", [{}, {"Connection": "close"}], ids=["directly", "by the pipeline"])
+async def test_a_raw_plus_in_the_address_is_a_plus(hub: Hub, given: dict[str, str]):
+    await sink(hub)
+    await hub.execute("delete from reported_events")
+    ada, to = await hub.person(), f"ada+{new_id()}@example.com"
+    assert await hub.send(ada, email_to=to) == (200, {})
+    url = pixel_of(await hub.received(to))
+    assert "ada%2B" in url
+    for written in (url, url.replace("%2B", "+")):
+        await get(hub, written, **given)
+    assert [data["email"] for data in await stored(hub)] == [to, to]
+
+
 async def test_without_a_sink_opens_are_only_counted(hub: Hub):
     await sink(hub, events=["account"])
     ada, url = await sent(hub)

@@ -70,7 +70,7 @@ export const USER_TEXTS = {
     details: {
       account: (facts, id) => (id === "frozen" ? `until ${dateOf(facts.close_time)}` : facts.cause && { confirm: "by the user", freeze_end: "the freeze had ended", operator: "by an operator" }[facts.cause]),
       session: (facts) => joined(facts.client_os, facts.user_agent, facts.address, facts.revoke_time && `ended ${dateOf(facts.revoke_time)}`),
-      identity: (facts) => (facts.trust === "client" ? "only the client says so" : ""),
+      identity: (facts) => (facts.trust === "client" ? "only the client says so" : facts.weakly_proven ? "only its link was opened, perhaps by a program" : ""),
       login_failure: (facts) => joined(facts.error_type, `request ${facts.request_id}`),
       mail: (facts) => (facts.opens ? `opened ${facts.opens} times` : ""),
       asset: (facts) => joined(`from ${ORIGINS[facts.origin] ?? facts.origin}`, `reported by ${CHANNELS[facts.channel] ?? facts.channel}`, facts.ends_at && facts.entry === "grant" && `until ${dateOf(facts.ends_at)}`),

@@ -174,6 +174,16 @@ async def open_the_link(account: Account) -> None:
     assert (await account.box.get(path_of(await find_text(account.box, account.address, VERIFY))))[0] == 200
 
 
+async def press_the_button(account: Account) -> None:
+    async with account.box.server.http.post(await find_text(account.box, account.address, VERIFY)) as response:
+        assert response.status == 200
+
+
+async def open_the_link_and_press_the_button(account: Account) -> None:
+    await open_the_link(account)
+    await press_the_button(account)
+
+
 async def say_not_me(account: Account, to: str, pattern: re.Pattern[str]) -> None:
     """Press the button of the link "this was not me" in the newest mail to an address that matches `pattern`."""
     await find_text(account.box, to, pattern)
@@ -275,7 +285,9 @@ ROWS = [
     Row(log_in_with_the_code, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
     Row(prove_the_address_as_somebody_else, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
     Row(reset_password, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
-    Row(open_the_link, keeps=(*SESSIONS, GAMES_BP_AUTH, LOGIN_CODE, RESET_CODE), verified=False),
+    Row(open_the_link, keeps=(*SESSIONS, GAMES_BP_AUTH, RESET_CODE), verified=False),
+    Row(press_the_button, keeps=(*SESSIONS, GAMES_BP_AUTH, LOGIN_CODE, RESET_CODE), verified=False),
+    Row(open_the_link_and_press_the_button, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
     Row(refuse_a_reset, revokes=(*SESSIONS, *BP_AUTHS, *CODES)),
     Row(refuse_a_reset, revokes=(*SESSIONS, GAMES_BP_AUTH, *CODES), verified=False),
     Row(refuse_the_sign_up, revokes=(*SESSIONS, *BP_AUTHS, *CODES)),

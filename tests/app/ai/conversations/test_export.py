@@ -80,6 +80,15 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
         await login_networks.remember(
             conn, "default", talk.uid, network="198.51.100.0/24", now=services.clock.now("default")
         )
+        await emails.set_current(
+            conn,
+            "default",
+            talk.uid,
+            address="countess@example.org",
+            old="",
+            now=services.clock.now("default"),
+            weak=True,
+        )
         await emails.set_pending(
             conn, "default", talk.uid, address="ada@example.com", now=services.clock.now("default")
         )
@@ -113,7 +122,8 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
 
     assert list(data) == KEYS.split()
     assert data["account"]["uid"] == talk.uid
-    assert [identity["platform"] for identity in data["identities"]] == ["device"]
+    proofs = [(identity["platform"], identity["weakly_proven"]) for identity in data["identities"]]
+    assert proofs == [("device", False), ("email", True)]
     assert [known["network"] for known in data["login_networks"]] == ["198.51.100.0/24"]
     assert [waiting["address"] for waiting in data["pending_emails"]] == ["ada@example.com"]
     assert [earlier["address"] for earlier in data["earlier_emails"]] == ["countess@example.com"]
