@@ -24,6 +24,7 @@ from app.accounts.proofs.addresses import (
     require_sending,
     sending_config,
 )
+from app.accounts.proofs.code_checking import check_sent_code
 from app.accounts.proofs.code_sending import counted_code, store_code
 from app.accounts.proofs.proofs import Proven, use_code
 from app.http.rows.endpoint import Call
@@ -150,14 +151,8 @@ async def check_code(
 ) -> RightCode:
     """Return the code of an address if it is right. `within`: the path of the fields `email` and `verify_code`."""
     address = address_in(call, email, field=f"{within}email")
-    return await call.services.codes.check(
-        call.app_id,
-        kind,
-        address,
-        code=code,
-        now=call.services.clock.now(call.app_id),
-        field=f"{within}verify_code",
-    )
+    identity = identity_of(call.app_id, address)
+    return await check_sent_code(call, kind, identity, code, field=f"{within}verify_code")
 
 
 @dataclass(frozen=True, slots=True)

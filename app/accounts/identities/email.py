@@ -17,6 +17,7 @@ from app.accounts.proofs.addresses import (
     sending_config,
 )
 from app.accounts.proofs.code_sending import store_code
+from app.accounts.proofs.throttle import remember_network
 from app.accounts.reports import report_address
 from app.accounts.sessions.caller_lock import lock_caller
 from app.accounts.sign_in.views import bp_auth_view
@@ -110,6 +111,7 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
         # Lock the identity before the code, in the same order as a login that creates the user of the address.
         link = link or await identities.link(conn, identity, uid=uid, now=now, proven=True)
         await codes.use_code(conn, right, now=now)
+        await remember_network(call, conn, app_id, uid)
         if addresses.current == right.target:  # The caller has access to both the session and the mailbox.
             await emails.mark_verified(conn, app_id, address=right.target, now=now)
         else:

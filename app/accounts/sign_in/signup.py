@@ -12,7 +12,6 @@ from app.accounts.email.login import EmailSignUp, prepare_email
 from app.accounts.errors import EmailTaken, NameTaken
 from app.accounts.passwords.name_password import PLATFORM, NamePassword, check_name, display_name, fold_name
 from app.accounts.passwords.passwords import check_new
-from app.accounts.proofs import throttle
 from app.accounts.proofs.infos import Identifiers
 from app.accounts.proofs.proofs import Proven
 from app.accounts.proofs.trace import LoginTrace
@@ -140,7 +139,6 @@ def _storing(call: Call, new: NewAccount, new_hash: str) -> Callable[[Connection
     async def store(conn: Connection, uid: str) -> None:
         now = call.services.clock.now(call.app_id)
         await passwords.put(conn, call.app_id, uid, new_hash=new_hash, now=now)
-        await throttle.remember_network(call, conn, call.app_id, uid)
         if new.store is not None:
             await new.store(conn, uid)
 
