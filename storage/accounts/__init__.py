@@ -13,10 +13,10 @@ cached before are not trusted, and their rows are read. A process that misses th
 session for long either, because it uses a session from Valkey for at most half a second.
 
 A code is checked in two steps (`codes.py`). `check` compares it and counts a wrong one, in a transaction of its own
-that locks the codes of the target. `use_code` decides, in the transaction of the login, which of several requests with
-the right code wins. Wrong codes are counted by network: otherwise, whoever knows an address could use up all tries of
-its owner. Rows contain an HMAC of the code, whose key is derived from the master key. A new master key invalidates
-the codes that were sent before.
+that locks the codes of the target. `use_code` decides, in the transaction of the login, which of several requests
+with the right code wins. Wrong codes are counted by network: otherwise, whoever knows an address could use up all
+tries of its owner. Rows contain an HMAC of the code, whose key is derived from the master key. A new master key
+invalidates the codes that were sent before.
 
 The address with which a user logs in is an identity of the platform `email`; `trust` says whether it is proven. A
 new address that is not proven yet is a row of `pending_emails` (`emails.py`). It cannot be used to log in, and does
