@@ -56,8 +56,12 @@ class Guess:
     @classmethod
     async def _begin(cls, call: Call, account: str, uid: str | None) -> Self:
         guess = cls(call, uid, _buckets(call, account))
-        await guess._count(0)
+        await guess.check()
         return guess
+
+    async def check(self) -> None:
+        """Raise `TooManyFailedLogins` if no further failure is allowed at the moment."""
+        await self._count(0)
 
     async def finish(self, *, right: bool) -> None:
         """Count the guess if it was wrong. Must be called before the client learns whether it was right.
