@@ -15,6 +15,7 @@ from app.accounts.errors import (
     EmailTaken,
     LastLoginMethod,
     TooManyCodes,
+    TooManyFailedLogins,
 )
 from app.accounts.identities.email import bind_email, change_email, send_own_verify_code, unbind_email
 from app.accounts.mails.hosted import error_page
@@ -126,7 +127,7 @@ EMAIL_ROUTES = [
         "/bp/user/email/reset_password",
         reset_password,
         BEFORE_LOGIN_BY_CODE,
-        errors=(*_CODES, PasswordsBusy),
+        errors=(*_CODES, PasswordsBusy, TooManyFailedLogins),
         docs=_RESET,
     ),
     Endpoint("GET", "/bp/user/me/email/verify_result", verify_result, EMAIL_FLOW),
@@ -145,7 +146,7 @@ EMAIL_ROUTES = [
         bind_email,
         EMAIL_FLOW,
         limit=CODES_SENT,
-        errors=(EmailTaken, EmailAlreadyBound, InvalidSession, *_CODES, *_SENDING),
+        errors=(EmailTaken, EmailAlreadyBound, InvalidSession, TooManyFailedLogins, *_CODES, *_SENDING),
         docs=_BIND,
     ),
     Endpoint(

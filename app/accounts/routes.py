@@ -123,7 +123,15 @@ ACCOUNT_ROUTES = [
         "/bp/user/signup",
         signup,
         SIGN_UP,
-        errors=(NameTaken, EmailTaken, RateLimited, TooManyCodes, PasswordsBusy, *_CODE_ERRORS),
+        errors=(
+            NameTaken,
+            EmailTaken,
+            RateLimited,
+            TooManyCodes,
+            TooManyFailedLogins,
+            PasswordsBusy,
+            *_CODE_ERRORS,
+        ),
         docs=_SIGN_UP,
     ),
     Endpoint(

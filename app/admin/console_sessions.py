@@ -33,7 +33,7 @@ from streams.wire.errors import (
 from streams.wire.model import Model
 
 CODES = Rate(count=10, per_s=900)
-"""Limit on the checked codes of an operator, right or wrong."""
+"""Limit on the wrong codes of an operator."""
 _ISSUER = "Parley"
 
 
@@ -45,7 +45,7 @@ class CodeRefused(AuthFailed):
 
 
 class TooManyCodes(RateLimited):
-    """Too many codes of the operator were checked."""
+    """Too many codes of the operator were wrong."""
 
     def __init__(self, *, retry_after_s: float) -> None:
         super().__init__("too many codes of this operator", retry_after_s=retry_after_s)
@@ -86,13 +86,12 @@ async def sign_in(call: Call, body: Body[SignInBody]) -> Json[SignInReply]:
     check_own_site(call.request)
     services = call.services
     operator = await operator_with(call.request, services, body.token.strip())
-    if body.code is not None:
-        await _count_code(call, operator)
     async with services.database.transaction() as conn:
         authenticator = await console_sessions.authenticator(conn, operator.operator_id, keyring=services.keyring)
         if body.code is None:
             return _missing(operator, authenticator)
         step = authenticator.step_of("".join(body.code.split()))
+        await _count_code(call, operator, calls=1 if step is None else 0)
         if step is None:
             raise CodeRefused
         await console_sessions.use_code(conn, operator.operator_id, step=step)
@@ -116,10 +115,13 @@ async def sign_out(call: Call) -> Json[Empty]:
     return Json({}, cookie_headers(call.services.settings, None))
 
 
-async def _count_code(call: Call, operator: Operator) -> None:
-    """Count a code before it is checked, so that concurrent guesses do not exceed the limit."""
+async def _count_code(call: Call, operator: Operator, *, calls: Literal[0, 1]) -> None:
+    """Count a wrong code, or check with `calls=0` whether a right one is accepted. Raises `TooManyCodes`.
+
+    The row of the operator is locked, so that concurrent guesses do not exceed the limit.
+    """
     who = f"operator:{operator.operator_id}"
-    count = await call.services.limiter.count(CODES, app_id="", name="operator_code", who=who, calls=1)
+    count = await call.services.limiter.count(CODES, app_id="", name="operator_code", who=who, calls=calls)
     if count.wait_s > 0:
         raise TooManyCodes(retry_after_s=count.wait_s)
 

@@ -12,9 +12,11 @@ checks its connection for PostgreSQL's announcements four times a second. After 
 cached before are not trusted, and their rows are read. A process that misses the announcement does not accept the
 session for long either, because it uses a session from Valkey for at most half a second.
 
-A code is checked in two steps (`codes.py`). `check` counts the try, in a transaction of its own. `use_code`
-decides, in the transaction of the login, which of several requests with the right code wins. Rows contain an HMAC
-of the code, whose key is derived from the master key. A new master key invalidates the codes that were sent before.
+A code is checked in two steps (`codes.py`). `check` compares it and counts a wrong one, in a transaction of its own
+that locks the codes of the target. `use_code` decides, in the transaction of the login, which of several requests
+with the right code wins. Wrong codes are counted by network: otherwise, whoever knows an address could use up all
+tries of its owner. Rows contain an HMAC of the code, whose key is derived from the master key. A new master key
+invalidates the codes that were sent before.
 
 The address with which a user logs in is an identity of the platform `email`; `trust` says whether it is proven, and
 `weakly_proven` whether only its link was opened, which programs that scan emails do too. A new

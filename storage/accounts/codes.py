@@ -7,7 +7,7 @@ digits of a short code. Times are those of the app's clock.
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,9 +18,10 @@ from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
 
 TRIES = 5
-"""How often a short code may be entered."""
+"""How many wrong short codes may be entered per code and network."""
 WRONG_PER_DAY = 20
-"""How many wrong short codes may be entered per target and day, over all its codes."""
+"""How many wrong short codes may be entered per target and day, over all its codes: by each known network, and by
+all others together."""
 _DIGITS = 6
 _LONG_BYTES = 32
 _DAY = timedelta(days=1)
@@ -31,15 +32,19 @@ _NEWEST = 200
 class CodeRefused(ServiceError):
     """A code is not accepted.
 
-    `seen` and `allowed` are for the operator's trace. They do not contain the code.
+    `seen` and `allowed` are for the operator's trace. They do not contain the code. `wrong`: it is not a code that
+    was sent, or was not compared with those that were sent, so it counts as a failed login.
     """
 
     status = 400
 
-    def __init__(self, what: str, *, seen: str | None = None, allowed: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, seen: str | None = None, allowed: str | None = None, wrong: bool = False
+    ) -> None:
         super().__init__(what)
         self.seen = seen
         self.allowed = allowed
+        self.wrong = wrong
 
 
 class CodeEmpty(CodeRefused):
@@ -100,17 +105,24 @@ class _Row:
     kind: str
     uid: str | None
     digest: bytes
-    tries: int
+    wrong: Mapping[str, int]
     expires_at: datetime
     closed_at: datetime | None
 
     def is_open(self, now: datetime) -> bool:
         return self.closed_at is None and now < self.expires_at
 
-    @property
-    def wrong_tries(self) -> int:
-        """How often a wrong code was entered."""
-        return max(0, self.tries - (self.closed_at is not None))
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The network from which a code is entered, and those from which the user of its target has logged in."""
+
+    network: str
+    known: Collection[str] = ()
+
+    def shares_tries_with(self, network: str) -> bool:
+        """Return whether wrong codes from `network` count against the same number a day."""
+        return network == self.network if self.network in self.known else network not in self.known
 
 
 _ADD = """
@@ -118,11 +130,14 @@ insert into codes (code_id, app_id, kind, target, uid, digest, created_at, expir
 values ($1, $2, $3, $4, $5, $6, $7, $8)
 """
 _LOCK = """
-select code_id, kind, uid, digest, tries, expires_at, closed_at from codes
+select code_id, kind, uid, digest, wrong, expires_at, closed_at from codes
 where app_id = $1 and target = $2 and kind = any($3::text[]) and created_at > $4
 order by code_id desc limit $5 for update
 """
-_COUNT = "update codes set tries = tries + 1 where code_id = $1"
+_COUNT = """
+update codes set wrong = jsonb_set(wrong, array[$2], to_jsonb(coalesce((wrong ->> $2)::int, 0) + 1))
+where code_id = $1
+"""
 _FIND_LONG = """
 select code_id, app_id, target, uid, expires_at, closed_at, exists (
     select from codes newer where newer.app_id = codes.app_id and newer.target = codes.target
@@ -164,40 +179,37 @@ class Codes:
         target: str,
         *,
         code: str | None,
+        origin: Origin,
         now: datetime,
         field: str = "verify_code",
     ) -> RightCode:
         """Return the short code of `target` if `code` is right. Raises one of the errors of this module.
 
-        The try is counted first, in a transaction of its own, so that it counts even if the request fails. If
-        several requests have the right code, `use_code` decides which of them wins.
+        A wrong code is counted in a transaction of its own, so that it counts even if the request fails. If several
+        requests have the right code, `use_code` decides which of them wins.
         """
         given = _without_spaces(code, field)
         digest = self._digest(kind, given, app_id=app_id, target=target)
-        async with self._database.transaction() as conn:
+        async with self._database.transaction() as conn:  # Its locks let requests compare codes one at a time.
             rows = [
                 _Row(**row) for row in await conn.fetch(_LOCK, app_id, target, _SHORT_NAMES, now - _DAY, _NEWEST)
             ]
-            newest = next((row for row in rows if row.kind == kind.name), None)
-            counts = newest is not None and newest.is_open(now)
-            exhausted = newest is not None and newest.tries >= TRIES
-            wrong = sum(row.wrong_tries for row in rows)
-            blocked = counts and (exhausted or wrong >= WRONG_PER_DAY)
-            if newest is not None and counts and not blocked:
-                await conn.execute(_COUNT, newest.code_id)
-        if blocked:
-            raise CodeInvalid(
-                f"{field} is not accepted after too many wrong ones; request a new one later",
-                seen=f"all tries of the newest {kind.name} code" if exhausted else f"{wrong} wrong codes in a day",
-                allowed=f"{TRIES} tries of a code, and {WRONG_PER_DAY} wrong codes in a day",
-            )
-        for row in rows:
-            if row.kind == kind.name and hmac.compare_digest(row.digest, digest):
-                _check_open(row, field=field, now=now, replaced=row is not newest)
-                return RightCode(row.code_id, app_id, target, row.uid, field)
+            of_kind = [row for row in rows if row.kind == kind.name]
+            newest = of_kind[0] if of_kind else None
+            is_open = newest is not None and newest.is_open(now)
+            refusal = _too_many_wrong(rows, newest, origin, field=field) if newest is not None and is_open else None
+            found = next((row for row in of_kind if hmac.compare_digest(row.digest, digest)), None)
+            if newest is not None and is_open and refusal is None and found is None:
+                await conn.execute(_COUNT, newest.code_id, origin.network)
+        if refusal is not None:
+            raise refusal
+        if found is not None:
+            _check_open(found, field=field, now=now, replaced=found is not newest)
+            return RightCode(found.code_id, app_id, target, found.uid, field)
         others = {self._digest(other, given, app_id=app_id, target=target): other.name for other in _SHORT}
         seen = next((f"a {others[row.digest]} code" for row in rows if row.digest in others), "a wrong code")
-        raise CodeInvalid(f"{field} is wrong", seen=seen, allowed=_allowed(kind, newest, now=now))
+        allowed = _allowed(kind, newest, origin, now=now)
+        raise CodeInvalid(f"{field} is wrong", seen=seen, allowed=allowed, wrong=True)
 
     async def find(
         self, conn: Connection, kind: CodeKind, *, code: str | None, now: Callable[[str], datetime], field: str
@@ -208,8 +220,8 @@ class Codes:
         """
         row = await conn.fetchrow(_FIND_LONG, self._digest(kind, _without_spaces(code, field)))
         if row is None:
-            raise CodeInvalid(f"{field} is wrong")
-        found = _Row(row["code_id"], kind.name, row["uid"], b"", 0, row["expires_at"], row["closed_at"])
+            raise CodeInvalid(f"{field} is wrong", wrong=True)
+        found = _Row(row["code_id"], kind.name, row["uid"], b"", {}, row["expires_at"], row["closed_at"])
         _check_open(found, field=field, now=now(row["app_id"]), replaced=kind.newest_only and row["replaced"])
         return RightCode(row["code_id"], row["app_id"], row["target"], row["uid"], field)
 
@@ -226,6 +238,23 @@ def _without_spaces(code: str | None, field: str) -> str:
     return given
 
 
+def _too_many_wrong(rows: Sequence[_Row], newest: _Row, origin: Origin, *, field: str) -> CodeInvalid | None:
+    """Return the error if no further code is accepted from `origin`."""
+    tries = newest.wrong.get(origin.network, 0)
+    in_a_day = sum(
+        number for row in rows for network, number in row.wrong.items() if origin.shares_tries_with(network)
+    )
+    if tries < TRIES and in_a_day < WRONG_PER_DAY:
+        return None
+    seen = f"all tries of the newest {newest.kind} code" if tries >= TRIES else f"{in_a_day} wrong codes in a day"
+    return CodeInvalid(
+        f"{field} is not accepted after too many wrong ones; request a new one later",
+        seen=seen,
+        allowed=f"{TRIES} tries of a code, and {WRONG_PER_DAY} wrong codes in a day",
+        wrong=True,
+    )
+
+
 def _check_open(row: _Row, *, field: str, now: datetime, replaced: bool) -> None:
     if row.closed_at is not None:
         seen = f"a code that was used or revoked at {rfc3339(row.closed_at)}"
@@ -236,14 +265,14 @@ def _check_open(row: _Row, *, field: str, now: datetime, replaced: bool) -> None
         raise CodeOutOfDate(f"{field} has expired", seen=f"a code that expired at {rfc3339(row.expires_at)}")
 
 
-def _allowed(kind: CodeKind, newest: _Row | None, *, now: datetime) -> str:
+def _allowed(kind: CodeKind, newest: _Row | None, origin: Origin, *, now: datetime) -> str:
     if newest is None:
         return f"none, because no {kind.name} code was sent in the last day"
     if newest.closed_at is not None:
         return f"none, because the newest {kind.name} code was used or revoked at {rfc3339(newest.closed_at)}"
     if not newest.is_open(now):
         return f"none, because the newest {kind.name} code expired at {rfc3339(newest.expires_at)}"
-    return f"the newest {kind.name} code (try {newest.tries + 1} of {TRIES})"
+    return f"the newest {kind.name} code (try {newest.wrong.get(origin.network, 0) + 1} of {TRIES})"
 
 
 _USE = "update codes set closed_at = $2 where code_id = $1 and closed_at is null returning true"

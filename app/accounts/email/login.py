@@ -1,7 +1,6 @@
 """Logins and sign-ups with an email address, and the codes and links that they need (§4.1, §4.3, §4.7)."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -24,7 +23,8 @@ from app.accounts.proofs.addresses import (
     require_sending,
     sending_config,
 )
-from app.accounts.proofs.code_sending import counted_code, store_code
+from app.accounts.proofs.code_checking import check_sent_code
+from app.accounts.proofs.code_sending import Counted, counted_link, no_link, store_code
 from app.accounts.proofs.proofs import Proven, use_code
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body
@@ -150,14 +150,8 @@ async def check_code(
 ) -> RightCode:
     """Return the code of an address if it is right. `within`: the path of the fields `email` and `verify_code`."""
     address = address_in(call, email, field=f"{within}email")
-    return await call.services.codes.check(
-        call.app_id,
-        kind,
-        address,
-        code=code,
-        now=call.services.clock.now(call.app_id),
-        field=f"{within}verify_code",
-    )
+    identity = identity_of(call.app_id, address)
+    return await check_sent_code(call, kind, identity, code, field=f"{within}verify_code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +161,9 @@ class NewEmail:
     identity: Identity
     verified: bool
     store: Callable[[Connection, str], Awaitable[None]] | None = None
-    counted: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Counts the email that the sign-up sends. If its block fails, the email does not count."""
+    send: Callable[[Connection, str], Awaitable[None]] | None = None
+    """Stores the job that sends the link to the user."""
+    counted: Counted = no_link
 
 
 async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:
@@ -185,8 +180,8 @@ async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:
     return NewEmail(
         identity,
         verified=False,
-        store=partial(_send_activation, call, address, info.platform),
-        counted=partial(counted_code, call, VERIFY_LINK, address),
+        send=partial(_send_activation, call, address, info.platform),
+        counted=partial(counted_link, call, address),
     )
 
 

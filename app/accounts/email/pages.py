@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr
 
 from app.accounts.email.reset import find_reset, set_password
 from app.accounts.email.verify import verify_by_page, verify_page
-from app.accounts.errors import CodeNotSent
+from app.accounts.errors import CodeNotSent, TooManyFailedLogins
 from app.accounts.mails.hosted import error_page, hosted_page, labels_for, message_page
 from app.accounts.mails.mails import send_notice, sends_mails
 from app.accounts.mails.not_me import NotMe, changes_of, read_token, refuse_changes
@@ -57,7 +57,7 @@ async def reset_by_page(call: Call, body: RawBody) -> web.Response:
 
 async def _find_reset(call: Call, code: str) -> RightCode:
     """Return the code of a link. Raises `ConfigInvalid` if its app no longer allows email addresses."""
-    right = await find_reset(call.services, code)
+    right = await find_reset(call, code)
     email_config(call.services, right.app_id)
     return right
 
@@ -170,13 +170,20 @@ ACCOUNT_PAGE_ROUTES = [
         errors=(*_CODES, *_STORES, RateLimited, CodeNotSent),
         docs=_DOCS,
     ),
-    Endpoint("GET", "/account/reset", reset_page, ACCOUNT_PAGES, errors=(*_CODES, *_STORES), docs=_DOCS),
+    Endpoint(
+        "GET",
+        "/account/reset",
+        reset_page,
+        ACCOUNT_PAGES,
+        errors=(*_CODES, *_STORES, TooManyFailedLogins),
+        docs=_DOCS,
+    ),
     Endpoint(
         "POST",
         "/account/reset",
         reset_by_page,
         ACCOUNT_PAGES,
-        errors=(*_CODES, *_STORES, PasswordsBusy),
+        errors=(*_CODES, *_STORES, PasswordsBusy, TooManyFailedLogins),
         docs=_DOCS,
     ),
     Endpoint("GET", "/account/not-me", not_me_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),

@@ -19,7 +19,7 @@ from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body
 from app.services import Services
 from storage.accounts import codes, emails, identities, login_networks, passwords, users
-from storage.accounts.codes import RESET, CodeInvalid, RightCode
+from storage.accounts.codes import RESET, CodeInvalid, CodeRefused, RightCode
 from storage.accounts.emails import identity_of
 from storage.accounts.password_resets import ResetRequest, SendReset
 from storage.configs.kinds.auth import AUTH
@@ -119,15 +119,22 @@ async def reset_password(call: Call, body: Body[ResetPassword]) -> None:
     """
     email_config(call.services, call.app_id)
     address = None if body.email is None else address_in(call, body.email, field="email")
-    right = await find_reset(call.services, body.random_code)
+    right = await find_reset(call, body.random_code)
     if right.app_id != call.app_id or address not in {None, right.target}:
         raise CodeInvalid(f"{_FIELD} is wrong")
     await set_password(call, right, body.password)
 
 
-async def find_reset(services: Services, code: str | None) -> RightCode:
-    async with services.database.connection() as conn:
-        return await services.codes.find(conn, RESET, code=code, now=services.clock.now, field=_FIELD)
+async def find_reset(call: Call, code: str | None) -> RightCode:
+    """Return the code of a link, of any app. Raises errors of codes, and `TooManyFailedLogins`."""
+    services = call.services
+    try:
+        async with services.database.connection() as conn:
+            return await services.codes.find(conn, RESET, code=code, now=services.clock.now, field=_FIELD)
+    except CodeRefused as error:
+        if error.wrong:
+            await throttle.count_wrong_link(call)
+        raise
 
 
 async def set_password(call: Call, right: RightCode, password: SecretStr) -> None:

@@ -16,7 +16,8 @@ from app.accounts.proofs.addresses import (
     require_sending,
     sending_config,
 )
-from app.accounts.proofs.code_sending import store_code
+from app.accounts.proofs.code_sending import MailDelay, store_change, store_code
+from app.accounts.proofs.throttle import remember_network
 from app.accounts.reports import report_address
 from app.accounts.sessions.caller_lock import lock_caller
 from app.accounts.sign_in.views import bp_auth_view
@@ -76,26 +77,27 @@ async def send_own_verify_code(call: Call, body: Body[PlatformOnly]) -> None:
     await store_code(call, VERIFY_LINK, address, store=store)
 
 
-async def bind_email(call: Call, body: Body[BindEmail]) -> None:
+async def bind_email(call: Call, body: Body[BindEmail]) -> MailDelay | None:
     """Add an email address.
 
     If the app allows logins by code, `verify_code` proves the address. Otherwise the address is shown as not
-    verified, and cannot be used, until its link is opened.
+    verified, and cannot be used, until its link is opened. If too many emails were sent to the address, the link is
+    not sent, and the response says when it may be requested. Usually, the response is empty.
     """
     config = email_config(call.services, call.app_id)
     address = address_in(call, body.email, field="email")
     if config.code_login:
         right = await check_code(call, LOGIN_EMAIL, body.email, body.verify_code)
         await _bind_proven(call, right)
-        return
+        return None
     require_sending(call.services, call.app_id)
 
-    async def store(conn: Connection) -> None:
+    async def store(conn: Connection, sends: bool) -> None:  # noqa: FBT001
         if (await _locked(call, conn)).current:
             raise EmailAlreadyBound
-        await _store_pending(call, conn, address, body.platform)
+        await _store_pending(call, conn, address, body.platform, sends=sends)
 
-    await store_code(call, VERIFY_LINK, address, store=store)
+    return await store_change(call, address, store=store)
 
 
 async def _bind_proven(call: Call, right: RightCode) -> None:
@@ -110,6 +112,7 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
         # Lock the identity before the code, in the same order as a login that creates the user of the address.
         link = link or await identities.link(conn, identity, uid=uid, now=now, proven=True)
         await codes.use_code(conn, right, now=now)
+        await remember_network(call, conn, app_id, uid)
         if addresses.current == right.target:  # The caller has access to both the session and the mailbox.
             await emails.mark_verified(conn, app_id, address=right.target, now=now)
         else:
@@ -130,37 +133,42 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
             raise EmailTaken(bp_auth=credential)
 
 
-async def change_email(call: Call, body: Body[NewAddress]) -> None:
+async def change_email(call: Call, body: Body[NewAddress]) -> MailDelay | None:
     """Change the user's email address.
 
-    The new address replaces the old one when its link is opened. The old one gets an email about the change.
+    The new address replaces the old one when its link is opened. The old one gets an email about the change. If too
+    many emails were sent to the new address, its link is not sent, and the response says when it may be requested.
+    Usually, the response is empty.
     """
     require_sending(call.services, call.app_id)
     address = address_in(call, body.email, field="email")
     async with call.services.database.connection() as conn:
         notified = (await emails.find(conn, call.app_id, call.caller.user)).current
 
-    async def store(conn: Connection) -> None:
+    async def store(conn: Connection, sends: bool) -> None:  # noqa: FBT001
         addresses = await _locked(call, conn)
         if not (addresses.current or addresses.pending):
             raise EmailNotFound
         if address == addresses.current:
             raise InvalidParameter("email is the user's address already")
-        await _store_pending(call, conn, address, body.platform)
+        await _store_pending(call, conn, address, body.platform, sends=sends)
         if old := addresses.current:
             uid, language = call.caller.user, language_of(call.request)
             await send_notice(call.services, conn, call.app_id, uid, "address_changing", to=old, language=language)
 
-    await store_code(call, VERIFY_LINK, address, store=store, notified=notified)
+    return await store_change(call, address, store=store, notified=notified)
 
 
-async def _store_pending(call: Call, conn: Connection, address: str, platform: ClientPlatform) -> None:
-    """Store an address that is not verified yet, and send the link that verifies it."""
+async def _store_pending(
+    call: Call, conn: Connection, address: str, platform: ClientPlatform, *, sends: bool
+) -> None:
+    """Store an address that is not verified yet. With `sends`, send the link that verifies it."""
     if await identities.user_of(conn, identity_of(call.app_id, address)) is not None:
         raise EmailTaken
     uid, now = call.caller.user, call.services.clock.now(call.app_id)
     await emails.set_pending(conn, call.app_id, uid, address=address, now=now)
-    await send_link(call, conn, uid, address=address, platform=platform)
+    if sends:
+        await send_link(call, conn, uid, address=address, platform=platform)
 
 
 async def unbind_email(call: Call) -> None:

@@ -8,15 +8,15 @@ from app.accounts.errors import AccountAuthFailed
 from app.accounts.mails.mails import notify_user
 from app.accounts.mails.texts import language_of
 from app.accounts.passwords.rules import Password, check_password
-from app.accounts.proofs import throttle, trace
+from app.accounts.proofs import trace
 from app.accounts.proofs.proofs import Proven
+from app.accounts.proofs.throttle import Guess
 from app.accounts.sessions.caller_lock import lock_caller
 from app.accounts.sessions.revocation import revoke_access
-from app.http.callers.limits import CountedTogether
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body
 from app.password_hashing import Checked
-from storage.accounts import identities, passwords
+from storage.accounts import passwords
 from storage.accounts.identities import Identity
 from storage.accounts.passwords import PasswordOwner
 from storage.configs.kinds.auth import AUTH
@@ -35,13 +35,9 @@ async def prove_by_password(call: Call, identity: Identity, password: SecretStr)
 
     An unknown identity costs the same work as a wrong password and has the same error.
     """
-
-    async def user_of(conn: Connection) -> str | None:
-        return await identities.user_of(conn, identity)
-
-    guess = await throttle.count_guess(call, f"{identity.platform}:{identity.social_id}", user_of)
     async with call.services.database.connection() as conn:
         owner = await passwords.owner(conn, identity)
+    guess = await Guess.begin(call, identity, None if owner is None else owner.uid)
     known_hash = None if owner is None else owner.password_hash
     checked = await _check(call, guess, password, known_hash)
     if owner is None or known_hash is None or not checked.right:
@@ -61,27 +57,22 @@ def _trace_refused(call: Call, owner: PasswordOwner | None) -> None:
         trace.step(call, "password", seen="another one", allowed=allowed)
 
 
-async def _check(call: Call, guess: CountedTogether, password: SecretStr, known_hash: str | None) -> Checked:
+async def _check(call: Call, guess: Guess, password: SecretStr, known_hash: str | None) -> Checked:
     """Check a password. It counts as a failed login only if it was checked and is wrong."""
-    checked = None
-    try:
-        checked = await call.services.passwords.check(password.get_secret_value(), known_hash)
-    finally:
-        if checked is None or checked.right:
-            await guess.take_back()
+    checked = await call.services.passwords.check(password.get_secret_value(), known_hash)
+    await guess.finish(right=checked.right)
     return checked
 
 
 async def _logged_in(
     call: Call, owner: str, conn: Connection, uid: str, *, known_hash: str, checked: Checked
 ) -> None:
-    """Check that the password has not been changed since, replace an outdated hash, and remember the network."""
+    """Check that the password has not been changed since, and replace an outdated hash."""
     if uid != owner or not await passwords.lock(conn, call.app_id, uid, known_hash=known_hash):
         trace.step(call, "password", seen="one that was changed during the login", allowed="the current one")
         raise AccountAuthFailed
     if checked.new_hash is not None:
         await passwords.rehash(conn, call.app_id, uid, old_hash=known_hash, new_hash=checked.new_hash)
-    await throttle.remember_network(call, conn, call.app_id, uid)
 
 
 class PasswordChange(Model):
@@ -99,11 +90,7 @@ async def change_password(call: Call, body: Body[PasswordChange]) -> None:
     """
     app_id, uid, now = call.app_id, call.caller.user, call.services.clock.now(call.app_id)
     check_new(call, body.password, field="password")
-
-    async def itself(_: Connection) -> str:
-        return uid
-
-    guess = await throttle.count_guess(call, f"uid:{uid}", itself)
+    guess = await Guess.begin_of_caller(call)
     async with call.services.database.connection() as conn:
         old_hash = await passwords.find(conn, app_id, uid)
     checked = await _check(call, guess, body.origin_password, old_hash)

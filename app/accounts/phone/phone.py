@@ -8,6 +8,7 @@ import phonenumbers
 from pydantic import Field
 
 from app.accounts.phone.sms import config_of
+from app.accounts.proofs.code_checking import check_sent_code
 from app.accounts.proofs.code_sending import store_code
 from app.accounts.proofs.proofs import Proven, use_code
 from app.http.rows.endpoint import Call
@@ -31,7 +32,7 @@ class PhoneCode(Model):
     phone_number: str = Field(max_length=_SENT_CHARACTERS)
     """With the country code, such as +4915112345678."""
     verify_code: str | None = Field(default=None, max_length=_SENT_CHARACTERS)
-    """The newest code. It can be used once, within ten minutes and at most five tries."""
+    """The newest code. It can be used once, within ten minutes and at most five tries per network."""
 
 
 class PhoneCodeRequest(Model):
@@ -79,9 +80,6 @@ async def send_phone_verify_code(call: Call, body: Body[PhoneCodeRequest]) -> No
 
 async def prove_phone(call: Call, info: PhoneCode) -> Proven:
     """Check the code that was sent to a phone number. The transaction of the login consumes it."""
-    number = e164(info.phone_number, field="phone.phone_number")
-    now = call.services.clock.now(call.app_id)
-    right = await call.services.codes.check(
-        call.app_id, PHONE, number, code=info.verify_code, now=now, field="phone.verify_code"
-    )
-    return Proven(Identity(call.app_id, PLATFORM, number), on_login=partial(use_code, call, right))
+    identity = Identity(call.app_id, PLATFORM, e164(info.phone_number, field="phone.phone_number"))
+    right = await check_sent_code(call, PHONE, identity, info.verify_code, field="phone.verify_code")
+    return Proven(identity, on_login=partial(use_code, call, right))

@@ -6,7 +6,14 @@ steps of the trace only use what the statements of the login read anyway, so tha
 depend on the reason of its failure. Only the columns of the row identify the user, in the form that identities
 have, because the erasure of a user finds the row by these columns.
 
-A failed login is counted before its password is checked (`throttle.py`), by one script for all its rates, because
-otherwise concurrent guesses could exceed the limits. The count is taken back if the password is right. The networks
-from which a user has logged in are rows, so that losing Valkey locks nobody out.
+A guess is a password or a code. Its outcome is counted, by one script for all rates, before the client learns it,
+and only wrong ones are counted (`throttle.py`). So a client that sends many guesses at once gets no more answers
+than one that waits, and no right one is refused for others that are being checked. Counting before the check would
+refuse right ones: of thirty right passwords at once, twenty got 429. The price is that all guesses that arrive
+before the limit is reached are checked. For passwords, the queue of the hashes bounds their number. The networks
+from which a user has logged in are rows, so that losing Valkey locks nobody out. Those that have entered wrong
+codes are in the row of the code, and are deleted with it.
+
+Everybody can use up the emails that may be sent to an address in a day. So a sign-up or a bind that would send a
+link succeeds without it, and says when the link may be requested (`code_sending.py`).
 """

@@ -7,7 +7,7 @@ from functools import partial
 
 from app.accounts.errors import AccountAuthFailed
 from app.accounts.mails.first_proof import end_unproven_freeze, first_proof
-from app.accounts.proofs import trace
+from app.accounts.proofs import throttle, trace
 from app.accounts.proofs.infos import Identifiers
 from app.accounts.proofs.proofs import Proven
 from app.accounts.proofs.third_party import details_from
@@ -117,6 +117,7 @@ async def _sign_up(call: Call, proven: Proven, start: _Start) -> SignedIn | None
             return None
         await report_change(call.services, conn, call.app_id, user.uid, "sign_up", platform=identity.platform)
         made = await _prepare(call, conn, proven, uid=user.uid, now=now)
+        await _remember_network(call, conn, proven, uid=user.uid)
     verified = proven.verified
     linked = LinkedIdentity(
         identity.platform,
@@ -148,6 +149,7 @@ async def _enter_known(call: Call, proven: Proven, start: _Start) -> SignedIn | 
                 services, conn, identity, by="code", now=now, keep=session.digest
             ):
                 account = await identities.find_account(conn, app_id, uid) or account
+            await _remember_network(call, conn, proven, uid=uid)
     if account.user.status == "frozen":
         raise DeactivationPending(account.user, now=now)
     keep_newest = _auth(call).sessions_per_user
@@ -182,6 +184,12 @@ async def _prepare(call: Call, conn: Connection, proven: Proven, *, uid: str, no
         return None
     await store_verified(call, conn, proven)
     return await issue_bp_auth(call, conn, proven, now=now)
+
+
+async def _remember_network(call: Call, conn: Connection, proven: Proven, *, uid: str) -> None:
+    """Remember the network of a login, unless there is no proof but an id, such as that of a device."""
+    if proven.on_login is not None or proven.verified is not None:
+        await throttle.remember_network(call, conn, call.app_id, uid)
 
 
 async def store_verified(call: Call, conn: Connection, proven: Proven) -> None:

@@ -1,7 +1,7 @@
 """The signup endpoint: creates a user with a password (§4.3)."""
 
+import math
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from app.accounts.email.login import EmailSignUp, prepare_email
 from app.accounts.errors import EmailTaken, NameTaken
 from app.accounts.passwords.name_password import PLATFORM, NamePassword, check_name, display_name, fold_name
 from app.accounts.passwords.passwords import check_new
-from app.accounts.proofs import throttle
+from app.accounts.proofs.code_sending import Counted, no_link
 from app.accounts.proofs.infos import Identifiers
 from app.accounts.proofs.proofs import Proven
 from app.accounts.proofs.trace import LoginTrace
@@ -54,8 +54,9 @@ class NewAccount:
     """False if there is no proof that the identity is the user's own."""
     store: Callable[[Connection, str], Awaitable[None]] | None = None
     """Called with the new user's id in the transaction that creates the user. An error rolls it back."""
-    counted: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-    """Counts the email that the sign-up sends, unless its block fails."""
+    send: Callable[[Connection, str], Awaitable[None]] | None = None
+    """Like `store`, unless the email that it sends has to be sent later."""
+    counted: Counted = no_link
 
 
 Prepare = Callable[[Call, Any], Awaitable[NewAccount]]
@@ -78,6 +79,7 @@ async def _by_email(call: Call, info: EmailSignUp) -> NewAccount:
         taken=EmailTaken,
         trusted=new.verified,
         store=new.store,
+        send=new.send,
         counted=new.counted,
     )
 
@@ -85,7 +87,13 @@ async def _by_email(call: Call, info: EmailSignUp) -> NewAccount:
 SIGN_UPS: dict[str, Prepare] = {PLATFORM: _by_name, "email_password": _by_email}
 
 
-async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
+class SignupReply(UserReply):
+    next_mail_s: int | None = None
+    """Seconds after which `POST /bp/user/me/email/send_verify_code` sends the link that verifies the address.
+    Present only if the sign-up has not sent it, because too many were sent to the address."""
+
+
+async def signup(call: Call, body: Body[SignupBody]) -> SignupReply:
     """Sign up.
 
     The body names exactly one identity with a password. Its user is created and logged in.
@@ -100,9 +108,12 @@ async def signup(call: Call, body: Body[SignupBody]) -> UserReply:
         async with call.services.logins.hold(new.identity):
             if await is_known(call, new.identity):
                 raise new.taken()
-            async with new.counted():
-                entry = await _sign_up(call, new, body)
-    return UserReply(user=user_view(entry.account, is_new_user=True, session_token=entry.session_token))
+            async with new.counted() as wait_s:
+                entry = await _sign_up(call, new, body, sends=wait_s == 0)
+    return SignupReply(
+        user=user_view(entry.account, is_new_user=True, session_token=entry.session_token),
+        next_mail_s=math.ceil(wait_s) or None,
+    )
 
 
 async def _checked(call: Call, platform: str, info: Any) -> NewAccount:
@@ -118,9 +129,10 @@ async def _checked(call: Call, platform: str, info: Any) -> NewAccount:
     return new
 
 
-async def _sign_up(call: Call, new: NewAccount, block: Identifiers) -> SignedIn:
+async def _sign_up(call: Call, new: NewAccount, block: Identifiers, *, sends: bool) -> SignedIn:
     new_hash = await call.services.passwords.hash(new.password.get_secret_value())
-    proven = Proven(new.identity, name=new.name, trusted=new.trusted, on_login=_storing(call, new, new_hash))
+    store = _storing(call, new, new_hash, sends=sends)
+    proven = Proven(new.identity, name=new.name, trusted=new.trusted, on_login=store)
     entry = await sign_up(call, proven, block)
     if entry is None:
         raise new.taken()
@@ -136,12 +148,15 @@ def _given(body: SignUps) -> tuple[str, Any]:
     return names[0], getattr(body, names[0])
 
 
-def _storing(call: Call, new: NewAccount, new_hash: str) -> Callable[[Connection, str], Awaitable[None]]:
+def _storing(
+    call: Call, new: NewAccount, new_hash: str, *, sends: bool
+) -> Callable[[Connection, str], Awaitable[None]]:
     async def store(conn: Connection, uid: str) -> None:
         now = call.services.clock.now(call.app_id)
         await passwords.put(conn, call.app_id, uid, new_hash=new_hash, now=now)
-        await throttle.remember_network(call, conn, call.app_id, uid)
         if new.store is not None:
             await new.store(conn, uid)
+        if new.send is not None and sends:
+            await new.send(conn, uid)
 
     return store

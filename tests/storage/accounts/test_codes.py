@@ -1,6 +1,7 @@
 """Codes: right once, for their app, kind and target, within their time and a few tries."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,6 +19,7 @@ from storage.accounts.codes import (
     CodeKind,
     CodeOutOfDate,
     Codes,
+    Origin,
 )
 from storage.postgres.database import open_database
 from storage.secrets import Keyring
@@ -27,6 +29,8 @@ from tests.running.servers import MASTER_KEY
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 ADA, BEN = "+4915112345678", "+4915112345679"
+STRANGER = Origin("203.0.113.0/24", known={"198.51.100.0/24", "198.51.101.0/24"})
+HOME, WORK = (replace(STRANGER, network=f"198.51.{third}.0/24") for third in (100, 101))
 
 
 class Desk:
@@ -40,8 +44,17 @@ class Desk:
         async with self.database.transaction() as conn:
             return await self.codes.issue(conn, app, kind, target, now=at, for_s=for_s, uid=uid)
 
-    async def enter(self, code, target=ADA, *, kind: CodeKind = PHONE, at=NOW, app="one") -> codes.RightCode:
-        return await self.codes.check(app, kind, target, code=code, now=at)
+    async def enter(
+        self, code, target=ADA, *, kind: CodeKind = PHONE, at=NOW, app="one", origin=STRANGER
+    ) -> codes.RightCode:
+        return await self.codes.check(app, kind, target, code=code, origin=origin, now=at)
+
+    async def fail(self, code, times: int = 1, **how) -> str:
+        """Enter a wrong code a number of times. Return the last error."""
+        for _ in range(times):
+            with pytest.raises(CodeInvalid) as raised:
+                await self.enter(other(code), **how)
+        return str(raised.value)
 
     async def use(self, code, **how) -> None:
         right = await self.enter(code, **how)
@@ -126,9 +139,35 @@ async def test_twenty_wrong_codes_a_day_are_the_limit_of_a_target_over_all_kinds
     await desk.use(await desk.issue(at=tomorrow), at=tomorrow)
 
 
+async def test_each_network_has_its_own_tries_of_a_code(desk: Desk):
+    code = await desk.issue()
+    assert (await desk.fail(code, TRIES + 1)).endswith("request a new one later")
+    assert (await desk.fail(code, TRIES, origin=replace(STRANGER, network="192.0.2.0/24"))).endswith("is wrong")
+    await desk.use(code, origin=HOME)
+
+
+async def test_strangers_share_the_wrong_codes_of_a_day_and_known_networks_have_their_own(desk: Desk):
+    code = await desk.issue()
+    for number in range(WRONG_PER_DAY // TRIES):
+        await desk.fail(code, TRIES, origin=replace(STRANGER, network=f"203.0.{number}.0/24"))
+    assert "too many" in await desk.fail(code, origin=replace(STRANGER, network="203.0.99.0/24"))
+    for _ in range(WRONG_PER_DAY // TRIES):
+        assert (await desk.fail(await desk.issue(), TRIES, origin=HOME)).endswith("is wrong")
+    with pytest.raises(CodeInvalid, match="too many"):
+        await desk.enter(await desk.issue(), origin=HOME)
+    await desk.use(await desk.issue(), origin=WORK)
+
+
 async def test_right_codes_are_not_counted_as_wrong(desk: Desk):
+    earlier = await desk.issue()
     for _ in range(WRONG_PER_DAY + 1):
         await desk.use(await desk.issue())
+    code = await desk.issue()
+    for _ in range(TRIES + 1):
+        with pytest.raises(CodeOutOfDate) as raised:
+            await desk.enter(earlier)
+        assert not raised.value.wrong
+    await desk.use(code)
 
 
 async def test_concurrent_guesses_do_not_exceed_the_tries(desk: Desk):

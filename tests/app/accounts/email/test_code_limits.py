@@ -27,8 +27,10 @@ async def counts(server: Server, request: str, session: dict[str, str], **body: 
     method, path = request.split()
     url = f"{server.url}/bp/user/{path}"
     async with server.http.request(method, url, headers=session, **body) as response:
-        headers = [response.headers.get(name, "") for name in ("RateLimit-Policy", "RateLimit")]
-        policy, remaining = (header.rpartition(", ")[2] for header in headers)
+        headers = [response.headers.get(name, "").split(", ") for name in ("RateLimit-Policy", "RateLimit")]
+        policy, remaining = (
+            next(rate for rate in rates if rate.startswith('"email_address"')) for rates in headers
+        )
         return response.status, policy, remaining
 
 

@@ -9,6 +9,8 @@ from itertools import count
 import pytest
 
 from app.http.callers.tokens import make_server_token
+from storage.accounts import identities
+from storage.accounts.identities import Identity
 from storage.operators.audit import COMMAND
 from tests.app.valkey_proxy import valkey_proxy_to
 from tests.password_hashes import usual_hashes
@@ -36,11 +38,25 @@ class ProxiedServer:
         )
 
     async def post(self, path, name, password, address, **headers) -> tuple[int, dict]:
-        body = {"name_password": {"name": name, "password": password}}
+        return await self.send(path, {"name_password": {"name": name, "password": password}}, address, **headers)
+
+    async def send(self, path, body, address, **headers) -> tuple[int, dict]:
         headers["X-Forwarded-For"] = address
         async with self.server.http.post(f"{self.server.url}{path}", json=body, headers=headers) as response:
             self.headers = dict(response.headers)
             return response.status, await response.json()
+
+    async def uid_of(self, platform, social_id) -> str:
+        async with self.server.services.database.connection() as conn:
+            return await identities.user_of(conn, Identity("default", platform, social_id))
+
+    async def link(self, uid, **social_ids) -> None:
+        """Give a user further identities, by platform."""
+        now = self.server.services.clock.now("default")
+        async with self.server.services.database.transaction() as conn:
+            for platform, social_id in social_ids.items():
+                identity = Identity("default", platform, social_id)
+                assert await identities.link(conn, identity, uid=uid, now=now, proven=True) == "linked"
 
     async def new_user(self, *, address=HOME) -> str:
         """Sign up, and return the user's name."""
@@ -74,6 +90,8 @@ async def slow_hashes(databases, tmp_path):
 async def proxied(testbed: Server) -> ProxiedServer:
     opened = ProxiedServer(testbed)
     await opened.limit()
+    email = {"mail_accounts": ["inbox"], "code_login": True}
+    await testbed.services.configs.put("default", "email", "default", email, author="tests", origin=COMMAND)
     # The counts of addresses are those of the test alone.
     client, prefix = testbed.services.valkey.client, testbed.services.settings.redis_prefix
     if keys := [key async for key in client.scan_iter(f"{prefix}*rate*")]:
@@ -108,10 +126,42 @@ async def test_right_passwords_are_not_counted(proxied: ProxiedServer):
     assert await proxied.fail(name, 11) == [400] * 10 + [429]
 
 
-async def test_concurrent_guesses_do_not_exceed_the_limit(proxied: ProxiedServer):
+@pytest.mark.parametrize("guesses", [60, pytest.param(500, marks=pytest.mark.soak)])
+async def test_many_concurrent_guesses_get_no_more_answers_than_the_limit(proxied: ProxiedServer, guesses: int):
+    """The right password among them is tried only if it is one of the first."""
     name = await proxied.new_user()
-    statuses = await asyncio.gather(*(proxied.login(name, WRONG) for _ in range(40)))
-    assert sorted(statuses) == [400] * 10 + [429] * 30
+    passwords = [*(f"{WRONG} {number}" for number in range(guesses)), PASSWORD]
+    statuses = await asyncio.gather(*(proxied.login(name, password) for password in passwords))
+    assert set(statuses) <= {400, 429, 503}
+    assert statuses.count(400) == 10
+    assert await proxied.login(name) == 429
+
+
+async def test_concurrent_right_passwords_all_log_in(slow_hashes: ProxiedServer):
+    name = await slow_hashes.new_user()
+    assert await asyncio.gather(*(slow_hashes.login(name) for _ in range(30))) == [200] * 30
+    assert await slow_hashes.fail(name, 11) == [400] * 10 + [429]
+
+
+async def test_an_account_has_one_count_for_all_its_names(proxied: ProxiedServer):
+    email = f"Ada.{next(NAMES)}@example.com"
+    body = {"email_password": {"email": email, "password": PASSWORD}}
+    assert (await proxied.send("/bp/user/signup", body, HOME))[0] == 200
+    uid = await proxied.uid_of("email", email.lower())
+    name, number = next(NAMES), "+4915112345678"
+    await proxied.link(uid, name_password=name, phone=number)
+    domain = email.partition("@")[0] + "@EXAMPLE.com"
+    tried = [
+        *({"email_password": {"email": written, "password": WRONG}} for written in (email, email.upper(), domain)),
+        *({"name_password": {"name": written, "password": WRONG}} for written in (name, name.upper())),
+        {"phone": {"phone_number": number, "verify_code": "123456"}},
+        {"phone": {"phone_number": "+49 (1511) 2345-678", "verify_code": "123456"}},
+        {"email_code": {"email": email, "verify_code": "123456"}},
+    ]
+    statuses = [(await proxied.send("/bp/user/login", body, HOME))[0] for body in tried]
+    assert statuses == [400] * 8
+    assert await proxied.fail(name, 3) == [400] * 2 + [429]
+    assert (await proxied.send("/bp/user/login", tried[-1], HOME))[0] == 429
 
 
 async def test_the_failures_of_an_address_are_limited_over_all_accounts(proxied: ProxiedServer):
