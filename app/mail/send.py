@@ -11,8 +11,8 @@ from app.http.rows.replies import Empty
 from app.http.rows.transactions import Transaction
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import Subscription, pixel_url, unsubscribe_url
-from app.mail.variables import CustomVariables, allowed_variables
-from app.mail_templates import content_of, names_in, rendered
+from app.mail.variables import CustomVariables
+from app.mail_templates import allowed_variables, content_of, names_in, rendered
 from storage.accounts import emails
 from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.mail import MAIL, MailStrategy
