@@ -92,6 +92,14 @@ def without_links(name: str) -> str:
     return "".join(" " if _joins(char) and not after.isspace() else char for char, after in pairs)
 
 
+def shown_address(address: str) -> str:
+    """Return an email address as an email shows it. Whoever enters an address may choose what follows its `+`."""
+    if not leads_elsewhere(address, ()):
+        return address
+    local, _, domain = address.rpartition("@")
+    return f"{without_links(local)}@{domain}"
+
+
 def _joins(char: str) -> bool:
     return char in "。｡⁄∕∶" or any(part in "./\\@:" for part in normalize("NFKC", char))  # noqa: RUF001
 

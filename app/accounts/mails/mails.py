@@ -11,7 +11,7 @@ from app.accounts.mails.texts import Purpose, choose_template, event_text
 from app.accounts.proofs.addresses import require_sending, sending_config
 from app.http.links import public_link
 from app.mail_templates import allowed_variables, names_in, rendered
-from app.mail_urls import host_of
+from app.mail_urls import host_of, shown_address
 from app.services import Services
 from storage.accounts import emails
 from storage.configs.kinds.apps import APPS
@@ -91,7 +91,8 @@ def write_mail(
     app = services.configs.singleton(APPS, app_id).title or app_id
     shown = [name.split(".")[1] for name in names_in(template) if name.startswith(f"{_CUSTOM}.")]
     custom = allowed_variables(values.get(_CUSTOM, {}), shown, url_hosts=_url_hosts(config))
-    email = rendered(template, {"App": app, "Email": to, **values, _CUSTOM: custom}, max_bytes=_MAIL_BYTES)
+    given = {"App": app, "Email": shown_address(to), **values, _CUSTOM: custom}
+    email = rendered(template, given, max_bytes=_MAIL_BYTES)
     return MailContent(
         to=to,
         subject=email.subject,
