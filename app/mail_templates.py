@@ -1,12 +1,15 @@
-"""Renders the subject and the parts of an email from its strategy."""
+"""Renders the subject and the parts of an email from its template."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from app.mail_urls import leads_elsewhere
+from storage.configs.kinds.email import Template
 from storage.configs.kinds.mail import MAX_BYTES, MailStrategy
 from storage.mail.mail import MailContent
 from streams.wire.errors import InvalidParameter
+from streams.wire.lines import is_line
 from streams.wire.template import render, render_html, variables_of
 
 _SUBJECT_CHARACTERS = 900
@@ -19,18 +22,43 @@ class Rendered(NamedTuple):
     html: str
 
 
-def rendered(strategy: MailStrategy, values: Mapping[str, Any]) -> Rendered:
+def allowed_variables(
+    given: Mapping[str, Any], names: Collection[str], *, url_hosts: Collection[str]
+) -> dict[str, Any]:
+    """Return the variables in `names`. Raises `InvalidParameter` if one leads to another host than `url_hosts`.
+
+    Clients choose the values, so an email must not lead its reader to a page that the app does not know.
+    """
+    variables = {name: value for name, value in given.items() if name in names}
+    for name, value in variables.items():
+        if any(leads_elsewhere(text, url_hosts) for text in _texts(value)):
+            raise InvalidParameter(f"custom_variables.{name} must not contain a URL of a host that is not allowed")
+    return variables
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the strings in a value, including those in objects, which templates can address."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+
+
+def rendered(
+    template: MailStrategy | Template, values: Mapping[str, Any], *, max_bytes: int = MAX_BYTES
+) -> Rendered:
     """Return the email. Raises `InvalidParameter` if values break the line of the subject, or are too large.
 
     The size is computed first, because a template may repeat a large value many times.
     """
-    parts = ((strategy.subject, render), (strategy.text, render), (strategy.html, render_html))
-    if sum(_characters(template, values, by) for template, by in parts) > MAX_BYTES:
-        raise _too_large()
-    email = Rendered(*(by(template, values) for template, by in parts))
-    if sum(len(part.encode()) for part in email) > MAX_BYTES:
-        raise _too_large()
-    if not email.subject.isprintable() or len(email.subject) > _SUBJECT_CHARACTERS:
+    parts = ((template.subject, render), (template.text, render), (template.html, render_html))
+    if sum(_characters(part, values, by) for part, by in parts) > max_bytes:
+        raise _too_large(max_bytes)
+    email = Rendered(*(by(part, values) for part, by in parts))
+    if sum(len(part.encode()) for part in email) > max_bytes:
+        raise _too_large(max_bytes)
+    if not is_line(email.subject) or len(email.subject) > _SUBJECT_CHARACTERS:
         raise InvalidParameter("custom_variables must not put line breaks or long texts into the subject")
     return email
 
@@ -52,9 +80,9 @@ def content_of(
     )
 
 
-def names_in(strategy: MailStrategy) -> set[str]:
+def names_in(template: MailStrategy | Template) -> set[str]:
     """Return the dotted names of the variables that are shown."""
-    return {name for part in (strategy.subject, strategy.text, strategy.html) for name in variables_of(part)}
+    return {name for part in (template.subject, template.text, template.html) for name in variables_of(part)}
 
 
 def _characters(template: str, values: Mapping[str, Any], by: _Render) -> int:
@@ -62,5 +90,5 @@ def _characters(template: str, values: Mapping[str, Any], by: _Render) -> int:
     return len(by(template, {})) + sum(count * len(by(f"{{{{.{name}}}}}", values)) for name, count in shown.items())
 
 
-def _too_large() -> InvalidParameter:
-    return InvalidParameter(f"custom_variables make the email larger than {MAX_BYTES} bytes")
+def _too_large(max_bytes: int) -> InvalidParameter:
+    return InvalidParameter(f"custom_variables make the email larger than {max_bytes} bytes")

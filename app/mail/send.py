@@ -11,8 +11,9 @@ from app.http.rows.replies import Empty
 from app.http.rows.transactions import Transaction
 from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import Subscription, pixel_url, unsubscribe_url
-from app.mail.variables import CustomVariables, allowed_variables
-from app.mail_templates import content_of, names_in, rendered
+from app.mail.variables import CustomVariables
+from app.mail_templates import allowed_variables, content_of, names_in, rendered
+from app.mail_urls import shown_address
 from storage.accounts import emails
 from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.mail import MAIL, MailStrategy
@@ -113,7 +114,7 @@ def _job(call: Call, name: str, strategy: MailStrategy, *, variables: dict[str, 
     app = services.configs.singleton(APPS, call.app_id).title or call.app_id
     values = {
         "App": app,
-        "Email": to,
+        "Email": shown_address(to),
         _PIXEL: pixel,
         _UNSUBSCRIBE: unsubscribe,
         "CustomVariables": {**variables, _PIXEL: pixel},

@@ -7,7 +7,7 @@ import structlog
 from pydantic import Field, SecretStr
 
 from app.accounts.mails.first_proof import first_proof
-from app.accounts.mails.mails import CustomVariables, enqueue_mail, notify_user, reset_link, reset_page
+from app.accounts.mails.mails import CustomVariables, enqueue_mail, notify_user, reset_link, reset_page, write_mail
 from app.accounts.mails.not_me import not_me_link
 from app.accounts.mails.texts import language_of
 from app.accounts.passwords.rules import Password, check_password
@@ -32,6 +32,8 @@ log = structlog.get_logger()
 
 _CODE_CHARACTERS = 256
 _FIELD = "random_code"
+_SAMPLE_CODE, _SAMPLE_UID = "x" * 43, "0" * 32
+"""Of the length of real ones, for an email that is only checked."""
 
 
 class ForgotPassword(Model):
@@ -61,12 +63,34 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
     request = ResetRequest(
         address=address, language=language_of(call.request), custom_variables=body.custom_variables
     )
+    _check_mail(services, call.app_id, request)
     expires_s = now.timestamp() + sending_config(services, call.app_id).reset_s
 
     async def store(conn: Connection) -> None:
         await enqueue(conn, SendReset.seal(call.app_id, request, keyring=services.keyring, expires_s=expires_s))
 
     await store_code(call, RESET, address, store=store)
+
+
+def _check_mail(services: Services, app_id: str, request: ResetRequest) -> None:
+    """Raise `InvalidParameter` if the custom variables of a request cannot be sent.
+
+    The job could not tell the client. The check does not depend on whether the address belongs to a user.
+    """
+    values = _values(services, app_id, request, code=_SAMPLE_CODE, uid=_SAMPLE_UID)
+    write_mail(services, app_id, "reset", to=request.address, language=request.language, values=values)
+
+
+def _values(services: Services, app_id: str, request: ResetRequest, *, code: str, uid: str) -> dict[str, Any]:
+    """Return the values of the template's variables."""
+    values: dict[str, Any] = {
+        "Code": code,
+        "Link": reset_link(services, app_id, code),
+        "CustomVariables": request.custom_variables,
+    }
+    if services.settings.has_public_url:  # The app may have its own page for the link.
+        values["NotMeLink"] = not_me_link(services, app_id, uid, address=request.address, frees=False)
+    return values
 
 
 async def send_reset(services: Services, job: SendReset) -> None:
@@ -90,13 +114,6 @@ async def send_reset(services: Services, job: SendReset) -> None:
         code = await services.codes.issue(
             conn, app_id, RESET, request.address, now=now, for_s=config.reset_s, uid=uid
         )
-        values: dict[str, Any] = {
-            "Code": code,
-            "Link": reset_link(services, app_id, code),
-            "CustomVariables": request.custom_variables,
-        }
-        if services.settings.has_public_url:  # The app may have its own page for the link.
-            values["NotMeLink"] = not_me_link(services, app_id, uid, address=request.address, frees=False)
         await enqueue_mail(
             services,
             conn,
@@ -105,7 +122,7 @@ async def send_reset(services: Services, job: SendReset) -> None:
             uid=uid,
             to=request.address,
             language=request.language,
-            values=values,
+            values=_values(services, app_id, request, code=code, uid=uid),
             expires_s=now.timestamp() + config.reset_s,
         )
 

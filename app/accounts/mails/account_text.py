@@ -8,6 +8,7 @@ from app.accounts.mails.texts import account_texts, language_of
 from app.accounts.proofs.addresses import ClientPlatform
 from app.http.callers.addresses import client_network
 from app.http.rows.endpoint import Call
+from app.mail_urls import without_links
 from storage.accounts import emails, users
 from storage.postgres.database import Connection
 
@@ -29,7 +30,8 @@ async def account_text(
 ) -> str:
     """Return a description of an account, and of where the email was requested, in the language of the request.
 
-    `conn` is in the transaction that stores the email.
+    The address of the email is not proven, so the name must not contain a link that a stranger wants its owner to
+    open. `conn` is in the transaction that stores the email.
     """
     texts = account_texts(language_of(call.request))
     user = await users.find(conn, call.app_id, uid)
@@ -38,7 +40,7 @@ async def account_text(
     created = f"{user.create_time:%Y-%m-%d %H:%M} UTC"
     said = [texts["signed_up" if is_its_own else "existing"].format(created=created)]
     if user.name:
-        said.append(texts["named"].format(name=user.name))
+        said.append(texts["named"].format(name=without_links(user.name)))
     return " ".join([*said, _requested(call, texts, platform)])
 
 

@@ -10,19 +10,22 @@ from app.accounts.mails.not_me import LIFETIME, not_me_link
 from app.accounts.mails.texts import Purpose, choose_template, event_text
 from app.accounts.proofs.addresses import require_sending, sending_config
 from app.http.links import public_link
+from app.mail_templates import allowed_variables, names_in, rendered
+from app.mail_urls import host_of, shown_address
 from app.services import Services
 from storage.accounts import emails
 from storage.configs.kinds.apps import APPS
-from storage.configs.kinds.email import Template
+from storage.configs.kinds.email import Email, Template
 from storage.jobs.jobs import enqueue
 from storage.mail.mail import MailContent, SendMail
 from storage.postgres.database import Connection
 from streams.wire.codec import dumps
-from streams.wire.errors import ConfigInvalid, InvalidParameter
-from streams.wire.template import render, render_html
+from streams.wire.errors import ConfigInvalid
 
 _VARIABLES_BYTES = 8 * 1024
-_SUBJECT_CHARACTERS = 900
+_CUSTOM = "CustomVariables"
+_MAIL_BYTES = 2 * 1024 * 1024
+"""Maximum total size of the subject and the parts of an email. Every template fits into it."""
 
 
 def _small(variables: dict[str, Any]) -> dict[str, Any]:
@@ -68,27 +71,42 @@ async def enqueue_mail(
 ) -> None:
     """Store the job that sends an email. `conn` is in the transaction of the change that causes the email.
 
-    `uid` is the user that the email is about, or `None` if anybody can request it for an address. `language` is the
-    reader's `Accept-Language`. Raises `InvalidParameter` if the custom variables put a line break into the subject.
+    `uid` is the user that the email is about, or `None` if anybody can request it for an address. For the other
+    parameters and errors, see `write_mail`.
+    """
+    content = write_mail(services, app_id, purpose, to=to, language=language, values=values)
+    await enqueue(conn, SendMail.seal(app_id, content, keyring=services.keyring, uid=uid, expires_s=expires_s))
+
+
+def write_mail(
+    services: Services, app_id: str, purpose: Purpose, *, to: str, language: str, values: Mapping[str, Any]
+) -> MailContent:
+    """Return an email. `language` is the reader's `Accept-Language`.
+
+    Raises `InvalidParameter` if custom variables lead to foreign hosts, or do not fit into the email.
     """
     config = sending_config(services, app_id)
     translations: Mapping[str, Template] = getattr(config.templates, purpose)
     tag, template = choose_template(purpose, language, translations, has_not_me_link="NotMeLink" in values)
     app = services.configs.singleton(APPS, app_id).title or app_id
-    given = {"App": app, "Email": to, **values}
-    subject = render(template.subject, given)
-    if not subject.isprintable() or len(subject) > _SUBJECT_CHARACTERS:
-        raise InvalidParameter("custom_variables must not put line breaks or long texts into the subject")
-    content = MailContent(
+    shown = [name.split(".")[1] for name in names_in(template) if name.startswith(f"{_CUSTOM}.")]
+    custom = allowed_variables(values.get(_CUSTOM, {}), shown, url_hosts=_url_hosts(config))
+    given = {"App": app, "Email": shown_address(to), **values, _CUSTOM: custom}
+    email = rendered(template, given, max_bytes=_MAIL_BYTES)
+    return MailContent(
         to=to,
-        subject=subject,
-        text=render(template.text, given),
-        html=render_html(template.html, given),
+        subject=email.subject,
+        text=email.text,
+        html=email.html,
         language=tag,
         sender=config.from_,
         accounts=config.mail_accounts,
     )
-    await enqueue(conn, SendMail.seal(app_id, content, keyring=services.keyring, uid=uid, expires_s=expires_s))
+
+
+def _url_hosts(config: Email) -> set[str]:
+    """Return the hosts to which custom variables may lead: those of the app's own pages, and further ones."""
+    return {*config.url_hosts, *(host_of(url) for url in (config.verify_redirect_url, config.reset_url) if url)}
 
 
 async def send_notice(

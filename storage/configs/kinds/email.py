@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from storage.configs.kinds.base import DAY_S, ConfigKind, Ref
 from storage.configs.kinds.mail_accounts import Sender
+from streams.wire.lines import is_line
 from streams.wire.model import HttpUrl, Matches, Model
 
 DEFAULT = "default"
@@ -18,11 +19,17 @@ _PageUrl = Annotated[HttpUrl, Field(max_length=2048)]
 
 
 def _one_line(subject: str) -> str:
-    if not subject.isprintable():
+    if not is_line(subject):
         raise ValueError("must be one line")
     return subject
 
 
+_UrlHost = Annotated[
+    str,
+    Field(max_length=260),
+    Matches(r"^[a-z0-9.-]+(:[0-9]{1,5})?$", "must be a host name in lower case, with or without a port"),
+]
+UrlHosts = Annotated[list[_UrlHost], Field(max_length=100)]
 Subject = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
 
 
@@ -93,6 +100,10 @@ class Email(Model):
     """The accounts that send the emails. They are tried in this order."""
     from_: Sender | None = Field(default=None, alias="from")
     """The sender of the emails. Default: the sender of the account."""
+    url_hosts: UrlHosts = Field(default_factory=list)
+    """Hosts to which the variables of requests may lead, besides those of `verify_redirect_url` and `reset_url`. A
+    value that a browser would open at another host, or of which mail programs would make a link to one, is
+    refused."""
     color: Annotated[str, Matches(r"^#[0-9a-fA-F]{6}$", "must be a colour such as #1f6feb")] = "#1f6feb"
     """The colour of the buttons on this server's pages."""
     templates: Templates = Templates()

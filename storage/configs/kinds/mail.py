@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from storage.configs.kinds.base import ConfigKind, Ref
-from storage.configs.kinds.email import Subject
+from storage.configs.kinds.email import Subject, UrlHosts
 from storage.configs.kinds.mail_accounts import Sender
 from streams.wire.model import Matches, Model
 
@@ -13,11 +13,6 @@ MAX_BYTES = 256 * 1024
 """Maximum total size of the subject and the parts of an email."""
 
 _Variable = Annotated[str, Matches(r"^[A-Za-z0-9_]{1,64}$", "must be 1 to 64 letters, digits and underscores")]
-_Host = Annotated[
-    str,
-    Field(max_length=260),
-    Matches(r"^[a-z0-9.-]+(:[0-9]{1,5})?$", "must be a host name in lower case, with or without a port"),
-]
 _UnsubscribeUrl = Annotated[
     str,
     Field(max_length=900),
@@ -49,8 +44,9 @@ class MailStrategy(Model):
     """Whether a request may name the recipient. Otherwise emails go to the address of the user."""
     variables: list[_Variable] = Field(default_factory=list, max_length=64)
     """The variables that requests may set. Others are ignored."""
-    url_hosts: list[_Host] = Field(default_factory=list, max_length=100)
-    """The hosts of URLs in variables. A URL with another host is refused."""
+    url_hosts: UrlHosts = Field(default_factory=list)
+    """The hosts to which variables may lead. A value that a browser would open at another host, or of which mail
+    programs would make a link to one, is refused."""
     list_unsubscribe: _UnsubscribeUrl | None = None
     """A URL of the app for the header `List-Unsubscribe`. With `https:`, it replaces the one of this server, which
     unsubscribes by one click (RFC 8058)."""

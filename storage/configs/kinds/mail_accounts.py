@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.vendor_accounts import CallLimits
+from streams.wire.lines import is_line
 from streams.wire.model import Matches
 
 INBOX = "{inbox}"
@@ -17,7 +18,7 @@ def _is_sender(sender: str) -> str:
     """Validate the value of a header `From`. Anything else in it would add headers or recipients."""
     name, address = parseaddr(sender)
     local, at, domain = address.rpartition("@")
-    if not sender.isprintable() or not (local and at and domain) or "," in sender.removeprefix(name):
+    if not is_line(sender) or not (local and at and domain) or "," in sender.removeprefix(name):
         raise ValueError("must be an address such as Example <hello@example.com>")
     return sender
 

@@ -33,6 +33,34 @@ async def test_variables_that_stay_empty_are_warned_of(hub: Hub):
 
 
 @pytest.mark.parametrize(
+    ("url", "is_warned"),
+    [
+        ("https://app.example{{.CustomVariables.name}}", True),
+        ("https://app.example:{{ .CustomVariables.name }}/x", True),
+        ("//{{.CustomVariables.name}}.app.example/", True),
+        ("https://app.example/{{.CustomVariables.name}}", False),
+        ("https://app.example?name={{.CustomVariables.name}}", False),
+        ("{{.CustomVariables.name}}", False),
+    ],
+)
+async def test_a_variable_that_chooses_the_host_of_a_url_is_warned_of(hub: Hub, url: str, is_warned: bool):
+    operator, html = Operator(hub.server), f'<a href="{url}">Open</a>'
+    value = {"subject": "News", "html": html, "variables": ["name"], "mail_accounts": ["inbox"]}
+    stored = await operator.put("configs/default/mail/linked", value)
+    assert [warning["path"] for warning in stored.body.get("warnings", [])] == ["html"] * is_warned
+    template = {"subject": "{{.Code}}", "text": f"{{{{.Code}}}} {url}"}
+    email = {"mail_accounts": ["inbox"], "templates": {"login_email": template}}
+    _, reply = await validated(hub, "email/default", email)
+    assert [warning["path"] for warning in reply["warnings"]] == ["templates.login_email.default.text"] * is_warned
+
+
+async def validated(hub: Hub, config: str, value: Any) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {hub.server.services.settings.admin_token.get_secret_value()}"}
+    url = f"/admin/api/configs/default/{config}/validate"
+    return await ask(hub.server, "POST", url, json={"value": value}, headers=headers)
+
+
+@pytest.mark.parametrize(
     ("fields", "path"),
     [
         ({"subject": "a\r\nBcc: eve@example.com"}, "subject"),
@@ -50,7 +78,5 @@ async def test_variables_that_stay_empty_are_warned_of(hub: Hub):
 )
 async def test_a_strategy_that_cannot_be_used_is_refused_when_it_is_written(hub: Hub, fields: Any, path: str):
     value = {"subject": "Hi", "text": "Hello", "mail_accounts": ["inbox"]} | fields
-    headers = {"Authorization": f"Bearer {hub.server.services.settings.admin_token.get_secret_value()}"}
-    url = "/admin/api/configs/default/mail/x/validate"
-    _, reply = await ask(hub.server, "POST", url, json={"value": value}, headers=headers)
+    _, reply = await validated(hub, "mail/x", value)
     assert (reply["valid"], reply["errors"][0]["path"]) == (False, path)

@@ -1,0 +1,13 @@
+"""Recognizes texts that fit on one line."""
+
+from unicodedata import category
+
+_BREAKS = {"Cc", "Zl", "Zp"}
+
+
+def is_line(text: str) -> bool:
+    """Return whether a text has no line breaks and no other control characters, so that a header can contain it.
+
+    Names may contain joiners, and blanks of every kind.
+    """
+    return _BREAKS.isdisjoint(map(category, text))
