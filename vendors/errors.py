@@ -42,6 +42,10 @@ class Refused(VendorError):
     """The first 16 KiB of the body. It may repeat secrets of the call, so it is neither logged nor sent."""
 
 
+class TooLong(Refused):
+    """The messages are longer than the model's context."""
+
+
 class Unreachable(VendorError):
     """The connection failed or was lost."""
 

@@ -276,18 +276,17 @@ class Turn:
         )
         if prefill:
             messages.append(ChatMessage("assistant", prefill))
-        input_tokens = sum(estimated_tokens(message.content) for message in messages)
         return Attempt(
             strategy=strategy.name,
             stage="llm",
             vendor=strategy.platform,
-            open=lambda: strategy.model.reply(messages),
+            open=lambda: prompt.fitting_reply(strategy.model, messages),
             is_output=_is_visible_text,
             first_output_s=chat.waits.first_output_s,
             between_s=chat.waits.between_s,
             hedge=strategy.hedge,
             gate=strategy.gate,
-            meter=lambda: Meter(input_tokens),
+            meter=lambda: Meter(lambda: sum(estimated_tokens(message.content) for message in messages)),
             price=strategy.price,
         )
 
