@@ -9,7 +9,7 @@ from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import chat
-from tests.peers.sse_client import SeenEvent, named
+from tests.peers.sse_client import SeenEvent, all_events, named
 from tests.running.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
@@ -136,18 +136,18 @@ async def test_anthropic_events_that_are_not_understood_are_skipped(
 
 async def test_turns_without_an_answer_do_not_repeat_a_role(talk: Talk, server: Server, sandbox: Running) -> None:
     """Chat templates such as those of Mistral and Gemma refuse two user messages in a row."""
-    await chat(server, sandbox, "broken", "vendor_b_llm", key_of(fault="server_error"))
-    await chat(server, sandbox, "silent", "vendor_b_llm", key_of(fault="empty_answer"))
+    await chat(server, sandbox, "silent", "vendor_b_llm", key_of(fault="hang_before_output"))
     await chat(server, sandbox, "strict", "vendor_b_llm", key_of(refuses="repeated_roles"))
     await talk.turn("One", "strict")
-    async with talk.say("Two", "strict") as response:
-        stream = response.headers["X-Service-Stream-Id"]
-        async with talk.delete(f"/bp/ai/stream/{stream}", params={"heard_ms": "0"}):
-            pass
-    for strategy in ("silent", "broken"):
-        await talk.turn("Three", strategy)
+    async with talk.say("Two", "silent") as response:
+        async with talk.delete(f"/bp/ai/stream/{response.headers['X-Service-Stream-Id']}") as canceled:
+            assert canceled.status == 200
+        interrupted = await all_events(response)
+    assert interrupted[-1].content["finish_reason"] == "canceled"
+    newest = (await talk.history())["conversation_records"][0]
+    assert newest["status"] == "interrupted"
 
-    seen = await talk.turn("Four", "strict")
+    seen = await talk.turn("Three", "strict")
 
     assert seen[-1].name == "end", seen[-1]
 
