@@ -9,7 +9,7 @@ from storage.operators.audit import COMMAND
 from streams.wire.codec import dumps
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import chat
-from tests.peers.sse_client import SeenEvent, all_events, named
+from tests.peers.sse_client import SeenEvent, events, named
 from tests.running.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
@@ -53,7 +53,7 @@ ODD = [
 
 
 @pytest.mark.parametrize(
-    ("events", "answer"),
+    ("body", "answer"),
     [
         (HEARTBEATS + delta("Hel") + HEARTBEATS + delta("lo.") + END + DONE, "Hello."),
         (delta("Hello.") + END + "data: [DONE] \n\n", "Hello."),
@@ -71,9 +71,9 @@ ODD = [
     ],
 )
 async def test_compatible_servers_are_understood(
-    talk: Talk, server: Server, sandbox: Running, events: str, answer: str
+    talk: Talk, server: Server, sandbox: Running, body: str, answer: str
 ) -> None:
-    await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=events))
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=body))
 
     seen = await talk.turn("Hello", "one")
 
@@ -82,7 +82,7 @@ async def test_compatible_servers_are_understood(
 
 
 @pytest.mark.parametrize(
-    ("events", "answer"),
+    ("body", "answer"),
     [
         (candidate("One ") + candidate("two ") + candidate("three."), "One two three."),
         (candidate("One ", "FINISH_REASON_UNSPECIFIED") + candidate("two."), "One two."),
@@ -91,9 +91,9 @@ async def test_compatible_servers_are_understood(
     ],
 )
 async def test_gemini_ends_with_its_stream(
-    talk: Talk, server: Server, sandbox: Running, events: str, answer: str
+    talk: Talk, server: Server, sandbox: Running, body: str, answer: str
 ) -> None:
-    await chat(server, sandbox, "one", "gemini", key_of(events=events))
+    await chat(server, sandbox, "one", "gemini", key_of(events=body))
 
     seen = await talk.turn("Hello", "one")
 
@@ -140,10 +140,12 @@ async def test_turns_without_an_answer_do_not_repeat_a_role(talk: Talk, server: 
     await chat(server, sandbox, "strict", "vendor_b_llm", key_of(refuses="repeated_roles"))
     await talk.turn("One", "strict")
     async with talk.say("Two", "silent") as response:
+        reading = events(response)
+        assert [(await anext(reading)).name for _ in range(2)] == ["start", "user_input"]
         async with talk.delete(f"/bp/ai/stream/{response.headers['X-Service-Stream-Id']}") as canceled:
             assert canceled.status == 200
-        interrupted = await all_events(response)
-    assert interrupted[-1].content["finish_reason"] == "canceled"
+        ended = [event async for event in reading]
+    assert ended[-1].content["finish_reason"] == "canceled"
     newest = (await talk.history())["conversation_records"][0]
     assert newest["status"] == "interrupted"
 
