@@ -24,7 +24,7 @@ from streams.wire.errors import ServiceError
 from vendors.calls.attempts import Attempt, failed_attempt
 from vendors.calls.fallback import AllStrategiesFailed, first_success
 from vendors.calls.meter import Meter, estimated_tokens
-from vendors.errors import VendorError
+from vendors.errors import ThoughtsShown, VendorError
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
 _HISTORY_RECORDS = 200
@@ -255,8 +255,10 @@ class Turn:
         broken = self._answer.strategy
         assert broken is not None, "an answer breaks off only after its first output"
         on_break = broken.config.on_break
-        names = [strategy.name for strategy in self._plan.strategies]
-        remaining = self._plan.strategies[names.index(broken.name) + 1 :]
+        number = [strategy.name for strategy in self._plan.strategies].index(broken.name)
+        if isinstance(error, ThoughtsShown):
+            return self._plan.strategies[number:], ""
+        remaining = self._plan.strategies[number + 1 :]
         if on_break == "continue":
             remaining = [s for s in remaining if isinstance(s, Strategy) and s.model.takes_prefill]
         if on_break == "fail" or not remaining:

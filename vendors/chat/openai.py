@@ -12,8 +12,9 @@ from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
 from vendors.chat.events import DONE, JsonEvents, object_of, objects_of, text_of
 from vendors.chat.reply import open_reply
+from vendors.chat.thoughts import Habit, Thoughts
 from vendors.chat.turns import instructions, turns
-from vendors.errors import Garbled, Refused, VendorError, error_in_stream
+from vendors.errors import Garbled, Refused, ThoughtsShown, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import Incoming, VendorHttp
@@ -34,6 +35,11 @@ class Options(Model):
 
     token_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"  # noqa: S105 - a field's name
     """The request field for `max_tokens`. Older and some self-hosted servers only know `max_tokens`."""
+    hide_thoughts: bool = True
+    """Whether what stands between `<think>` and `</think>` is left out of the text."""
+    begins_with_thought: bool = False
+    """Whether replies begin with a thought without an opening tag, as with DeepSeek R1 and QwQ behind some servers.
+    Otherwise, this is learned from the first such reply, which begins again after its thought was shown."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Additional request fields, such as `top_p` or `reasoning_effort`."""
 
@@ -57,6 +63,7 @@ class OpenAIChat:
         # Everything except the messages is encoded once for all requests.
         self._head = _head_of({**fields, **options.extra})
         self._head_with_usage = _head_of({**fields, **_USAGE_OPTIONS, **options.extra})
+        self._habit = Habit(options.begins_with_thought) if options.hide_thoughts else None
         self._headers = {
             **account.bearer(),
             "Content-Type": "application/json",
@@ -69,7 +76,8 @@ class OpenAIChat:
         system = instructions(messages)
         history = [{"role": "system", "content": system}] if system else []
         history += [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
-        return open_reply(self._asked(dumps(history) + b"}"), OpenAIReply(self._account.platform))
+        thoughts = None if self._habit is None else Thoughts(self._habit)
+        return open_reply(self._asked(dumps(history) + b"}"), OpenAIReply(self._account.platform, thoughts))
 
     def _asked(self, rest: bytes) -> AbstractAsyncContextManager[Incoming]:
         """Send the request whose messages are `rest`, with `stream_options` if the account takes them."""
@@ -109,10 +117,11 @@ def _head_of(fields: Mapping[str, Any]) -> bytes:
 class OpenAIReply:
     """Parses a reply incrementally. Does no I/O."""
 
-    __slots__ = ("_events", "_parser", "_reason", "_resumed", "_vendor", "done", "fault", "usage")
+    __slots__ = ("_events", "_parser", "_reason", "_resumed", "_thoughts", "_vendor", "done", "fault", "usage")
 
-    def __init__(self, vendor: str) -> None:
+    def __init__(self, vendor: str, thoughts: Thoughts | None = None) -> None:
         self._vendor = vendor
+        self._thoughts = thoughts
         self._parser = SseParser()
         self._events = JsonEvents()
         self._reason: str | None = None
@@ -128,7 +137,7 @@ class OpenAIReply:
 
     @property
     def is_whole(self) -> bool:
-        return self._reason is not None and not self._resumed
+        return self._reason is not None and not self._resumed and not isinstance(self.fault, ThoughtsShown)
 
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
@@ -143,7 +152,14 @@ class OpenAIReply:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
-        return self._events.joined(text, is_last=self.done or self._reason is not None)
+        has_ended = self.done or self._reason is not None
+        text = self._events.joined(text, is_last=has_ended)
+        if self._thoughts is None:
+            return text
+        text = self._thoughts.feed(text)
+        if self._thoughts.were_shown:
+            self.fault = ThoughtsShown(self._vendor, "has shown its thoughts as its answer")
+        return text + self._thoughts.end() if has_ended else text
 
     def _read(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk, which may have no choices."""

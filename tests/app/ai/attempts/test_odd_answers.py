@@ -68,6 +68,16 @@ ODD = [
         (LOW + END + DONE, "\ufffdb"),
         ("".join(delta("o") + odd for odd in ODD) + END + DONE, "o" * len(ODD)),
         (delta("He", "stop") + delta("llo.", "stop") + DONE, "Hello."),
+        (delta("<think>Hm. 1 < 2.\n</think>\n\nHello.") + END + DONE, "Hello."),
+        (
+            "".join(map(delta, "\n<thinking>Hm.</thinking>\n\nHello, <b> 1<2 <thin")) + END + DONE,
+            "\nHello, <b> 1<2 <thin",
+        ),
+        (delta("Hm. So</think>Hello.") + END + DONE, "Hello."),
+        (
+            delta("Put `<think>` and `</think>` around it, not <think>.") + END + DONE,
+            "Put `<think>` and `</think>` around it, not <think>.",
+        ),
     ],
 )
 async def test_compatible_servers_are_understood(
@@ -79,6 +89,41 @@ async def test_compatible_servers_are_understood(
 
     assert (seen[-1].name, said_by(seen)) == ("end", answer), seen[-1]
     assert seen[-1].content["finish_reason"] == "stop"
+
+
+async def test_thoughts_without_an_opening_tag_are_void_once_and_then_never_shown(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    key = key_of(events=delta("Hm. So ") + delta("</think>\n\nHello.", "stop"), pace_ms=300)
+    await chat(server, sandbox, "one", "vendor_b_llm", key)
+
+    first, second = await talk.turn("Hello", "one"), await talk.turn("Hello", "one")
+
+    assert (first[-1].name, second[-1].name) == ("end", "end")
+    restarted = [event.name for event in first].index("assistant_output_restart")
+    assert said_by(first[restarted:]) == said_by(second) == "Hello."
+    assert "assistant_output_restart" not in [event.name for event in second]
+    for record in (await talk.history())["conversation_records"]:
+        assert [item["text"] for item in record["content"][1]["content"]] == ["Hello."]
+
+
+async def test_text_is_held_back_only_until_a_reply_without_thoughts_ends(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    options = {"options": {"begins_with_thought": True}}
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(text="No thoughts at all."))
+    value = {"chat": {"account": "one", "model": "gpt-4o-mini", **options}}
+    await server.services.configs.put("default", "conversation", "one", value, author="test", origin=COMMAND)
+
+    assert said_by(await talk.turn("Hello", "one")) == "No thoughts at all."
+
+
+async def test_thoughts_are_shown_if_the_strategy_wants_it(talk: Talk, server: Server, sandbox: Running) -> None:
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(text="<think>Hm.</think> Hello."))
+    value = {"chat": {"account": "one", "model": "gpt-4o-mini", "options": {"hide_thoughts": False}}}
+    await server.services.configs.put("default", "conversation", "one", value, author="test", origin=COMMAND)
+
+    assert said_by(await talk.turn("Hello", "one")) == "<think>Hm.</think> Hello."
 
 
 @pytest.mark.parametrize(
