@@ -55,6 +55,8 @@ async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
     async with background(_history(ctx, plan)) if not plan.new else nullcontext() as history:
         try:
             heard = await _hear(ctx, plan)
+            await ctx.emit(UserInput(heard.text))
+            past = await history if history is not None else []
         except asyncio.CancelledError:
             await store_attempts(ctx)
             if ctx.stop is Stop.CANCELED:
@@ -64,12 +66,11 @@ async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
             ctx.settled = True
             await store_attempts(ctx)
             raise
-        await ctx.emit(UserInput(heard.text))
-        return await Turn(ctx, plan, heard, await history if history is not None else []).play()
+        return await Turn(ctx, plan, heard, past).play()
 
 
 def _canceled_early(plan: TurnPlan) -> dict[str, Any]:
-    """Return the content of `end` for a turn cancelled before its input was complete. Such a turn is not stored."""
+    """Return the content of `end` for a turn cancelled before a model was asked. Such a turn is not stored."""
     nulls = dict.fromkeys(("record_id", "strategy", "unit_price"))
     return {"conversation_id": plan.conversation_id, **nulls, "finish_reason": "canceled"}
 
