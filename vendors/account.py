@@ -15,13 +15,18 @@ _NOT_IN_HEADERS = frozenset("\r\n\0")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A vendor account. `name` is the name of its config; `base_url` has no trailing slash."""
+    """A vendor account. `name` is the name of its config; `base_url` has no trailing slash.
+
+    `refused` are optional fields of requests that its server has refused, and that are left out from then on.
+    """
 
     name: str
     platform: str
     base_url: str
     api_key: SecretStr | None = None
     concurrency: int = 200
+    stream_options: bool = True
+    refused: set[str] = field(default_factory=set, compare=False)
 
     def url(self, path: str) -> str:
         return self.base_url + path

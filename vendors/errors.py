@@ -42,6 +42,10 @@ class Refused(VendorError):
     """The first 16 KiB of the body. It may repeat secrets of the call, so it is neither logged nor sent."""
 
 
+class TooLong(Refused):
+    """The messages are longer than the model's context."""
+
+
 class Unreachable(VendorError):
     """The connection failed or was lost."""
 
@@ -52,6 +56,10 @@ class TimedOut(VendorError):
 
 class Garbled(VendorError):
     """The response violates the vendor's protocol or ends without its end mark."""
+
+
+class ThoughtsShown(VendorError):
+    """The text so far was a thought of the model. The same call does not show it again."""
 
 
 class Empty(VendorError):

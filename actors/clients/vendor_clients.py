@@ -74,7 +74,12 @@ class VendorClients:
         if isinstance(vendor, str):
             raise ConfigInvalid(f"vendor_accounts {name}: {vendor}")
         account = Account(
-            name, config.platform, self._base_url(name, config, model), config.api_key, config.concurrency
+            name,
+            config.platform,
+            self._base_url(name, config, model),
+            config.api_key,
+            config.concurrency,
+            config.stream_options,
         )
         return self.open(vendor, account, key=ConfigKey(app_id, VENDOR_ACCOUNTS.name, name), limits=config)
 
@@ -82,7 +87,9 @@ class VendorClients:
         self, vendor: Vendor[Spec, Client], account: Account, *, key: ConfigKey, limits: CallLimits
     ) -> VendorAccess[Spec, Client]:
         """Open an account that the config `key`, of any kind, contains."""
-        return VendorAccess(account, self.gate(key, limits, account), vendor, self.http)
+        gate = self.gate(key, limits, account)
+        _, known, _ = self._gates[key]  # It knows what its server has refused.
+        return VendorAccess(known, gate, vendor, self.http)
 
     def gate(self, key: ConfigKey, limits: CallLimits, account: Account) -> Gate:
         """Return the gate of an account.
@@ -98,7 +105,9 @@ class VendorClients:
             waiting=limits.waiting,
             breaker=BreakerPolicy(**limits.breaker.model_dump()),
         )
-        gate = known[2] if known is not None and known[1] == account and known[2].policy == policy else None
+        if known is not None and known[1] == account:
+            account = known[1]
+        gate = known[2] if known is not None and known[1] is account and known[2].policy == policy else None
         if gate is None:
             gate = Gate(_label(key), policy)
             gate.secret = account.api_key.get_secret_value() if account.api_key else ""

@@ -24,7 +24,7 @@ from streams.wire.errors import ServiceError
 from vendors.calls.attempts import Attempt, failed_attempt
 from vendors.calls.fallback import AllStrategiesFailed, first_success
 from vendors.calls.meter import Meter, estimated_tokens
-from vendors.errors import VendorError
+from vendors.errors import ThoughtsShown, VendorError
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
 _HISTORY_RECORDS = 200
@@ -55,6 +55,8 @@ async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
     async with background(_history(ctx, plan)) if not plan.new else nullcontext() as history:
         try:
             heard = await _hear(ctx, plan)
+            await ctx.emit(UserInput(heard.text))
+            past = await history if history is not None else []
         except asyncio.CancelledError:
             await store_attempts(ctx)
             if ctx.stop is Stop.CANCELED:
@@ -64,12 +66,11 @@ async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
             ctx.settled = True
             await store_attempts(ctx)
             raise
-        await ctx.emit(UserInput(heard.text))
-        return await Turn(ctx, plan, heard, await history if history is not None else []).play()
+        return await Turn(ctx, plan, heard, past).play()
 
 
 def _canceled_early(plan: TurnPlan) -> dict[str, Any]:
-    """Return the content of `end` for a turn cancelled before its input was complete. Such a turn is not stored."""
+    """Return the content of `end` for a turn cancelled before a model was asked. Such a turn is not stored."""
     nulls = dict.fromkeys(("record_id", "strategy", "unit_price"))
     return {"conversation_id": plan.conversation_id, **nulls, "finish_reason": "canceled"}
 
@@ -255,8 +256,10 @@ class Turn:
         broken = self._answer.strategy
         assert broken is not None, "an answer breaks off only after its first output"
         on_break = broken.config.on_break
-        names = [strategy.name for strategy in self._plan.strategies]
-        remaining = self._plan.strategies[names.index(broken.name) + 1 :]
+        number = [strategy.name for strategy in self._plan.strategies].index(broken.name)
+        if isinstance(error, ThoughtsShown):
+            return self._plan.strategies[number:], ""
+        remaining = self._plan.strategies[number + 1 :]
         if on_break == "continue":
             remaining = [s for s in remaining if isinstance(s, Strategy) and s.model.takes_prefill]
         if on_break == "fail" or not remaining:
@@ -276,18 +279,17 @@ class Turn:
         )
         if prefill:
             messages.append(ChatMessage("assistant", prefill))
-        input_tokens = sum(estimated_tokens(message.content) for message in messages)
         return Attempt(
             strategy=strategy.name,
             stage="llm",
             vendor=strategy.platform,
-            open=lambda: strategy.model.reply(messages),
+            open=lambda: prompt.fitting_reply(strategy.model, messages),
             is_output=_is_visible_text,
             first_output_s=chat.waits.first_output_s,
             between_s=chat.waits.between_s,
             hedge=strategy.hedge,
             gate=strategy.gate,
-            meter=lambda: Meter(input_tokens),
+            meter=lambda: Meter(lambda: sum(estimated_tokens(message.content) for message in messages)),
             price=strategy.price,
         )
 

@@ -3,12 +3,15 @@
 import asyncio
 import math
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from actors.clients.strategies import Broken, RecognitionStrategy, Strategy, hedge_of, price_of
 from actors.runtime.context import StreamContext
-from streams.audio.audio import SNIFF_BYTES, pcm_seconds, sniff
+from streams.audio.audio import PCM as PCM_TAG
+from streams.audio.audio import SNIFF_BYTES, WAV, WAV_HEAD_BYTES, WavFormat, parse_wav, pcm_seconds, sniff
 from streams.audio.durations import duration_s
+from streams.audio.pcm import has_sound
 from streams.input_buffer import InputBuffer
 from streams.tasks import background, unless_failed
 from streams.wire.errors import InvalidParameter, ServiceError
@@ -19,6 +22,8 @@ from vendors.protocols import AudioFormat, Transcript
 
 PCM_RATE = 16_000
 PCM = AudioFormat("audio/pcm", PCM_RATE)
+_MIN_AUDIO_S = 0.1
+"""Vendors refuse shorter audio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,8 @@ async def hear(
 ) -> HeardInput:
     """Recognize spoken input, while it arrives if the recognizer supports that.
 
-    Raises `InvalidParameter` if a recognizer succeeds without any words: no other strategy is tried, because the
-    audio holds no speech. An error of the input itself is raised unchanged, and no other strategy is tried either.
+    Raises `InvalidParameter` if the audio is silent or too short, and if a recognizer succeeds without any words.
+    No other strategy is tried then, and none after an error of the input itself, which is raised unchanged.
     """
     with ctx.receipt.waiting():
         head = await ctx.input.head(SNIFF_BYTES)
@@ -59,6 +64,10 @@ async def hear(
         recognitions = [
             _recognition(ctx, strategy, language_code=language_code, prompt=prompt) for strategy in strategies
         ]
+        if audio_format is PCM or mime_type == WAV:
+            await _wait_for_sound(ctx.input, has_header=mime_type == WAV)
+        elif not any(_streams(recognition, audio_format) for _, recognition in recognitions):
+            _check(duration_s(await ctx.input.whole(), audio_format.mime_type) or _MIN_AUDIO_S)
         attempts = [_attempt(ctx, name, recognition, audio_format, duration) for name, recognition in recognitions]
         async with background(_completed(ctx)) as completed:
             with unless_failed(completed):
@@ -68,6 +77,50 @@ async def hear(
     if not text.strip():
         raise InvalidParameter("no speech was heard")
     return HeardInput(text.replace("\0", ""), platform, await ctx.input.whole(), audio_format)
+
+
+async def _wait_for_sound(buffer: InputBuffer, *, has_header: bool) -> None:
+    """Wait until samples are worth asking a recognizer. Raises `InvalidParameter` if they end before that.
+
+    WAV whose samples are not of 16 bits is not examined.
+    """
+    head: bytes | None = b"" if has_header else None
+    per_second, count, is_audible = 2 * PCM_RATE, 0, False
+    async with aclosing(buffer.read()) as pieces:
+        async for piece in pieces:
+            samples = piece
+            if head is not None:
+                head += piece
+                wav = _header(head)
+                if wav is None and len(head) < WAV_HEAD_BYTES:
+                    continue
+                if wav is None or (wav.format_tag, wav.bits) != (PCM_TAG, 16):
+                    return
+                per_second, samples, head = 2 * wav.channels * wav.sample_rate, head[wav.data_offset :], None
+            is_audible = is_audible or has_sound(samples, at=count)
+            count += len(samples)
+            if is_audible and count >= _MIN_AUDIO_S * per_second:
+                return
+    if head is None:
+        _check(count / per_second, is_audible=is_audible)
+
+
+def _header(head: bytes) -> WavFormat | None:
+    try:
+        return parse_wav(head[:WAV_HEAD_BYTES])
+    except ValueError:
+        return None
+
+
+def _check(seconds: float, *, is_audible: bool = True) -> None:
+    if seconds < _MIN_AUDIO_S:
+        raise InvalidParameter("audio is too short")
+    if not is_audible:
+        raise InvalidParameter("no speech was heard")
+
+
+def _streams(recognition: RecognitionStrategy | ServiceError, audio_format: AudioFormat) -> bool:
+    return not isinstance(recognition, ServiceError) and recognition.recognizer.streams(audio_format)
 
 
 async def _completed(ctx: StreamContext) -> None:

@@ -22,7 +22,7 @@ from streams.events import (
     FirstSentenceEnabled,
     error_content,
 )
-from streams.sentences import Sentences, merged, speakable
+from streams.spoken.sentences import SpokenSentence, SpokenSentences, merged
 from streams.tasks import background
 from streams.wire.errors import InternalError, ServiceError
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Visemes
@@ -79,8 +79,8 @@ class Speaker:
         self._folder = folder
         self._merge_characters = merge_characters
         self._concurrency = concurrency
-        self._sentences = Sentences(language)
-        self._waiting: deque[tuple[int, str] | _ParagraphEnd] = deque()
+        self._sentences = SpokenSentences(language)
+        self._waiting: deque[tuple[int, SpokenSentence] | _ParagraphEnd] = deque()
         self._more = asyncio.Event()
         self._finished = False
         self._begun = False
@@ -128,11 +128,12 @@ class Speaker:
             if self.failure is None:
                 await asyncio.wait(speaking)  # The last sentences may still be written to the cache.
 
-    def _add_sentence(self, index: int, sentence: str) -> None:
-        self._ctx.receipt.mark("first_sentence")
+    def _add_sentence(self, index: int, sentence: SpokenSentence) -> None:
+        if sentence.text:
+            self._ctx.receipt.mark("first_sentence")
         self._add((index, sentence))
 
-    def _add(self, entry: tuple[int, str] | _ParagraphEnd) -> None:
+    def _add(self, entry: tuple[int, SpokenSentence] | _ParagraphEnd) -> None:
         if self.failure is None:
             self._waiting.append(entry)
             self._more.set()
@@ -176,20 +177,20 @@ class Speaker:
 
         Return `None` if the sentences contain nothing speakable.
         """
-        run: list[str] = []
+        run: list[SpokenSentence] = []
         index = 0
         for entry in self._waiting:
             if isinstance(entry, _ParagraphEnd) or (run and entry[0] != index):
                 break
             index = entry[0]
             run.append(entry[1])
-        text, count = merged(run, self._merge_characters if self._begun else 0)
+        sentence, count = merged(run, self._merge_characters if self._begun else 0)
         for _ in range(count):
             self._waiting.popleft()
         unspoken, self._unspoken = self._unspoken, (index, "")
-        written = (unspoken[1] if unspoken[0] == index else "") + "".join(run[:count])
-        if text := speakable(text):
-            return _Synthesis(index, text, written)
+        written = (unspoken[1] if unspoken[0] == index else "") + sentence.written
+        if sentence.text:
+            return _Synthesis(index, sentence.text, written)
         self._unspoken = (index, written)
         return None
 

@@ -244,7 +244,7 @@ SPEAK = Docs(
 )
 
 RESUME = Docs(
-    headers={"Last-Event-ID": "The id of the last event that was read; absent: read from the start."},
+    headers={"Last-Event-ID": "The id of the last event that was read; absent or empty: read from the start."},
     answers={204: OtherResponse("The stream has ended, and `Last-Event-ID` is its last event.")},
     stream=Stream(
         events=(

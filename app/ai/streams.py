@@ -160,9 +160,9 @@ def _event_stream(call: Call, stream_id: str, conversation_id: str | None) -> Ev
 async def resume(call: Call, path: Path[StreamPath]) -> web.StreamResponse:
     """Resume a stream.
 
-    The response has the events after `Last-Event-ID` (default 0), followed by further events as they occur. Any
-    server of the deployment can respond. A stream can be read until two minutes after its end. If `Last-Event-ID`
-    is the last event of a finished stream, the response is 204.
+    The response has the events after `Last-Event-ID` (0 if it is absent or empty), followed by further events as
+    they occur. Any server of the deployment can respond. A stream can be read until two minutes after its end. If
+    `Last-Event-ID` is the last event of a finished stream, the response is 204.
     """
     after = _last_event_id(call.request)
     return await serve_existing(call, await _find(call, path.stream_id), after=after)
@@ -208,7 +208,7 @@ async def _find(call: Call, stream_id: str) -> StreamLocation:
 
 
 def _last_event_id(request: web.Request) -> int:
-    header = request.headers.get("Last-Event-ID", "0").strip()
+    header = request.headers.get("Last-Event-ID", "").strip() or "0"
     if not (header.isascii() and header.isdecimal() and len(header) <= _DIGITS):
         raise InvalidParameter("Last-Event-ID must be the id of an event")
     return int(header)

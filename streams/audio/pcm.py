@@ -16,6 +16,11 @@ _AT_FULL_SCALE = (0x7F, 0x80)
 """The high bytes of samples that count as clipped: within 1/128 of full scale."""
 
 
+def has_sound(samples: bytes, *, at: int = 0) -> bool:
+    """Return whether 16-bit samples contain sound. `at` bytes of them came before these."""
+    return bool(samples[1 - at % 2 :: 2].lstrip(_QUIET))
+
+
 class PcmDecoder:
     """Extract 16-bit mono samples of one rate from raw PCM, or from a WAV file of that format.
 

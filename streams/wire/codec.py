@@ -32,6 +32,14 @@ loads = orjson.loads
 """Decode JSON that no client sent, such as database rows or vendor messages. Raises `ValueError` if invalid."""
 
 
+def loads_repaired(raw: bytes) -> Any:
+    """Decode JSON that no client sent and that `loads` refuses for its characters. Raises `ValueError` if invalid.
+
+    Bytes that are not UTF-8 become U+FFFD. Control characters and halves of surrogate pairs stay as they are.
+    """
+    return json.loads(raw.decode("utf-8", "replace"), strict=False)
+
+
 def loads_request(raw: bytes, *, exact: bool = False) -> Any:
     """Decode JSON sent by a client. With `exact`, a number that is no integer is a `Decimal` of the digits sent.
 

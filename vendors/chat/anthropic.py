@@ -6,10 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
+from vendors.calls.meter import is_count
+from vendors.chat.events import JsonEvents, object_of, text_of
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
@@ -119,26 +121,30 @@ class AnthropicReply:
     def __init__(self, vendor: str, *, space_before: str = "") -> None:
         self._vendor = vendor
         self._parser = SseParser()
+        self._events = JsonEvents()
         self._space = space_before
         self._counts: dict[str, int] = {}
         self.finish: Finish | None = None
         self.done = False
         self.fault: VendorError | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        return self.finish is not None
+
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._parser.payloads(piece):
-                text += self._read(loads(payload))
+                text += self._read(self._events.decode(payload))
                 if self.done:
                     break
         except VendorError as error:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
-        except (AttributeError, TypeError, KeyError):
-            self.fault = Garbled(self._vendor, "sent a malformed event")
+        text = self._events.joined(text, is_last=self.finish is not None)
         return self._without_space(text) if self._space else text
 
     @property
@@ -150,26 +156,26 @@ class AnthropicReply:
         cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
         return Usage(input_token + sum(self._counts.get(name, 0) for name in cached), output_token)
 
-    def _read(self, event: Any) -> str:
-        match event["type"]:
-            case "content_block_delta" if event["delta"]["type"] == "text_delta":
-                text: str = event["delta"]["text"]
-                return text
+    def _read(self, event: Mapping[str, Any]) -> str:
+        match event.get("type"):
+            case "content_block_delta":
+                delta = object_of(event.get("delta"))
+                return text_of(delta.get("text")) if delta.get("type") == "text_delta" else ""
             case "message_start":
-                self._count(event["message"].get("usage"))
+                self._count(object_of(event.get("message")).get("usage"))
             case "message_delta":
-                if (reason := event["delta"].get("stop_reason")) is not None:
+                if (reason := object_of(event.get("delta")).get("stop_reason")) is not None:
                     self.finish = Finish(_REASONS.get(str(reason), "stop"))
                 self._count(event.get("usage"))
             case "message_stop":
                 self.done = True
             case "error":
-                raise _stream_error(self._vendor, event["error"])
+                raise _stream_error(self._vendor, event.get("error"))
         return ""
 
-    def _count(self, usage: Mapping[str, Any] | None) -> None:
-        for name, count in (usage or {}).items():
-            if isinstance(count, int):
+    def _count(self, usage: Any) -> None:
+        for name, count in object_of(usage).items():
+            if is_count(count):
                 self._counts[name] = count
 
     def _without_space(self, text: str) -> str:
@@ -182,9 +188,9 @@ class AnthropicReply:
         return text
 
 
-def _stream_error(vendor: str, error: Mapping[str, Any]) -> Refused:
-    code = str(error.get("type"))
-    message = " ".join(str(error.get("message") or code).split())[:200]
+def _stream_error(vendor: str, error: Any) -> Refused:
+    code = str(object_of(error).get("type"))
+    message = " ".join(str(object_of(error).get("message") or error).split())[:200]
     return Refused(
         vendor,
         f"broke off with an error: {message}",

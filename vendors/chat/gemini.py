@@ -9,6 +9,7 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
+from vendors.chat.events import JsonEvents, object_of, objects_of, text_of
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
@@ -31,6 +32,7 @@ _REASONS: dict[str, FinishReason] = {
     "IMAGE_SAFETY": _FILTERED,
 }
 """Any other finish reason means that the reply failed."""
+_NO_REASON = "FINISH_REASON_UNSPECIFIED"
 _MAX_BARE_BYTES = 16 * 1024
 _FIELDS = (b":", b"event:", b"id:", b"retry:")
 
@@ -93,61 +95,60 @@ def _message_fields(messages: Sequence[ChatMessage]) -> dict[str, Any]:
 class GeminiReply:
     """Parses a reply incrementally. Does no I/O."""
 
+    done = False
+    """The protocol has no end mark: only the end of the stream ends a reply."""
+
     def __init__(self, vendor: str) -> None:
         self._vendor = vendor
         self._payloads = _Payloads()
+        self._events = JsonEvents()
+        self._resumed = False
+        """Whether text has followed a finish reason, which some models send with each chunk."""
         self.usage: Usage | None = None
         self.finish: Finish | None = None
         self.fault: VendorError | None = None
 
     @property
-    def done(self) -> bool:
-        """Whether finish reason and usage have arrived.
-
-        The protocol has no end mark, and nothing follows these two.
-        """
-        return self.finish is not None and self.usage is not None
+    def is_whole(self) -> bool:
+        return self.finish is not None and not self._resumed
 
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._payloads.feed(piece):
-                chunk = loads(payload)
+                chunk = self._events.decode(payload)
                 text += self._text(chunk)
                 self.usage = _usage(chunk) or self.usage
                 self._end(chunk)
-                if self.done:
-                    break
         except VendorError as error:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
-        except (AttributeError, TypeError, KeyError, IndexError):
-            self.fault = Garbled(self._vendor, "sent a malformed event")
-        return text
+        return self._events.joined(text, is_last=self.finish is not None)
 
-    def _text(self, chunk: Any) -> str:
+    def _text(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk without the model's thoughts."""
-        if isinstance(chunk, list):
-            chunk = chunk[0]
         if error := chunk.get("error"):
             raise error_in_response(self._vendor, error)
         text = ""
-        for candidate in chunk.get("candidates") or ():
-            for part in (candidate.get("content") or {}).get("parts") or ():
+        for candidate in objects_of(chunk.get("candidates")):
+            for part in objects_of(object_of(candidate.get("content")).get("parts")):
                 if not part.get("thought"):
-                    text += part.get("text") or ""
+                    text += text_of(part.get("text"))
+        if text and self.finish is not None:
+            self._resumed = True
         return text
 
     def _end(self, chunk: Mapping[str, Any]) -> None:
-        candidates = chunk.get("candidates") or ()
-        reason = next((value for candidate in candidates if (value := candidate.get("finishReason"))), None)
+        candidates = objects_of(chunk.get("candidates"))
+        reasons = [value for candidate in candidates if (value := candidate.get("finishReason"))]
+        reason = str(reasons[0]) if reasons else _NO_REASON
         if reason in _REASONS:
             self.finish = Finish(_REASONS[reason])
-        elif reason is not None:
-            raise Refused(self._vendor, f"broke off its answer: {str(reason)[:64]}", retryable=True)
-        elif not candidates and (chunk.get("promptFeedback") or {}).get("blockReason"):
+        elif reason != _NO_REASON:
+            raise Refused(self._vendor, f"broke off its answer: {reason[:64]}", retryable=True)
+        elif not candidates and object_of(chunk.get("promptFeedback")).get("blockReason"):
             self.finish = Finish(_FILTERED)
 
 

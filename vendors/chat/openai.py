@@ -1,25 +1,33 @@
 """Chat completions of OpenAI's API, as offered by OpenAI, vLLM, Ollama, llama.cpp and the local engines."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Literal
 
 from pydantic import Field
 
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
+from vendors.chat.events import DONE, JsonEvents, object_of, objects_of, text_of
 from vendors.chat.reply import open_reply
-from vendors.errors import Garbled, VendorError, error_in_stream
+from vendors.chat.thoughts import Habit, Thoughts
+from vendors.chat.turns import instructions, turns
+from vendors.errors import Garbled, Refused, ThoughtsShown, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
-from vendors.http.transport import VendorHttp
+from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import ChatMessage, Finish, Usage
 
 _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
     "length": "length",
     "content_filter": "content_filter",
 }
+_USAGE = "stream_options"
+"""The request field that asks for the usage, which some servers refuse."""
+_USAGE_OPTIONS = {_USAGE: {"include_usage": True}}
+_INVALID = frozenset({400, 422})
 
 
 class Options(Model):
@@ -27,6 +35,11 @@ class Options(Model):
 
     token_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"  # noqa: S105 - a field's name
     """The request field for `max_tokens`. Older and some self-hosted servers only know `max_tokens`."""
+    hide_thoughts: bool = True
+    """Whether what stands between `<think>` and `</think>` is left out of the text."""
+    begins_with_thought: bool = False
+    """Whether replies begin with a thought without an opening tag, as with DeepSeek R1 and QwQ behind some servers.
+    Otherwise, this is learned from the first such reply, which begins again after its thought was shown."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Additional request fields, such as `top_p` or `reasoning_effort`."""
 
@@ -42,17 +55,15 @@ class OpenAIChat:
         self._http = http
         self._account = account
         self._connect_s = spec.connect_s
-        fields: dict[str, Any] = {
-            "model": spec.model,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
+        fields: dict[str, Any] = {"model": spec.model, "stream": True}
         if spec.max_tokens is not None:
             fields[options.token_field] = spec.max_tokens
         if spec.temperature is not None:
             fields["temperature"] = spec.temperature
         # Everything except the messages is encoded once for all requests.
-        self._request_head = dumps({**fields, **options.extra})[:-1] + b',"messages":'
+        self._head = _head_of({**fields, **options.extra})
+        self._head_with_usage = _head_of({**fields, **_USAGE_OPTIONS, **options.extra})
+        self._habit = Habit(options.begins_with_thought) if options.hide_thoughts else None
         self._headers = {
             **account.bearer(),
             "Content-Type": "application/json",
@@ -62,9 +73,34 @@ class OpenAIChat:
 
     def reply(self, messages: Sequence[ChatMessage]) -> open_reply:
         """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error."""
-        history = [{"role": message.role, "content": message.content} for message in messages]
-        body = self._request_head + dumps(history) + b"}"
-        call = Outgoing(
+        system = instructions(messages)
+        history = [{"role": "system", "content": system}] if system else []
+        history += [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
+        thoughts = None if self._habit is None else Thoughts(self._habit)
+        return open_reply(self._asked(dumps(history) + b"}"), OpenAIReply(self._account.platform, thoughts))
+
+    def _asked(self, rest: bytes) -> AbstractAsyncContextManager[Incoming]:
+        """Send the request whose messages are `rest`, with `stream_options` if the account takes them."""
+        if not self._account.stream_options or _USAGE in self._account.refused:
+            return self._http.stream(self._call(self._head + rest))
+        return self._asked_for_usage(rest)
+
+    @asynccontextmanager
+    async def _asked_for_usage(self, rest: bytes) -> AsyncIterator[Incoming]:
+        """Ask for the usage. A server that refuses that is asked again without it, now and in all later calls."""
+        async with AsyncExitStack() as stack:
+            call = self._http.stream(self._call(self._head_with_usage + rest))
+            try:
+                response = await stack.enter_async_context(call)
+            except Refused as error:
+                if error.vendor_status not in _INVALID or _USAGE.encode() not in error.body:
+                    raise
+                self._account.refused.add(_USAGE)
+                response = await stack.enter_async_context(self._http.stream(self._call(self._head + rest)))
+            yield response
+
+    def _call(self, body: bytes) -> Outgoing:
+        return Outgoing(
             self._account.platform,
             self._url,
             headers=self._headers,
@@ -72,18 +108,25 @@ class OpenAIChat:
             connect_s=self._connect_s,
             repeat=Repeat.SAFE,
         )
-        return open_reply(self._http.stream(call), _Reply(call.vendor))
 
 
-class _Reply:
+def _head_of(fields: Mapping[str, Any]) -> bytes:
+    return dumps(fields)[:-1] + b',"messages":'
+
+
+class OpenAIReply:
     """Parses a reply incrementally. Does no I/O."""
 
-    __slots__ = ("_parser", "_reason", "_vendor", "done", "fault", "usage")
+    __slots__ = ("_events", "_parser", "_reason", "_resumed", "_thoughts", "_vendor", "done", "fault", "usage")
 
-    def __init__(self, vendor: str) -> None:
+    def __init__(self, vendor: str, thoughts: Thoughts | None = None) -> None:
         self._vendor = vendor
+        self._thoughts = thoughts
         self._parser = SseParser()
+        self._events = JsonEvents()
         self._reason: str | None = None
+        self._resumed = False
+        """Whether text has followed a finish reason, which some servers send with each chunk."""
         self.usage: Usage | None = None
         self.done = False
         self.fault: VendorError | None = None
@@ -92,38 +135,47 @@ class _Reply:
     def finish(self) -> Finish | None:
         return Finish(_REASONS.get(self._reason, "stop")) if self._reason is not None else None
 
+    @property
+    def is_whole(self) -> bool:
+        return self._reason is not None and not self._resumed and not isinstance(self.fault, ThoughtsShown)
+
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._parser.payloads(piece):
-                if payload == b"[DONE]":
+                if payload.startswith(DONE):
                     self.done = True
                     break
-                text += self._read(loads(payload))
+                text += self._read(self._events.decode(payload))
         except VendorError as error:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
-        except (AttributeError, TypeError):
-            self.fault = Garbled(self._vendor, "sent a malformed event")
-        return text
+        has_ended = self.done or self._reason is not None
+        text = self._events.joined(text, is_last=has_ended)
+        if self._thoughts is None:
+            return text
+        text = self._thoughts.feed(text)
+        if self._thoughts.were_shown:
+            self.fault = ThoughtsShown(self._vendor, "has shown its thoughts as its answer")
+        return text + self._thoughts.end() if has_ended else text
 
-    def _read(self, chunk: Any) -> str:
+    def _read(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk, which may have no choices."""
-        if not isinstance(chunk, dict):
-            raise Garbled(self._vendor, "sent an event that is not an object")
         if error := chunk.get("error"):
             raise error_in_stream(self._vendor, error)
         text = ""
-        for choice in chunk.get("choices") or ():
-            if choice.get("index", 0) != 0:
+        for choice in objects_of(chunk.get("choices")):
+            if choice.get("index") not in {0, None}:
                 continue  # Only one choice was requested.
             reason = choice.get("finish_reason")
             if reason == "error" or choice.get("error"):
                 raise error_in_stream(self._vendor, choice.get("error") or "error")
-            delta = choice.get("delta") or {}
-            text += delta.get("content") or delta.get("refusal") or ""
+            delta = object_of(choice.get("delta"))
+            text += text_of(delta.get("content")) or text_of(delta.get("refusal"))
+            if text and self._reason is not None:
+                self._resumed = True
             if reason:
                 self._reason = str(reason)
         if (usage := chunk.get("usage")) is not None:

@@ -26,7 +26,11 @@ class Reply(Protocol):
 
     @property
     def finish(self) -> Finish | None:
-        """Why the model stopped. Once this is set the text is complete."""
+        """Why the model stopped. This may be known before the last text."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the text is complete even if the stream breaks off or an error follows."""
 
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
@@ -67,7 +71,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
             try:
                 piece = await self._response.read()
             except VendorError:
-                if self._reply.finish is None:
+                if not self._reply.is_whole:
                     raise
                 piece = b""
             text = self._reply.feed(piece)
@@ -92,7 +96,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
             if not (self._exhausted or self._response.closed):
                 self._check_end(ended=not await self._response.push_to(push))
         except VendorError:
-            if reply.finish is None:
+            if not reply.is_whole:
                 raise
             self._exhausted = True
         if not accepts_more:
@@ -117,7 +121,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         if self._last is not None:
             return self._last
         reply = self._reply
-        if reply.fault is not None:
+        if reply.fault is not None and not reply.is_whole:
             raise self._take_fault()
         if reply.done:
             await self._response.drain()

@@ -1,11 +1,12 @@
 """Parses the speech of a chat model that reads a text, and checks the transcript. Does no I/O."""
 
 from base64 import b64decode
+from collections.abc import Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
-from streams.wire.codec import loads
 from vendors.calls.meter import is_count
+from vendors.chat.events import DONE, JsonEvents, object_of, objects_of, text_of
 from vendors.errors import Garbled, Refused, VendorError, error_in_stream
 from vendors.http.sse import SseParser
 from vendors.protocols import Usage
@@ -37,26 +38,27 @@ class SpeechResponseParser:
         self._transcript = ""
         self._held_audio: bytes | None = None if text is None else b""
         self._parser = SseParser()
+        self._events = JsonEvents()
         self._samples = Samples()
 
     def feed(self, piece: bytes) -> bytes:
         """Return the audio that can be played after `piece`, up to the first error."""
         audio = b""
         try:
-            for event in self._parser.feed(piece):
-                if event.data == b"[DONE]":
+            for payload in self._parser.payloads(piece):
+                if payload.startswith(DONE):
                     self.done = self.ended = True
                     break
-                audio += self._released(self._samples.feed(self._read(loads(event.data))))
+                audio += self._released(self._samples.feed(self._read(self._events.decode(payload))))
         except VendorError as fault:
             self.fault = fault
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except ValueError:
             self.fault = Garbled(self._vendor, "sent a malformed event")
         return audio
 
     def end(self) -> bytes:
         """Return the audio that is still held back. Raise the error of an invalid or incomplete response."""
-        if self.fault is not None:
+        if self.fault is not None and not self.ended:
             raise self._take_fault()
         if not self.ended:
             raise Garbled(self._vendor, "ended its speech without a final event", retryable=True)
@@ -70,16 +72,16 @@ class SpeechResponseParser:
         assert fault is not None, "called after a fault"
         return fault
 
-    def _read(self, chunk: dict[str, Any]) -> bytes:
+    def _read(self, chunk: Mapping[str, Any]) -> bytes:
         """Return the audio of a chunk, which may have no choices."""
         if error := chunk.get("error"):
             raise error_in_stream(self._vendor, error)
         self.usage = _usage(chunk) or self.usage
         audio = b""
-        for choice in chunk.get("choices") or ():
-            spoken = (choice.get("delta") or {}).get("audio") or {}
-            self._transcript += spoken.get("transcript") or ""
-            audio += b64decode(spoken.get("data") or "", validate=True)
+        for choice in objects_of(chunk.get("choices")):
+            spoken = object_of(object_of(choice.get("delta")).get("audio"))
+            self._transcript += self._events.joined(text_of(spoken.get("transcript")), is_last=False)
+            audio += b64decode(text_of(spoken.get("data")), validate=True)
             _check_reason(self._vendor, choice.get("finish_reason"))
             self.ended = self.ended or bool(choice.get("finish_reason")) or "expires_at" in spoken
         return audio
@@ -150,7 +152,7 @@ def _letters(text: str) -> str:
     return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
-def _usage(response: dict[str, Any]) -> Usage | None:
+def _usage(response: Mapping[str, Any]) -> Usage | None:
     usage = response.get("usage")
     if not isinstance(usage, dict):
         return None

@@ -88,11 +88,15 @@ EVENTS = Framing(
 async def _message(call: Call) -> None:
     body = await _read_body(call)
     messages = _check_body(body)
+    _check_length(call, messages)
     call.record(model=body["model"], messages=len(messages), prefill=messages[-1].role == "assistant")
     call.charge(input_tokens=sum(tokens(message.content) for message in messages))
     all_words = words(continuation(call, messages))
     answer_words = all_words[: body["max_tokens"]]
     reason = "end_turn" if len(answer_words) == len(all_words) else "max_tokens"
+    if body.get("stream") and call.key_options.events is not None:
+        await call.send_scripted(call.key_options.events)
+        return
     if body.get("stream"):
         await _stream(call, body["model"], answer_words, reason)
         return
@@ -183,6 +187,12 @@ def _check_body(body: Mapping[str, Any]) -> list[ChatMessage]:
         raise _invalid("messages: final assistant content cannot end with trailing whitespace")
     system = body.get("system")
     return [*([ChatMessage("system", _text_of("system", system))] if system else []), *messages]
+
+
+def _check_length(call: Call, messages: Sequence[ChatMessage]) -> None:
+    count, maximum = sum(tokens(message.content) for message in messages), call.key_options.context_tokens
+    if count > maximum:
+        raise _invalid(f"prompt is too long: {count} tokens > {maximum} maximum")
 
 
 def _turn(path: str, message: Any) -> ChatMessage:

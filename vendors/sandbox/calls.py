@@ -1,6 +1,7 @@
 """One call to a vendor of the sandbox. The modules of the protocols are written with `Call` and `Dialect`."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -123,6 +124,12 @@ class Call:
         flow = self._flow(framing)
         yield flow
         await flow.end()
+
+    async def send_scripted(self, events: str) -> None:
+        """Stream the events of a key, each of which counts as an output."""
+        async with self.stream(Framing("text/event-stream")) as flow:
+            for event in re.split(r"(?<=\n\n)", events):
+                await flow.output(event.encode("utf-8", "surrogateescape"))
 
     @asynccontextmanager
     async def socket(self, framing: Framing, **options: Any) -> AsyncIterator[tuple[Socket, Flow]]:

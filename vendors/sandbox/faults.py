@@ -7,7 +7,7 @@ for an empty key and `wrong`, which are refused.
 
 import random
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import quote, unquote
 
 from pydantic import BeforeValidator, Field, ValidationError
@@ -78,6 +78,12 @@ class KeyOptions(Model, extra="forbid"):
     """The retry time in responses to rate limits and overload."""
     text: str | None = None
     """The transcript of a recognizer or the answer of a model. If absent, `content` derives it from the request."""
+    events: str | None = None
+    """The body of a model's streamed answer, which is sent as it is, event by event."""
+    refuses: Literal["stream_options", "repeated_roles"] | None = None
+    """What a model refuses, as servers that offer OpenAI's protocol do."""
+    context_tokens: int = Field(default=128_000, ge=1)
+    """How long the messages to a model may be."""
 
     @classmethod
     def of_key(cls, key: str) -> Self:

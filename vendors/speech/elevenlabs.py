@@ -173,17 +173,20 @@ class TimedLines:
             return []
         try:
             value = loads(line)
+            if not isinstance(value, dict):
+                return []
             if fault := value.get("detail") or value.get("error"):
                 raise _stream_error(self._vendor, fault)
             audio = b64decode(value.get("audio_base64") or "", validate=True)
-            shapes = self._shapes(value)
-        except (ValueError, TypeError, AttributeError, KeyError):
+        except (ValueError, TypeError):
             raise Garbled(self._vendor, "sent a malformed line") from None
+        shapes = self._shapes(value)
         return [*_visemes(shapes), *([AudioBytes(audio)] if audio else [])]
 
     def _shapes(self, value: Mapping[str, Any]) -> list[Viseme]:
-        spoken = _timed_characters(value.get("normalized_alignment") or value.get("alignment"))
-        self._remaining -= len((value.get("alignment") or {}).get("characters") or ())
+        written = _timed_characters(value.get("alignment"))
+        spoken = _timed_characters(value.get("normalized_alignment")) or written
+        self._remaining -= len(written)
         timed: list[tuple[str, int, int]] = []
         for letter, begin_ms, end_ms in spoken:
             begin_ms = max(begin_ms, self._end_ms)  # noqa: PLW2901 - times must not decrease
@@ -199,15 +202,18 @@ class TimedLines:
         return [Viseme(self._end_ms, 0)] if shape else []
 
 
-def _timed_characters(alignment: Mapping[str, Any] | None) -> list[tuple[str, int, int]]:
-    if not alignment:
+def _timed_characters(alignment: Any) -> list[tuple[str, int, int]]:
+    """Return characters with their begin and end in ms. It is empty for an alignment that cannot be read whole."""
+    if not isinstance(alignment, dict):
         return []
-    begins = alignment["character_start_times_seconds"]
-    ends = alignment["character_end_times_seconds"]
-    return [
-        (letter, round(begin * 1000), round(end * 1000))
-        for letter, begin, end in zip(alignment["characters"], begins, ends, strict=True)
-    ]
+    begins, ends = (alignment.get(f"character_{edge}_times_seconds") for edge in ("start", "end"))
+    try:
+        return [
+            (str(letter), round(begin * 1000), round(end * 1000))
+            for letter, begin, end in zip(alignment.get("characters") or (), begins or (), ends or (), strict=True)
+        ]
+    except (TypeError, ValueError, OverflowError):
+        return []
 
 
 def _visemes(shapes: list[Viseme]) -> list[SpeechItem]:

@@ -39,6 +39,9 @@ class VendorAccount(CallLimits):
     """Base URL of the API. Default: the vendor's public URL, or this server's own engines for local platforms."""
     api_key: SecretStr | None = None
     """The vendor's key. Local platforms need none."""
+    stream_options: bool = True
+    """Whether language models with OpenAI's protocol are asked for their usage. A server that refuses this is asked
+    without it, which takes one more call after each start of a process."""
 
 
 VENDOR_ACCOUNTS = ConfigKind("vendor_accounts", "Vendor account", VendorAccount)

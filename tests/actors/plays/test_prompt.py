@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.plays.prompt import build
+from actors.plays.prompt import build, context_size
 from actors.plays.records import audio_item, source, text_item
 from storage.conversations.conversations import Record, RecordStatus
 from streams.wire.codec import dumps
@@ -46,6 +46,29 @@ def built(
 )
 def test_tokens_are_a_quarter_of_the_bytes_rounded_up(text: str, tokens: int):
     assert estimated_tokens(text) == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "fewest", "most"),
+    [
+        ("", 0, 0),
+        ("The weather has been lovely this week, so we walked along the river.", 15, 15),
+        ("这个星期天气一直很好。所以我们沿着河边散步。回家之前在一家小咖啡馆停了一会儿。", 20, 51),
+        ("今週はずっと天気がよかったので、川沿いを散歩して、家に帰る前に小さな喫茶店に寄りました。", 35, 51),
+        ("이번 주는 날씨가 정말 좋아서 강변을 따라 산책하고 집에 가기 전에 작은 카페에 들렀어요.", 30, 60),
+        ("На этой неделе погода была прекрасная, поэтому мы гуляли вдоль реки.", 19, 37),  # noqa: RUF001
+        ("كان الطقس جميلاً هذا الأسبوع، لذلك مشينا على طول النهر.", 17, 52),
+        ("😀🎉🔥✨", 5, 10),
+    ],
+)
+def test_the_size_of_a_context_is_near_what_models_count(text: str, fewest: int, most: int):
+    """They are the least and most of cl100k_base, o200k_base, and the tokenizers of Claude 2 and DeepSeek."""
+    assert most * 0.7 <= context_size(text) <= 3 * fewest
+
+
+@given(st.text())
+def test_the_size_of_a_context_grows_with_its_text(text: str):
+    assert context_size(text) <= context_size(text + "é") <= context_size(text + "é你") < context_size(text) + 4
 
 
 def test_the_newest_records_are_kept_in_chronological_order():

@@ -37,25 +37,18 @@ async def test_errors_within_the_answer_are_raised_after_its_text(
     assert (fault.value.retryable, fault.value.extra) == (retryable, {"code": kind})
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        b"data: {\n\n",
-        b"data: []\n\n",
-        b"data: {}\n\n",
-        text(1),
-        text(None),
-        event("content_block_delta"),
-        event("message_start", message=None),
-        event("message_delta", delta=None),
-        event("error", error="x"),
-    ],
-)
-def test_unknown_events_are_errors(broken: bytes):
-    words, _, _, done, fault = read([START + text("a") + broken + text("b") + STOP])
+def test_a_malformed_event_is_an_error():
+    words, _, _, done, fault = read([START + text("a") + b"data: {\n\n" + text("b") + STOP])
 
     assert (words, done) == ("a", False)
-    assert "anthropic sent a" in fault
+    assert "anthropic sent an event that is not JSON" in fault
+
+
+def test_an_error_of_any_shape_is_an_error():
+    words, _, _, done, fault = read([START + text("a") + event("error", error="x") + text("b") + STOP])
+
+    assert (words, done) == ("a", False)
+    assert "anthropic broke off with an error: x" in fault
 
 
 async def test_a_stream_without_its_end_is_an_error(http: VendorHttp, upstream: Upstream):

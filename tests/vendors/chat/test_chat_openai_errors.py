@@ -20,25 +20,10 @@ async def broken(http: VendorHttp, upstream: Upstream) -> tuple[str, VendorError
     return said(items), fault.value
 
 
-@pytest.mark.parametrize(
-    ("chunk", "reported"),
-    [
-        (b"data: {no json\n\n", "sent an event that is not JSON"),
-        (b"data: \xff\n\n", "sent an event that is not JSON"),
-        (b"data: [1]\n\n", "sent an event that is not an object"),
-        (b'data: "x"\n\n', "sent an event that is not an object"),
-        (event(choices=[7]), "sent a malformed event"),
-        (event(choices=5), "sent a malformed event"),
-        (event(choices={"a": 1}), "sent a malformed event"),
-        (event(choices=[{"delta": "x"}]), "sent a malformed event"),
-        (text(["x"]), "sent a malformed event"),
-        (text({"x": 1}), "sent a malformed event"),
-        (text(5), "sent a malformed event"),
-    ],
-)
+@pytest.mark.parametrize("chunk", [b"data: {no json\n\n", b"data: \xff\n\n", b'data: {"choices": [{"del\n\n'])
 @pytest.mark.parametrize("before", [b"", text("before")])
 async def test_malformed_frames_are_garbled_after_the_preceding_text(
-    http: VendorHttp, upstream: Upstream, before: bytes, chunk: bytes, reported: str
+    http: VendorHttp, upstream: Upstream, before: bytes, chunk: bytes
 ):
     upstream.respond_with(streaming([before + chunk + text("never"), finish(), DONE]))
 
@@ -46,7 +31,7 @@ async def test_malformed_frames_are_garbled_after_the_preceding_text(
 
     assert seen == ("before" if before else "")
     assert isinstance(fault, Garbled)
-    assert str(fault) == f"backend unavailable: vendor_b_llm {reported}"
+    assert str(fault) == "backend unavailable: vendor_b_llm sent an event that is not JSON"
 
 
 @pytest.mark.parametrize(

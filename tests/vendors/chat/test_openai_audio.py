@@ -257,7 +257,9 @@ def test_streams_are_the_same_for_every_split(stream: bytes, at: list[int]):
         (STREAMS[6], (b"", None, "v spoke a different text")),
         (STREAMS[7], (b"\1\2", None, "")),
         (spoken(data="?") + DONE, (b"", None, "v sent a malformed event")),
-        (event(choices=[{"delta": {"audio": 7}}]) + DONE, (b"", None, "v sent a malformed event")),
+        (event(choices=[{"delta": {"audio": 7}}]) + STREAMS[0], (b"\1\2\3\4", Usage(9, 20), "")),
+        (b"data: \n\ndata: null\n\n" + STREAMS[0][:-2] + b" \n\n", (b"\1\2\3\4", Usage(9, 20), "")),
+        (STREAMS[1][: -len(DONE)] + event(error={"message": "late"}), (b"\1\2\3\4", None, "")),
     ],
 )
 def test_streams_consist_of_audio_and_an_end_or_an_error(stream: bytes, reported: tuple[bytes, Usage | None, str]):

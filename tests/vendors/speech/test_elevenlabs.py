@@ -159,23 +159,32 @@ def test_letters_of_other_scripts_have_shapes():
     assert read([line(b"", "你")]) == [Visemes([Viseme(0, 19), Viseme(50, 1)]), Visemes([Viseme(100, 0)])]
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        b"{\n",
-        b"[]\n",
-        b"1\n",
-        b'{"audio_base64": "a"}\n',
-        b'{"audio_base64": 1}\n',
-        line(alignment={"characters": ["a"]}, normalized_alignment=None),
-        line(normalized_alignment={**alignment("ab", 0), "characters": ["a"]}),
-        line(normalized_alignment={**alignment("a", 0), "character_end_times_seconds": ["x"]}),
-        b"x" * 5_000_000,
-    ],
-)
-def test_unknown_lines_are_errors(broken: bytes):
+@pytest.mark.parametrize("broken", [b"{\n", b'{"audio_base64": "a"}\n', b'{"audio_base64": 1}\n', b"x" * 5_000_000])
+def test_lines_without_readable_audio_are_errors(broken: bytes):
     with pytest.raises(Garbled):
         read([broken])
+
+
+ODD_TIMES = [
+    None, 7, [], {}, {"characters": None}, {**alignment("ab", 0), "characters": ["a"]},
+    {**alignment("a", 0), "character_end_times_seconds": ["x"]}, {**alignment("a", 0), "characters": [None, 1]},
+    {**alignment("a", 0), "character_start_times_seconds": [None]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("times", ODD_TIMES)
+def test_audio_plays_without_times_or_with_those_of_the_written_text(times: Any):
+    assert read([b"[]\n1\n", line(b"ab", alignment=times, normalized_alignment=times)]) == [AudioBytes(b"ab")]
+    shapes, audio = read([line(b"ab", "m", normalized_alignment=times)], letters=1)
+    assert (shapes, audio) == (Visemes([Viseme(0, 21), Viseme(100, 0)]), AudioBytes(b"ab"))
+
+
+def test_romanised_times_are_those_of_the_audio():
+    romanised = line(b"ab", alignment=alignment("你好", 0), normalized_alignment=alignment("mo", 0))
+
+    shapes, audio = read([romanised], letters=2)
+
+    assert (shapes, audio) == (Visemes([Viseme(0, 21), Viseme(100, 8), Viseme(200, 0)]), AudioBytes(b"ab"))
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ async def test_events_are_requested_from_models_that_support_them(http: VendorHt
 
     assert reported == {
         "model": "gpt-4o-mini-tts",
+        "input": TEXT,
         "voice": "marin",
         "response_format": "mp3",
         "stream_format": "sse",
@@ -70,7 +71,8 @@ async def test_events_are_requested_from_models_that_support_them(http: VendorHt
 async def test_old_models_are_asked_for_audio_and_get_no_instructions(http: VendorHttp, sandbox: Running):
     reported, items = await requested(http, sandbox, model="tts-1-hd", prompt="Whisper.", speed=2.0)
 
-    assert reported == {"model": "tts-1-hd", "voice": "alloy", "response_format": "mp3", "speed": 2.0}
+    fields = {"model": "tts-1-hd", "voice": "alloy", "response_format": "mp3", "speed": 2.0}
+    assert reported == {**fields, "input": TEXT}
     assert output(items) == mp3(speech(TEXT, 24_000, speed=2.0), 24_000)
     assert not [item for item in items if isinstance(item, Usage)]
     assert list(sandbox.bill.since())[-1].billed == {"characters": len(TEXT)}

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import TypeVar
 
-from streams.sentences import Sentences
+from streams.spoken.splitting import Sentences
 from vendors.local.engines.engine import Engine, Put
 from vendors.local.engines.protocols import Spoken
 

@@ -44,6 +44,7 @@ async def _generate(call: Call) -> None:
     body = await read_json(call, _FIELDS)
     config = part(body, "generationConfig")
     messages = _check_body(body, config, model)
+    _check_length(call, messages)
     call.record(model=model, messages=len(messages), prefill=messages[-1].role == "assistant")
     call.charge(input_tokens=sum(tokens(message.content) for message in messages))
     reply = _Reply(call, model, thinks=bool(part(config, "thinkingConfig").get("includeThoughts")))
@@ -53,6 +54,8 @@ async def _generate(call: Call) -> None:
     if method == "generateContent":
         call.charge(output_tokens=len(answer_words))
         await call.answer(reply.chunk("".join(answer_words), reason), empty=reply.chunk("", reason))
+    elif call.key_options.events is not None:
+        await call.send_scripted(call.key_options.events)
     elif call.request.query.get("alt") == "sse":
         await _events(call, reply, answer_words, reason)
     else:
@@ -133,6 +136,13 @@ def _check_body(body: Mapping[str, Any], config: Mapping[str, Any], model: str) 
         raise invalid("Requests ending with a model turn are not supported.")
     system = _text_of(part(body, "systemInstruction").get("parts") or [])
     return [*([ChatMessage("system", system)] if system else []), *messages]
+
+
+def _check_length(call: Call, messages: Sequence[ChatMessage]) -> None:
+    count, maximum = sum(tokens(message.content) for message in messages), call.key_options.context_tokens
+    if count > maximum:
+        message = f"The input token count ({count}) exceeds the maximum number of tokens allowed ({maximum})."
+        raise invalid(message)
 
 
 def _turn(number: int, content: Any) -> ChatMessage:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from vendors.protocols import ChatMessage, Role
@@ -35,7 +36,6 @@ _ROLES: dict[Any, Role] = {
     "tool": "user",
 }
 _AUDIO_FORMATS = ("wav", "aac", "mp3", "flac", "opus", "pcm16")
-_CONTEXT_TOKENS = 128_000
 _UNCHANGEABLE = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
 """Parameters that reasoning models accept with their default value only."""
 
@@ -63,7 +63,8 @@ async def read_chat_request(call: Call) -> ChatRequest:
     _check_numbers(body)
     if model in REASONING_MODELS:
         _check_reasoning(body)
-    _check_length(messages)
+    _check_length(messages, maximum=call.key_options.context_tokens)
+    _check_compatible(call.key_options.refuses, body, messages)
     options = _stream_options(body)
     call.record(**{name: value for name, value in body.items() if name != "messages"})
     return ChatRequest(
@@ -102,14 +103,28 @@ def _check_reasoning(body: Mapping[str, Any]) -> None:
             raise invalid(message, param=name, code="unsupported_value")
 
 
-def _check_length(messages: Sequence[ChatMessage]) -> None:
+def _check_length(messages: Sequence[ChatMessage], *, maximum: int) -> None:
     count = sum(tokens(message.content) for message in messages)
-    if count > _CONTEXT_TOKENS:
+    if count > maximum:
         message = (
-            f"This model's maximum context length is {_CONTEXT_TOKENS} tokens. "
+            f"This model's maximum context length is {maximum} tokens. "
             f"However, your messages resulted in {count} tokens."
         )
         raise invalid(message, param="messages", code="context_length_exceeded")
+
+
+def _check_compatible(refuses: str | None, body: Mapping[str, Any], messages: Sequence[ChatMessage]) -> None:
+    """Refuse what some servers with this protocol refuse, in the words of vLLM and of chat templates."""
+    if refuses == "stream_options" and "stream_options" in body:
+        error = {
+            "type": "extra_forbidden",
+            "loc": ("body", "stream_options"),
+            "msg": "Extra inputs are not permitted",
+        }
+        raise invalid(str([error]), status=422)
+    roles = [message.role for message in messages if message.role != "system"]
+    if refuses == "repeated_roles" and any(before == after for before, after in pairwise(roles)):
+        raise invalid("Conversation roles must alternate user/assistant/user/assistant/...")
 
 
 def _stream_options(body: Mapping[str, Any]) -> Mapping[str, Any]:

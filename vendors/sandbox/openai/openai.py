@@ -36,6 +36,9 @@ async def _complete(call: Call) -> None:
     all_words = words(reply(request.messages) if text is None else text)
     answer_words = all_words[: request.max_tokens]
     finish_reason = "stop" if len(answer_words) == len(all_words) else "length"
+    if request.stream and call.key_options.events is not None:
+        await call.send_scripted(call.key_options.events)
+        return
     if request.stream:
         await _stream(call, request, answer_words, finish_reason)
         return

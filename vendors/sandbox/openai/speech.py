@@ -86,7 +86,7 @@ def _parse(call: Call, body: Mapping[str, Any]) -> _SpeechRequest:
         message = f"Unsupported value: 'stream_format' does not support 'sse' with model '{body['model']}'."
         raise invalid(message, param="stream_format", code="unsupported_value")
     speed = number(body, "speed", minimum=0.25, maximum=4) or 1.0
-    call.record(**{name: value for name, value in body.items() if name != "input"})
+    call.record(**body)
     return _SpeechRequest(is_old, words, speed if is_old else 1.0, response_format, events)
 
 

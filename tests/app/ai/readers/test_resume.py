@@ -146,7 +146,16 @@ async def test_many_readers_at_once_on_another_server_see_all_events(
         assert body == seen
 
 
-@pytest.mark.parametrize("after", ["x", "-1", "1.5", "", "99999999999999999999"])
+@pytest.mark.parametrize("after", ["", " "])
+async def test_an_empty_position_is_the_start(talk: Talk, strategy, after: str) -> None:
+    await strategy("one", "say:Hello there")
+    async with talk.say("hi", "one") as response:
+        seen = await response.read()
+    async with resume(talk, response.headers["X-Service-Stream-Id"], after) as again:
+        assert (again.status, await again.read()) == (200, seen)
+
+
+@pytest.mark.parametrize("after", ["x", "-1", "1.5", "99999999999999999999"])
 async def test_malformed_position_is_refused(talk: Talk, strategy, after: str) -> None:
     await strategy("one", "say:Hello there")
     async with talk.say("hi", "one") as response:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from storage.operators.audit import COMMAND
+from streams.audio.audio import wav_header
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account, chat
 from tests.peers.sse_client import all_events, named
@@ -67,6 +68,36 @@ async def test_vendor_receives_audio_while_the_user_still_speaks(
     assert seen[-1].name == "end", seen[-1]
     assert named(seen, "user_input") == ["Where is my parcel?"]
     assert seen[-1].content["latency_ms"]["input"] <= seen[-1].content["latency_ms"]["stt"]
+
+
+@pytest.mark.parametrize("platform", ["vendor_a_audio", "vendor_b_audio"])
+@pytest.mark.parametrize(
+    ("audio", "reported"),
+    [
+        (bytes(32_000), "no speech was heard"),
+        (b"\x7f\0\x80\xff" * 8_000, "no speech was heard"),
+        (SPOKEN[:3_198], "audio is too short"),
+        (wav_header(16_000, data_bytes=3_198) + SPOKEN[:3_198], "audio is too short"),
+        (wav_header(48_000, channels=2) + bytes(96_000), "no speech was heard"),
+    ],
+)
+async def test_nothing_is_asked_about_audio_without_sound(
+    talk: Talk, sandbox: Running, platform: str, audio: bytes, reported: str
+) -> None:
+    server = talk.server
+    await ears(server, sandbox, "one", platform)
+
+    async def speaking() -> AsyncIterator[bytes]:
+        yield talk.params("one", type="audio")
+        for begin in range(0, len(audio), 999):
+            yield coded(audio[begin : begin + 999])
+
+    async with talk.post("/bp/ai/conversation", data=speaking()) as response:
+        seen = await all_events(response)
+
+    assert seen[-1].name == "error"
+    assert seen[-1].content["error"]["message"] == f"invalid_parameter: {reported}"
+    assert not list(sandbox.bill.since(0))
 
 
 async def test_timeout_of_the_first_output_starts_at_the_end_of_the_input(

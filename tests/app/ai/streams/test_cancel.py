@@ -33,6 +33,19 @@ async def cancel(talk: Talk, stream_id: str, **query: int) -> int:
         return answer.status
 
 
+async def test_a_turn_that_is_cancelled_at_its_input_ends_as_cancelled(talk: Talk, strategy) -> None:
+    await strategy("quick", "say:Fine")
+    await strategy("slow", "slow:Once upon a time")
+    await talk.turn("Hello", "quick")
+    for _ in range(5):
+        response = await talk.say("story", "slow")
+        reading = events(response)
+        assert [(await anext(reading)).name for _ in range(2)] == ["start", "user_input"]
+        assert await cancel(talk, response.headers["X-Service-Stream-Id"]) == 200
+        rest = [event async for event in reading]
+        assert (rest[-1].name, rest[-1].content["finish_reason"]) == ("end", "canceled")
+
+
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_a_cancelled_answer_is_stored_partially_and_frees_the_turn(
     talk: Talk, strategy, other: Server, vendor: Vendor, *, elsewhere: bool

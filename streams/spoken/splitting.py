@@ -14,9 +14,6 @@ _POINT = re.compile(rf"(?<=\S)\s|(?<=[\s{_STOPS}{_CLOSING_MARKS}])\S")
 """The start and the end of words. Only there does `Sentences` check whether a sentence is complete."""
 _WHOLE_WORD = re.compile(r"\S\s")
 _FULL_STOP = re.compile(rf"[{_STOPS}][{_CLOSING_MARKS}]*\s*$")
-_BREAK = re.compile(r"\n+")
-_EMPHASIS = re.compile(r"(?<![A-Za-z0-9])[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?![A-Za-z0-9])")
-"""Emphasis marks at the edge of a word. Marks within a word stay: `2*3`, `first_name`."""
 _SPACES = dict.fromkeys((0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000), " ")
 """Spaces that are replaced for the segmenter, which panics if one of them follows an initial."""
 
@@ -70,22 +67,3 @@ class Sentences:
         sentence, self._tail = self._tail[:end], self._tail[end:]
         self._seen = max(0, self._seen - end)
         return sentence
-
-
-def merged(sentences: list[str], limit: int) -> tuple[str, int]:
-    """Join as many sentences from the front as fit into `limit` characters, at least one. Return text and count."""
-    text, count = sentences[0], 1
-    while count < len(sentences) and len(text) + len(sentences[count]) <= limit:
-        text += sentences[count]
-        count += 1
-    return text, count
-
-
-def speakable(text: str) -> str:
-    """Return `text` without Markdown markup, for speech synthesis. Empty if nothing speakable remains."""
-    text = re.sub(r"```.*?(```|$)", " ", text, flags=re.DOTALL)
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"^\s{0,3}(#{1,6}\s+|[-*+]\s+|>\s?|\d+\.\s+(?=\S))", "", text, flags=re.MULTILINE)
-    text = _EMPHASIS.sub("", text)
-    text = _BREAK.sub(" ", text).strip()
-    return text if re.search(r"[^\W_]", text) else ""

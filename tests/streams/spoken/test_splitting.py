@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streams.sentences import Sentences, merged, speakable
+from streams.spoken.splitting import Sentences
 from tests.streams.pieces import split
 
 TOKENS = [
@@ -146,42 +146,3 @@ def test_spaces_before_a_sentence_end_are_accepted(language: str, space: str):
     text = f"Plan B{space}. Then{space}C{space}. end"
 
     assert "".join(sentences([text], language)) == text
-
-
-@given(st.lists(st.text("ab", min_size=1, max_size=9), min_size=1, max_size=9), st.integers(0, 30))
-def test_merged_sentences_fit_the_limit_unless_a_single_one_exceeds_it(parts: list[str], limit: int):
-    text, count = merged(parts, limit)
-
-    assert text == "".join(parts[:count])
-    assert count >= 1
-    assert len(text) <= limit or count == 1
-    assert count == len(parts) or len(text + parts[count]) > limit
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("**Bold** and *thin*, `code`, ~~gone~~ and ***all***.", "Bold and thin, code, gone and all."),
-        ("__Note:__ _so_", "Note: so"),
-        ("# Title\n\n- one\n* two\n+ three\n1. four\n> five", "Title one two three four five"),
-        ("[a link](http://x.y) and ![a picture](z.png)", "a link and a picture"),
-        ("Before ```py\nx = 1\n``` after", "Before   after"),
-        ("```py\nnever closed", ""),
-        ("2*3=6, first_name, a * b", "2*3=6, first_name, a * b"),
-        ("这是**重点**内容。", "这是重点内容。"),
-        ("It costs $5. That is #1!", "It costs $5. That is #1!"),
-        ("two\nlines\n\n\nmore", "two lines more"),
-        *((blank, "") for blank in ("", " \n", "***", "---", "_ _", "...", "**?!**", "😀", "| - |")),
-    ],
-)
-def test_markdown_marks_are_not_spoken(text: str, said: str):
-    assert speakable(text) == said
-
-
-@given(st.text("*_`~#>[]()!- \n1.aé", max_size=60))
-def test_speakable_text_contains_a_letter_or_digit(text: str):
-    said = speakable(text)
-
-    assert said == "" or any(character.isalnum() for character in said)
-    assert said == said.strip()
-    assert "\n" not in said

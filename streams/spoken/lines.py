@@ -1,0 +1,118 @@
+"""The kinds of lines in Markdown, recognized as soon as their beginning decides. Does no I/O."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from streams.spoken.inline import PICTURES
+
+_SPACES = " \t"
+_UNDECIDED = re.compile(
+    r"`{1,2}|~{1,2}|#{1,6}[ \t]*|[-*_=+:|• \t]+|\d{1,9}(?:[.)][ \t]*)?|\[[^\]]{0,100}\]?"
+    rf"|{PICTURES}[ \t]*"
+)
+"""Beginnings of lines whose kind depends on what follows."""
+_FENCE = re.compile(r"(`{3,}|~{3,})")
+_HEADING = re.compile(r"#{1,6}(?:[ \t]+|$)")
+_RULE = re.compile(r"(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}")
+_UNDERLINE = re.compile(r"(?:=+|-+)[ \t]*")
+_TABLE_RULE = re.compile(r"(?=.*-)(?=.*\|)[-:| \t]+")
+_BULLET = re.compile(rf"(?:[-*+•]|{PICTURES})(?:[ \t]+|$)")
+_NUMBER = re.compile(r"(\d{1,9})[.)](?:[ \t]+|$)")
+_REFERENCE = re.compile(r"\[[^\]]{1,100}\]:")
+_CODE_INDENT = 4
+_TAB = 4
+
+Kind = Literal["blank", "prose", "heading", "item", "row", "table_rule", "rule", "fence", "code"]
+"""`rule`: a line without text, such as a thematic break or the address of a link."""
+
+
+class Line(NamedTuple):
+    """The kind of a line. Its content begins after `prefix` characters."""
+
+    kind: Kind
+    prefix: int = 0
+    number: str = ""
+    """Of an item in an ordered list."""
+    column: int = 0
+    """Where the content of an item begins, or that of another line."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What the kind of a line depends on."""
+
+    in_paragraph: bool = False
+    in_item: bool = False
+    column: int = 0
+    """Where the content of the current list item begins. 0: outside lists."""
+    after_blank: bool = True
+    in_code: bool = False
+    in_table: bool = False
+
+
+def kind_of(line: str, around: Surroundings, *, is_complete: bool) -> Line | None:
+    """Return the kind of a line, of which `line` is the beginning or all. `None`: more of it decides."""
+    unquoted = line.lstrip(_SPACES)
+    indent = _width(line[: len(line) - len(unquoted)])
+    body = unquoted.lstrip(_SPACES + ">") if unquoted.startswith(">") else unquoted
+    if not body:
+        return Line("blank") if is_complete else None
+    if _is_code(around, indent):
+        return Line("code")
+    prefix = len(line) - len(body)
+    if not is_complete and (around.in_table or body.startswith("|") or _UNDECIDED.fullmatch(body)):
+        return None
+    if fence := _FENCE.match(body):
+        return _fence(body, fence.end(), Line("prose", prefix, "", indent), is_complete=is_complete)
+    kind = _kind_without_prose(body, around)
+    if kind == "row":
+        return Line(kind, prefix)
+    return Line(kind) if kind is not None else _prose(body, around, prefix=prefix, indent=indent)
+
+
+def _is_code(around: Surroundings, indent: int) -> bool:
+    is_loose = not (around.in_paragraph or around.in_item)
+    return is_loose and indent >= around.column + _CODE_INDENT and (around.after_blank or around.in_code)
+
+
+def _fence(body: str, end: int, prose: Line, *, is_complete: bool) -> Line | None:
+    if body[0] == "`" and "`" in body[end:]:
+        return prose  # Code within a line.
+    return Line("fence") if is_complete else None
+
+
+def _kind_without_prose(body: str, around: Surroundings) -> Kind | None:
+    """Return the kind of a line that has no prose, or is a row of a table."""
+    is_underline = around.in_paragraph and _UNDERLINE.fullmatch(body)
+    if _RULE.fullmatch(body.rstrip()) or is_underline or _REFERENCE.match(body):
+        return "rule"
+    if _TABLE_RULE.fullmatch(body):
+        return "table_rule"
+    return "row" if body.startswith("|") or (around.in_table and "|" in body) else None
+
+
+def _prose(body: str, around: Surroundings, *, prefix: int, indent: int) -> Line:
+    if heading := _HEADING.match(body):
+        return Line("heading", prefix + heading.end(), "", indent)
+    if bullet := _BULLET.match(body):
+        return Line("item", prefix + bullet.end(), "", indent + bullet.end())
+    number = _NUMBER.match(body)
+    if number and (number[1] == "1" or not around.in_paragraph):
+        return Line("item", prefix + number.end(), number[1], indent + number.end())
+    return Line("prose", prefix, "", indent)
+
+
+def closes(line: str, fence: str) -> bool:
+    """Return whether a line ends the code that `fence` has begun."""
+    body = line.strip(" \t>\r\n")
+    return len(body) >= len(fence) and not body.strip(fence[0])
+
+
+def fence_of(line: str) -> str:
+    found = _FENCE.search(line)
+    return found[0] if found else ""
+
+
+def _width(spaces: str) -> int:
+    return sum(_TAB if space == "\t" else 1 for space in spaces)

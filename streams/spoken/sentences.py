@@ -1,0 +1,183 @@
+"""Split an answer in Markdown into sentences: as they are written, and as they are spoken.
+
+The result does not depend on how the answer is divided into deltas.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from streams.spoken.inline import spoken_inline
+from streams.spoken.lines import Line, Surroundings, closes, fence_of, kind_of
+from streams.spoken.splitting import Sentences
+
+_MARKS = ".!?:;,…。！？：；，、।؟\"'”’»)]）】」』"  # noqa: RUF001 - those of other scripts
+_FIRST_IDEOGRAPHIC = "\u2e80"
+
+
+class SpokenSentence(NamedTuple):
+    """`written` is the text in the answer, `text` what is spoken of it, which may be empty."""
+
+    written: str
+    text: str
+
+
+class SpokenSentences:
+    """The sentences of one answer. Their `written` texts joined are exactly the answer."""
+
+    def __init__(self, language_code: str) -> None:
+        self._language = language_code
+        self._state: Literal["begin", "prose", "whole"] = "begin"
+        """`begin`: the kind of the current line is not known. `whole`: it is read up to its end."""
+        self._line = ""
+        """The beginning of the current line, unless it is prose."""
+        self._kind = Line("blank")
+        self._around = Surroundings()
+        self._fence = ""
+        """The fence that has begun the code."""
+        self._block: Sentences | None = None
+        """The sentences of the current paragraph, heading or item, whose next line may continue it."""
+        self._lead = ""
+        """What is spoken before the next sentence: the number of an item."""
+        self._line_break = ""
+        """The end of the last line of the block."""
+        self._out: list[SpokenSentence] = []
+
+    def feed(self, delta: str) -> list[SpokenSentence]:
+        """Return the sentences that `delta` completes."""
+        while delta:
+            part, line_break, delta = delta.partition("\n")
+            self._add(part)
+            if line_break:
+                self._end_line(line_break)
+        return self._taken()
+
+    def finish(self) -> list[SpokenSentence]:
+        """End the paragraph, and return its remaining sentences. Code and lists may continue in the next one."""
+        if self._line or self._state == "prose":
+            self._end_line("")
+        self._end_block()
+        self._around.after_blank, self._around.in_table = True, False
+        return self._taken()
+
+    def _taken(self) -> list[SpokenSentence]:
+        taken, self._out = self._out, []
+        return taken
+
+    def _add(self, part: str) -> None:
+        if self._state == "prose":
+            self._say(part)
+        elif part:
+            self._line += part
+            if self._state == "begin":
+                self._decide(is_complete=False)
+
+    def _decide(self, *, is_complete: bool) -> None:
+        """Find the kind of the current line, as far as its beginning is known."""
+        if self._fence:
+            self._state, self._kind = "whole", Line("code")
+            return
+        kind = kind_of(self._line, self._around, is_complete=is_complete)
+        if kind is None:
+            return
+        self._kind = kind
+        continues = kind.kind == "prose" and (self._around.in_paragraph or self._around.in_item)
+        if not continues:
+            self._end_block()
+        if kind.kind in {"prose", "heading", "item"}:
+            self._begin_prose(kind, continues=continues)
+        else:
+            self._state = "whole"
+
+    def _begin_prose(self, kind: Line, *, continues: bool) -> None:
+        line, self._line, self._state = self._line, "", "prose"
+        if continues:
+            line_break, self._line_break = self._line_break, ""
+            self._say(line_break + line)
+            return
+        self._put(line[: kind.prefix], "")
+        self._block = Sentences(self._language)
+        self._lead = f"{kind.number}. " if kind.number else ""
+        around = self._around
+        around.in_paragraph, around.in_item = kind.kind == "prose", kind.kind == "item"
+        around.after_blank = around.in_code = around.in_table = False
+        if kind.kind == "item":
+            around.column = kind.column
+        elif kind.column < around.column:
+            around.column = 0
+        self._say(line[kind.prefix :])
+
+    def _say(self, part: str) -> None:
+        assert self._block is not None, "prose is in a block"
+        for written in self._block.feed(part):
+            self._put(written, self._spoken(written))
+
+    def _end_line(self, line_break: str) -> None:
+        if self._state == "begin":
+            self._decide(is_complete=True)
+        if self._state == "prose":
+            self._line_break = line_break
+            if self._kind.kind == "heading":
+                self._end_block()
+        else:
+            self._end_whole_line(self._line + line_break)
+        self._state, self._line = "begin", ""
+
+    def _end_whole_line(self, line: str) -> None:
+        kind, around = self._kind.kind, self._around
+        if kind == "fence":
+            self._fence = fence_of(line)
+        elif self._fence and closes(line, self._fence):
+            self._fence = ""
+        around.after_blank = kind == "blank"
+        around.in_code = kind == "code" or (kind == "blank" and around.in_code)
+        around.in_table = kind == "table_rule" or (kind == "row" and around.in_table)
+        self._put(line, _row(line[self._kind.prefix :]) if kind == "row" else "")
+
+    def _end_block(self) -> None:
+        """End the paragraph, heading or item. The last sentence of the latter two gets a full stop."""
+        if self._block is None:
+            return
+        rest, self._block = self._block.finish(), None
+        for number, written in enumerate(rest, 1):
+            text = self._spoken(written)
+            is_title = number == len(rest) and not self._around.in_paragraph
+            self._put(written, _ended(text) if is_title else text)
+        self._put(self._line_break, "")
+        self._line_break = ""
+        self._around.in_paragraph = self._around.in_item = False
+
+    def _spoken(self, written: str) -> str:
+        text = spoken_inline(written)
+        if not text:
+            return ""
+        lead, self._lead = self._lead, ""
+        return lead + text
+
+    def _put(self, written: str, text: str) -> None:
+        if written:
+            self._out.append(SpokenSentence(written, text))
+
+
+def merged(sentences: Sequence[SpokenSentence], limit: int) -> tuple[SpokenSentence, int]:
+    """Join as many sentences from the front as fit into `limit` characters, at least one.
+
+    Return what they are together, and their number.
+    """
+    (written, text), count = sentences[0], 1
+    for sentence in sentences[1:]:
+        is_apart = written[-1:].isspace() or sentence.written[:1].isspace()
+        longer = text + (" " if text and sentence.text and is_apart else "") + sentence.text
+        if len(longer) > max(limit, len(text)):
+            break
+        written, text, count = written + sentence.written, longer, count + 1
+    return SpokenSentence(written, text), count
+
+
+def _row(cells: str) -> str:
+    return _ended(", ".join(text for cell in cells.split("|") if (text := spoken_inline(cell))))
+
+
+def _ended(text: str) -> str:
+    if not text or text.endswith(tuple(_MARKS)):
+        return text
+    return text + ("。" if text[-1] >= _FIRST_IDEOGRAPHIC else ".")

@@ -1,0 +1,71 @@
+"""Valid JSON of random shape between the events of a reply: no exception, and no text that has arrived is lost."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams.wire.codec import dumps
+from tests.streams.pieces import split
+from vendors.chat.anthropic import AnthropicReply
+from vendors.chat.gemini import GeminiReply
+from vendors.chat.openai import OpenAIReply
+from vendors.chat.reply import Reply
+
+NAMES = st.sampled_from([
+    "choices", "delta", "content", "text", "type", "index", "role", "usage", "refusal", "candidates", "parts",
+    "thought", "usageMetadata", "promptFeedback", "message", "prompt_tokens", "promptTokenCount", "x",
+])  # fmt: skip
+TYPES = st.sampled_from(["text_delta", "message_start", "ping", "thinking", "content_block_start", "text", "x"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.just("") | TYPES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+"""Without errors and reasons to finish, which end a reply."""
+
+
+def openai(text: str) -> Any:
+    return {"choices": [{"index": 0, "delta": {"content": text}}]}
+
+
+def anthropic(text: str) -> Any:
+    return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+
+
+def gemini(text: str) -> Any:
+    return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}}]}
+
+
+REPLIES = {
+    "openai": (OpenAIReply, openai),
+    "anthropic": (AnthropicReply, anthropic),
+    "gemini": (GeminiReply, gemini),
+}
+
+
+def check(vendor: str, values: list[Any], at: list[int]) -> None:
+    new, spoken = REPLIES[vendor]
+    reply: Reply = new(vendor)
+    events = [event for number, value in enumerate(values) for event in (spoken(f"«{number}»"), value)]
+    stream = b"".join(b"data: %b\n\n" % dumps(event) for event in events)
+    text = "".join(reply.feed(piece) for piece in split(stream, at))
+    assert reply.fault is None
+    found = [part.partition("»")[0] for part in text.split("«")[1:]]
+    assert found == [str(number) for number in range(len(values))]
+
+
+@pytest.mark.parametrize("vendor", REPLIES)
+@given(st.lists(VALUES, max_size=6), st.lists(st.integers(0, 900), max_size=4))
+def test_random_events_are_skipped(vendor: str, values: list[Any], at: list[int]) -> None:
+    check(vendor, values, at)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("vendor", REPLIES)
+@settings(max_examples=400_000, deadline=None)
+@given(st.lists(VALUES, max_size=6), st.lists(st.integers(0, 900), max_size=4))
+def test_very_many_random_events_are_skipped(vendor: str, values: list[Any], at: list[int]) -> None:
+    check(vendor, values, at)
