@@ -30,6 +30,7 @@ from app.accounts.errors import (
     PlatformLinked,
     TooManyCodes,
     TooManyFailedLogins,
+    UserBanned,
 )
 from app.accounts.identities.bind import bind, reauthorize, unbind
 from app.accounts.identities.profiles import batch_profiles, own_profiles
@@ -112,6 +113,7 @@ ACCOUNT_ROUTES = [
             DeactivationPending,
             EmailConfigInvalid,
             TooManyFailedLogins,
+            UserBanned,
             PasswordsBusy,
             *_CODE_ERRORS,
             *_PROOF_ERRORS,
@@ -123,7 +125,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/signup",
         signup,
         SIGN_UP,
-        errors=(NameTaken, EmailTaken, RateLimited, TooManyCodes, PasswordsBusy, *_CODE_ERRORS),
+        errors=(NameTaken, EmailTaken, UserBanned, RateLimited, TooManyCodes, PasswordsBusy, *_CODE_ERRORS),
         docs=_SIGN_UP,
     ),
     Endpoint(
@@ -148,7 +150,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/me/socialaccount",
         bind,
         SOCIAL,
-        errors=(PlatformLinked, IdentityLinked, *_PROOF_ERRORS),
+        errors=(PlatformLinked, IdentityLinked, UserBanned, *_PROOF_ERRORS),
         docs=_BIND,
     ),
     Endpoint(

@@ -12,7 +12,7 @@ from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
 from streams.wire.model import Model
 
-AccountChange = Literal["sign_up", "linked", "unlinked", "frozen", "recovered", "deactivated"]
+AccountChange = Literal["sign_up", "linked", "unlinked", "frozen", "recovered", "banned", "unbanned", "deactivated"]
 PurchaseKind = Literal["charge", "renewal", "refund", "restored"]
 
 
@@ -30,6 +30,8 @@ class AccountEvent(ReportedEvent):
     change: AccountChange
     platform: str | None = None
     """The platform of the identity that signed up, was linked or was unlinked."""
+    until: str | None = None
+    """When a ban ends. `null`: it has no end, or this is another change."""
 
 
 class AssetEvent(ReportedEvent):

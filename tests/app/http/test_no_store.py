@@ -22,9 +22,7 @@ def server(shared_server: Server) -> Server:
 
 async def caching(server: Server, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str]:
     """Return the status and the `Cache-Control` of a response, whose body may be endless."""
-    async with server.http.request(
-        method, server.url + path, headers=headers, allow_redirects=False
-    ) as response:
+    async with server.http.request(method, server.url + path, headers=headers, allow_redirects=False) as response:
         return response.status, response.headers.get("Cache-Control", "none")
 
 
