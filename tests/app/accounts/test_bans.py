@@ -4,8 +4,18 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+from app.work.retention import remove_expired
+from storage.jobs.jobs import RemoveExpired
 from streams.wire.codec import rfc3339
-from tests.app.accounts.email.mailbox import NEW_PASSWORD, PASSWORD, Mailbox, new_address, new_owner, session_of
+from tests.app.accounts.email.mailbox import (
+    NEW_PASSWORD,
+    PASSWORD,
+    Mailbox,
+    new_address,
+    new_owner,
+    open_not_me,
+    session_of,
+)
 from tests.app.accounts.people import ask, bind, enter, login, me, new_user, player, token
 from tests.app.accounts.row_locks import one_after_the_other
 from tests.app.operator_calls import call
@@ -145,9 +155,7 @@ async def test_nobody_escapes_a_ban_by_deleting_the_account(box: Mailbox):
     ):
         assert refusal(refused) == BANNED
         assert refused[1]["error"]["extra"]["until_ms"]
-    async with box.server.services.database.connection() as conn:
-        kept = await conn.fetch("select digest from banned_identities where uid = $1", uid)
-    assert len(kept) == 2
+    assert await digests_left(box, uid) == 2
     await unban(box, uid)
     assert (await login(box.server, google))[1]["user"]["is_new_user"]
 
@@ -159,5 +167,24 @@ async def test_the_identities_of_a_deleted_user_are_free_when_the_ban_ends(box: 
     await ban(box, uid)
     assert (await call(box.server, "POST", f"{USERS}/{uid}/erase", reason="letter"))[0] == 200
     assert refusal(await login(box.server, google)) == BANNED
+    assert await digests_left(box, uid) == 1
     await box.later(HOUR_S + 1)
     assert (await login(box.server, google))[1]["user"]["is_new_user"]
+    assert await digests_left(box, uid) == 0
+
+
+async def digests_left(box: Mailbox, uid: str) -> int:
+    """Delete expired rows, and count the digests of a user's identities."""
+    await remove_expired(box.server.services, RemoveExpired())
+    async with box.server.services.database.connection() as conn:
+        count: int = await conn.fetchval("select count(*) from banned_identities where uid = $1", uid)
+    return count
+
+
+async def test_the_owner_of_an_address_gets_it_back_from_a_banned_user_who_never_proved_it(box: Mailbox):
+    address = new_address()
+    result = await box.sign_up(address)
+    await ban(box, result[1]["user"]["uid"], for_s=None)
+    assert refusal(await box.login(address)) == BANNED
+    await open_not_me(box, await box.mail(address))
+    assert (await box.sign_up(address, NEW_PASSWORD))[0] == 200
