@@ -24,6 +24,7 @@ from app.admin.probe import PROBE_ROUTES
 from app.admin.streams import STREAM_ROUTES
 from app.admin.users.actions import USER_ACTION_ROUTES
 from app.admin.users.assets import ADMIN_ASSET_ROUTES
+from app.admin.users.bans import USER_BAN_ROUTES
 from app.admin.users.exports import EXPORT_ROUTES
 from app.admin.users.history import USER_HISTORY_ROUTES
 from app.admin.users.login_failures import LOGIN_FAILURE_ROUTES
@@ -125,6 +126,7 @@ INTERFACE: list[Endpoint] = [
     *USER_HISTORY_ROUTES,
     *USER_ORDER_ROUTES,
     *USER_ACTION_ROUTES,
+    *USER_BAN_ROUTES,
     *USER_STREAM_ROUTES,
     *CONVERSATION_ROUTES,
     *ORDER_ROUTES,

@@ -16,6 +16,7 @@ from app.accounts.errors import (
     LastLoginMethod,
     TooManyCodes,
     TooManyFailedLogins,
+    UserBanned,
 )
 from app.accounts.identities.email import bind_email, change_email, send_own_verify_code, unbind_email
 from app.accounts.mails.hosted import error_page
@@ -127,7 +128,7 @@ EMAIL_ROUTES = [
         "/bp/user/email/reset_password",
         reset_password,
         BEFORE_LOGIN_BY_CODE,
-        errors=(*_CODES, PasswordsBusy, TooManyFailedLogins),
+        errors=(*_CODES, UserBanned, PasswordsBusy, TooManyFailedLogins),
         docs=_RESET,
     ),
     Endpoint("GET", "/bp/user/me/email/verify_result", verify_result, EMAIL_FLOW),
@@ -146,7 +147,7 @@ EMAIL_ROUTES = [
         bind_email,
         EMAIL_FLOW,
         limit=CODES_SENT,
-        errors=(EmailTaken, EmailAlreadyBound, InvalidSession, TooManyFailedLogins, *_CODES, *_SENDING),
+        errors=(EmailTaken, EmailAlreadyBound, UserBanned, InvalidSession, TooManyFailedLogins, *_CODES, *_SENDING),
         docs=_BIND,
     ),
     Endpoint(
@@ -155,7 +156,7 @@ EMAIL_ROUTES = [
         change_email,
         EMAIL_FLOW,
         limit=CODES_SENT,
-        errors=(EmailNotFound, EmailTaken, *_SENDING),
+        errors=(EmailNotFound, EmailTaken, UserBanned, *_SENDING),
         docs=_ADDRESS,
     ),
     Endpoint("DELETE", "/bp/user/me/email", unbind_email, EMAIL_FLOW, errors=(EmailNotFound, LastLoginMethod)),

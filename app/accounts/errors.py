@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from storage.accounts.users import Ban
 from streams.wire.errors import (
     BackendUnavailable,
     InvalidParameter,
@@ -140,11 +141,26 @@ class CodeNotSent(BackendUnavailable):
         super().__init__("the code cannot be sent at the moment, retry later")
 
 
-class DeactivationRefused(ServiceError):
-    """The account cannot be deactivated at the moment, for example because a withdrawal is not processed."""
+class OperationNotAllowed(ServiceError):
+    """The state of the account does not allow this."""
 
     error_type = "operation_not_allowed"
     status = 400
+
+
+class DeactivationRefused(OperationNotAllowed):
+    """The account cannot be deactivated at the moment, for example because a withdrawal is not processed."""
+
+
+class UserBanned(OperationNotAllowed):
+    """An operator has banned the user, or a user who had this identity and was deleted since.
+
+    `until_ms` in `extra` is the Unix time in milliseconds at which the ban ends. Without it, the ban has no end.
+    """
+
+    def __init__(self, ban: Ban) -> None:
+        extra = {} if ban.until is None else {"until_ms": int(ban.until.timestamp() * 1000)}
+        super().__init__("the user is banned", extra=extra)
 
 
 class NotFrozen(InvalidParameter):

@@ -30,6 +30,7 @@ from app.accounts.errors import (
     PlatformLinked,
     TooManyCodes,
     TooManyFailedLogins,
+    UserBanned,
 )
 from app.accounts.identities.bind import bind, reauthorize, unbind
 from app.accounts.identities.profiles import batch_profiles, own_profiles
@@ -112,6 +113,7 @@ ACCOUNT_ROUTES = [
             DeactivationPending,
             EmailConfigInvalid,
             TooManyFailedLogins,
+            UserBanned,
             PasswordsBusy,
             *_CODE_ERRORS,
             *_PROOF_ERRORS,
@@ -126,6 +128,7 @@ ACCOUNT_ROUTES = [
         errors=(
             NameTaken,
             EmailTaken,
+            UserBanned,
             RateLimited,
             TooManyCodes,
             TooManyFailedLogins,
@@ -156,7 +159,7 @@ ACCOUNT_ROUTES = [
         "/bp/user/me/socialaccount",
         bind,
         SOCIAL,
-        errors=(PlatformLinked, IdentityLinked, *_PROOF_ERRORS),
+        errors=(PlatformLinked, IdentityLinked, UserBanned, *_PROOF_ERRORS),
         docs=_BIND,
     ),
     Endpoint(

@@ -118,7 +118,9 @@ def error_response(error: ServiceError, statuses: Statuses) -> web.Response:
     if extra:
         body["extra"] = extra
     ERRORS.add(1, error.error_type)
-    headers = {} if retry_after_s is None else {"Retry-After": str(max(1, math.ceil(retry_after_s)))}
+    headers = {"Cache-Control": "no-store"}
+    if retry_after_s is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
     return web.Response(
         body=dumps({"error": body} if error.bp_auth is None else {"error": body, "bp_auth": error.bp_auth}),
         status=status_of(type(error), statuses),

@@ -1,5 +1,6 @@
 """Logins: find the user of an identity and add a session. Each login is one statement, to save round trips."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -27,7 +28,8 @@ class NewSession(NamedTuple):
 
 # The user is locked first, as everywhere (`storage/accounts/users.py`). If the identity was removed from the user
 # while `owner` waited, it has no row to lock. `entered` returns the row after all waits, so that a user who was
-# frozen meanwhile gets no session.
+# frozen or banned meanwhile gets no session.
+_MAY_ENTER = "status = 'active' and (banned_at is null or ban_ends_at <= $4)"
 _ENTER = f"""
 with owner as (
     select uid from users where app_id = $1 and status <> 'deactivated' and uid = (
@@ -38,13 +40,13 @@ with owner as (
     where app_id = $1 and platform = $2 and social_id = $3 for key share of identities
 ), entered as (
     update users set
-        last_login = case when status = 'active' then $4 else last_login end,
-        cuid = case when status = 'active' then coalesce($5, cuid) else cuid end
+        last_login = case when {_MAY_ENTER} then $4 else last_login end,
+        cuid = case when {_MAY_ENTER} then coalesce($5, cuid) else cuid end
     from identity where app_id = $1 and users.uid = identity.uid
     returning app_id, users.{COLUMNS.replace(" ", " users.")}
 ), begun as (
     {_BEGIN}
-    select $1, $6, uid, $2, $3, $4, $4, $7, $8, $9, $10 from entered where status = 'active'
+    select $1, $6, uid, $2, $3, $4, $4, $7, $8, $9, $10 from entered where {_MAY_ENTER}
 )
 select {COLUMNS}, {LINKED} from entered users
 """
@@ -55,7 +57,7 @@ async def log_in(
 ) -> UserAccount | None:
     """Log in the user of an identity. Return `None` if the identity has no user, or a deactivated one.
 
-    A frozen user gets no session. Locks the row of the user until the transaction, if there is one, ends.
+    A frozen or banned user gets no session. Locks the row of the user until the transaction, if there is one, ends.
     """
     key = (identity.app_id, identity.platform, identity.social_id)
     return account_of(
@@ -64,10 +66,13 @@ async def log_in(
 
 
 # A single statement inserts all rows or none. The second of two concurrent first logins waits for the first and
-# inserts nothing.
+# inserts nothing. Neither does a sign-up with an identity of a user who was deactivated while banned.
 _SIGN_UP = f"""
 with made as (
-    insert into identities (app_id, platform, social_id, uid, create_time, trust) values ($1, $2, $3, $4, $5, $6)
+    insert into identities (app_id, platform, social_id, uid, create_time, trust)
+    select $1, $2, $3, $4, $5::timestamptz, $6
+    where not exists (select from banned_identities join users using (app_id, uid)
+        where app_id = $1 and digest = any($14) and (ban_ends_at is null or ban_ends_at > $5))
     on conflict do nothing returning uid
 ), added as (
     insert into users (app_id, uid, create_time, last_login, name, cuid)
@@ -90,10 +95,15 @@ async def sign_up(
     proven: bool,
     name: str = "",
     cuid: str = "",
+    digests: Sequence[bytes] = (),
 ) -> bool:
-    """Insert a user with a first identity, and begin a session. Return false if the identity belongs to a user."""
+    """Insert a user with a first identity, and begin a session. Return false if the identity belongs to a user.
+
+    `digests` are those by which the identity of a banned user would be recognized. Then, too, this returns false.
+    """
     user = (identity.app_id, identity.platform, identity.social_id, uid, now, "proven" if proven else "client")
-    added = await conn.fetchval(_SIGN_UP, *user, name, cuid, session.digest, session.expire_time, *session.client)
+    begun = (session.digest, session.expire_time, *session.client)
+    added = await conn.fetchval(_SIGN_UP, *user, name, cuid, *begun, digests)
     return added is not None
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from storage.accounts.identities import SECRET_IDS
-from storage.accounts.users import Status
+from storage.accounts.users import Ban, Status, holding_ban
 from storage.postgres.database import Connection
 
 FoundBy = Literal[
@@ -14,6 +14,8 @@ FoundBy = Literal[
     "conversation", "prediction", "image", "mail",
 ]  # fmt: skip
 """What the search text names."""
+ListedStatus = Status | Literal["banned"]
+"""What a list can be limited to. Banned users can have any status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +26,27 @@ class FoundUser:
     name: str
     create_time: datetime
     last_login: datetime
+    banned_at: datetime | None
+    ban_ends_at: datetime | None
+    ban_reason: str
     identities: list[str]
     """The ids at platforms, except secret ones, as `platform: id`."""
     found_by: FoundBy | None = None
     """`None`: the user is listed, not searched for."""
+
+    def ban(self, *, now: datetime) -> Ban | None:
+        """Return the ban of the user, if it has not ended."""
+        return holding_ban(self.banned_at, self.ban_ends_at, self.ban_reason, now=now)
 
 
 _IDENTITIES = f"""
 array(select platform || ': ' || social_id from identities i
     where i.uid = u.uid and i.app_id = u.app_id and platform <> all(array{list(SECRET_IDS)}) order by create_time)
 """
-_COLUMNS = f"u.app_id, u.uid, u.status, u.name, u.create_time, u.last_login, {_IDENTITIES} as identities"
+_COLUMNS = f"""
+u.app_id, u.uid, u.status, u.name, u.create_time, u.last_login, u.banned_at, u.ban_ends_at, u.ban_reason,
+{_IDENTITIES} as identities
+"""
 _PAGE = """
 select {columns} from users u
 where app_id = $1 and ($2::text is null or uid {compare} $2) and {condition} order by uid {order} limit $3
@@ -44,17 +56,27 @@ _CONDITIONS = {
     "active": "status = 'active'",
     "frozen": "status = 'frozen'",
     "deactivated": "status = 'deactivated'",
+    "banned": "banned_at is not null and (ban_ends_at is null or ban_ends_at > $4)",
 }
-"""Conditions in SQL. Each has its own statement, so that pages of users who are not active use their index."""
+"""Conditions in SQL. Each has its own statement, so that pages of users who are not active use their index, as do
+pages of banned users."""
 
 
 async def page(
-    conn: Connection, app_id: str, *, status: Status | None, oldest_first: bool, before: str | None, size: int
+    conn: Connection,
+    app_id: str,
+    *,
+    status: ListedStatus | None,
+    oldest_first: bool,
+    now: datetime,
+    before: str | None,
+    size: int,
 ) -> list[FoundUser]:
     """Return users of an app in the order of their creation, the newest first unless `oldest_first`."""
     compare, order = (">", "asc") if oldest_first else ("<", "desc")
     statement = _PAGE.format(columns=_COLUMNS, compare=compare, condition=_CONDITIONS[status], order=order)
-    return [FoundUser(**row) for row in await conn.fetch(statement, app_id, before, size)]
+    at = [now] if status == "banned" else []
+    return [FoundUser(**row) for row in await conn.fetch(statement, app_id, before, size, *at)]
 
 
 # Each part uses an index. The parameters are the apps, the text, the text in lower case, and the end of the range

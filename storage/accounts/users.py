@@ -16,6 +16,16 @@ from storage.postgres.database import Connection
 Status = Literal["active", "frozen", "deactivated"]
 
 
+class Ban(NamedTuple):
+    """A ban by an operator."""
+
+    time: datetime
+    """When it began."""
+    until: datetime | None
+    """When it ends. `None`: it has no end."""
+    reason: str
+
+
 class User(NamedTuple):
     """A user. Only frozen users have a `freeze_time` and a `close_time`, at which they are deactivated."""
 
@@ -26,10 +36,25 @@ class User(NamedTuple):
     cuid: str
     freeze_time: datetime | None
     close_time: datetime | None
+    banned_at: datetime | None = None
+    ban_ends_at: datetime | None = None
+    ban_reason: str = ""
+
+    def ban(self, *, now: datetime) -> Ban | None:
+        """Return the ban of the user, if it has not ended."""
+        return holding_ban(self.banned_at, self.ban_ends_at, self.ban_reason, now=now)
 
 
-COLUMNS = "uid, status, create_time, name, cuid, freeze_time, close_time"
+COLUMNS = "uid, status, create_time, name, cuid, freeze_time, close_time, banned_at, ban_ends_at, ban_reason"
 """The columns of `User`, in the order of its fields."""
+
+
+def holding_ban(time: datetime | None, until: datetime | None, reason: str, *, now: datetime) -> Ban | None:
+    """Return the ban in the columns of a user, if there is one that has not ended."""
+    if time is None or (until is not None and until <= now):
+        return None
+    return Ban(time, until, reason)
+
 
 _FIND = f"select {COLUMNS} from users where app_id = $1 and uid = $2 and status <> 'deactivated'"
 
@@ -41,6 +66,7 @@ async def find(conn: Connection, app_id: str, uid: str) -> User | None:
 
 
 _FIND_ANY = f"select {COLUMNS} from users where app_id = $1 and uid = $2"
+_LOCK_ANY = f"{_FIND_ANY} for no key update"
 
 
 async def find_any(conn: Connection, app_id: str, uid: str) -> User | None:
@@ -56,6 +82,12 @@ _LOCK = f"{_FIND} for no key update"
 async def lock(conn: Connection, app_id: str, uid: str) -> User | None:
     """Return the user as `find` does. The row does not change until the transaction of `conn` ends."""
     row = await conn.fetchrow(_LOCK, app_id, uid)
+    return None if row is None else User(**row)
+
+
+async def lock_any(conn: Connection, app_id: str, uid: str) -> User | None:
+    """Return the user as `find_any` does, and lock the row as `lock` does."""
+    row = await conn.fetchrow(_LOCK_ANY, app_id, uid)
     return None if row is None else User(**row)
 
 

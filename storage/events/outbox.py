@@ -5,6 +5,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from pydantic import Field
+
 from storage.configs.kinds.events import EVENTS, EventName
 from storage.configs.store import ConfigStore
 from storage.postgres.database import Connection
@@ -12,7 +14,7 @@ from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
 from streams.wire.model import Model
 
-AccountChange = Literal["sign_up", "linked", "unlinked", "frozen", "recovered", "deactivated"]
+AccountChange = Literal["sign_up", "linked", "unlinked", "frozen", "recovered", "banned", "unbanned", "deactivated"]
 PurchaseKind = Literal["charge", "renewal", "refund", "restored"]
 
 
@@ -30,6 +32,8 @@ class AccountEvent(ReportedEvent):
     change: AccountChange
     platform: str | None = None
     """The platform of the identity that signed up, was linked or was unlinked."""
+    until: str | None = Field(default=None, exclude_if=lambda until: until is None)
+    """When a ban ends. Absent: it has no end, or this is another change."""
 
 
 class AssetEvent(ReportedEvent):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Literal
 
-from storage.accounts import sessions
+from storage.accounts import bans, sessions
 from storage.accounts.identities import LinkedIdentity, details_of
 from storage.accounts.password_resets import SendReset
 from storage.accounts.profiles import FetchProfile
@@ -107,7 +107,7 @@ class Erasure:
 
 _DEACTIVATE = """
 update users set status = 'deactivated', name = '', cuid = '', last_login = create_time,
-    freeze_time = null, close_time = null
+    freeze_time = null, close_time = null, ban_reason = ''
 where app_id = $1 and uid = $2
 """
 _ADD = "insert into erasures (app_id, uid, cause, deactivated_at, deleted) values ($1, $2, $3, $4, $5)"
@@ -132,6 +132,7 @@ async def deactivate(
     """
     recipients = await recipients_of_user(conn, app_id, uid, keyring=keyring)
     await sessions.reread(conn, app_id, uid, cache=cache)
+    await bans.keep_identities(conn, app_id, uid, linked=linked, keyring=keyring, now=now)
     deleted = {"jobs": await jobs.erase(conn, app_id, uid, tasks=DELETED_JOBS, recipients=recipients)}
     for table in reversed(USER_TABLES):
         if table.erased:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from storage.accounts import earlier_emails, login_networks
+from storage.accounts import bans, earlier_emails, login_networks
 from storage.accounts.emails import not_current
 from storage.accounts.login_failures import failures_of_user
 from storage.jobs import jobs
@@ -102,10 +102,16 @@ USER_TABLES: Sequence[UserTable] = (
     UserTable(
         "users",
         exported=row("""
-            select uid, status, create_time, last_login, name, cuid, freeze_time, close_time
+            select uid, status, create_time, last_login, name, cuid, freeze_time, close_time,
+                banned_at, ban_ends_at, ban_reason
             from users where app_id = $1 and uid = $2"""),
         exported_as="account",
-        kept="the user id, the time of its creation, and that it is deactivated",
+        kept="the user id, the time of its creation, that it is deactivated, and from when to when it was banned",
+    ),
+    UserTable(
+        "banned_identities",
+        kept="of a user who was banned: keyed hashes of the identities, until the ban ends",
+        expires=After(bans.delete_expired),
     ),
     UserTable(
         "identities",

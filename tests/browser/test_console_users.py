@@ -100,6 +100,27 @@ async def test_an_account_is_changed_with_a_reason(page: Page, server: Server) -
     await expect(page.get_by_text("The account is active again.")).to_be_visible()
 
 
+async def test_a_user_is_banned_until_a_day_and_the_ban_is_lifted(page: Page, server: Server) -> None:
+    uid = await buyer(server)
+    await page.goto(f"{server.url}/console#/users/default/{uid}")
+    await page.get_by_role("button", name="Ban", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Ends").fill("2090-01-01T12:00")
+    await dialog.get_by_label("Reason").fill("Spam, スパム")
+    await dialog.get_by_label(f"Type {uid} to confirm").fill(uid)
+    await dialog.get_by_role("button", name="Ban", exact=True).click()
+    await expect(page.get_by_text("The user is banned (Spam, スパム)")).to_be_visible()
+    await expect(page.get_by_text("developer banned the user")).to_be_visible()
+    await check(page, "banned")
+    await page.goto(f"{server.url}/console#/users?status=banned")
+    await expect(page.get_by_role("cell", name="Active Banned")).to_be_visible()
+    await page.goto(f"{server.url}/console#/users/default/{uid}")
+    await page.get_by_role("button", name="Lift the ban").click()
+    await dialog.get_by_label("Reason").fill("Appeal")
+    await dialog.get_by_role("button", name="Lift the ban").click()
+    await expect(page.get_by_text("The ban is lifted.", exact=True)).to_be_visible()
+
+
 async def test_an_admin_reads_what_was_said(page: Page, server: Server) -> None:
     uid = await buyer(server)
     await page.goto(f"{server.url}/console#/users/default/{uid}")

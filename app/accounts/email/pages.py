@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr
 
 from app.accounts.email.reset import find_reset, set_password
 from app.accounts.email.verify import verify_by_page, verify_page
-from app.accounts.errors import CodeNotSent, TooManyFailedLogins
+from app.accounts.errors import CodeNotSent, TooManyFailedLogins, UserBanned
 from app.accounts.mails.hosted import error_page, hosted_page, labels_for, message_page
 from app.accounts.mails.mails import send_notice, sends_mails
 from app.accounts.mails.not_me import NotMe, changes_of, read_token, refuse_changes
@@ -183,7 +183,7 @@ ACCOUNT_PAGE_ROUTES = [
         "/account/reset",
         reset_by_page,
         ACCOUNT_PAGES,
-        errors=(*_CODES, *_STORES, PasswordsBusy, TooManyFailedLogins),
+        errors=(*_CODES, *_STORES, UserBanned, PasswordsBusy, TooManyFailedLogins),
         docs=_DOCS,
     ),
     Endpoint("GET", "/account/not-me", not_me_page, ACCOUNT_PAGES, errors=_STORES, docs=_DOCS),

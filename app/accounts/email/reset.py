@@ -6,6 +6,7 @@ from typing import Any
 import structlog
 from pydantic import Field, SecretStr
 
+from app.accounts.bans import refuse_banned
 from app.accounts.mails.first_proof import first_proof
 from app.accounts.mails.mails import CustomVariables, enqueue_mail, notify_user, reset_link, reset_page, write_mail
 from app.accounts.mails.not_me import not_me_link
@@ -155,7 +156,7 @@ async def find_reset(call: Call, code: str | None) -> RightCode:
 
 
 async def set_password(call: Call, right: RightCode, password: SecretStr) -> None:
-    """Consume a code and set its user's password. Raises `InvalidParameter`, and errors of codes.
+    """Consume a code and set its user's password. Raises `InvalidParameter`, `UserBanned` and errors of codes.
 
     The caller's network replaces all networks from which anybody has logged in to the account before.
     """
@@ -165,6 +166,7 @@ async def set_password(call: Call, right: RightCode, password: SecretStr) -> Non
     new_hash = await services.passwords.hash(text)
     async with services.database.transaction() as conn:
         uid = await _owner(conn, right, now=now)
+        await refuse_banned(conn, app_id, uid, now=now)
         await first_proof(services, conn, identity_of(app_id, right.target), by="reset", now=now)
         await passwords.put(conn, app_id, uid, new_hash=new_hash, now=now)
         await revoke_access(services, conn, app_id, uid, now=now)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
+from app.accounts.bans import refuse_banned_identity
 from app.accounts.errors import IdentityLinked, IdentityNotFound, PlatformLinked
 from app.accounts.identities.login_methods import unlink_identity
 from app.accounts.mails.mails import notify_user
@@ -70,6 +71,7 @@ async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
     now = call.services.clock.now(call.app_id)
     async with call.services.database.transaction() as conn:
         await lock_caller(call, conn)
+        await refuse_banned_identity(call.services, conn, proven.identity)
         link = await identities.link(conn, proven.identity, uid=call.caller.user, now=now, proven=proven.trusted)
         if link == "linked":
             platform = proven.identity.platform

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from app.accounts.bans import refuse_banned_identity
 from app.accounts.email.login import check_code, send_link
 from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken
 from app.accounts.identities.login_methods import unlink_identity
@@ -108,6 +109,7 @@ async def _bind_proven(call: Call, right: RightCode) -> None:
     async with services.database.transaction() as conn:
         await emails.lock_with_claimant(conn, app_id, uid, address=right.target)
         addresses = await _locked(call, conn)
+        await refuse_banned_identity(services, conn, identity)
         link = "platform_taken" if addresses.current else None
         # Lock the identity before the code, in the same order as a login that creates the user of the address.
         link = link or await identities.link(conn, identity, uid=uid, now=now, proven=True)
@@ -163,8 +165,10 @@ async def _store_pending(
     call: Call, conn: Connection, address: str, platform: ClientPlatform, *, sends: bool
 ) -> None:
     """Store an address that is not verified yet. With `sends`, send the link that verifies it."""
-    if await identities.user_of(conn, identity_of(call.app_id, address)) is not None:
+    identity = identity_of(call.app_id, address)
+    if await identities.user_of(conn, identity) is not None:
         raise EmailTaken
+    await refuse_banned_identity(call.services, conn, identity)
     uid, now = call.caller.user, call.services.clock.now(call.app_id)
     await emails.set_pending(conn, call.app_id, uid, address=address, now=now)
     if sends:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from app.accounts.errors import AccountAuthFailed
+from app.accounts.bans import refuse_banned_identity
+from app.accounts.errors import AccountAuthFailed, UserBanned
 from app.accounts.mails.first_proof import end_unproven_freeze, first_proof
 from app.accounts.proofs import throttle, trace
 from app.accounts.proofs.infos import Identifiers
@@ -17,7 +18,7 @@ from app.http.callers.addresses import peer_ip
 from app.http.errors import DeactivationPending
 from app.http.rows.endpoint import Call
 from app.services import Services
-from storage.accounts import bp_auth, identities, logins, profiles
+from storage.accounts import bans, bp_auth, identities, logins, profiles
 from storage.accounts.bp_auth import BpAuth
 from storage.accounts.identities import Identity, LinkedIdentity, UserAccount
 from storage.accounts.logins import NewSession
@@ -64,8 +65,8 @@ def _start(call: Call, block: Identifiers) -> _Start:
 async def log_in(call: Call, proven: Proven, block: Identifiers) -> SignedIn:
     """Log in the user of an identity. A missing user is created.
 
-    Raises `AccountAuthFailed` if there is no user and none may be created, and `DeactivationPending` if the account
-    is frozen.
+    Raises `AccountAuthFailed` if there is no user and none may be created, `DeactivationPending` if the account is
+    frozen, and `UserBanned`.
     """
     # Logins with the same identity run one at a time. Otherwise, each of several concurrent first logins would
     # count as a sign-up, and concurrent logins of one user would each hold a database connection while they wait
@@ -95,7 +96,10 @@ async def count_sign_up(call: Call) -> None:
 
 
 async def sign_up(call: Call, proven: Proven, block: Identifiers) -> SignedIn | None:
-    """Create the user of an identity and log it in. Return None if the identity belongs to a user already."""
+    """Create the user of an identity and log it in. Return None if the identity belongs to a user already.
+
+    Raises `UserBanned` if its last user was deactivated while banned.
+    """
     return await _sign_up(call, proven, _start(call, block))
 
 
@@ -113,7 +117,9 @@ async def _sign_up(call: Call, proven: Proven, start: _Start) -> SignedIn | None
             proven=proven.trusted,
             name=user.name,
             cuid=user.cuid,
+            digests=bans.digests_of(identity, keyring=call.services.keyring),
         ):
+            await refuse_banned_identity(call.services, conn, identity)
             return None
         await report_change(call.services, conn, call.app_id, user.uid, "sign_up", platform=identity.platform)
         made = await _prepare(call, conn, proven, uid=user.uid, now=now)
@@ -135,21 +141,26 @@ async def is_known(call: Call, identity: Identity) -> bool:
 
 
 async def _enter_known(call: Call, proven: Proven, start: _Start) -> SignedIn | None:
-    """Log in the user of an identity. Return None if there is no user. Raises `DeactivationPending`."""
+    """Log in the user of an identity. Return None if there is no user.
+
+    Raises `DeactivationPending` and `UserBanned`, before the code or token of the proof is consumed.
+    """
     services, app_id, identity = call.services, call.app_id, proven.identity
     session, now, made = start.session, start.now, None
     async with _statements(call, proven) as conn:
         account = await _begin_session(services, conn, proven, start)
         if account is None:
             return None
-        uid = account.user.uid
-        if account.user.status == "active":
+        uid, ban = account.user.uid, account.user.ban(now=now)
+        if account.user.status == "active" and ban is None:
             made = await _prepare(call, conn, proven, uid=uid, now=now)
             if proven.receives_mail and await first_proof(
                 services, conn, identity, by="code", now=now, keep=session.digest
             ):
                 account = await identities.find_account(conn, app_id, uid) or account
             await _remember_network(call, conn, proven, uid=uid)
+    if ban is not None:
+        raise UserBanned(ban)
     if account.user.status == "frozen":
         raise DeactivationPending(account.user, now=now)
     keep_newest = _auth(call).sessions_per_user
@@ -162,6 +173,8 @@ async def _begin_session(services: Services, conn: Connection, proven: Proven, s
     begin = partial(logins.log_in, conn, proven.identity, session=start.session, now=start.now, cuid=start.cuid)
     account = await begin()
     if account is None or account.user.status != "frozen" or not proven.receives_mail:
+        return account
+    if account.user.ban(now=start.now) is not None:
         return account
     return await begin() if await end_unproven_freeze(services, conn, proven.identity) else account
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from app.admin.area import FOR_EDITORS
-from app.admin.users.users import USER_ERRORS, UserPath, user_of
+from app.admin.users.users import USER_ERRORS, BanView, UserPath, ban_view, user_of
 from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path, Query
@@ -85,6 +85,8 @@ class AccountReply(Model):
     created_at: str
     closes_at: str | None = None
     """When the freeze ends and the account is deactivated. Only for frozen users."""
+    ban: BanView | None = None
+    """The ban that holds. After a deactivation, the user's identities cannot be used until it ends."""
     sessions: int
     """The number of valid sessions."""
     restriction: str | None = None
@@ -108,6 +110,7 @@ async def read_user(call: Call, path: Path[UserPath]) -> AccountReply:
             cuid=user.cuid,
             created_at=rfc3339(user.create_time),
             closes_at=None if user.close_time is None else rfc3339(user.close_time),
+            ban=ban_view(user.ban(now=now)),
             sessions=len(sessions),
             restriction=await freezes.find_restriction(conn, path.app, user.uid),
             assets=[_owned(asset, now=now) for asset in await assets.of_user(conn, path.app, user.uid)],

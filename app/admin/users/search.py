@@ -6,11 +6,12 @@ from pydantic import Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
+from app.admin.users.users import BanView, ban_view
 from app.http.paging import IdCursor, Page, PageQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Query
 from storage.accounts import user_search
-from storage.accounts.user_search import FoundBy, FoundUser
+from storage.accounts.user_search import FoundBy, FoundUser, ListedStatus
 from storage.accounts.users import Status
 from storage.errors import UnknownApp
 from streams.wire.codec import rfc3339
@@ -24,8 +25,8 @@ class UserQuery(PageQuery[IdCursor]):
     """Search for this: the whole id of a user, or of a payment, a subscription, a withdrawal, a stream, a
     conversation, a prediction, an image task or an email of a user; or the beginning of an id at a
     platform, such as an address. The reply has at most `size` users and no further page."""
-    status: Status | None = None
-    """List only users with this status. Not with `text`."""
+    status: ListedStatus | None = None
+    """List only users with this status, or who are `banned`. Not with `text`."""
     sort: Literal["created", "-created"] = "-created"
     """Whether the oldest or the newest users come first. Not with `text`."""
 
@@ -35,6 +36,8 @@ class UserRow(Model):
     user_id: str
     status: Status
     name: str
+    ban: BanView | None = None
+    """The ban that holds."""
     created_at: str
     last_login_at: str
     identities: list[str]
@@ -57,25 +60,27 @@ async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
         if text:
             apps = configs.apps() if query.app is None else [query.app]
             found = await user_search.search(conn, apps, text=text, size=query.size)
-            return UserList(users=[_row(user) for user in found])
+            return UserList(users=[_row(call, user) for user in found])
         found = await user_search.page(
             conn,
             query.app or "default",
             status=query.status,
             oldest_first=query.sort == "created",
+            now=call.services.clock.now(query.app or "default"),
             before=query.before,
             size=query.size + 1,
         )
     page, further = page_of(found, query.size, lambda user: user.uid)
-    return UserList(next=further, users=[_row(user) for user in page])
+    return UserList(next=further, users=[_row(call, user) for user in page])
 
 
-def _row(found: FoundUser) -> UserRow:
+def _row(call: Call, found: FoundUser) -> UserRow:
     return UserRow(
         app=found.app_id,
         user_id=found.uid,
         status=found.status,
         name=found.name,
+        ban=ban_view(found.ban(now=call.services.clock.now(found.app_id))),
         created_at=rfc3339(found.create_time),
         last_login_at=rfc3339(found.last_login),
         identities=found.identities,

@@ -1,4 +1,4 @@
-"""The user whom a path of the admin API names."""
+"""The user whom a path of the admin API names, and the ban of a user."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,9 +6,10 @@ from app.admin.apps import require_app
 from app.http.errors import UserNotFound
 from app.http.rows.endpoint import Call
 from storage.accounts import users
-from storage.accounts.users import User
+from storage.accounts.users import Ban, User
 from storage.errors import UnknownApp
 from storage.postgres.database import Connection
+from streams.wire.codec import rfc3339
 from streams.wire.errors import listed
 from streams.wire.model import Model
 
@@ -18,6 +19,21 @@ class UserPath(Model):
     """An app of this server."""
     user_id: str
     """A user of the app."""
+
+
+class BanView(Model):
+    since: str
+    until: str | None = None
+    """When the ban ends by itself. Absent: it has no end."""
+    reason: str
+
+
+def ban_view(ban: Ban | None) -> BanView | None:
+    if ban is None:
+        return None
+    return BanView(
+        since=rfc3339(ban.time), until=None if ban.until is None else rfc3339(ban.until), reason=ban.reason
+    )
 
 
 USER_ERRORS = (UnknownApp, UserNotFound)

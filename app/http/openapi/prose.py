@@ -28,6 +28,9 @@ The body of every error response is `{"error": {"error_type": â€¦, "message": â€
 `extra.retryable` is false. `backend unavailable` and `gateway` always have both. Every response has `X-Request-Id`:
 quote it when you ask for support.
 
+Responses have `Cache-Control: no-store`, errors included, so that no cache keeps data of users. Only static pages
+and files behind signed links may be cached.
+
 ## Requests
 
 Bodies are JSON of at most 128 KiB, nested at most 32 levels deep, without a `Content-Encoding`. Unknown fields are

@@ -239,8 +239,13 @@ async def on_prepare(request: web.Request, response: web.StreamResponse) -> None
 
 
 def add_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:
-    """Add the headers that every response has, including streams."""
+    """Add the headers that every response has, including streams.
+
+    A row whose response may be cached sets `Cache-Control` itself. By default, no cache keeps a response: it may be
+    about a user, and caches would be allowed to keep it without a rule (RFC 9111 §4.2.2).
+    """
     headers["Server"] = "parley"
+    headers.setdefault("Cache-Control", "no-store")
     headers["X-Request-Id"] = request[REQUEST_CONTEXT].request_id
     if (counts := request.get(COUNTS)) is not None:
         headers.update(headers_of(counts))

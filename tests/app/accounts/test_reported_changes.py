@@ -16,6 +16,7 @@ from tests.app.accounts.email.mailbox import (
     session_of,
 )
 from tests.app.accounts.people import bind, me, new_user, player
+from tests.app.operator_calls import call
 
 
 @pytest.fixture
@@ -80,6 +81,23 @@ async def test_what_the_first_proof_of_an_address_undoes_is_reported(box: Mailbo
         ("linked", "android_games_service"), ("frozen", None), ("unlinked", "android_games_service"),
         ("recovered", None),
     ]  # fmt: skip
+
+
+async def test_bans_are_reported_with_their_ends(box: Mailbox):
+    uid, _ = await new_user(box.server)
+    path = f"/admin/api/users/default/{uid}"
+    for action, body in (
+        ("ban", {"reason": "spam", "until": "2090-01-01T00:00:00Z"}),
+        ("ban", {"reason": "spam", "until": "2090-01-01T00:00:00Z"}),
+        ("ban", {"reason": "spam"}),
+        ("unban", {"reason": "appeal"}),
+        ("unban", {"reason": "appeal"}),
+    ):
+        assert (await call(box.server, "POST", f"{path}/{action}", body))[0] == 200
+    statement = "select data ->> 'change', data ->> 'until' from reported_events where uid = $1 order by position"
+    async with box.server.services.database.connection() as conn:
+        found = [tuple(row) for row in await conn.fetch(statement, uid)]
+    assert found[1:] == [("banned", "2090-01-01T00:00:00Z"), ("banned", None), ("unbanned", None)]
 
 
 async def test_an_account_that_loses_its_last_identity_is_frozen(box: Mailbox):

@@ -180,6 +180,14 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
         ("POST", f"{of_other_path}/end_sessions", None, "user.end_sessions", of_other, None, {"ended_sessions": 1}),
         ("POST", f"{of_other_path}/freeze", None, "user.freeze", of_other, None, {"status": "frozen"}),
         ("POST", f"{of_other_path}/recover", None, "user.recover", of_other, None, {"status": "active"}),
+        (
+            *("POST", f"{of_other_path}/ban", {"until": future, "reason": "spam"}, "user.ban", of_other),
+            *({"banned": False}, {"banned": True, "until": future, "reason": "spam"}),
+        ),
+        (
+            *("POST", f"{of_other_path}/unban", None, "user.unban", of_other),
+            *({"banned": True, "until": future, "reason": "spam"}, {"banned": False}),
+        ),
         ("POST", f"{of_other_path}/erase", None, "user.erase", of_other, None, {"status": "deactivated"}),
         ("DELETE", f"/admin/api/jobs/held/{second}", None, "job.drop", (None, "job", second), held(), None),
         ("POST", OPERATORS, new_bob, "operator.add", of_bob, None, viewer),

@@ -205,3 +205,51 @@ async def test_only_an_admin_reads_what_was_said(server: Server) -> None:
     assert texts["records"][0]["messages"][0]["content"][0]["text"] == "<b>hello</b>"
     assert (await call(server, "GET", "/admin/api/conversations/default/nope"))[0] == 404
     assert await found(server, conversation) == [(uid, "conversation")]
+
+
+async def test_a_ban_is_shown_listed_and_exported_and_a_repeat_changes_nothing(server: Server) -> None:
+    (uid, _), (other, _) = await server.login(), await server.login()
+    path, until = f"{USERS}/default/{uid}", "2090-01-01T02:00:00+02:00"
+    shown = {"until": "2090-01-01T00:00:00Z", "reason": "Spam, スパム"}
+    for body in ({"until": until, "reason": "Spam, スパム"}, {"until": shown["until"], "reason": " Spam, スパム "}):
+        status, banned = await call(server, "POST", f"{path}/ban", body)
+        assert (status, banned["status"]) == (200, "active")
+        assert banned["ban"] == {**shown, "since": banned["ban"]["since"]}
+    account = await read(server, path)
+    assert (account["ban"], account["sessions"]) == (banned["ban"], 0)
+    [row] = (await read(server, f"{USERS}?status=banned"))["users"]
+    assert (row["user_id"], row["ban"]) == (uid, banned["ban"])
+    assert "ban" not in (await read(server, f"{USERS}?text={other}"))["users"][0]
+    audit = await read(server, f"/admin/api/audit?kind=user&name={uid}")
+    assert [(row["action"], row["reason"]) for row in audit["changes"]] == [("user.ban", "Spam, スパム")]
+    assert (await call(server, "POST", f"{path}/export"))[0] == 200
+    await work_off(server.services)
+    async with server.http.get((await read(server, f"{path}/export"))["url"]) as response:
+        assert (await response.json())["account"]["ban_reason"] == "Spam, スパム"
+    status, lifted = await call(server, "POST", f"{path}/unban", reason="appeal")
+    assert (status, lifted) == (200, {"status": "active", "ended_sessions": 0})
+    assert (await read(server, f"{USERS}?status=banned"))["users"] == []
+
+
+async def test_a_ban_needs_an_editor_a_reason_and_a_time_in_the_future(server: Server) -> None:
+    uid, _ = await server.login()
+    path = f"{USERS}/default/{uid}"
+    for body, fault in [
+        ({}, "reason is required"),
+        ({"reason": " "}, "reason is required"),
+        ({"reason": "x" * 501}, "reason must be at most 500 characters"),
+        ({"reason": "a\nb"}, "reason must not contain control characters or line breaks"),
+        ({"reason": 7}, "reason must be"),
+        ({"reason": "x", "until": "2020-01-01T00:00:00Z"}, "until must be in the future"),
+        ({"reason": "x", "until": "tomorrow"}, "until must be"),
+        ({"reason": "x", "until": 4_000_000_000}, "until must be"),
+    ]:
+        status, answer = await call(server, "POST", f"{path}/ban", body)
+        assert (status, answer["error"]["error_type"]) == (400, "invalid_parameter"), body
+        assert answer["error"]["message"].startswith(f"invalid_parameter: {fault}"), answer
+    assert (await call(server, "POST", f"{path}/unban"))[0] == 400
+    _, viewer = await call(server, "POST", OPERATORS, {"name": f"v-{uid[:20]}", "role": "viewer"})
+    for action in ("ban", "unban"):
+        assert (await call(server, "POST", f"{path}/{action}", {"reason": "x"}, token=viewer["token"]))[0] == 403
+        assert (await call(server, "POST", f"{USERS}/default/nobody/{action}", {"reason": "x"}))[0] == 404
+    assert "ban" not in await read(server, path)

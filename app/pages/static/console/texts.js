@@ -104,7 +104,7 @@ export const TEXTS = {
     in_progress: "In progress", unknown: "Result unknown", paid: "Paid", failed: "Failed", received: "Waiting", done: "Done",
     CREATED: "Not approved", APPROVED: "Approved", COMPLETED: "Completed", VOIDED: "Canceled", NEW: "New", ACTIVE: "Active",
     CANCELLED: "Canceled", SUSPENDED: "Suspended", APPROVAL_PENDING: "Not approved", START: "In progress", SUCCESS: "Paid", FAILED: "Failed",
-    active: "Active", frozen: "Frozen", deactivated: "Erased", ended: "Ended", succeeded: "Succeeded", canceled: "Canceled", sent: "Sent",
+    active: "Active", frozen: "Frozen", banned: "Banned", deactivated: "Erased", ended: "Ended", succeeded: "Succeeded", canceled: "Canceled", sent: "Sent",
     refused: "Refused", suppressed: "Suppressed", sending: "Sending", waiting: "Waiting", requires_payment_method: "Declined",
     requires_action: "Needs the customer", abandoned: "Abandoned", new: "New", starting: "Starting", processing: "In progress",
     complete: "Complete", incomplete: "Incomplete", interrupted: "Interrupted", running: "Running",

@@ -19,7 +19,7 @@ const ORIGINS = { purchase: "a purchase", renewal: "a renewal", upgrade: "an upg
   admin: "an operator", restore: "a restoration" };
 const CHANNELS = { webhook: "a webhook", client: "the app", reconciliation: "reading back", operator: "an operator", server: "this server" };
 const ACTIONS = { "asset.grant": "granted a product", "asset.adjust": "adjusted an asset", "user.export": "exported the data", "user.freeze": "froze the account",
-  "user.recover": "recovered the account", "user.end_sessions": "ended the sessions", "user.erase": "erased the user", "stream.cancel": "cancelled a stream" };
+  "user.recover": "recovered the account", "user.end_sessions": "ended the sessions", "user.erase": "erased the user", "user.ban": "banned the user", "user.unban": "lifted the ban", "stream.cancel": "cancelled a stream" };
 
 export const USER_TEXTS = {
   usersPage: {
@@ -45,6 +45,10 @@ export const USER_TEXTS = {
     ended: "The sessions have ended.",
     freeze: "Freeze", freezeText: "The user cannot log in any more. The account is erased when the freeze ends, unless it is recovered.", frozen: "The account is frozen.",
     recover: "Recover", recoverText: "The account can be used as before.", recovered: "The account is active again.",
+    isBanned: (reason) => (reason ? `The user is banned (${reason})` : "The user is banned"), forever: "without an end.",
+    ban: "Ban", banText: (count) => `The user is signed out everywhere (${count} sessions) and cannot log in until the ban ends. The reason is part of the user's export.`,
+    banUntil: "Ends", banUntilHelp: "Empty for a ban without an end.", banned: "The user is banned.",
+    unban: "Lift the ban", unbanText: "The user can log in again. If the account was erased, its identities can be used for a new one.", unbanned: "The ban is lifted.",
     erase: "Erase", eraseText: "The user's data is deleted now: identities, sessions, conversations and files. The purchase history stays without a name. This cannot be undone.",
     erased: "The user is erased. The receipt says what was deleted.",
     export: "Export data", exporting: "Exporting…", exportReady: "Download export", exportFailed: "Export failed: try again",

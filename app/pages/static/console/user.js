@@ -23,9 +23,11 @@ export function User({ route, canEdit, isAdmin }) {
   return html`<${Loaded} state=${state}>${(account) => html`
     <${Crumbs} steps=${[[TEXTS.users, hrefOf(["users"], { app })], [account.app]]} />
     <header class="head"><h1>${account.name || texts.unnamed}</h1><${Badge} state=${account.status} />
+      ${account.ban && html`<${Badge} state="banned" />`}
       <${Actions} account=${account} canEdit=${canEdit} isAdmin=${isAdmin} changed=${changed} /></header>
     ${done && html`<p class="good" role="status">${done}</p>`}
     ${account.status === "frozen" && html`<${Note} tone="waiting">${texts.closes} <${Time} at=${account.closes_at} /><//>`}
+    ${account.ban && html`<${Note} tone="waiting">${texts.isBanned(account.ban.reason)} ${account.ban.until ? html`${texts.until} <${Time} at=${account.ban.until} />` : texts.forever}<//>`}
     <div class="person">
       <aside>
         <section class="panel"><h2>${texts.account}</h2><${Facts} rows=${[
@@ -69,8 +71,11 @@ function Adjust({ asset, path, changed }) {
 function Actions({ account, canEdit, isAdmin, changed }) {
   const products = useLoaded(() => read("/configs", { app: account.app, kind: "products" }), [account.app]);
   const path = userPath(account.app, account.user_id);
-  if (!canEdit || account.status === "deactivated") return null;
   const run = (name) => ({ reason }) => writeWith(reason, "POST", `${path}/${name}`, {});
+  const unban = html`<${Action} title=${texts.unban} text=${texts.unbanText} reason onRun=${run("unban")} onDone=${changed(texts.unbanned)} />`;
+  if (!canEdit) return null;
+  if (account.status === "deactivated") return account.ban ? html`<div class="actions">${unban}</div>` : null;
+  const ban = ({ reason, values }) => write("POST", `${path}/ban`, { reason, ...(values.until && { until: new Date(values.until).toISOString() }) });
   const grant = ({ reason, values }) => writeWith(reason, "POST", `${path}/assets`, { product: values.product });
   const names = (products.value?.configs ?? []).map(({ name }) => [name, name]);
   const isFrozen = account.status === "frozen";
@@ -81,6 +86,10 @@ function Actions({ account, canEdit, isAdmin, changed }) {
     ${isFrozen
       ? html`<${Action} title=${texts.recover} text=${texts.recoverText} reason onRun=${run("recover")} onDone=${changed(texts.recovered)} />`
       : html`<${Action} title=${texts.freeze} text=${texts.freezeText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${run("freeze")} onDone=${changed(texts.frozen)} />`}
+    ${account.ban
+      ? unban
+      : html`<${Action} title=${texts.ban} text=${texts.banText(account.sessions)} reason danger name=${account.user_id}
+          fields=${[{ id: "until", title: texts.banUntil, type: "datetime-local", help: texts.banUntilHelp }]} onRun=${ban} onDone=${changed(texts.banned)} />`}
     <${Export} path=${path} />
     ${isAdmin && html`<${Action} title=${texts.erase} text=${texts.eraseText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${run("erase")} onDone=${changed(texts.erased)} />`}
   </div>`;

@@ -7,7 +7,7 @@ import { hrefOf } from "./route.js";
 import { TEXTS } from "./texts.js";
 
 const texts = TEXTS.usersPage;
-const STATUSES = ["active", "frozen", "deactivated"];
+const STATUSES = ["active", "frozen", "deactivated", "banned"];
 
 export const userHref = (app, user) => hrefOf(["users", app, user]);
 export const UserLink = ({ app, user }) => html`<a href=${userHref(app, user)}><code>${user.slice(0, 8)}…${user.slice(-6)}</code></a>`;
@@ -17,7 +17,7 @@ const COLUMNS = [
   { id: "id", title: texts.id, of: (row) => html`<${Id} value=${row.user_id} />` },
   { id: "identities", title: texts.identities, of: (row) => row.identities.length ? html`<span class="clip" title=${row.identities.join("\n")}>${row.identities.join(", ")}</span>` : html`<span class="muted">${texts.guest}</span>` },
   { id: "app", title: TEXTS.list.app, of: (row) => row.app },
-  { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` },
+  { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />${row.ban && html` <${Badge} state="banned" />`}` },
   { id: "found", title: texts.foundBy, of: (row) => texts.by[row.found_by] ?? "" },
   { id: "created", title: texts.created, sorts: true, of: (row) => html`<${Time} at=${row.created_at} />` },
 ];

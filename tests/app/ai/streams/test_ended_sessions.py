@@ -13,6 +13,7 @@ from storage.operators.audit import COMMAND
 from storage.tokens import digest
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.two_servers import at, knows
+from tests.app.operator_calls import call
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.peers.sse_client import SeenEvent, events, named
 from tests.peers.vendor import Vendor
@@ -88,6 +89,21 @@ async def test_logout_ends_only_the_streams_of_its_session(
         (record,) = (await same_user.history())["conversation_records"]
     assert record["status"] == "incomplete"
     assert record["content"][1]["content"][0]["text"] == STORY
+
+
+async def test_a_ban_ends_the_streams_of_the_users_sessions(
+    server: Server, talk: Talk, strategy, vendor: Vendor
+) -> None:
+    await strategy("slow", f"slow:{STORY}")
+    async with AsyncExitStack() as stack:
+        own = await stack.enter_async_context(talk.say("one", "slow"))
+        by_server = await stack.enter_async_context(say_as_server(server, talk))
+        reading, running = await read_story(own), await read_story(by_server)
+        path = f"/admin/api/users/default/{talk.uid}/ban"
+        assert (await call(server, "POST", path, {"reason": "spam"}))[0] == 200
+        check_ended((await rest(reading))[-1])
+        vendor.release.set()
+        assert (await rest(running))[-1].name == "end", "the app's server has started it"
 
 
 def say_as_server(server: Server, talk: Talk):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.accounts.errors import OperationNotAllowed
 from app.http.errors import (
     HeadTimeout,
     HttpVersionUnsupported,
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.xdist_group("openapi")  # One worker creates the docume
 
 PUBLIC_URL = "https://parley.example"
 STREAMS = [row for row in ROUTES if row.docs.stream]
-BASES = {CodeRefused, Conflict, InvalidOperation, ItemNotFound, NotFound}
+BASES = {CodeRefused, Conflict, InvalidOperation, ItemNotFound, NotFound, OperationNotAllowed}
 BEFORE_A_ROW = {HeadTimeout, HttpVersionUnsupported, MethodNotAllowed, TransferCodingUnsupported}
 OF_JOBS = {RecipientRefused}
 

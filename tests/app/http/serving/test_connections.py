@@ -214,6 +214,7 @@ async def test_connections_over_the_limit_of_the_process_get_an_error(server: Se
         assert status == 503
         assert (headers["Connection"], headers["Retry-After"]) == ("close", "1")
         assert headers["X-Request-Id"]
+        assert headers["Cache-Control"] == "no-store"
         error = loads(body)["error"]
         assert (error["error_type"], error["extra"]) == ("backend unavailable", {"retryable": True})
         async with server.http.get(f"{server.url}/healthz") as refused:  # What an ordinary client receives.

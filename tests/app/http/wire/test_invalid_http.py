@@ -71,7 +71,7 @@ async def test_invalid_http_gets_the_envelope_without_its_own_bytes(server: Serv
     status, headers, body = answers[-1]
     assert (status, loads(body)) == (400, NOT_HTTP)
     assert headers["Content-Type"] == "application/json"
-    assert headers["Server"] == "parley"
+    assert (headers["Server"], headers["Cache-Control"]) == ("parley", "no-store")
     logged = [line for line in lines if line["event"].startswith("request") and "request_id" in line]
     assert [(line["event"], line["request_id"]) for line in logged] == [
         ("request.malformed", headers["X-Request-Id"])
