@@ -9,8 +9,9 @@ from app.services import Services
 from storage.configs.kinds.predictions import PREDICTIONS, Predictions
 from storage.errors import ConfigNotFound
 from storage.tasks.predictions import Prediction
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.errors import InvalidParameter
+from streams.wire.long_integers import loads_exact
 from vendors.catalog import MODEL_HOSTS
 from vendors.hosts.replicate import NewPrediction, ReplicateHost
 
@@ -38,7 +39,7 @@ def host_of(services: Services, app_id: str, account: str) -> Host:
 
 def asked_of(prediction: Prediction) -> NewPrediction:
     """Return the request to the host."""
-    return NewPrediction(loads(prediction.body), prediction.model)
+    return NewPrediction(loads_exact(prediction.body.encode()), prediction.model)
 
 
 def webhook_url(services: Services, host: Host, app_id: str) -> str | None:
