@@ -60,6 +60,8 @@ class _Input(Model):
     """When it ends."""
     aborts: bool = False
     """Whether it ends before it starts."""
+    fields: dict[str, Any] = Field(default_factory=dict)
+    """Fields of the prediction that are sent instead of its own."""
     webhook: str = ""
     """The fault of its webhook, one of `DeliveryFault`."""
 
@@ -121,6 +123,7 @@ class _Prediction:
             "deadline": None,
             "metrics": {},
             "urls": {"get": get, "cancel": f"{get}/cancel", "web": get},
+            **self.wanted.fields,
         }
 
 
