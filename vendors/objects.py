@@ -1,13 +1,15 @@
 """Objects in the answers of vendors, read so that what nobody needs cannot make the rest unreadable.
 
-A field that is `null` counts as missing everywhere. Two further rules are chosen for each object, because where money
+A field that is `null` counts as missing everywhere. The other rules are chosen for each object, because where money
 moves, something unreadable must not look as if it did not exist:
 
 - `PartialObject`: an optional field that cannot be read counts as missing too.
 - `Readable` in a list: an object that cannot be read is left out of the list, logged and counted.
+- `read_each`: the same, for a caller that also reports what was left out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Self, TypeVar
 
 import structlog
@@ -15,6 +17,8 @@ from pydantic import GetCoreSchemaHandler, ModelWrapValidatorHandler, Validation
 from pydantic_core import CoreSchema, PydanticOmit, core_schema
 
 from streams.metrics import CounterMetric
+from streams.wire.codec import dumps
+from streams.wire.ids import sha256_hex
 from streams.wire.model import Model, faults
 
 log = structlog.get_logger()
@@ -24,7 +28,7 @@ UNREADABLE = CounterMetric(
     "Objects that were left out of vendors' lists because they could not be read",
     ["kind"],
 )
-_ID_CHARACTERS = 64
+_ID_CHARACTERS = 255
 
 
 class VendorObject(Model):
@@ -47,26 +51,46 @@ class PartialObject(VendorObject):
         try:
             return read(value)
         except ValidationError as error:
-            optional = {
-                field.alias or name for name, field in cls.model_fields.items() if not field.is_required()
-            }
+            optional = {field.alias or name for name, field in cls.model_fields.items() if not field.is_required()}
             unread = {detail["loc"][0] for detail in error.errors(include_url=False) if detail["loc"]} & optional
             if not unread or not isinstance(value, dict):
                 raise
         return read({name: field for name, field in value.items() if name not in unread})
 
 
-def report_unreadable(kind: str, value: Any, error: ValidationError) -> None:
-    """Log and count an object that is left out of a list."""
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object of a list that cannot be read."""
+
+    id: str
+    """Its id or, if that cannot be read either, a digest of the object."""
+    fault: str
+
+
+M = TypeVar("M", bound=Model)
+
+
+def read_each(model: type[M], values: Sequence[Any]) -> tuple[list[M], list[Unreadable]]:
+    """Return the objects of a list that can be read, and the others, which are logged and counted."""
+    read: list[M] = []
+    unreadable: list[Unreadable] = []
+    for value in values:
+        try:
+            read.append(model.model_validate(value))
+        except ValidationError as error:
+            unreadable.append(_left_out(model.__name__, value, error))
+    return read, unreadable
+
+
+def _left_out(kind: str, value: Any, error: ValidationError) -> Unreadable:
     path, fault = next(faults(error))
     named = value.get("id") if isinstance(value, dict) else None
-    log.warning(
-        "vendor.object_unreadable",
-        kind=kind,
-        id=named[:_ID_CHARACTERS] if isinstance(named, str) else None,
-        error=f"{path or 'object'} {fault}",
-    )
+    if not isinstance(named, str) or not named:
+        named = f"sha256:{sha256_hex(dumps(value))}"
+    left_out = Unreadable(named.replace("\0", " ")[:_ID_CHARACTERS], f"{path or 'object'} {fault}")
+    log.warning("vendor.object_unreadable", kind=kind, id=left_out.id, error=left_out.fault)
     UNREADABLE.add(1, kind)
+    return left_out
 
 
 class _LeftOut:
@@ -79,12 +103,11 @@ class _LeftOut:
             try:
                 return validate(value)
             except ValidationError as error:
-                report_unreadable(kind, value, error)
+                _left_out(kind, value, error)
                 raise PydanticOmit from None
 
         return core_schema.no_info_wrap_validator_function(read, handler(source))
 
 
-T = TypeVar("T", bound=Model)
-Readable = Annotated[T, _LeftOut()]
+Readable = Annotated[M, _LeftOut()]
 """`list[Readable[Thing]]` is a list of the things that can be read."""
