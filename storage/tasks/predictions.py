@@ -42,6 +42,7 @@ class CancelPrediction(Job):
 
     task: ClassVar[str] = "cancel_prediction"
     attempts: ClassVar[int] = 8
+    private: ClassVar[frozenset[str]] = frozenset({"body"})
     app_id: str
     uid: str
     account: str
