@@ -281,7 +281,7 @@ async def test_prompts_in_held_jobs_are_shown_to_those_who_may_read_conversation
         await enqueue(conn, job)
         await conn.execute("update procrastinate_jobs set status = 'failed'")
     for role, shown in ((Role.VIEWER, {"private": True}), (Role.EDITOR, {"private": True}), (Role.ADMIN, job.body)):
-        token = await add(server, role.value, role.value)
+        token = await add(server, f"{role.value}-1", role.value)
         status, answer = await call(server, "GET", "/admin/api/jobs/held", token=token)
         assert status == 200
         assert answer["jobs"][0]["message"] == job.model_dump() | {"body": shown}

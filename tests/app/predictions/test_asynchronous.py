@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.app.callers import ask, working
-from tests.app.predictions.hosts import LONG_MS, VERSION, Studio
+from tests.app.predictions.hosts import LONG_MS, VERSION, Studio, advance
 from tests.calendar.clock import epoch_s
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
@@ -13,16 +13,6 @@ from vendors.sandbox.replicate import WEBHOOK_KEY
 from vendors.sinks.webhook import ID, SIGNATURE, TIMESTAMP, signature
 
 WEBHOOK = "/bp/webhook/model_host/default/host"
-
-
-async def advance(studio: Studio, seconds: float = 60) -> None:
-    """Make waiting jobs due, and calls of hosts longer ago."""
-    async with studio.server.services.database.connection() as conn:
-        await conn.execute(
-            "update procrastinate_jobs set scheduled_at = now() where status = 'todo' and task_name = any($1)",
-            ["follow_prediction", "cancel_prediction"],
-        )
-        await conn.execute("update predictions set asked_at = asked_at - make_interval(secs => $1)", seconds)
 
 
 async def test_prediction_is_made_by_a_job_and_read_when_it_has_ended(studio: Studio):

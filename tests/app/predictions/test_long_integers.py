@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.app.predictions.hosts import Studio
-from tests.app.predictions.test_asynchronous import advance
+from tests.app.predictions.hosts import Studio, advance
 from vendors.sandbox.faults import key_of
 
 SEED = 2**64 + 1

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from tests.app.predictions.hosts import VERSION, Studio
-from tests.app.predictions.test_asynchronous import advance
+from tests.app.predictions.hosts import VERSION, Studio, advance
 from vendors.sandbox.faults import key_of
 
 NEEDLESS = ("created_at", "data_removed", "logs", "metrics", "model", "urls", "version")
