@@ -33,6 +33,7 @@ _UPLOAD, _QUERY = "/bp/leaderboard/data", "/bp/leaderboard"
 _BOARD = "race"
 _PLAYERS = 500
 _BATCH = 50_000
+_FILL_S = 300
 _BUILD_S = 300
 _RANKS_PER_S = 1000
 _UPLOADS_PER_S = 200
@@ -101,7 +102,11 @@ def _parser() -> argparse.ArgumentParser:
 async def _measure(board: Board, args: argparse.Namespace) -> tuple[list[Row], str]:
     pids, for_s = board.deployment.pids, args.for_s
     await _ask(board, board.upload)
-    await _fill(board.deployment, args.members)
+    try:
+        async with asyncio.timeout(_FILL_S):
+            await _fill(board.deployment, args.members)
+    except TimeoutError:
+        raise Failed(f"the board was not filled within {_FILL_S} s") from None
     size = await _used_bytes(board.deployment)
     built_s = await _until_built(board)
     size = await _used_bytes(board.deployment) - size

@@ -6,6 +6,7 @@ from typing import Any
 from streams.loop_time import wait_for_loop_time
 from streams.wire.codec import loads_request
 from streams.wire.errors import InvalidParameter
+from streams.wire.long_integers import filled
 
 _WINDOW_BYTES = 64 * 1024
 _ESCAPE_BYTES = 12
@@ -33,7 +34,7 @@ async def loads_large_request(raw: bytes, *, rest_bytes: int, exact: bool = Fals
         rest += [raw[end : span[0]], key.encode()]
         end = span[1]
     await wait_for_loop_time()
-    value = _filled(loads_request(b"".join([*rest, raw[end:]]), exact=exact), texts)
+    value = filled(loads_request(b"".join([*rest, raw[end:]]), exact=exact), texts)
     if texts:
         raise InvalidParameter("body has a name that is too long")
     return value
@@ -97,12 +98,3 @@ def _cut(raw: bytes, at: int) -> int:
         if raw[cut] & 0xC0 != 0x80 and raw.find(b"\\", cut - _ESCAPE_BYTES, cut) < 0:
             return cut
     raise InvalidParameter("body has a long text of escapes")
-
-
-def _filled(value: Any, texts: dict[str, str]) -> Any:
-    """Return `value` with each key of `texts` replaced by its text, which is removed from `texts`."""
-    if isinstance(value, dict):
-        return {name: _filled(member, texts) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_filled(item, texts) for item in value]
-    return texts.pop(value, value) if isinstance(value, str) else value

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from actors.clients.vendor_clients import VendorAccess, VendorClients
+from storage.configs.kinds.base import ConfigKind, ConfigModel
 from storage.configs.kinds.conversation import CONVERSATION, Conversation
 from storage.configs.kinds.pronunciation import PRONUNCIATION
 from storage.configs.kinds.recognition import RECOGNITION, Recognition
@@ -11,6 +12,7 @@ from storage.configs.kinds.speech import SPEECH, Speech
 from storage.configs.kinds.strategies import VendorCall
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.configs.store import Active, ConfigStore
+from storage.errors import ConfigNotFound
 from streams.kept_errors import copy_of
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, listed
@@ -28,6 +30,17 @@ class StrategyNotFound(ItemNotFound):
     def __init__(self, kind: str, names: Sequence[str]) -> None:
         missing = "strategy {} does not exist" if len(names) == 1 else "strategies {} do not exist"
         super().__init__(f"{kind} {missing.format(listed(names))}")
+
+
+def required_strategy(configs: ConfigStore, kind: ConfigKind[ConfigModel], app_id: str, name: str) -> ConfigModel:
+    """Return the config of a strategy that a request names.
+
+    Raises `StrategyNotFound`, or `ConfigInvalid` if it cannot be used.
+    """
+    try:
+        return configs.get(kind, app_id, name).value
+    except ConfigNotFound:
+        raise StrategyNotFound(kind.name, [name]) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,14 @@ from app.http.rows.inputs import Path, Query
 from app.http.rows.replies import Empty
 from app.http.rows.transactions import Transaction
 from storage.jobs import jobs
+from storage.jobs.jobs import HeldJob
+from storage.operators.operators import Role
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model, QueryInt
 
 _ID_DIGITS = 18
+_PRIVATE = {"private": True}
 
 
 class JobNotHeld(ItemNotFound):
@@ -65,6 +68,7 @@ class HeldRow(Model):
     job_id: int
     job: str
     message: dict[str, Any]
+    """Fields with texts of users are `{"private": true}` unless the operator has the role `admin`."""
     attempts: int
     held_at: str
 
@@ -101,13 +105,22 @@ async def list_held(call: Call, query: Query[HeldQuery]) -> HeldReply:
             HeldRow(
                 job_id=one.job_id,
                 job=one.task,
-                message=one.message,
+                message=_readable(call, one),
                 attempts=one.attempts,
                 held_at=rfc3339(one.held_at),
             )
             for one in held
         ],
     )
+
+
+def _readable(call: Call, held: HeldJob) -> dict[str, Any]:
+    """Return the message of a job as the operator may read it. Who may not read conversations reads no prompts."""
+    operator = call.caller.operator
+    if operator is None or operator.role.includes(Role.ADMIN):
+        return held.message
+    private = held.message.keys() & jobs.private_fields(held.task)
+    return held.message | dict.fromkeys(private, _PRIVATE)
 
 
 async def retry_job(call: Call, transaction: Transaction, path: Path[JobPath]) -> Empty:

@@ -91,6 +91,7 @@ AI_ROUTES = [
         body_bytes=INPAINT_BYTES,
         errors=(
             ImageTaskNotFound,
+            StrategyNotFound,
             ConfigInvalid,
             RateLimited,
             QuotaUsed,

@@ -1,5 +1,6 @@
 """Query the ranks of a board (§4.14)."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -14,10 +15,12 @@ from storage.leaderboards import leaderboards
 from storage.leaderboards.index import Ranks
 from storage.leaderboards.leaderboards import BoardPeriod, Standing
 from streams.wire.codec import encoded, rfc3339
-from streams.wire.errors import InvalidParameter
+from streams.wire.errors import InvalidParameter, ValkeyUnavailable
 from streams.wire.model import Model
 
 _MAX_SPAN = 1000
+_COUNT_S = 2
+"""How long a query without an index may take."""
 
 
 class BoardQuery(Model):
@@ -60,12 +63,19 @@ class BoardReply(Model):
 
 
 async def query(call: Call, body: Body[BoardQuery]) -> Json[BoardReply]:
-    """Query the ranks of a board in its current period."""
+    """Query the ranks of a board in its current period.
+
+    While Valkey is unavailable, the ranks are counted in PostgreSQL. They are the same, `self_rank` included. If
+    that takes longer than 2 s, the error is `redis_service`, with `Retry-After`.
+    """
     board = await board_of(call, body.name)
     _check_ranks(body, board)
     now = call.services.clock.now(call.app_id)
     period = board.period(board.start_of(now))
-    ranks = await _read(call, period, body)
+    try:
+        ranks = await _read(call, period, body)
+    except ValkeyUnavailable as unavailable:
+        ranks = await _count_without_index(call, period, body, unavailable)
     if ranks is None:
         call.services.boards.build_soon(period, ends_at=board.end_of(period.starts_at), now=now)
         async with call.services.boards.counting:
@@ -112,6 +122,21 @@ async def _with_extras(call: Call, period: BoardPeriod, ranks: Ranks) -> Ranks:
         return [standing._replace(extra=found[standing.uid]) for standing in standings if standing.uid in found]
 
     return Ranks(ranks.own_rank, known(ranks.ranked), known(ranks.near))
+
+
+async def _count_without_index(
+    call: Call, period: BoardPeriod, body: BoardQuery, unavailable: ValkeyUnavailable
+) -> Ranks:
+    """Answer from PostgreSQL while the index cannot be read. Raises `unavailable` if that takes too long.
+
+    Few queries may count at once, and each reads as many rows as there are better scores. So the time includes the
+    wait for the others: queries beyond what PostgreSQL can bear fail soon instead of piling up.
+    """
+    try:
+        async with asyncio.timeout(_COUNT_S), call.services.boards.counting:
+            return await _count(call, period, body)
+    except TimeoutError:
+        raise unavailable from None
 
 
 async def _count(call: Call, period: BoardPeriod, body: BoardQuery) -> Ranks:

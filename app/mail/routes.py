@@ -42,7 +42,7 @@ MAIL_HUB_ROUTES = [
         errors=(ApiEmailInvalid, EmailToInvalid, SendDuplicate),
     ),
     Endpoint("GET", PIXEL_PATH, pixel, PIXEL, direct=DIRECT, docs=_IMAGE),
-    Endpoint("HEAD", PIXEL_PATH, pixel_head, PIXEL),
+    Endpoint("HEAD", PIXEL_PATH, pixel_head, PIXEL, direct=DIRECT),
     Endpoint("GET", UNSUBSCRIBE_PATH, unsubscribe_page, PUBLIC, docs=_PAGE),
     Endpoint(
         "POST",

@@ -69,14 +69,19 @@ def _seen(services: Services, request: DirectRequest) -> None:
 
 def _opened(query: Mapping[str, str], headers: Mapping[str, str], *, ip: str) -> Open | None:
     """Return the open that a request stands for, if it names an email."""
-    email = address_in_link(query.get("e") or query.get("email", "")).lower()
-    mail_id = query.get("mid") or query.get("message_id", "")
+    email = address_in_link(_text(query, "e", "email")).lower()
+    mail_id = _text(query, "mid", "message_id")
     if not (email and len(email) <= _CHARACTERS and is_id(mail_id)):
         return None
     user_agent = headers.get("user-agent", "").encode(errors="replace").decode()[:_CHARACTERS]
-    uid = (query.get("u") or query.get("user_id", ""))[:_CHARACTERS]
+    uid = _text(query, "u", "user_id")[:_CHARACTERS]
     machine = is_machine(user_agent, headers)
     return Open(email=email, mail_id=mail_id, uid=uid, user_agent=user_agent, ip=ip, machine=machine)
+
+
+def _text(query: Mapping[str, str], name: str, long_name: str) -> str:
+    """Return a parameter without the character U+0000, which PostgreSQL's `text` type cannot store."""
+    return (query.get(name) or query.get(long_name, "")).replace("\0", "")
 
 
 DIRECT = DirectAnswer(PIXEL_PATH, IMAGE, {"Content-Type": "image/gif", **_HEADERS}, _seen)

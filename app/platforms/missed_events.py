@@ -16,6 +16,7 @@ from storage.jobs.inbox import NewWebhook, Webhook
 from storage.payments import mismatches, missed_events
 from storage.payments.missed_events import CompareEvents, FindMissedEvents
 from streams.metrics import CounterMetric
+from vendors.objects import Unreadable
 
 FOUND = CounterMetric(
     "parley_events_missed", "Events of payment platforms that no webhook has delivered", ["platform", "app"]
@@ -38,6 +39,8 @@ class ListedEvent:
     type: str
     at: datetime | None
     body: bytes
+    fault: str = ""
+    """Why it cannot be read. Empty: it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,10 @@ class EventList:
     config_of: Callable[[Services, ConfigKey, bytes], Awaitable[str | None]]
     """Returns which config of the app has made the object of an event that a config has listed. `None`: the object
     is not one of the app's. Raises as `pages` does."""
+
+
+def unreadable_event(event: Unreadable) -> ListedEvent:
+    return ListedEvent(event.id, "", None, b"", event.fault)
 
 
 def channel_of(webhook: Webhook) -> Channel:
@@ -94,9 +101,13 @@ async def _compare(services: Services, events: EventList, key: ConfigKey) -> Non
             found = [
                 event
                 for event in page
-                if event.type.startswith(events.relevant) and (event.at is None or event.at <= until)
+                if not event.fault
+                and event.type.startswith(events.relevant)
+                and (event.at is None or event.at <= until)
             ]
             await _store_missed(services, events, key, found)
+            if unreadable := [event for event in page if event.fault]:
+                await _report_unreadable(services, key, unreadable)
     async with services.database.transaction() as conn:
         await missed_events.set_compared(conn, key, until=until)
         await missed_events.forget_foreign(conn, key, before=until - 2 * _OVERLAP)
@@ -126,6 +137,17 @@ async def _store_missed(
                     platform=key.kind, kind="missed_event", subject=event.id, detail=event.type, now=now,
                 )  # fmt: skip
                 FOUND.add(1, key.kind, key.app_id)
+
+
+async def _report_unreadable(services: Services, key: ConfigKey, events: Sequence[ListedEvent]) -> None:
+    """Report events of which nobody knows what they change. They are listed again, and reported once."""
+    now = services.clock.now(key.app_id)
+    async with services.database.transaction() as conn:
+        for event in events:
+            await mismatches.add_once(
+                conn, key.app_id,
+                platform=key.kind, kind="unreadable_event", subject=event.id, detail=event.fault, now=now,
+            )  # fmt: skip
 
 
 async def _is_of(services: Services, event_list: EventList, key: ConfigKey, event: ListedEvent) -> bool:

@@ -8,7 +8,7 @@ import structlog
 
 from app.http.rows.webhooks import Delivery, InvalidSignature, Verified, WebhookUnverified, platform_config
 from app.platforms.accounts import open_paypal, open_verifier
-from app.platforms.missed_events import ListedEvent
+from app.platforms.missed_events import ListedEvent, unreadable_event
 from app.services import Services
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.payouts import PAYOUTS
@@ -93,9 +93,9 @@ async def event_pages(
     account, page = account_of(services, _KINDS[key.kind], key.app_id, name=key.name), ""
     while True:
         listed = await account.events(start=since, end=until, page=page)
-        yield [_listed(event) for event in listed.events]
+        yield [*map(_listed, listed.events), *map(unreadable_event, listed.unreadable)]
         page = listed.next
-        if not page or not listed.events:
+        if not page or listed.is_empty:
             return
 
 

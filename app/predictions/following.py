@@ -13,8 +13,8 @@ from app.predictions.strategies import WITHIN_S, Host, asked_of, host_of, webhoo
 from app.services import Services
 from storage.tasks import predictions
 from storage.tasks.predictions import CancelPrediction, FollowPrediction, Prediction
-from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.long_integers import loads_exact
 from vendors.errors import Refused, VendorError
 from vendors.hosts.replicate import HostPrediction, NewPrediction
 
@@ -136,7 +136,7 @@ async def cancel_prediction(services: Services, job: CancelPrediction) -> None:
     """Cancel a prediction at its host, if the host has begun it."""
     host, host_id = host_of(services, job.app_id, job.account), job.host_id
     if host_id is None:
-        asked = NewPrediction(loads(job.body), job.model)
+        asked = NewPrediction(loads_exact(job.body.encode()), job.model)
         listed = await _listed(host, asked, since=datetime.fromtimestamp(job.asked_at, UTC))
         async with services.database.connection() as conn:
             known = await predictions.known_ids(conn, host_ids=[prediction.id for prediction in listed])

@@ -3,14 +3,14 @@
 from typing import Any
 from urllib.parse import quote
 
-from actors.clients.strategies import StrategyNotFound
+from actors.clients.strategies import required_strategy
 from actors.clients.vendor_clients import VendorAccess
 from app.services import Services
 from storage.configs.kinds.predictions import PREDICTIONS, Predictions
-from storage.errors import ConfigNotFound
 from storage.tasks.predictions import Prediction
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.errors import InvalidParameter
+from streams.wire.long_integers import loads_exact
 from vendors.catalog import MODEL_HOSTS
 from vendors.hosts.replicate import NewPrediction, ReplicateHost
 
@@ -26,10 +26,7 @@ Host = VendorAccess[None, ReplicateHost]
 
 def strategy_of(services: Services, app_id: str, name: str) -> Predictions:
     """Return a strategy. Raises `StrategyNotFound`, or `ConfigInvalid` if it cannot be used."""
-    try:
-        return services.configs.get(PREDICTIONS, app_id, name).value
-    except ConfigNotFound:
-        raise StrategyNotFound(PREDICTIONS.name, [name]) from None
+    return required_strategy(services.configs, PREDICTIONS, app_id, name)
 
 
 def host_of(services: Services, app_id: str, account: str) -> Host:
@@ -38,7 +35,7 @@ def host_of(services: Services, app_id: str, account: str) -> Host:
 
 def asked_of(prediction: Prediction) -> NewPrediction:
     """Return the request to the host."""
-    return NewPrediction(loads(prediction.body), prediction.model)
+    return NewPrediction(loads_exact(prediction.body.encode()), prediction.model)
 
 
 def webhook_url(services: Services, host: Host, app_id: str) -> str | None:

@@ -2,6 +2,8 @@
 
 import time
 
+import structlog
+
 from app.http.rows.webhooks import (
     Delivery,
     InvalidSignature,
@@ -16,19 +18,35 @@ from app.services import Services
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.jobs.inbox import Webhook
 from storage.tasks import predictions
+from streams.wire.codec import dumps, loads
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import sha256_hex
 from vendors.errors import Garbled
-from vendors.hosts.replicate import HostPrediction
 from vendors.hosts.replicate_signature import is_signed, key_bytes
 from vendors.http.fetched import Fetched
 from vendors.http.kept import Kept
+from vendors.objects import PartialObject
 from vendors.sinks.webhook import ID, SIGNATURE, TIMESTAMP
+
+log = structlog.get_logger()
 
 _KEPT_S = 300
 """A key is fetched again after this time, because the operator may replace it at the host."""
 _KEYS: Kept[Fetched[bytes]] = Kept(Fetched, most=1000)
 _WITHIN_S = 8
+
+
+class _Reported(PartialObject):
+    id: str | None = None
+
+
+def _without_texts(body: bytes) -> bytes:
+    """Return the body without the texts of users that a prediction contains."""
+    try:
+        reported = _Reported.model_validate(loads(body))
+    except ValueError:
+        reported = _Reported()
+    return dumps(reported.model_dump())
 
 
 async def _verify(services: Services, delivery: Delivery) -> Verified:
@@ -74,7 +92,10 @@ async def _key(host: Host) -> bytes:
 async def _work(services: Services, webhook: Webhook) -> None:
     """Make the job of the prediction due now. The job of a prediction that is not stored yet polls it anyway."""
     app_id, account = webhook.state.app_id, webhook.state.config
-    reported = HostPrediction.read(webhook.body)
+    reported = _Reported.model_validate(loads(webhook.body))
+    if reported.id is None:  # The host has signed it, and the prediction is polled anyway.
+        log.warning("prediction.webhook_unreadable", app_id=app_id, account=account)
+        return
     async with services.database.transaction() as conn:
         found = await predictions.find_by_host(conn, app_id, account=account, host_id=reported.id)
         if found is not None and found.ended_at is None and not found.is_awaited:
@@ -82,5 +103,10 @@ async def _work(services: Services, webhook: Webhook) -> None:
 
 
 MODEL_HOST_WEBHOOKS = WebhookSource(
-    WEBHOOKS, "Receive the ends of predictions from a model host.", _verify, _work, headers=(ID,)
+    WEBHOOKS,
+    "Receive the ends of predictions from a model host.",
+    _verify,
+    _work,
+    headers=(ID,),
+    stored=_without_texts,
 )

@@ -139,7 +139,7 @@ class EventSinks:
         `conn` is in the transaction of the reported change. `now` is the time of the app's clock.
         """
         if sinks := self.want(app_id, event.event):
-            data = event.model_dump(mode="json")
+            data = event.model_dump()
             await conn.execute(_ADD, new_id(), app_id, sinks, event.event, event.user_id, now, data)
 
     async def report_all(self, conn: Connection, events: Sequence[Happened]) -> None:
@@ -155,7 +155,7 @@ class EventSinks:
                 data,
             )
             for happened in events
-            for data in [happened.event.model_dump(mode="json")]
+            for data in [happened.event.model_dump()]
             for sink in self.want(happened.app_id, happened.event.event)
         ]
         if rows:

@@ -40,6 +40,13 @@ class Job(Model):
     made."""
     timeout_s: ClassVar[float] = 300
     """The time limit of one attempt."""
+    private: ClassVar[frozenset[str]] = frozenset()
+    """The fields with texts of users, which not every operator may read."""
+
+
+def private_fields(task: str) -> frozenset[str]:
+    """Return the private fields of a kind of job."""
+    return next((kind.private for kind in Job.__subclasses__() if kind.task == task), frozenset())
 
 
 def tasks() -> frozenset[str]:

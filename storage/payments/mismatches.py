@@ -8,6 +8,7 @@ from storage.postgres.database import Connection
 
 MismatchKind = Literal[
     "missed_event",
+    "unreadable_event",
     "missed_entry",
     "amount_differs",
     "refund_refused",

@@ -23,8 +23,9 @@ from storage.postgres.causes import (
 from storage.postgres.connection import Connection
 from storage.postgres.pool import ConnectionPool
 from streams.kept_errors import copy_of
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.errors import DatabaseError, DatabaseUnavailable
+from streams.wire.long_integers import loads_exact
 
 __all__ = [
     "Connection",
@@ -199,7 +200,7 @@ def _encoded_jsonb(value: Any) -> bytes:
 
 
 def _decoded_jsonb(raw: bytes) -> Any:
-    return loads(raw[len(_JSONB_VERSION) :])
+    return loads_exact(raw[len(_JSONB_VERSION) :])
 
 
 async def _no_reset(_conn: Connection) -> None:

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 from storage.jobs.jobs import Job, cancel_job, due_in, enqueue
 from storage.postgres.connection import one
 from storage.postgres.database import Connection
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.errors import ItemNotFound, listed
+from streams.wire.long_integers import loads_exact
 from streams.wire.owned import Owned
 
 Status = Literal["starting", "processing", "succeeded", "failed", "canceled"]
@@ -41,6 +42,7 @@ class CancelPrediction(Job):
 
     task: ClassVar[str] = "cancel_prediction"
     attempts: ClassVar[int] = 8
+    private: ClassVar[frozenset[str]] = frozenset({"body"})
     app_id: str
     uid: str
     account: str
@@ -206,7 +208,7 @@ def output_with(prediction: Prediction, links: dict[str, str]) -> list[str]:
     """Return the output in the form of the interface: a list of texts, in which `links` replace keys of files."""
     if prediction.output is None:
         return []
-    value = replace_texts(loads(prediction.output), links)
+    value = replace_texts(loads_exact(prediction.output.encode()), links)
     entries = value if isinstance(value, list) else [value]
     return [entry if isinstance(entry, str) else dumps(entry).decode() for entry in entries if entry is not None]
 

@@ -3,19 +3,25 @@
 import json  # noqa: TID251 - orjson reads every number with a fraction as a float
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 
 import orjson
 
 from streams.wire.errors import InvalidParameter
+from streams.wire.long_integers import json_of, loads_exact
 from streams.wire.nesting import check_nesting
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
+_INTEGER_CHARACTERS = 20
+"""Python refuses to convert thousands of digits."""
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
-dumps = orjson.dumps
+dumps: Callable[..., bytes] = partial(orjson.dumps, default=json_of)
+"""Encode JSON."""
 LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 """`option` of `dumps` for log lines: append a newline, format times as `rfc3339` does."""
 
@@ -29,7 +35,10 @@ def decimal_number(value: Decimal) -> orjson.Fragment:
 
 
 loads = orjson.loads
-"""Decode JSON that no client sent, such as database rows or vendor messages. Raises `ValueError` if invalid."""
+"""Decode JSON that no client sent, such as database rows or vendor messages. Raises `ValueError` if invalid.
+
+Integers beyond 64 bits become floats. `loads_exact` keeps them, at little cost.
+"""
 
 
 def loads_repaired(raw: bytes) -> Any:
@@ -41,16 +50,18 @@ def loads_repaired(raw: bytes) -> Any:
 
 
 def loads_request(raw: bytes, *, exact: bool = False) -> Any:
-    """Decode JSON sent by a client. With `exact`, a number that is no integer is a `Decimal` of the digits sent.
+    """Decode JSON sent by a client. Integers beyond 64 bits are kept, see `LongInteger`.
+
+    With `exact`, each of these, and a number that is no integer, is a `Decimal` of the digits sent.
 
     Raises `InvalidParameter` if it is invalid, has too many objects and arrays, nests them too deeply, or contains
     U+0000, which PostgreSQL's `text` type cannot store.
     """
     check_nesting(raw)
     try:
-        value = orjson.loads(raw)
+        value = loads_exact(raw)
         if exact:  # After orjson, because Python's own decoder accepts more than JSON.
-            value = json.loads(raw.decode(), parse_float=_decimal)
+            value = json.loads(raw.decode(), parse_float=_decimal, parse_int=_integer)
     except orjson.JSONDecodeError as error:
         raise InvalidParameter(f"body is not valid JSON: {error.msg} at byte {error.pos}") from None
     if rb"\u0000" in raw and rb"\u0000" in raw.replace(rb"\\", b"__"):
@@ -63,6 +74,10 @@ def _decimal(literal: str) -> Decimal:
         return Decimal(literal)
     except InvalidOperation:
         raise InvalidParameter("body has a number whose exponent is out of range") from None
+
+
+def _integer(literal: str) -> int | Decimal:
+    return int(literal) if len(literal) <= _INTEGER_CHARACTERS else Decimal(literal)
 
 
 def rfc3339(moment: datetime | None) -> str:

@@ -25,6 +25,7 @@ AREAS = (
     "storage/mail/opens.py",
     "storage/payments/**/*.py",
     "storage/withdrawals/withdrawals.py",
+    "vendors/objects.py",
     "vendors/payments/**/*.py",
 )
 """The files of payments, assets, withdrawals, leaderboards, emails and the delivery of events."""

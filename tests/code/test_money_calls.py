@@ -20,9 +20,9 @@ NAMES = {
 """Modules of which only these names may be imported."""
 OF_CLIENTS = (
     *("vendors.payments", "vendors.account", "vendors.calls.gate", "vendors.errors", "vendors.http.fetched"),
-    *("vendors.http.kept", "vendors.http.outgoing", "vendors.http.transport"),
+    *("vendors.http.kept", "vendors.http.outgoing", "vendors.http.transport", "vendors.objects"),
 )
-OF_AREAS = ("vendors.payments", "vendors.account", "vendors.errors", "vendors.catalog")
+OF_AREAS = ("vendors.payments", "vendors.account", "vendors.errors", "vendors.catalog", "vendors.objects")
 """What may be imported of `vendors`: neither `Outgoing` nor a function that makes one."""
 OTHER_CLIENTS = {"aiohttp", "httpx", "requests", "urllib3", "http", "urllib.request", "socket", "importlib"}
 

@@ -8,12 +8,12 @@ from pydantic import BeforeValidator, Field
 
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid
-from streams.wire.model import Model
 from vendors.account import Account
 from vendors.errors import Garbled, Refused
 from vendors.hosts.refusals import meaning_of
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
+from vendors.objects import PartialObject
 
 ImageType = Literal[
     "imagine", "reroll", "upscale", "variation", "inpaint", "outpaint", "pan", "describe", "blend", "seed"
@@ -54,17 +54,13 @@ def _texts_by_name(value: Any) -> dict[str, str]:
     return {name: _text(value[name]) for name in list(value)[:_LIST_ENTRIES]} if isinstance(value, dict) else {}
 
 
-def _object(value: Any) -> Any:
-    return {} if value is None else value
-
-
 Text = Annotated[str, BeforeValidator(_text)]
 Number = Annotated[int | float, BeforeValidator(_number)]
 Texts = Annotated[list[str], BeforeValidator(_texts)]
 TextsByName = Annotated[dict[str, str], BeforeValidator(_texts_by_name)]
 
 
-class Meta(Model):
+class Meta(PartialObject):
     """`meta` of a task. Times are Unix seconds, 0 if they are not known."""
 
     account_id: Text = ""
@@ -80,7 +76,7 @@ class Meta(Model):
     task_param: TextsByName = Field(default_factory=dict)
 
 
-class Result(Model):
+class Result(PartialObject):
     """`task_result` of a task."""
 
     actions: Texts = Field(default_factory=list)
@@ -103,14 +99,14 @@ class Result(Model):
         return self.image_url or self.permanent_url or self.discord_image_url
 
 
-class HostTask(Model):
+class HostTask(PartialObject):
     """A task as the host knows it."""
 
     stated: Text = Field(default="", alias="status")
     process_time: Number = 0
     retry_count: Number = 0
-    meta: Annotated[Meta, BeforeValidator(_object)] = Meta()
-    task_result: Annotated[Result, BeforeValidator(_object)] = Result()
+    meta: Meta = Meta()
+    task_result: Result = Result()
 
     @property
     def status(self) -> Status:

@@ -16,6 +16,7 @@ from vendors.errors import Garbled, Refused
 from vendors.hosts.refusals import meaning_of
 from vendors.http.outgoing import Outgoing, ReadCall, Repeat
 from vendors.http.transport import VendorHttp
+from vendors.objects import PartialObject, Readable, VendorObject
 
 Status = Literal["starting", "processing", "succeeded", "failed", "canceled"]
 _STATUSES: Mapping[str, Status] = {
@@ -33,7 +34,7 @@ _ERROR_CHARACTERS = 2000
 M = TypeVar("M", bound=Model)
 
 
-class HostPrediction(Model):
+class HostPrediction(PartialObject):
     """A prediction as the host knows it."""
 
     id: str = Field(min_length=1, max_length=255)
@@ -79,16 +80,16 @@ class NewPrediction:
         return of in {prediction.version, prediction.model} and prediction.input == self.body.get("input")
 
 
-class _Version(Model):
+class _Version(VendorObject):
     id: str = Field(min_length=1, max_length=255)
 
 
-class _HostedModel(Model):
+class _HostedModel(PartialObject):
     latest_version: _Version | None = None
 
 
-class _Page(Model):
-    results: list[HostPrediction]
+class _Page(VendorObject):
+    results: list[Readable[HostPrediction]]
 
 
 class _Secret(Model):

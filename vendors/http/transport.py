@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from streams.loop_time import wait_for_loop_time
 from streams.push import Sink
-from streams.wire.codec import loads
 from streams.wire.ids import REQUEST_ID
+from streams.wire.long_integers import loads_exact
 from streams.wire.model import Model, faults
 from vendors.errors import Garbled
 from vendors.http.causes import FAULTS, connect_error, connection_error
@@ -166,7 +166,7 @@ class Incoming:
                 if len(raw) > limit_bytes:
                     raise Garbled(self.vendor, f"sent a response of more than {limit_bytes} bytes")
         try:
-            return loads(raw)
+            return loads_exact(bytes(raw))
         except ValueError:
             raise Garbled(self.vendor, "sent invalid JSON") from None
 

@@ -59,7 +59,8 @@ class _Wanted(Model):
     file: str = ""
     """What its image is: `text`, `large`, `cut`, `missing`, or the URL of another one."""
     form: str = ""
-    """`wrapped`: responses have the form of newer gateways."""
+    """`wrapped`: responses have the form of newer gateways. `nulls`, `garbled`: what a task does not need is null,
+    or has another type."""
     webhook: str = ""
     """Whether and how its webhook is called: `on`, or one of `DeliveryFault`."""
 
@@ -251,7 +252,16 @@ def _png(name: str) -> bytes:
 
 
 def _in_form(wanted: _Wanted, answer: dict[str, Any]) -> dict[str, Any]:
-    return {"code": 200, "data": answer, "message": "success"} if wanted.form == "wrapped" else answer
+    match wanted.form:
+        case "wrapped":
+            return {"code": 200, "data": answer, "message": "success"}
+        case "nulls" | "garbled" as form:
+            other: Any = None if form == "nulls" else [{}]
+            result = dict.fromkeys(answer.get("task_result", ()), other)
+            needed = {name: answer[name] for name in ("task_id", "status") if name in answer}
+            kept = {name: value for name, value in answer.get("task_result", {}).items() if name == "image_url"}
+            return dict.fromkeys(answer, other) | {"task_result": result | kept} | needed
+    return answer
 
 
 def _read(raw: bytes) -> dict[str, Any]:

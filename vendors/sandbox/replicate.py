@@ -14,8 +14,9 @@ from uuid import uuid4
 from aiohttp import web
 from pydantic import Field, ValidationError
 
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.ids import sha256_hex
+from streams.wire.long_integers import loads_exact
 from streams.wire.model import Model, faults
 from vendors.sandbox.calls import Call, Dialect, Refusal
 from vendors.sandbox.deliveries import Delivery, DeliveryFault, DeliveryFaults, FaultSource, Signed
@@ -59,6 +60,8 @@ class _Input(Model):
     """When it ends."""
     aborts: bool = False
     """Whether it ends before it starts."""
+    fields: dict[str, Any] = Field(default_factory=dict)
+    """Fields of the prediction that are sent instead of its own."""
     webhook: str = ""
     """The fault of its webhook, one of `DeliveryFault`."""
 
@@ -120,6 +123,7 @@ class _Prediction:
             "deadline": None,
             "metrics": {},
             "urls": {"get": get, "cancel": f"{get}/cancel", "web": get},
+            **self.wanted.fields,
         }
 
 
@@ -248,7 +252,7 @@ def _model(request: web.Request) -> str:
 
 def _read(call: Call, raw: bytes) -> _Body:
     try:
-        return _Body.model_validate(loads(raw))
+        return _Body.model_validate(loads_exact(raw))
     except ValidationError as error:
         path, problem = next(faults(error))
         raise _refused(422, "Input validation failed", f"- {path} {problem}\n") from None

@@ -23,7 +23,8 @@ class MismatchView(Model):
     platform: str
     kind: str
     """`missed_event`: no webhook has delivered an event. `missed_entry`: an entry of the ledger was found by
-    reading back. `refund_refused`: the platform does not make a refund, or only a part of it; do the rest by hand
+    reading back. `unreadable_event`: an event in the platform's list cannot be read; read the object that it names
+    there. `refund_refused`: the platform does not make a refund, or only a part of it; do the rest by hand
     unless it was refunded by hand before. `refund_failed`: it has accepted a refund and not made it; do it by hand.
     `amount_differs`: another amount was paid than was ordered; for an order or a single payment, which has granted
     nothing, refund it. `payout_unknown`: the platform has forgotten a payout before its result was known, or the

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from actors.clients.strategies import required_strategy
 from app.ai.images.data import ImageData, NewImage
 from app.ai.images.files import UserFiles
 from app.ai.images.tasks import SUBMIT_S, UNSUBMITTED_S, open_host, poll_later, quota_key, webhook_of
@@ -52,7 +53,7 @@ async def imagine(call: Call, transaction: Transaction, body: Body[NewImage]) ->
     if body.type != "inpaint" and call.request.content.total_bytes > BODY_BYTES:
         raise TooLarge(f"body exceeds {BODY_BYTES} bytes")
     data = body.typed()
-    config = call.services.configs.required(IMAGES, call.app_id, body.strategy).value
+    config = required_strategy(call.services.configs, IMAGES, call.app_id, body.strategy)
     async with call.services.database.connection() as conn:
         task = await image_tasks.of_operation(
             conn, call.app_id, call.caller.user, operation_id=transaction.operation_id

@@ -20,6 +20,7 @@ from storage.postgres.database import Connection
 from storage.secrets import Keyring
 from storage.tasks import image_tasks
 from storage.tasks.image_tasks import ImageTask, PollImageTask
+from streams.wire.codec import dumps
 from streams.wire.errors import ServiceError
 from streams.wire.model import Model
 from vendors.catalog import IMAGE_HOSTS
@@ -197,6 +198,11 @@ def _reported(body: bytes) -> _Reported:
     return _Wrapped.read(body).data or _Reported.read(body)
 
 
+def _without_texts(body: bytes) -> bytes:
+    """Return the body without the texts of users that a task contains."""
+    return dumps(_reported(body).model_dump())
+
+
 async def _verify(services: Services, delivery: Delivery) -> Verified:
     platform_config(services, VENDOR_ACCOUNTS, delivery)
     task_id, _, proof = delivery.headers.get(_SECRET_HEADER, "").partition(".")
@@ -219,5 +225,10 @@ async def _work(services: Services, webhook: Webhook) -> None:
 
 
 IMAGE_WEBHOOKS = WebhookSource(
-    SOURCE, "Receive reports of images from their host.", _verify, _work, headers=(_SECRET_HEADER,)
+    SOURCE,
+    "Receive reports of images from their host.",
+    _verify,
+    _work,
+    headers=(_SECRET_HEADER,),
+    stored=_without_texts,
 )

@@ -14,6 +14,7 @@ objects.
 Large REST responses are sent like streams (`large_responses.py`): in pieces of 64 KiB, with the same timeout for a
 client that does not read. Unsent bytes are limited to 8 MiB per caller and 128 MiB per process.
 
-The rest of an upload after an early response is read and discarded (`pipeline.py`), for at most 10 s or 16 MiB, and
-only while the connection is open. aiohttp's own code for this would continue after the end of the connection.
+The rest of an upload after an early response is read and discarded (`pipeline.py`), for at most 10 s or 16 MiB more
+than the endpoint accepts, and only while the connection is open. aiohttp's own code for this would continue after
+the end of the connection.
 """

@@ -5,10 +5,11 @@ import time
 from io import BytesIO
 from typing import Any
 
-from aiohttp import EMPTY_PAYLOAD, web
+from aiohttp import EMPTY_PAYLOAD, StreamReader, web
 
 from app.http.request.held_bodies import HELD_BODIES
 from app.http.rows.endpoint import REQUEST_CONTEXT, Call
+from storage.configs.kinds.limits import Limits
 from streams.body import ChunkReader, InputLimits
 from streams.large_json import loads_large_request
 from streams.loop_time import wait_for_loop_time
@@ -33,16 +34,23 @@ async def read_whole(call: Call) -> bytes:
         _check_size(len(whole), limit)
         return whole
     body, held = BytesIO(), call.request.app[HELD_BODIES]
-    try:
-        async with asyncio.timeout(call.app_limits.input_idle_s):
-            async for piece in content.iter_any():
-                body.write(piece)
-                _check_size(body.tell(), limit)
-                held.grow(call.request, body.tell())
-    except TimeoutError:
-        raise InvalidParameter("body timed out") from None
+    deadline = asyncio.get_running_loop().time() + call.app_limits.input_total_s
+    while piece := await _next_piece(content, call.app_limits, deadline=deadline):
+        body.write(piece)
+        _check_size(body.tell(), limit)
+        held.grow(call.request, body.tell())
     call.request[REQUEST_CONTEXT].waited_s = time.monotonic() - began
     return body.getvalue()  # This does not copy it.
+
+
+async def _next_piece(content: StreamReader, limits: Limits, *, deadline: float) -> bytes:
+    """Return what arrives next of a body, nothing at its end. Raises `InvalidParameter` if that takes too long."""
+    now = asyncio.get_running_loop().time()
+    try:
+        async with asyncio.timeout_at(min(deadline, now + limits.input_idle_s)):
+            return await content.readany()
+    except TimeoutError:
+        raise InvalidParameter("body timed out") from None
 
 
 def _check_size(size_bytes: int, limit: int) -> None:

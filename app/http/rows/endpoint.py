@@ -99,7 +99,7 @@ class Endpoint:
     exists: Callable[[Services, str], bool] | None = None
     """Whether an app has the row: others get `PathNotFound`, whatever they send. None: all apps have it."""
     direct: DirectAnswer | None = None
-    """What the row answers to plain requests, without its handler."""
+    """What the row answers whatever it is asked: to a plain GET request without its handler."""
     alias_of: "Endpoint | None" = None
     """The row of which this is a deprecated path, made by `alias`."""
     inputs: Inputs = field(init=False, repr=False, compare=False)

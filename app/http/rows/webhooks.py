@@ -92,6 +92,8 @@ class WebhookSource:
     exception it is called again, as `WorkWebhook` says."""
     headers: Sequence[str] = ()
     """Names of the headers that are stored."""
+    stored: Callable[[bytes], bytes] = bytes
+    """Returns what is stored of a verified body: by default, all of it. Operators can read it."""
 
 
 class WebhookPath(Model):
@@ -128,7 +130,7 @@ async def _receive(source: WebhookSource, services: Services, delivery: Delivery
             event_id=_validate_id(verified.event_id),
             delivery_id=_validate_id(verified.delivery_id),
             headers={name: _text(delivery.headers[name]) for name in source.headers if name in delivery.headers},
-            body=delivery.body,
+            body=source.stored(delivery.body),
         )
         async with services.database.transaction() as conn:
             is_new = await inbox.receive(conn, new, now=services.clock.now(new.app_id))

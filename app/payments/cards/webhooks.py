@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
+from pydantic import Field
 
 from app.http.rows.webhooks import Delivery, InvalidSignature, Verified, WebhookSource, platform_config
 from app.payments.cards.event_configs import config_of, subject_of
@@ -13,15 +14,15 @@ from app.payments.cards.grants import sync_intent
 from app.payments.cards.periods import sync_subscription
 from app.payments.cards.platform import CardPlatform, card_platform
 from app.payments.cards.reversals import sync_reversals
-from app.platforms.missed_events import EventList, ListedEvent, channel_of
+from app.platforms.missed_events import EventList, ListedEvent, channel_of, unreadable_event
 from app.services import Services
 from storage.assets.entries import Channel
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.rows import ConfigKey
 from storage.jobs.inbox import Webhook
 from streams.wire.codec import dumps
-from streams.wire.model import Model
 from vendors.errors import Refused
+from vendors.objects import read_each
 from vendors.payments.stripe.objects import Event
 from vendors.payments.stripe.signature import is_signed
 
@@ -31,12 +32,10 @@ SOURCE = "cardpay"
 SIGNATURE = "Stripe-Signature"
 
 
-class _Listed(Model):
-    """The fields that are read of a listed event."""
+class _Listed(Event):
+    """An event in a list."""
 
-    id: str
-    type: str
-    created: int
+    created: int = Field(ge=0, lt=2**32)
 
 
 async def _verify(services: Services, delivery: Delivery) -> Verified:
@@ -90,14 +89,17 @@ async def _pages(
         page = await stripe.events(since=int(since.timestamp()), after=after)
         events = [_listed(raw) for raw in page.data]
         yield events
-        if not page.has_more or not events:
+        readable = [event for event in events if not event.fault]
+        if not page.has_more or not readable:
             return
-        after = events[-1].id
+        after = readable[-1].id
 
 
-def _listed(raw: dict[str, Any]) -> ListedEvent:
-    event = _Listed.of(raw)
-    return ListedEvent(event.id, event.type, datetime.fromtimestamp(event.created, UTC), dumps(raw))
+def _listed(raw: Any) -> ListedEvent:
+    read, unreadable = read_each(_Listed, [raw])
+    if unreadable:
+        return unreadable_event(unreadable[0])
+    return ListedEvent(read[0].id, read[0].type, datetime.fromtimestamp(read[0].created, UTC), dumps(raw))
 
 
 CARD_WEBHOOKS = WebhookSource(

@@ -25,7 +25,7 @@ from storage.payments.wallet.orders import WalletOrder
 from storage.payments.wallet.reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet.subscriptions import NEW, WalletSubscription
 from streams.tasks import run_all
-from vendors.payments.paypal.disputes import Dispute
+from vendors.payments.paypal.disputes import ListedDispute
 from vendors.payments.paypal.errors import PayPalRefused
 
 log = structlog.get_logger()
@@ -145,9 +145,9 @@ async def _pass(services: Services, key: ConfigKey, *, since: datetime, now: dat
 
 async def _changed(
     services: Services, key: ConfigKey, *, since: datetime, before: datetime | None
-) -> list[Dispute]:
+) -> list[ListedDispute]:
     """List the disputes whose last change is between two times, or since the first."""
-    account, page, found = account_of(services, key.app_id, key.name), "", list[Dispute]()
+    account, page, found = account_of(services, key.app_id, key.name), "", list[ListedDispute]()
     while True:
         listed = await account.disputes(since=since, before=before, page=page)
         found += listed.items
@@ -156,10 +156,12 @@ async def _changed(
             return found
 
 
-def _by_time(disputes: Iterable[Dispute], *, since: datetime) -> Iterator[tuple[datetime, Iterator[Dispute]]]:
+def _by_time(
+    disputes: Iterable[ListedDispute], *, since: datetime
+) -> Iterator[tuple[datetime, Iterator[ListedDispute]]]:
     """Yield disputes by the time of their last change, the earliest first."""
 
-    def changed_at(dispute: Dispute) -> datetime:
+    def changed_at(dispute: ListedDispute) -> datetime:
         return max(dispute.update_time or dispute.create_time or since, since)
 
     return groupby(sorted(disputes, key=changed_at), key=changed_at)

@@ -53,9 +53,9 @@ class Limits(Model):
     parameters_s: float = Field(default=10, ge=0.01, le=HOUR_S)
     """Seconds within which that JSON object must arrive."""
     input_idle_s: float = Field(default=30, ge=0.01, le=HOUR_S)
-    """Maximum pause in seconds while the input of a stream arrives."""
+    """Maximum pause in seconds while a body, or the input of a stream, arrives."""
     input_total_s: float = Field(default=600, ge=0.01, le=DAY_S)
-    """Seconds within which the whole input of a stream must arrive."""
+    """Seconds within which a whole body, or the whole input of a stream, must arrive."""
     text_bytes: int = Field(default=32 * 1024, ge=1, le=64 * MIB)
     """Maximum size of text input."""
     audio_bytes: int = Field(default=10 * MIB, ge=1, le=1024 * MIB)

@@ -11,7 +11,9 @@ import pytest
 from app.http.callers.caller import Access
 from app.http.callers.operators import FAILURES
 from app.routes import ROUTES
+from storage.jobs.jobs import enqueue
 from storage.operators.operators import PREFIX, Role
+from storage.tasks.predictions import CancelPrediction
 from storage.tokens import new_token
 from streams.tasks import background
 from tests.app.operator_calls import OPERATORS, call
@@ -263,3 +265,23 @@ async def test_filter_that_can_match_nothing_is_refused(server: Server, query: s
     status, answer = await call(server, "GET", f"/admin/api/audit?{query}")
     assert status == 400
     assert answer["error"]["message"].startswith(f"invalid_parameter: {message}")
+
+
+async def test_prompts_in_held_jobs_are_shown_to_those_who_may_read_conversations(server: Server) -> None:
+    job = CancelPrediction(
+        app_id="default",
+        uid="u",
+        account="host",
+        host_id=None,
+        body='{"a":"secret"}',
+        model=None,
+        asked_at=0,
+    )
+    async with server.services.database.connection() as conn:
+        await enqueue(conn, job)
+        await conn.execute("update procrastinate_jobs set status = 'failed'")
+    for role, shown in ((Role.VIEWER, {"private": True}), (Role.EDITOR, {"private": True}), (Role.ADMIN, job.body)):
+        token = await add(server, f"{role.value}-1", role.value)
+        status, answer = await call(server, "GET", "/admin/api/jobs/held", token=token)
+        assert status == 200
+        assert answer["jobs"][0]["message"] == job.model_dump() | {"body": shown}

@@ -17,14 +17,14 @@ DAILY = {"reset": {"every": "day", "at": "04:00", "time_zone": "Europe/Berlin"}}
 async def test_best_users_come_first_with_what_they_sent(boards: Boards) -> None:
     await boards.configure(order="DESC", size=100)
     one, two, three = await boards.users(3)
-    await boards.put(one, 10, extra={"name": "Zoë", "z": 1, "a": [1.5, None]})
+    await boards.put(one, 10, extra={"name": "Zoë", "z": 10**30, "a": [1.5, None]})
     await boards.put(two, 20.25)
     await boards.put(three, -3.5, extra={})
     for _ in range(2):  # From PostgreSQL, or from the index.
         found = await boards.read(one)
         assert found["rank_data"] == [
             {"member": two, "score": 20.25, "rank": 1},
-            {"member": one, "score": 10.0, "rank": 2, "extra": {"name": "Zoë", "z": 1, "a": [1.5, None]}},
+            {"member": one, "score": 10.0, "rank": 2, "extra": {"name": "Zoë", "z": 10**30, "a": [1.5, None]}},
             {"member": three, "score": -3.5, "rank": 3, "extra": {}},
         ]
         assert list(found["rank_data"][1]["extra"]) == ["name", "z", "a"]

@@ -99,8 +99,13 @@ async def with_a_key_of_another_type(case: Case) -> Answer:
 
 @TABLE.causes(ValkeyUnavailable)
 async def without_valkey(case: Case) -> Answer:
+    """Queries are counted then, unless too many others are."""
+    counting = case.server.services.boards.counting
     async with stopped(case.stores.valkey, case.ask):
-        return await case.ask()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("app.leaderboards.query._COUNT_S", 0.05)
+            async with counting, counting:
+                return await case.ask()
 
 
 @TABLE.causes(InReward)

@@ -107,6 +107,25 @@ async def test_the_image_is_the_same_whatever_is_asked(hub: Hub, query: str, giv
     assert await stored(hub) == []
 
 
+@pytest.mark.parametrize("given", [{}, {"Connection": "close"}], ids=["directly", "by the pipeline"])
+async def test_an_open_is_reported_without_the_character_zero_of_its_query(hub: Hub, given: dict[str, str]):
+    await sink(hub)
+    ada, url = await sent(hub)
+    zeros = url.replace("e=", "e=%00").replace("mid=", "mid=%00").replace("u=", "u=%00")
+    assert await get(hub, f"{zeros}%00&%00=%00", **given) == GIF
+    assert await get(hub, f"{zeros}%00", "HEAD", **given) == b""
+    assert [(data["email"], data["user_id"]) for data in await stored(hub)] == [(ada.email, ada.uid)]
+
+
+async def test_a_plus_in_the_address_of_a_query_is_a_plus(hub: Hub):
+    await sink(hub)
+    ada, to = await hub.person(), f"ada+{new_address()}"
+    await hub.execute("delete from reported_events")
+    assert await hub.send(ada, email_to=to) == (200, {})
+    assert await get(hub, pixel_of(await hub.received(to)).replace("%2B", "+")) == GIF
+    assert [data["email"] for data in await stored(hub)] == [to]
+
+
 async def test_forged_queries_report_nothing_and_a_forged_user_is_not_reported(hub: Hub):
     await sink(hub)
     ada, url = await sent(hub)

@@ -1,9 +1,11 @@
 """The events that a server stores for its sinks."""
 
 from collections.abc import Sequence
+from json import loads  # noqa: TID251 - an independent reader
 from typing import Any
 
 from storage.operators.audit import COMMAND
+from streams.wire.codec import dumps
 from tests.running.servers import Server
 
 
@@ -17,7 +19,7 @@ async def reported(server: Server, uid: str, event: str = "purchase") -> list[di
     """The data of the events of a user, in their order."""
     statement = "select data from reported_events where uid = $1 and event = $2 order by position"
     async with server.services.database.connection() as conn:
-        return [row["data"] for row in await conn.fetch(statement, uid, event)]
+        return [loads(dumps(row["data"])) for row in await conn.fetch(statement, uid, event)]
 
 
 def brief(events: Sequence[dict[str, Any]]) -> list[tuple[str, str, int]]:

@@ -88,3 +88,13 @@ class Studio:
 
     def as_server(self) -> dict[str, str]:
         return token(scope="ai")
+
+
+async def advance(studio: Studio, seconds: float = 60) -> None:
+    """Make waiting jobs due, and calls of hosts longer ago."""
+    async with studio.server.services.database.connection() as conn:
+        await conn.execute(
+            "update procrastinate_jobs set scheduled_at = now() where status = 'todo' and task_name = any($1)",
+            ["follow_prediction", "cancel_prediction"],
+        )
+        await conn.execute("update predictions set asked_at = asked_at - make_interval(secs => $1)", seconds)

@@ -5,23 +5,14 @@ from typing import Any
 import pytest
 
 from tests.app.callers import ask, working
-from tests.app.predictions.hosts import LONG_MS, VERSION, Studio
+from tests.app.predictions.hosts import LONG_MS, VERSION, Studio, advance
 from tests.calendar.clock import epoch_s
+from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.replicate import WEBHOOK_KEY
 from vendors.sinks.webhook import ID, SIGNATURE, TIMESTAMP, signature
 
 WEBHOOK = "/bp/webhook/model_host/default/host"
-
-
-async def advance(studio: Studio, seconds: float = 60) -> None:
-    """Make waiting jobs due, and calls of hosts longer ago."""
-    async with studio.server.services.database.connection() as conn:
-        await conn.execute(
-            "update procrastinate_jobs set scheduled_at = now() where status = 'todo' and task_name = any($1)",
-            ["follow_prediction", "cancel_prediction"],
-        )
-        await conn.execute("update predictions set asked_at = asked_at - make_interval(secs => $1)", seconds)
 
 
 async def test_prediction_is_made_by_a_job_and_read_when_it_has_ended(studio: Studio):
@@ -61,6 +52,20 @@ async def test_prediction_whose_webhook_is_lost_is_polled(studio: Studio):
     _, answer = await studio.later(after_ms=300, webhook="lost")
     async with working(studio.server.services):
         assert (await studio.ended(answer["id"]))["status"] == "succeeded"
+
+
+async def test_prompt_in_a_webhook_is_not_stored(studio: Studio):
+    _, answer = await studio.later(prompt="a secret")
+    async with working(studio.server.services):
+        await studio.ended(answer["id"])
+        await until(lambda: stored_bodies(studio))
+    bodies = await stored_bodies(studio)
+    assert all(b"id" in body and b"secret" not in body for body in bodies)
+
+
+async def stored_bodies(studio: Studio) -> list[bytes]:
+    async with studio.server.services.database.connection() as conn:
+        return [row["body"] for row in await conn.fetch("select body from webhooks where source = 'model_host'")]
 
 
 async def test_webhook_that_is_not_signed_by_the_host_changes_nothing(studio: Studio):

@@ -199,6 +199,8 @@ async def test_the_limit_of_the_day_of_each_hard_instant_holds_until_midnight(
         ({"cash_num": 1.001}, "cash_num"),
         ({"cash_num": 0.001}, "cash_num"),
         ({"cash_num": 1e300}, "cash_num"),
+        ({"cash_num": 2**64}, "cash_num"),
+        ({"cash_num": 10**4200}, "cash_num"),
         ({"cash_num": "12"}, "cash_num"),
         ({"cash_num": True}, "cash_num"),
         ({"withdraw_id": ""}, "withdraw_id"),

@@ -193,10 +193,9 @@ class PayPal(PayPalCalls):
         page = ""
         while True:
             listed = await self.events(start=start, end=end, event_type=_SALE_REFUNDED, page=page)
-            events = (event.resource for event in listed.events)
-            found |= {resource["id"]: None for resource in events if resource.get("sale_id") == sale_id}
+            found |= {event.text("id"): None for event in listed.events if event.text("sale_id") == sale_id}
             page = listed.next
-            if not page or not listed.events:
+            if not page or listed.is_empty:
                 return [await self.sale_refund(refund_id) for refund_id in found]
 
     async def sale_refund(self, refund_id: str) -> Refund:

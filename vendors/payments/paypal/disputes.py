@@ -7,7 +7,8 @@ from pydantic import Field
 
 from streams.wire.model import Moment
 from streams.wire.money import Money
-from vendors.payments.paypal.fields import Amount, Link, PayPalObject, linked
+from vendors.objects import PartialObject, Readable
+from vendors.payments.paypal.fields import Amount, Links, PayPalObject, linked
 
 DisputeState = Literal["open", "lost", "won", "closed"]
 _STATES: dict[str, DisputeState] = {
@@ -40,7 +41,6 @@ class Dispute(PayPalObject):
     dispute_amount: Amount | None = None
     """What the payer disputes, which may be a part of the payment."""
     disputed_transactions: list[_Transaction] = Field(default_factory=list)
-    """Empty in lists."""
     dispute_outcome: _Outcome = _Outcome()
     create_time: Moment | None = None
     update_time: Moment | None = None
@@ -63,9 +63,17 @@ class Dispute(PayPalObject):
         return disputed
 
 
+class ListedDispute(PartialObject):
+    """A dispute in a list, which is incomplete: read it by its id."""
+
+    dispute_id: str
+    create_time: Moment | None = None
+    update_time: Moment | None = None
+
+
 class DisputePage(PayPalObject):
-    items: list[Dispute] = Field(default_factory=list)
-    links: list[Link] = Field(default_factory=list)
+    items: list[Readable[ListedDispute]] = Field(default_factory=list)
+    links: Links = Field(default_factory=list)
 
     @property
     def next(self) -> str:

@@ -6,7 +6,8 @@ from pydantic import Field, ValidationError
 
 from streams.wire.codec import loads
 from vendors.errors import Refused
-from vendors.payments.paypal.fields import Link, PayPalObject
+from vendors.objects import Readable
+from vendors.payments.paypal.fields import Link, Links, PayPalObject
 
 _IN_PROGRESS = frozenset({"PREVIOUS_REQUEST_IN_PROGRESS", "RESOURCE_CONFLICT", "ORDER_COMPLETION_IN_PROGRESS"})
 """The same call may succeed later, with the same key."""
@@ -16,7 +17,7 @@ class _Detail(PayPalObject):
     issue: str = ""
     description: str = ""
     field: str = ""
-    link: list[Link] = Field(default_factory=list)
+    link: Links = Field(default_factory=list)
     """Older interfaces have links here."""
 
 
@@ -27,8 +28,8 @@ class _Body(PayPalObject):
     error: str = ""
     """The code in errors of the token endpoint, which have no name."""
     error_description: str = ""
-    details: list[_Detail] = Field(default_factory=list)
-    links: list[Link] = Field(default_factory=list)
+    details: list[Readable[_Detail]] = Field(default_factory=list)
+    links: Links = Field(default_factory=list)
 
 
 class PayPalRefused(Refused):

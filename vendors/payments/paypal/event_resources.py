@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from vendors.payments.paypal.fields import Link, PayPalObject, linked
+from vendors.payments.paypal.fields import Links, PayPalObject, linked
 
 
 class _Related(PayPalObject):
@@ -34,7 +34,7 @@ class EventResource(PayPalObject):
     """The sale of a refund."""
     supplementary_data: _Supplementary = _Supplementary()
     disputed_transactions: list[_Disputed] = Field(default_factory=list)
-    links: list[Link] = Field(default_factory=list)
+    links: Links = Field(default_factory=list)
 
     @property
     def owner_id(self) -> str:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, InstanceOf, model_validator
 
 from streams.wire.model import Moment
-from vendors.payments.paypal.fields import Link, PayPalObject, linked
+from vendors.objects import Unreadable, read_each
+from vendors.payments.paypal.fields import Links, PayPalObject, linked
 
 Subject = Literal["subscription", "order", "capture", "capture_refund", "sale", "sale_refund", "dispute"]
 _COLLECTIONS: dict[str, Subject] = {
@@ -86,7 +87,21 @@ class WebhookEvent(PayPalObject):
 
 class EventPage(PayPalObject):
     events: list[WebhookEvent] = Field(default_factory=list)
-    links: list[Link] = Field(default_factory=list)
+    unreadable: list[InstanceOf[Unreadable]] = Field(default_factory=list)
+    links: Links = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_each(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        listed = value.get("events")
+        events, unreadable = read_each(WebhookEvent, listed if isinstance(listed, list) else [])
+        return {**value, "events": events, "unreadable": unreadable}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.events and not self.unreadable
 
     @property
     def next(self) -> str:

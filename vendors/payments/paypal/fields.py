@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, InstanceOf, model_validator
+from pydantic import BeforeValidator, InstanceOf
 
-from streams.wire.model import Model
 from streams.wire.money import Money, exponent_of
+from vendors.objects import Readable, VendorObject
 
 _WITHOUT_DECIMALS = frozenset({"HUF", "JPY", "TWD"})
 """Currencies whose amounts PayPal accepts only without decimals. All others have two."""
@@ -77,20 +77,16 @@ Amount = Annotated[InstanceOf[Money], BeforeValidator(_money)]
 """An amount in any of the forms in which PayPal sends it."""
 
 
-class PayPalObject(Model):
-    """A part of PayPal's responses and events. A field that is `null` counts as missing."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_nulls(cls, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: field for name, field in value.items() if field is not None}
-        return value
+class PayPalObject(VendorObject):
+    """A part of PayPal's responses and events."""
 
 
 class Link(PayPalObject):
     href: str
     rel: str
+
+
+Links = list[Readable[Link]]
 
 
 def linked(links: Sequence[Link], *relations: str) -> str:

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from streams.wire.model import Moment
 from streams.wire.money import Money
-from vendors.payments.paypal.fields import Amount, Link, PayPalObject, linked
+from vendors.payments.paypal.fields import Amount, Links, PayPalObject, linked
 from vendors.payments.paypal.refunds import Refund
 
 _UNAPPROVED = frozenset({"CREATED", "SAVED", "PAYER_ACTION_REQUIRED"})
@@ -59,7 +59,7 @@ class Order(PayPalObject):
     """`CREATED`, `SAVED`, `APPROVED`, `VOIDED`, `COMPLETED` or `PAYER_ACTION_REQUIRED`. The capture of a completed
     order may be pending or declined."""
     purchase_units: list[_PurchaseUnit] = Field(default_factory=list)
-    links: list[Link] = Field(default_factory=list)
+    links: Links = Field(default_factory=list)
 
     @property
     def approve_url(self) -> str:

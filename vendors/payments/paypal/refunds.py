@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from streams.wire.model import Moment
-from vendors.payments.paypal.fields import Amount, Link, PayPalObject, linked
+from vendors.payments.paypal.fields import Amount, Links, PayPalObject, linked
 
 CAPTURES = "/v2/payments/captures"
 
@@ -23,7 +23,7 @@ class Refund(PayPalObject):
     update_time: Moment | None = None
     sale_id: str = ""
     """The sale that it refunds. Empty for the refund of a capture."""
-    links: list[Link] = Field(default_factory=list)
+    links: Links = Field(default_factory=list)
 
     @property
     def capture_id(self) -> str:

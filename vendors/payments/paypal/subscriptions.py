@@ -9,7 +9,7 @@ from pydantic import Field
 
 from streams.wire.model import Matches, Moment
 from streams.wire.money import Money
-from vendors.payments.paypal.fields import Amount, Link, PayPalObject, linked, rounded_part
+from vendors.payments.paypal.fields import Amount, Links, PayPalObject, linked, rounded_part
 
 _TRIAL = "TRIAL"
 _PENDING = "APPROVAL_PENDING"
@@ -111,7 +111,7 @@ class Subscription(PayPalObject):
     update_time: Moment | None = None
     """When its state, its plan or its payments last changed."""
     billing_info: _BillingInfo = _BillingInfo()
-    links: list[Link] = Field(default_factory=list)
+    links: Links = Field(default_factory=list)
 
     @property
     def approve_url(self) -> str:

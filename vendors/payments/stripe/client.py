@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from streams.wire.model import Model
+from vendors.objects import VendorObject
 from vendors.payments.stripe.calls import StripeCalls, part
 from vendors.payments.stripe.forms import Value
 from vendors.payments.stripe.objects import (
@@ -31,10 +31,10 @@ KEYS_KEPT = timedelta(hours=23)
 _PAGE = 100
 
 
-class EventPage(Model):
+class EventPage(VendorObject):
     """Events as they were sent, the newest first."""
 
-    data: list[dict[str, Any]]
+    data: list[Any]
     has_more: bool = False
 
 

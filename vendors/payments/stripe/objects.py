@@ -5,8 +5,8 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from streams.wire.model import Model
 from streams.wire.money import Money, exponent_of
+from vendors.objects import VendorObject
 
 ZERO_DECIMAL = frozenset({"MGA"})
 """Currencies that have a minor unit in ISO 4217, and none at Stripe."""
@@ -17,7 +17,7 @@ _ENDED = frozenset({"canceled", "incomplete_expired"})
 _RENEWING = frozenset({"trialing", "active"})
 """Statuses in which no payment has failed."""
 
-Item = TypeVar("Item", bound=Model)
+Item = TypeVar("Item", bound=VendorObject)
 
 
 def platform_amount(money: Money) -> int:
@@ -51,18 +51,18 @@ Id = Annotated[str | None, BeforeValidator(_id_of)]
 """The id of another object, if there is one."""
 
 
-class Page(Model, Generic[Item]):
+class Page(VendorObject, Generic[Item]):
     """A page of a list, the newest object first."""
 
     data: list[Item]
     has_more: bool = False
 
 
-class InvoiceSettings(Model):
+class InvoiceSettings(VendorObject):
     default_payment_method: Id = None
 
 
-class Customer(Model):
+class Customer(VendorObject):
     id: str
     default_source: Id = None
     invoice_settings: InvoiceSettings | None = None
@@ -73,13 +73,13 @@ class Customer(Model):
         return settings.default_payment_method or self.default_source
 
 
-class PaymentMethod(Model):
+class PaymentMethod(VendorObject):
     id: str
     customer: Id = None
     created: int
 
 
-class PaymentIntent(Model):
+class PaymentIntent(VendorObject):
     id: str
     amount: int
     currency: str
@@ -90,7 +90,7 @@ class PaymentIntent(Model):
     metadata: dict[str, str] = Field(default_factory=dict)
 
 
-class SetupIntent(Model):
+class SetupIntent(VendorObject):
     id: str
     status: str
     client_secret: str | None = None
@@ -98,24 +98,24 @@ class SetupIntent(Model):
     payment_method: Id = None
 
 
-class Span(Model):
+class Span(VendorObject):
     """A period, in Unix seconds."""
 
     start: int
     end: int
 
 
-class Price(Model):
+class Price(VendorObject):
     id: str
 
 
-class SubscriptionItem(Model):
+class SubscriptionItem(VendorObject):
     price: Price | None = None
     current_period_start: int | None = None
     current_period_end: int | None = None
 
 
-class Subscription(Model):
+class Subscription(VendorObject):
     id: str
     status: str
     customer: Id = None
@@ -170,22 +170,22 @@ class Subscription(Model):
         return self.period_end if self.renews else None
 
 
-class _SubscriptionDetails(Model):
+class _SubscriptionDetails(VendorObject):
     subscription: Id = None
 
 
-class _Parent(Model):
+class _Parent(VendorObject):
     subscription_details: _SubscriptionDetails | None = None
 
 
-class InvoiceLine(Model):
+class InvoiceLine(VendorObject):
     amount: int
     period: Span
 
 
-class Invoice(Model):
+class Invoice(VendorObject):
     id: str
-    status: str | None
+    status: str | None = None
     amount_paid: int
     currency: str
     billing_reason: str | None = None
@@ -206,28 +206,28 @@ class Invoice(Model):
         return max((line.period for line in self.lines.data), key=lambda span: span.end, default=None)
 
 
-class _Payment(Model):
+class _Payment(VendorObject):
     payment_intent: Id = None
 
 
-class InvoicePayment(Model):
+class InvoicePayment(VendorObject):
     """The payment that has paid an invoice, or is to pay it."""
 
     invoice: Id = None
     payment: _Payment = _Payment()
 
 
-class Refund(Model):
+class Refund(VendorObject):
     id: str
     amount: int
     currency: str
     metadata: dict[str, str] | None = None
-    status: str | None
+    status: str | None = None
     created: int
     payment_intent: Id = None
 
 
-class Dispute(Model):
+class Dispute(VendorObject):
     id: str
     amount: int
     """What is disputed, which may be a part of the payment."""
@@ -237,11 +237,11 @@ class Dispute(Model):
     payment_intent: Id = None
 
 
-class _EventData(Model):
+class _EventData(VendorObject):
     object: dict[str, Any]
 
 
-class Event(Model):
+class Event(VendorObject):
     id: str = Field(min_length=1, max_length=255)
     type: str
     created: int

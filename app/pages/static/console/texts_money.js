@@ -18,6 +18,7 @@ export const MONEY_TEXTS = {
   },
   mismatches: {
     missed_event: { title: "A webhook never came", todo: "It is repaired. If there are many, check the webhook's URL and its events at the platform." },
+    unreadable_event: { title: "An event of the platform cannot be read", todo: "Find the event by its id at the platform, and sync the payment, order or subscription that it names." },
     missed_entry: { title: "An entry was found by reading back", todo: "It is repaired. If there are many, check the webhook's URL and its events at the platform." },
     amount_differs: { title: "Another amount was paid than was ordered", todo: "Correct the price of the product or of the plan, and refund the difference. An order or a single payment with a card has granted nothing: refund it, or grant the product by hand." },
     refund_refused: { title: "The platform does not make a refund, or only a part of it", todo: "Refund the payment by hand at the platform, or pay the user otherwise. The detail of a part names what is missing: nothing has to be done if it was refunded by hand before." },

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from actors.clients.strategies import StrategyNotFound
 from app.ai.images.tasks import IMAGE_WEBHOOKS
 from app.ai.routes import AI_ROUTES
 from app.http.errors import DeactivationPending
@@ -102,13 +103,15 @@ async def of_an_unknown_app(case: Case) -> Answer:
 
 @TABLE.causes(ConfigInvalid)
 async def without_a_usable_config(case: Case) -> Answer:
-    if case.place[0] == "POST" and case.place[1] != HOOK.path:
-        body = {"strategy": "none", "type": "imagine", "data": {"prompt": "a cat"}}
-        return await case.ask(body=body)
-    if case.place[1] == HOOK.path:
+    if case.place[0] == "POST":
         async with stored_as(case.server, "vendor_accounts", case.studio.account, {}):
             return await case.ask()
     return await without_a_key_of_auth(case)
+
+
+@TABLE.causes(StrategyNotFound)
+async def by_a_strategy_that_does_not_exist(case: Case) -> Answer:
+    return await case.ask(body={"strategy": "none", "type": "imagine", "data": {"prompt": "a cat"}})
 
 
 @TABLE.causes(DeactivationPending)

@@ -106,6 +106,7 @@ async def test_a_user_with_too_many_large_bodies_is_refused_and_others_are_not(
 
 
 async def test_the_process_refuses_large_bodies_beyond_its_limit(held: Callable[[], int], server: Server) -> None:
+    await put(server, "limits/default", {"input_idle_s": 600})  # Each upload pauses while the others send.
     sessions = [(await server.login())[1] for _ in range(5)]
     async with AsyncExitStack() as stack:
         uploads = [await stack.enter_async_context(uploading(server, sessions[at // 4])) for at in range(16)]

@@ -80,6 +80,21 @@ async def test_a_refund_without_a_webhook_is_found_in_the_list_of_events(shop: S
     ]
 
 
+async def test_an_event_that_cannot_be_read_is_reported_and_hides_no_other(shop: Shop, buyer: Buyer) -> None:
+    intent = await shop.created(buyer, product_id="coins_100")
+    await shop.pay(intent["id"])
+    unreadable = [{"id": "evt_1", "type": "invoice.paid", "created": None, "data": None}, None]
+    await shop.control("list_garbage", events=unreadable)
+    async with reconciling(shop):
+        await entered(shop, buyer, "grant")
+        await shop.platform("refunds", payment_intent=intent["id"])
+        await pass_time(shop)
+        await entered(shop, buyer, "grant", "refund")
+    await shop.control("list_garbage", events=[])
+    reported = [mismatch for mismatch in await report(shop) if mismatch["kind"] == "unreadable_event"]
+    assert sorted(mismatch["subject"][:6] for mismatch in reported) == ["evt_1", "sha256"]
+
+
 async def report(shop: Shop) -> list[dict[str, Any]]:
     """The mismatches, the newest first."""
     found = await Operator(shop.server)("GET", "payments/mismatches?app=default&size=100")

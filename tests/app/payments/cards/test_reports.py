@@ -15,7 +15,7 @@ from tests.app.payments.cards.subscribers import read, subscribed
 from tests.app.payments.reports import add_sink, brief, reported
 from tests.waiting import until
 
-DEVICE = {"os": "iOS 19", "Größe": [1, 2.5, None], "nested": {"b": 1, "a": True}}
+DEVICE = {"os": "iOS 19", "Größe": [1, 2.5, None], "nested": {"b": 2**70, "a": True}}
 
 
 @pytest.fixture

@@ -215,6 +215,33 @@ async def test_events_that_no_webhook_has_delivered_are_found(wallet: Wallet) ->
     assert len(await wallet.mismatches("missed_event")) == count
 
 
+async def test_an_event_that_cannot_be_read_is_reported_once_and_hides_no_other(wallet: Wallet) -> None:
+    sub_id = await wallet.subscribed()
+    sale = (await wallet.sync(sub_id))[1]["walletpay_sub"]["latest_transaction"]["id"]
+    await wallet.control("refund", payment_id=sale)
+    unreadable = [
+        {"id": "WH-RESOURCE", "event_type": "PAYMENT.SALE.REFUNDED", "resource": "gone"},
+        {"id": None, "event_type": None, "resource": None},
+        7,
+        {"id": "WH-NULLS", "event_type": None, "create_time": None, "resource_type": None, "resource": None},
+    ]
+    await wallet.control("list_garbage", events=unreadable)
+    await wallet.travel(utc_now() + MINUTES)
+    for _ in range(2):
+        await wallet.find_missed_events()
+
+    async def refunded() -> bool:
+        return await wallet.kinds() == ["grant", "refund"]
+
+    async with working(wallet.server.services):
+        await until(refunded)
+    reported = await wallet.mismatches("unreadable_event")
+    named = {mismatch["subject"]: mismatch["detail"] for mismatch in reported}
+    assert len(reported) == len(named) == 3
+    assert named.pop("WH-RESOURCE") == "resource must be an object"
+    assert all(subject.startswith("sha256:") for subject in named)
+
+
 async def test_many_events_are_compared_page_by_page(wallet: Wallet) -> None:
     sub_id = await wallet.subscribed()
     path = f"/v1/billing/subscriptions/{sub_id}"

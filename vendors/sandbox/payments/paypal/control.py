@@ -6,6 +6,7 @@ with `client_id` in the query returns what the merchant was paid, and has paid.
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from aiohttp import web
 from pydantic import Field
@@ -232,6 +233,15 @@ class _Renew(_Action):
             subscriptions.advance(merchant, subscription)
 
 
+class _ListGarbage(_Action):
+    """Let each page of the merchant's events begin with something else."""
+
+    events: list[Any] = Field(max_length=10)
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.garbage = self.events
+
+
 class _TurnPayout(_Action):
     """Give the payments of a payout another state."""
 
@@ -263,6 +273,7 @@ _ACTIONS: Mapping[str, type[_Action]] = {
     "pend": _Pend,
     "settle_sale": _SettleSale,
     "renew": _Renew,
+    "list_garbage": _ListGarbage,
     "payout": _TurnPayout,
 }
 

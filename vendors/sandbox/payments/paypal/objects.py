@@ -151,7 +151,8 @@ def _list_events(asked: Asked) -> dict[str, Any]:
     if len(found) > size * number:
         links.append(asked.merchant.link("next", f"{path}?{urlencode({**query, 'page': number + 1})}"))
     page = found[size * (number - 1) : size * number]
-    return {"events": [event.body for event in page], "count": len(page), "links": links}
+    events = [*asked.merchant.garbage, *(event.body for event in page)]
+    return {"events": events, "count": len(events), "links": links}
 
 
 def _matches(event: Event, query: Mapping[str, str]) -> bool:

@@ -69,6 +69,8 @@ class Merchant:
     hooks: dict[str, str] = field(default_factory=dict)
     """The URLs of its webhooks, by id."""
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=_MAX_EVENTS))
+    garbage: list[Any] = field(default_factory=list)
+    """What each page of its events begins with."""
     unsent: list[Event] = field(default_factory=list)
     """The events of the action under way, which are sent at its end."""
     faults: FaultSource = field(default_factory=FaultSource)

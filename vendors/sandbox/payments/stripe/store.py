@@ -57,6 +57,8 @@ class Store:
         self._deliveries = deliveries
         self.faults = FaultSource()
         """The faults of its webhooks."""
+        self.garbage: list[Any] = []
+        """What each page of its events begins with."""
         self._objects: dict[str, Object] = {}
         self.offset_s = 0
         self._answers: dict[str, Answer] = {}

@@ -231,7 +231,8 @@ def _events(store: Store, params: Object) -> Object:
         for event in store.find("event")
         if event["created"] >= since and (not types or event["type"] in types)
     ]
-    return page_of(found, params, url="/v1/events")
+    page = page_of(found, params, url="/v1/events")
+    return {**page, "data": [*store.garbage, *page["data"]]}
 
 
 def _endpoint(store: Store, params: Object) -> Object:
@@ -279,6 +280,8 @@ async def _control(sandbox: Sandbox, store: Store, request: web.Request) -> web.
                 wish = _Authentication.of(body)
                 kind = "setup_intent" if wish.intent.startswith("seti_") else "payment_intent"
                 answer = intents.authenticate(store, store.get(kind, wish.intent), success=wish.success)
+            case "list_garbage":
+                store.garbage = body["events"]
             case "dispute":
                 answer = _dispute(store, _Dispute.of(body))
             case _:
