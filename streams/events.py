@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from streams.wire.codec import dumps
+from streams.wire.codec import dumps, dumps_plain
 from streams.wire.errors import ServiceError
 
 FinishReason = Literal["stop", "length", "content_filter", "canceled"]
@@ -230,7 +230,7 @@ PING = b"event: ping\ndata: %b\n\n"
 
 def encode(event: Event, event_id: int, timestamp_ms: int) -> bytes:
     """Return the frame of an event. All readers share the same bytes."""
-    body = dumps({"content": event.content(), "timestamp": timestamp_ms})
+    body = dumps_plain({"content": event.content(), "timestamp": timestamp_ms})
     return b"id: %d\n%b%b\n\n" % (event_id, event.head, body)
 
 

@@ -22,6 +22,8 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d
 
 dumps: Callable[..., bytes] = partial(orjson.dumps, default=json_of)
 """Encode JSON."""
+dumps_plain = orjson.dumps
+"""Encode JSON without a `LongInteger`: for events, because `dumps` takes 0.1 µs longer."""
 LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 """`option` of `dumps` for log lines: append a newline, format times as `rfc3339` does."""
 
