@@ -49,6 +49,6 @@ class Amazon:
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         url = f"{self._base}/user/profile"
-        answer = await get(self._http, self._app, url, {}, bearer=identity.access_token)
-        value = answer.require_success(_CODES, proof=False)
+        answer = await get(self._http, self._app, url, {}, bearer=identity.access_token, personal=True)
+        value = answer.require_success(_CODES)
         return Profile(user_name=text(value, "name"))

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from streams.wire.codec import loads
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import Garbled, Refused, TimedOut
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
+from vendors.signin.objects import json_object, leading_members
 from vendors.signin.protocols import ProofRefused, SignInApp
 
 CALL_S = 5
@@ -61,14 +61,20 @@ class PlatformResponse:
     body: bytes = field(repr=False)
     sent: tuple[str, ...] = field(repr=False)
     """The values of the request. Those of at least eight characters count as secrets."""
+    personal: bool = False
+    """Whether the body contains texts that a person has chosen."""
 
     def value(self) -> dict[str, Any]:
-        """Return the body as a JSON object, whatever its content type. Raise `VendorError` if it is none."""
-        try:
-            value = loads(self.body)
-        except ValueError:
-            value = None
-        if isinstance(value, dict):
+        """Return the body as a JSON object, whatever its content type. Raise `VendorError` if it is none.
+
+        If the body is personal and begins as an object, the person's texts may be what breaks it. Then the members
+        before the fault are returned, as a `BrokenObject`. Anything else, such as the page of a gateway, is a
+        failure of the provider.
+        """
+        value = json_object(self.body)
+        if value is None and self.personal:
+            value = leading_members(self.body)
+        if value is not None:
             return value
         if self.status >= 400:
             raise Refused(self.platform, f"answered {self.status}", vendor_status=self.status)
@@ -78,7 +84,8 @@ class PlatformResponse:
         """Return `value` if it reports no error.
 
         Otherwise raise `Refused` if the provider is busy, `ConfigInvalid` if it does not accept our app, and
-        `ProofRefused` for any other error. If the call carries no `proof`, any error is `Refused`.
+        `ProofRefused` for any other error, which a call about one person has. If the call is about no person
+        (`proof` is false), any error is `Refused`.
         """
         found = codes.of(value)
         if not found:
@@ -112,21 +119,31 @@ async def get(
     *,
     bearer: str = "",
     repeat: Repeat = Repeat.SAFE,
+    personal: bool = False,
 ) -> PlatformResponse:
-    """Send a query, with `bearer` as an access token. A query that redeems a code must not be repeated."""
+    """Send a query, with `bearer` as an access token. A query that redeems a code must not be repeated.
+
+    `personal`: the response contains texts that the person has chosen.
+    """
     address = f"{url}?{urlencode(query)}" if query else url
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
     call = Outgoing(app.platform, address, method="GET", headers=headers, repeat=repeat)
-    return await _answer(http, call, (*query.values(), bearer))
+    return await _answer(http, call, (*query.values(), bearer), personal=personal)
 
 
 async def post(
-    http: VendorHttp, app: SignInApp, url: str, form: Mapping[str, str], *, repeat: Repeat = Repeat.NEVER
+    http: VendorHttp,
+    app: SignInApp,
+    url: str,
+    form: Mapping[str, str],
+    *,
+    repeat: Repeat = Repeat.NEVER,
+    personal: bool = False,
 ) -> PlatformResponse:
-    """Send a form."""
+    """Send a form. `personal`: the response contains texts that the person has chosen."""
     headers = {"Content-Type": _FORM}
     call = Outgoing(app.platform, url, headers=headers, body=urlencode(form).encode(), repeat=repeat)
-    return await _answer(http, call, tuple(form.values()))
+    return await _answer(http, call, tuple(form.values()), personal=personal)
 
 
 def sendable(app: SignInApp, name: Literal["code", "access_token"], value: str) -> str:
@@ -136,16 +153,16 @@ def sendable(app: SignInApp, name: Literal["code", "access_token"], value: str) 
     return value
 
 
-async def _answer(http: VendorHttp, call: Outgoing, sent: tuple[str, ...]) -> PlatformResponse:
+async def _answer(http: VendorHttp, call: Outgoing, sent: tuple[str, ...], *, personal: bool) -> PlatformResponse:
     try:
         async with asyncio.timeout(CALL_S), http.stream(call) as response:
-            return PlatformResponse(call.vendor, 200, await _body(response), sent)
+            return PlatformResponse(call.vendor, 200, await _body(response, cut=personal), sent, personal)
     except TimeoutError:
         raise TimedOut(call.vendor, f"did not answer within {CALL_S} s", retryable=True) from None
     except Refused as refused:
         status = refused.vendor_status or 0
         if 400 <= status < 500 and status not in _NOT_JUDGED:
-            return PlatformResponse(call.vendor, status, refused.body, sent)
+            return PlatformResponse(call.vendor, status, refused.body, sent, personal)
         raise Refused(
             call.vendor,
             f"answered {status}",
@@ -155,11 +172,14 @@ async def _answer(http: VendorHttp, call: Outgoing, sent: tuple[str, ...]) -> Pl
         ) from None
 
 
-async def _body(response: Incoming) -> bytes:
+async def _body(response: Incoming, *, cut: bool) -> bytes:
+    """Return the body. If it is too long, it is cut or raises `Garbled`."""
     raw = bytearray()
     async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             raw += piece
             if len(raw) > MAX_BODY_BYTES:
+                if cut:
+                    return bytes(raw[:MAX_BODY_BYTES])
                 raise Garbled(response.vendor, f"sent a response of more than {MAX_BODY_BYTES} bytes")
     return bytes(raw)

@@ -62,9 +62,9 @@ class Facebook:
         if not identity.access_token:  # Limited Login only has the profile in its id token.
             return identity.profile
         query = {"fields": _FIELDS, **self._authorization(identity.access_token)}
-        answer = await get(self._http, self._app, f"{self._base}/me", query)
+        answer = await get(self._http, self._app, f"{self._base}/me", query, personal=True)
         value = answer.value()
-        answer.check(nested(value, "error"), _CODES, proof=False)
+        answer.check(nested(value, "error"), _CODES)
         picture = nested(value, "picture", "data")
         return Profile(
             user_name=text(value, "name"),

@@ -13,12 +13,12 @@ from typing import Any
 import jwt
 from jwt.api_jws import PyJWS
 
-from streams.wire.codec import loads
 from streams.wire.errors import InvalidParameter, listed
 from streams.wire.nesting import check_nesting
 from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_audiences
 from vendors.signin.jwks import ALGORITHMS, JWKS
+from vendors.signin.objects import json_object
 from vendors.signin.protocols import Proof, ProofRefused, SignInApp
 
 MAX_TOKEN_BYTES = 16 * 1024
@@ -165,10 +165,10 @@ def _part(app: SignInApp, token: str, index: int) -> dict[str, Any]:
     try:
         raw = urlsafe_b64decode(parts[index] + "=" * (-len(parts[index]) % 4))
         check_nesting(raw)
-        value = loads(raw)
+        value = json_object(raw)
     except (ValueError, binascii.Error, InvalidParameter):
         value = None
-    if not isinstance(value, dict):
+    if value is None:
         raise token_refused(app, "it is not a JSON Web Token")
     return value
 

@@ -53,8 +53,8 @@ class WeChat:
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         query = {"access_token": identity.access_token, "openid": identity.openid, "lang": "zh_CN"}
-        answer = await get(self._http, self._app, f"{self._base}/sns/userinfo", query)
-        value = answer.require_success(CODES, proof=False)
+        answer = await get(self._http, self._app, f"{self._base}/sns/userinfo", query, personal=True)
+        value = answer.require_success(CODES)
         return Profile(
             user_name=text(value, "nickname"),
             avatar=web_url(value, "headimgurl"),
