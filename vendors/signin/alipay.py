@@ -52,7 +52,7 @@ class Alipay:
         return VerifiedIdentity(
             social_id=identifier(self._app.platform, value, "user_id", "open_id"),
             access_token=token(self._app.platform, value, "access_token"),
-            refresh_token=optional_token(value, "refresh_token"),
+            refresh_token=optional_token(self._app.platform, value, "refresh_token"),
             expiration_date=expiration(now, value, "expires_in"),
         )
 

@@ -43,7 +43,7 @@ class Amazon:
         return VerifiedIdentity(
             social_id=identifier(app.platform, info, "user_id"),
             access_token=access_token,
-            refresh_token=optional_token(value, "refresh_token"),
+            refresh_token=optional_token(app.platform, value, "refresh_token"),
             expiration_date=expiration(now, value, "expires_in"),
         )
 

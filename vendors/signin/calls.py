@@ -25,9 +25,11 @@ MAX_BODY_BYTES = 64 * 1024
 _FORM = "application/x-www-form-urlencoded; charset=utf-8"
 _NOT_JUDGED = frozenset({408, 429})
 """4xx statuses that ask the client to retry later. Their bodies are not read."""
+_TOO_LONG = frozenset({414, 431})
+"""Statuses for a URL or a header that is too long. Only proofs can be."""
 _SHOWN_CODE = re.compile(r"-?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _MIN_SECRET_CHARACTERS = 8
-_PROOF = re.compile(r"[!-~]{1,4096}", re.ASCII)
+_PROOF = re.compile(r"[!-~]{1,16384}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class PlatformResponse:
             value = leading_members(self.body)
         if value is not None:
             return value
+        if self.status in _TOO_LONG:
+            raise ProofRefused(f"{self.platform} answered {self.status}, because the proof is too long")
         if self.status >= 400:
             raise Refused(self.platform, f"answered {self.status}", vendor_status=self.status)
         raise Garbled(self.platform, "sent a response that is not a JSON object")

@@ -7,12 +7,14 @@ from unicodedata import category
 
 from vendors.errors import Garbled
 from vendors.signin.objects import BrokenObject
-from vendors.signin.protocols import ProofRefused
+from vendors.signin.protocols import ProofRefused, ProviderUnavailable
 
 _MAX_ID = 256
 _MAX_TEXT = 256
-_MAX_TOKEN = 4096
+_MAX_TOKEN = 16 * 1024
 _MAX_URL = 2048
+_MAX_TIME_S = 2**53
+"""JavaScript represents integers below this exactly."""
 _MAX_LIFETIME_S = 100 * 366 * 86_400
 _NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Categories of characters: controls, halves of surrogate pairs, ends of lines and of paragraphs."""
@@ -42,16 +44,23 @@ def _unreadable(platform: str, name: str) -> ProofRefused:
 
 def token(platform: str, value: Mapping[str, Any], name: str) -> str:
     """Return a token. Raise `Garbled` if it is missing."""
-    if not (found := optional_token(value, name)):
+    if not (found := optional_token(platform, value, name)):
         raise Garbled(platform, f"sent a response without a valid {name}")
     return found
 
 
-def optional_token(value: Mapping[str, Any], name: str) -> str:
-    """Return a token, or an empty string if there is none or it cannot be sent in a header."""
+def optional_token(platform: str, value: Mapping[str, Any], name: str) -> str:
+    """Return a token, or an empty string if there is none or it cannot be sent in a header.
+
+    Raise `ProviderUnavailable` if it is too long. This is no failure of the provider, because it depends on the
+    user.
+    """
     found = value.get(name)
-    valid = isinstance(found, str) and len(found) <= _MAX_TOKEN and found.isascii() and found.isprintable()
-    return found.strip() if isinstance(found, str) and valid else ""
+    if not (isinstance(found, str) and found.isascii() and found.isprintable()):
+        return ""
+    if len(found) > _MAX_TOKEN:
+        raise ProviderUnavailable(f"{platform} sent a {name} of more than {_MAX_TOKEN} characters")
+    return found.strip()
 
 
 def text(value: Mapping[str, Any], *names: str) -> str:
@@ -95,6 +104,12 @@ def expiration(now: datetime, value: Mapping[str, Any], name: str) -> int:
     if not isinstance(lifetime, int) or isinstance(lifetime, bool) or not 0 < lifetime < _MAX_LIFETIME_S:
         return 0
     return int(now.timestamp()) + lifetime
+
+
+def unix_seconds(value: Mapping[str, Any], name: str) -> int:
+    """Return a time, or 0 if it is missing, not a time, or that of something that does not expire."""
+    found = value.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found < _MAX_TIME_S else 0
 
 
 def nested(value: Mapping[str, Any], *path: str) -> dict[str, Any]:

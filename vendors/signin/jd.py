@@ -42,9 +42,9 @@ class JD:
         value = answer.require_success(_CODES)
         return VerifiedIdentity(
             social_id=identifier(app.platform, value, "open_id", "uid"),
-            xid=optional_token(value, "xid"),
+            xid=optional_token(app.platform, value, "xid"),
             access_token=token(app.platform, value, "access_token"),
-            refresh_token=optional_token(value, "refresh_token"),
+            refresh_token=optional_token(app.platform, value, "refresh_token"),
             expiration_date=expiration(now, value, "expires_in"),
         )
 

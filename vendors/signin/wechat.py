@@ -47,7 +47,7 @@ class WeChat:
             social_id=social_id(app, value),
             openid=openid,
             access_token=token(app.platform, value, "access_token"),
-            refresh_token=optional_token(value, "refresh_token"),
+            refresh_token=optional_token(app.platform, value, "refresh_token"),
             expiration_date=expiration(now, value, "expires_in"),
         )
 

@@ -2,13 +2,21 @@
 
 from typing import Annotated, Protocol
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from streams.wire.model import Model
 
 Identifier = Annotated[str, Field(max_length=256)]
 Token = Annotated[str, Field(min_length=1, max_length=16 * 1024)]
 """A token or a code of a platform."""
+
+
+def _whole(value: object) -> object:
+    """Return integers of more than 64 bits, which the decoder turns into floats, as integers."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+AnyInteger = Annotated[int, BeforeValidator(_whole)]
 
 
 def _not_blank(value: str) -> str:
@@ -74,23 +82,25 @@ class AppleInfo(Model):
     """An authorization code. It is exchanged for a refresh token."""
     identity_token: Token
     nonce: Identifier | None = None
-    """Must equal the claim `nonce` of `identity_token` if it is given."""
+    """If it is given, the claim `nonce` of `identity_token` must be it or its SHA-256 in hexadecimal."""
 
 
 class SocialNetworkInfo(Model):
     access_token: Token
     id: Identifier | None = None
     """Must be the user of `access_token` if it is given."""
-    expiration_date: int = Field(default=0, ge=0, le=2**53)
-    """Unix seconds at which `access_token` expires, or 0."""
+    expiration_date: AnyInteger | None = None
+    """Unix seconds at which `access_token` expires, as the client's library has it. It is not used: the platform
+    says when the token expires."""
     nonce: Identifier | None = None
-    """Must equal the claim `nonce` if `access_token` is an id token and this is given."""
+    """If it is given and `access_token` is an id token, the claim `nonce` must be it or its SHA-256 in
+    hexadecimal."""
 
 
 class IdTokenInfo(Model):
     id_token: Token
     nonce: Identifier | None = None
-    """Must equal the claim `nonce` of `id_token` if it is given."""
+    """If it is given, the claim `nonce` of `id_token` must be it or its SHA-256 in hexadecimal."""
 
 
 class CodeInfo(Model):
@@ -111,7 +121,8 @@ class SoftwareVendorInfo(Model):
     access_token: Token
     """An id token, or an access token that is a JWT and was issued to the app."""
     nonce: Identifier | None = None
-    """Must equal the claim `nonce` if `access_token` is an id token and this is given."""
+    """If it is given and `access_token` is an id token, the claim `nonce` must be it or its SHA-256 in
+    hexadecimal."""
 
 
 class PlayerInfo(Model):

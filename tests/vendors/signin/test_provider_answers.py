@@ -109,6 +109,13 @@ async def test_an_error_page_is_a_fault_of_the_provider(http: VendorHttp, upstre
         assert isinstance(await refusal(http, upstream, name, page), VendorError)
 
 
+@pytest.mark.parametrize("status", [414, 431])
+async def test_a_proof_that_is_too_long_for_the_provider_is_refused(
+    http: VendorHttp, upstream: Upstream, status: int
+):
+    assert isinstance(await refusal(http, upstream, "kakao", plain(status, b"<html>Too long</html>")), ProofRefused)
+
+
 async def test_the_time_to_wait_is_that_of_the_provider(http: VendorHttp, upstream: Upstream):
     error = await refusal(http, upstream, "taobao", plain(429, b"{}", Retry_After="7"))
 
