@@ -17,6 +17,7 @@ from storage.mail import mails
 from storage.mail.mails import SentMail
 from streams.wire.errors import AppNotFound, BackendUnavailable
 from streams.wire.model import Model
+from streams.wire.typed import plus_for_blank
 from vendors.catalog import Capability
 from vendors.mail.inbox import InboxClient, KeptMail
 
@@ -59,7 +60,8 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
     `{id, to, subject, text, html, headers, at}`. `at` is in Unix milliseconds. Only development servers have this
     endpoint.
     """
-    mails = await ask_sandbox(call.services, _INBOX, lambda inbox: inbox.mails(query.to or None))
+    to = plus_for_blank(query.to or "") or None
+    mails = await ask_sandbox(call.services, _INBOX, lambda inbox: inbox.mails(to))
     if not wants_html(call.request):
         return json_response([mail.model_dump() for mail in mails])
     title = f"Emails to {query.to}" if query.to else "Emails"

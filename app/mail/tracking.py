@@ -14,6 +14,7 @@ from app.services import Services
 from storage.mail.opens import Open
 from streams.wire.ids import is_id
 from streams.wire.model import Model
+from streams.wire.typed import plus_for_blank
 
 IMAGE = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
 """A transparent GIF of one pixel."""
@@ -68,7 +69,7 @@ def _seen(services: Services, request: DirectRequest) -> None:
 
 def _opened(query: Mapping[str, str], headers: Mapping[str, str], *, ip: str) -> Open | None:
     """Return the open that a request stands for, if it names an email."""
-    email = (query.get("e") or query.get("email", "")).strip().lower()
+    email = plus_for_blank(query.get("e") or query.get("email", "")).lower()
     mail_id = query.get("mid") or query.get("message_id", "")
     if not (email and len(email) <= _CHARACTERS and is_id(mail_id)):
         return None
