@@ -38,6 +38,12 @@ def typed_address(text: str) -> str:
     return f"{_AROUND_DOTS.sub('.', local).strip()}{at}{''.join(domain.split())}"
 
 
+def trimmed(text: str) -> str:
+    """Return a text without the blanks and invisible characters at its ends."""
+    shown = [at for at, char in enumerate(text) if not (char.isspace() or category(char) == "Cf")]
+    return text[shown[0] : shown[-1] + 1] if shown else ""
+
+
 def plus_for_blank(text: str) -> str:
     """Return an email address in the query of a link, in which a `+` that is not encoded stands for a blank."""
     return text.strip().replace(" ", "+")
