@@ -10,13 +10,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from streams.wire.damaged import BrokenObject, json_object
 from vendors.errors import Garbled
 from vendors.http.transport import VendorHttp
 from vendors.signin.alipay_keys import private_key, public_key, signature, signed_object
 from vendors.signin.apps import check_code_app
 from vendors.signin.calls import ErrorCodes, PlatformResponse, post, sendable
 from vendors.signin.fields import expiration, gender, identifier, nested, optional_token, text, token, web_url
-from vendors.signin.objects import BrokenObject, json_object
 from vendors.signin.protocols import Profile, Proof, ProofRefused, SignInApp, VerifiedIdentity
 
 _HOST = "https://openapi.alipay.com"

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlencode
 
+from streams.wire.damaged import json_object, leading_members
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import Garbled, Refused, TimedOut
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.signin.objects import json_object, leading_members
 from vendors.signin.protocols import ProofRefused, SignInApp
 
 CALL_S = 5

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 from unicodedata import category
 
+from streams.wire.damaged import BrokenObject
 from vendors.errors import Garbled
-from vendors.signin.objects import BrokenObject
 from vendors.signin.protocols import ProofRefused, ProviderUnavailable
 
 _MAX_ID = 256

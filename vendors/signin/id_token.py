@@ -15,12 +15,12 @@ from typing import Any
 import jwt
 from jwt.api_jws import PyJWS
 
+from streams.wire.damaged import json_object
 from streams.wire.errors import InvalidParameter, listed
 from streams.wire.nesting import check_nesting
 from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_audiences
 from vendors.signin.jwks import ALGORITHMS, JWKS
-from vendors.signin.objects import json_object
 from vendors.signin.protocols import Proof, ProofRefused, SignInApp
 
 MAX_TOKEN_BYTES = 16 * 1024

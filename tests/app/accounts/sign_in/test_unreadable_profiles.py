@@ -1,5 +1,6 @@
 """One person's unreadable profile is a matter of this person, and never stops the sign-ins of others (§4.1)."""
 
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,8 @@ from vendors.sandbox.signin.alipay_keys import APP_PRIVATE_KEY, PUBLIC_KEY
 __all__ = ["module_server", "server", "testbed"]
 
 NAME = "Mei Lin"
+OPEN_S = count(600)
+"""Another value creates another breaker."""
 GARBLINGS = {
     "control_characters": {"M ei Lin"},
     "cut_character": {NAME},
@@ -36,7 +39,7 @@ async def configure(server: Server, platform: str, provider: str) -> None:
         "client_id": "sandbox-app",
         "client_secret": "sandbox-secret",
         "redirect_uri": "https://app.test/callback",
-        "breaker": {"min_calls": 1, "failure_ratio": 0.01, "open_s": 600},
+        "breaker": {"min_calls": 1, "failure_ratio": 0.01, "open_s": next(OPEN_S)},
     }
     if provider == "alipay":
         value |= {"private_key": APP_PRIVATE_KEY, "public_key": PUBLIC_KEY}

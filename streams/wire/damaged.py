@@ -1,9 +1,8 @@
-"""Reads the JSON objects of providers, whatever the people of whom they tell have written into their profiles.
+"""Reads JSON objects that contain damaged texts of people, such as the names in the profiles of sign-in platforms.
 
-Providers copy texts of profiles into their responses: with control characters that are not escaped, cut in the
-middle of a character, or with quotation marks that end the JSON string. `json_object` accepts the first two,
-because they leave the structure intact. `leading_members` reads an object whose structure is broken, up to the
-fault.
+Vendors copy such texts into their responses: with control characters that are not escaped, cut in the middle of a
+character, or with quotation marks that end the JSON string. `json_object` accepts the first two, because they leave
+the structure intact. `leading_members` reads an object whose structure is broken, up to the fault.
 """
 
 import json  # noqa: TID251 - orjson accepts neither control characters in strings nor half of a surrogate pair
