@@ -31,6 +31,7 @@ from streams.wire.errors import (
     ValkeyUnavailable,
 )
 from streams.wire.model import Model
+from streams.wire.typed import typed_code
 
 CODES = Rate(count=10, per_s=900)
 """Limit on the wrong codes of an operator."""
@@ -54,7 +55,7 @@ class TooManyCodes(RateLimited):
 class SignInBody(Model):
     token: str
     """The token of an operator."""
-    code: str | None = Field(default=None, max_length=16)
+    code: str | None = Field(default=None, max_length=64)
     """The code that the operator's authenticator shows."""
 
 
@@ -90,7 +91,7 @@ async def sign_in(call: Call, body: Body[SignInBody]) -> Json[SignInReply]:
         authenticator = await console_sessions.authenticator(conn, operator.operator_id, keyring=services.keyring)
         if body.code is None:
             return _missing(operator, authenticator)
-        step = authenticator.step_of("".join(body.code.split()))
+        step = authenticator.step_of(typed_code(body.code))
         await _count_code(call, operator, calls=1 if step is None else 0)
         if step is None:
             raise CodeRefused

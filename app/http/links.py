@@ -7,6 +7,7 @@ from pydantic import AfterValidator
 
 from app.services import Services
 from streams.wire.errors import ConfigInvalid
+from streams.wire.typed import plus_for_blank
 
 log = structlog.get_logger()
 
@@ -24,14 +25,5 @@ def public_link(services: Services, path_and_query: str) -> str:
     return f"{settings.public_url}{path_and_query}"
 
 
-def address_in_link(address: str) -> str:
-    """Return an email address in the query of a link.
-
-    No address has a blank within, but many have a plus, which stands for a blank in a query (WHATWG URL,
-    `application/x-www-form-urlencoded`). Whoever writes a link by hand may forget to encode it.
-    """
-    return address.rstrip().replace(" ", "+")
-
-
-LinkAddress = Annotated[str, AfterValidator(address_in_link)]
+LinkAddress = Annotated[str, AfterValidator(plus_for_blank)]
 """An email address in the query of a link."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from app.http.callers.addresses import client_ip, peer_ip
-from app.http.links import address_in_link
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Query
 from app.http.wire.direct import DirectAnswer, DirectRequest
@@ -15,6 +14,7 @@ from app.services import Services
 from storage.mail.opens import Open
 from streams.wire.ids import is_id
 from streams.wire.model import Model
+from streams.wire.typed import plus_for_blank
 
 IMAGE = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
 """A transparent GIF of one pixel."""
@@ -69,7 +69,7 @@ def _seen(services: Services, request: DirectRequest) -> None:
 
 def _opened(query: Mapping[str, str], headers: Mapping[str, str], *, ip: str) -> Open | None:
     """Return the open that a request stands for, if it names an email."""
-    email = address_in_link(_text(query, "e", "email")).lower()
+    email = plus_for_blank(_text(query, "e", "email")).lower()
     mail_id = _text(query, "mid", "message_id")
     if not (email and len(email) <= _CHARACTERS and is_id(mail_id)):
         return None

@@ -16,6 +16,7 @@ from storage.secrets import Keyring
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ServiceError
 from streams.wire.ids import new_id
+from streams.wire.typed import typed_code
 
 TRIES = 5
 """How many wrong short codes may be entered per code and network."""
@@ -188,7 +189,7 @@ class Codes:
         A wrong code is counted in a transaction of its own, so that it counts even if the request fails. If several
         requests have the right code, `use_code` decides which of them wins.
         """
-        given = _without_spaces(code, field)
+        given = _given(code, field)
         digest = self._digest(kind, given, app_id=app_id, target=target)
         async with self._database.transaction() as conn:  # Its locks let requests compare codes one at a time.
             rows = [
@@ -218,7 +219,7 @@ class Codes:
 
         `now` returns the time of an app.
         """
-        row = await conn.fetchrow(_FIND_LONG, self._digest(kind, _without_spaces(code, field)))
+        row = await conn.fetchrow(_FIND_LONG, self._digest(kind, _given(code, field)))
         if row is None:
             raise CodeInvalid(f"{field} is wrong", wrong=True)
         found = _Row(row["code_id"], kind.name, row["uid"], b"", {}, row["expires_at"], row["closed_at"])
@@ -231,8 +232,8 @@ class Codes:
         return hmac.digest(self._pepper, "\0".join(parts).encode(), hashlib.sha256)
 
 
-def _without_spaces(code: str | None, field: str) -> str:
-    given = "".join((code or "").split())
+def _given(code: str | None, field: str) -> str:
+    given = typed_code(code or "")
     if not given:
         raise CodeEmpty(f"{field} is required", seen="no code")
     return given

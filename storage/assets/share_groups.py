@@ -13,6 +13,7 @@ from storage.postgres.connection import one
 from storage.postgres.database import Connection
 from streams.wire.errors import ItemNotFound, ServiceError
 from streams.wire.ids import new_id, sha256_hex
+from streams.wire.typed import typed_code
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base32, which has no letters that look like others."""
@@ -48,11 +49,11 @@ class ShareGroup:
 
 
 def parse_code(text: str) -> str:
-    """Return a code as it is stored. Case, hyphens and letters that look like digits do not matter.
+    """Return a code as it is stored. Case, spaces, dashes and letters that look like digits do not matter.
 
     Raises `ValueError` for a text that cannot be a code.
     """
-    code = text.strip().upper().translate(_LOOKS_LIKE)
+    code = typed_code(text).upper().translate(_LOOKS_LIKE)
     if len(code) != _CODE_CHARACTERS or not set(_ALPHABET).issuperset(code):
         raise ValueError(f"must be {_CODE_CHARACTERS} letters and digits")
     return code

@@ -2,6 +2,8 @@
 
 from email_validator import EmailNotValidError, validate_email
 
+from streams.wire.typed import typed_address
+
 MAX_CHARACTERS = 320
 
 
@@ -12,7 +14,10 @@ def normalized(address: str, *, development: bool) -> str | None:
     """
     try:
         valid = validate_email(
-            address.strip(), check_deliverability=False, test_environment=development, allow_empty_local=False
+            typed_address(address),
+            check_deliverability=False,
+            test_environment=development,
+            allow_empty_local=False,
         )
     except EmailNotValidError:
         return None

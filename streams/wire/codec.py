@@ -43,14 +43,6 @@ Integers beyond 64 bits become floats. `loads_exact` keeps them, at little cost.
 """
 
 
-def loads_repaired(raw: bytes) -> Any:
-    """Decode JSON that no client sent and that `loads` refuses for its characters. Raises `ValueError` if invalid.
-
-    Bytes that are not UTF-8 become U+FFFD. Control characters and halves of surrogate pairs stay as they are.
-    """
-    return json.loads(raw.decode("utf-8", "replace"), strict=False)
-
-
 def loads_request(raw: bytes, *, exact: bool = False) -> Any:
     """Decode JSON sent by a client. Integers beyond 64 bits are kept, see `LongInteger`.
 

@@ -25,7 +25,7 @@ TASK_MAKERS = {
     "actors/runtime/supervisor.py",
     "app/process/parent.py",  # The parent of the serving processes has one task group and no streams.
 }
-JSON_MAKERS = {"streams/wire/codec.py", "streams/wire/long_integers.py"}
+JSON_MAKERS = {"streams/wire/codec.py", "streams/wire/damaged.py", "streams/wire/long_integers.py"}
 OTHER_PROTOCOLS = ("vendors/local/", "vendors/sandbox/")
 """Packages of separate processes, which use the formats of vendors."""
 

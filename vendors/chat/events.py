@@ -8,7 +8,8 @@ error, because text may be lost with it.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streams.wire.codec import loads, loads_repaired
+from streams.wire.codec import loads
+from streams.wire.damaged import loads_damaged
 
 DONE = b"[DONE]"
 """The end mark of OpenAI's streams, which others may send, too. White space may follow it."""
@@ -35,7 +36,7 @@ class JsonEvents:
         except ValueError:
             if payload.strip() in {b"", DONE}:
                 return _NOTHING
-            value = loads_repaired(payload)
+            value = loads_damaged(payload)
             self._is_repaired = True
         if isinstance(value, list):
             value = next(iter(value), None)

@@ -74,6 +74,8 @@ class Call:
     fault: Fault | None
     headers: dict[str, str] = field(default_factory=dict)
     response: web.StreamResponse | None = None
+    garble: Callable[[bytes], bytes] | None = None
+    """Damages the JSON of an answer."""
 
     @property
     def billed(self) -> Counter[str]:
@@ -88,13 +90,18 @@ class Call:
         """Add usage to the bill."""
         self.billed.update(units)
 
+    def encoded(self, value: Any) -> bytes:
+        """Return `value` as the JSON of an answer."""
+        raw = dumps(value)
+        return raw if self.garble is None else self.garble(raw)
+
     async def answer(
         self, value: Any, *, empty: Any = None, content_type: str = "application/json", status: int = 200
     ) -> None:
         """Send a complete answer, `value` as JSON unless it is bytes. `empty` is the answer for `EMPTY_ANSWER`."""
         if self.fault is Fault.EMPTY_ANSWER:
             value = empty
-        body = value if isinstance(value, bytes) else dumps(value)
+        body = value if isinstance(value, bytes) else self.encoded(value)
         if self.fault is Fault.MALFORMED_FRAME:
             body = body[: len(body) * 2 // 3]
         if self.fault is Fault.HUGE_ANSWER:

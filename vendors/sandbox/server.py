@@ -85,6 +85,7 @@ PROTOCOLS = (
 """Modules with a function `routes(sandbox)`."""
 
 _MAX_BODY_BYTES = 64 * 1024 * 1024
+_MAX_LINE_BYTES = 32 * 1024
 _SHUTDOWN_S = 1.0
 
 
@@ -116,7 +117,15 @@ class Running:
 async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Running]:
     """Serve until the block ends. When a client disconnects, its handler is cancelled."""
     sandbox = Sandbox()
-    runner = web.AppRunner(_app(sandbox), handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S, access_log=None)
+    runner = web.AppRunner(
+        _app(sandbox),
+        handler_cancellation=True,
+        shutdown_timeout=_SHUTDOWN_S,
+        access_log=None,
+        # Tokens of sign-in platforms are longer than the default of 8 KiB.
+        max_line_size=_MAX_LINE_BYTES,
+        max_field_size=_MAX_LINE_BYTES,
+    )
     async with AsyncExitStack() as stack:
         await runner.setup()
         stack.push_async_callback(runner.cleanup)

@@ -7,6 +7,13 @@ Each file lists the codes of failures and wrong secrets (`ErrorCodes` in `calls.
 proof, because forged proofs must not open the circuit breaker. Errors contain the provider's codes but not its
 messages, which may repeat a secret. `fields.py` validates ids, names and URLs of pictures.
 
+What one person has written into a profile must not stop the sign-ins of others. So a response with texts of a
+person (`personal` in `calls.py`) that begins as a JSON object is read as far as possible
+(`streams/wire/damaged.py`), and never counts as a failure of the provider. It refuses the proof only if the id in
+it cannot be read. Other responses contain no texts of people, so broken JSON there is a failure of the provider.
+Anything that does not begin as an object, such as the page of a gateway, is one everywhere. A profile that the
+provider refuses is a matter of its person, too.
+
 Keys of sign-in providers are fetched once for all concurrent requests (`vendors/http/fetched.py`). The keys of id
 tokens (`jwks.py`) are used for as long as the provider allows, between 5 minutes and 24 hours, and a day longer
 while it cannot be reached. For an unknown key, the JWKS is fetched at most every 30 s, so that not every forged

@@ -43,12 +43,12 @@ class Amazon:
         return VerifiedIdentity(
             social_id=identifier(app.platform, info, "user_id"),
             access_token=access_token,
-            refresh_token=optional_token(value, "refresh_token"),
+            refresh_token=optional_token(app.platform, value, "refresh_token"),
             expiration_date=expiration(now, value, "expires_in"),
         )
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         url = f"{self._base}/user/profile"
-        answer = await get(self._http, self._app, url, {}, bearer=identity.access_token)
-        value = answer.require_success(_CODES, proof=False)
+        answer = await get(self._http, self._app, url, {}, bearer=identity.access_token, personal=True)
+        value = answer.require_success(_CODES)
         return Profile(user_name=text(value, "name"))

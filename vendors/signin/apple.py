@@ -50,8 +50,8 @@ class Apple:
         email = verified_email(claims)
         return VerifiedIdentity(
             social_id=claims["sub"],
-            access_token=optional_token(tokens, "access_token"),
-            refresh_token=optional_token(tokens, "refresh_token"),
+            access_token=optional_token(self._app.platform, tokens, "access_token"),
+            refresh_token=optional_token(self._app.platform, tokens, "refresh_token"),
             expiration_date=expiration(now, tokens, "expires_in"),
             profile=Profile(email=email) if email else None,
         )

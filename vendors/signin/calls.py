@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from streams.wire.codec import loads
+from streams.wire.damaged import json_object, leading_members
 from streams.wire.errors import ConfigInvalid
 from vendors.errors import Garbled, Refused, TimedOut
 from vendors.http.outgoing import Outgoing, Repeat
@@ -25,9 +25,11 @@ MAX_BODY_BYTES = 64 * 1024
 _FORM = "application/x-www-form-urlencoded; charset=utf-8"
 _NOT_JUDGED = frozenset({408, 429})
 """4xx statuses that ask the client to retry later. Their bodies are not read."""
+_TOO_LONG = frozenset({414, 431})
+"""Statuses for a URL or a header that is too long. Only proofs can be."""
 _SHOWN_CODE = re.compile(r"-?[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _MIN_SECRET_CHARACTERS = 8
-_PROOF = re.compile(r"[!-~]{1,4096}", re.ASCII)
+_PROOF = re.compile(r"[!-~]{1,16384}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +63,23 @@ class PlatformResponse:
     body: bytes = field(repr=False)
     sent: tuple[str, ...] = field(repr=False)
     """The values of the request. Those of at least eight characters count as secrets."""
+    personal: bool = False
+    """Whether the body contains texts that a person has chosen."""
 
     def value(self) -> dict[str, Any]:
-        """Return the body as a JSON object, whatever its content type. Raise `VendorError` if it is none."""
-        try:
-            value = loads(self.body)
-        except ValueError:
-            value = None
-        if isinstance(value, dict):
+        """Return the body as a JSON object, whatever its content type. Raise `VendorError` if it is none.
+
+        If the body is personal and begins as an object, the person's texts may be what breaks it. Then the members
+        before the fault are returned, as a `BrokenObject`. Anything else, such as the page of a gateway, is a
+        failure of the provider.
+        """
+        value = json_object(self.body)
+        if value is None and self.personal:
+            value = leading_members(self.body)
+        if value is not None:
             return value
+        if self.status in _TOO_LONG:
+            raise ProofRefused(f"{self.platform} answered {self.status}, because the proof is too long")
         if self.status >= 400:
             raise Refused(self.platform, f"answered {self.status}", vendor_status=self.status)
         raise Garbled(self.platform, "sent a response that is not a JSON object")
@@ -78,7 +88,8 @@ class PlatformResponse:
         """Return `value` if it reports no error.
 
         Otherwise raise `Refused` if the provider is busy, `ConfigInvalid` if it does not accept our app, and
-        `ProofRefused` for any other error. If the call carries no `proof`, any error is `Refused`.
+        `ProofRefused` for any other error, which a call about one person has. If the call is about no person
+        (`proof` is false), any error is `Refused`.
         """
         found = codes.of(value)
         if not found:
@@ -112,21 +123,31 @@ async def get(
     *,
     bearer: str = "",
     repeat: Repeat = Repeat.SAFE,
+    personal: bool = False,
 ) -> PlatformResponse:
-    """Send a query, with `bearer` as an access token. A query that redeems a code must not be repeated."""
+    """Send a query, with `bearer` as an access token. A query that redeems a code must not be repeated.
+
+    `personal`: the response contains texts that the person has chosen.
+    """
     address = f"{url}?{urlencode(query)}" if query else url
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
     call = Outgoing(app.platform, address, method="GET", headers=headers, repeat=repeat)
-    return await _answer(http, call, (*query.values(), bearer))
+    return await _answer(http, call, (*query.values(), bearer), personal=personal)
 
 
 async def post(
-    http: VendorHttp, app: SignInApp, url: str, form: Mapping[str, str], *, repeat: Repeat = Repeat.NEVER
+    http: VendorHttp,
+    app: SignInApp,
+    url: str,
+    form: Mapping[str, str],
+    *,
+    repeat: Repeat = Repeat.NEVER,
+    personal: bool = False,
 ) -> PlatformResponse:
-    """Send a form."""
+    """Send a form. `personal`: the response contains texts that the person has chosen."""
     headers = {"Content-Type": _FORM}
     call = Outgoing(app.platform, url, headers=headers, body=urlencode(form).encode(), repeat=repeat)
-    return await _answer(http, call, tuple(form.values()))
+    return await _answer(http, call, tuple(form.values()), personal=personal)
 
 
 def sendable(app: SignInApp, name: Literal["code", "access_token"], value: str) -> str:
@@ -136,16 +157,16 @@ def sendable(app: SignInApp, name: Literal["code", "access_token"], value: str) 
     return value
 
 
-async def _answer(http: VendorHttp, call: Outgoing, sent: tuple[str, ...]) -> PlatformResponse:
+async def _answer(http: VendorHttp, call: Outgoing, sent: tuple[str, ...], *, personal: bool) -> PlatformResponse:
     try:
         async with asyncio.timeout(CALL_S), http.stream(call) as response:
-            return PlatformResponse(call.vendor, 200, await _body(response), sent)
+            return PlatformResponse(call.vendor, 200, await _body(response, cut=personal), sent, personal)
     except TimeoutError:
         raise TimedOut(call.vendor, f"did not answer within {CALL_S} s", retryable=True) from None
     except Refused as refused:
         status = refused.vendor_status or 0
         if 400 <= status < 500 and status not in _NOT_JUDGED:
-            return PlatformResponse(call.vendor, status, refused.body, sent)
+            return PlatformResponse(call.vendor, status, refused.body, sent, personal)
         raise Refused(
             call.vendor,
             f"answered {status}",
@@ -155,11 +176,14 @@ async def _answer(http: VendorHttp, call: Outgoing, sent: tuple[str, ...]) -> Pl
         ) from None
 
 
-async def _body(response: Incoming) -> bytes:
+async def _body(response: Incoming, *, cut: bool) -> bytes:
+    """Return the body. If it is too long, it is cut or raises `Garbled`."""
     raw = bytearray()
     async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
             raw += piece
             if len(raw) > MAX_BODY_BYTES:
+                if cut:
+                    return bytes(raw[:MAX_BODY_BYTES])
                 raise Garbled(response.vendor, f"sent a response of more than {MAX_BODY_BYTES} bytes")
     return bytes(raw)

@@ -78,7 +78,7 @@ DEFAULT_PROVIDERS: dict[str, str] = {
 """The default provider of each platform."""
 
 CHECK_NONCE = frozenset({"apple", "facebook", "google", "microsoft"})
-"""The providers whose clients compare the `nonce` that is sent with a token."""
+"""The providers whose clients compare the `nonce` that is sent with a token, or its hash."""
 
 CLIENT_FIELDS: dict[str, frozenset[str]] = {
     "ios_vendor_id": frozenset({"id", "code", "id_token", "nonce"}),

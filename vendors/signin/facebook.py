@@ -9,7 +9,7 @@ from typing import ClassVar
 from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_code_app, check_issued_to_us
 from vendors.signin.calls import ErrorCodes, get, sendable
-from vendors.signin.fields import nested, text, web_url
+from vendors.signin.fields import nested, text, unix_seconds, web_url
 from vendors.signin.id_token import IdTokens, check_subject, is_jwt, token_refused
 from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 
@@ -51,20 +51,19 @@ class Facebook:
         if data.get("is_valid") is not True or data.get("type", "USER") != "USER":
             raise token_refused(self._app, "it is not valid or not that of a person")
         check_issued_to_us(self._app, data, "app_id")
-        expires_at = data.get("expires_at")
         return VerifiedIdentity(
             social_id=check_subject(self._app, data, proof.id, "user_id"),
             access_token=access_token,
-            expiration_date=expires_at if isinstance(expires_at, int) and expires_at > 0 else 0,
+            expiration_date=unix_seconds(data, "expires_at"),
         )
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         if not identity.access_token:  # Limited Login only has the profile in its id token.
             return identity.profile
         query = {"fields": _FIELDS, **self._authorization(identity.access_token)}
-        answer = await get(self._http, self._app, f"{self._base}/me", query)
+        answer = await get(self._http, self._app, f"{self._base}/me", query, personal=True)
         value = answer.value()
-        answer.check(nested(value, "error"), _CODES, proof=False)
+        answer.check(nested(value, "error"), _CODES)
         picture = nested(value, "picture", "data")
         return Profile(
             user_name=text(value, "name"),

@@ -34,14 +34,15 @@ class GameCenter:
     def __init__(self, http: VendorHttp, app: SignInApp) -> None:
         self._http = http
         self._app = app
-        self._bundle_ids = app.bundle_ids or app.audiences
+        self._bundle_ids = app.bundle_ids
         self.required_fields: Sequence[str] = () if app.skip_signature_verify else _SIGNED
         if app.platform == _UNSIGNED and not app.skip_signature_verify:
             raise invalid_config(
                 app, "provider cannot be game_center, because clients send no signature with this platform"
             )
         if not (app.skip_signature_verify or any(self._bundle_ids)):
-            raise invalid_config(app, "bundle_ids must name the bundle ids of your apps")
+            problem = "bundle_ids must name the bundle ids of your apps; audiences are no bundle ids"
+            raise invalid_config(app, problem)
         roots_of(app)
 
     async def verify(self, proof: Proof, *, now: datetime) -> VerifiedIdentity:

@@ -43,15 +43,15 @@ class Instagram:
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         query = {"fields": _PROFILE_FIELDS, "access_token": identity.access_token}
-        answer = await get(self._http, self._app, f"{self._app.base_url or _PROFILE_HOST}/me", query)
-        value = _require_success(answer, proof=False)
+        answer = await get(self._http, self._app, f"{self._app.base_url or _PROFILE_HOST}/me", query, personal=True)
+        value = _require_success(answer)
         return Profile(user_name=text(value, "username", "name"), avatar=web_url(value, "profile_picture_url"))
 
 
-def _require_success(answer: PlatformResponse, *, proof: bool = True) -> dict[str, Any]:
+def _require_success(answer: PlatformResponse) -> dict[str, Any]:
     """Check the errors of both APIs. The Graph API has an error object; errors of the token endpoint are flat."""
     value = answer.value()
-    answer.check(nested(value, "error") or value, _CODES, proof=proof)
+    answer.check(nested(value, "error") or value, _CODES)
     return value
 
 

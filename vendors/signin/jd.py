@@ -7,7 +7,6 @@ from typing import ClassVar
 from urllib.parse import urlencode
 
 from streams.wire.codec import dumps
-from vendors.errors import Garbled
 from vendors.http.outgoing import Repeat
 from vendors.http.transport import VendorHttp
 from vendors.signin.apps import check_code_app
@@ -43,9 +42,9 @@ class JD:
         value = answer.require_success(_CODES)
         return VerifiedIdentity(
             social_id=identifier(app.platform, value, "open_id", "uid"),
-            xid=optional_token(value, "xid"),
+            xid=optional_token(app.platform, value, "xid"),
             access_token=token(app.platform, value, "access_token"),
-            refresh_token=optional_token(value, "refresh_token"),
+            refresh_token=optional_token(app.platform, value, "refresh_token"),
             expiration_date=expiration(now, value, "expires_in"),
         )
 
@@ -61,13 +60,12 @@ class JD:
         parameters["sign"] = signature(self._app.client_secret.get_secret_value(), parameters)
         # JD expects the parameters of this POST in the query.
         url = f"{self._app.base_url or _API_HOST}/routerjson?{urlencode(parameters)}"
-        answer = await post(self._http, self._app, url, {}, repeat=Repeat.SAFE)
+        answer = await post(self._http, self._app, url, {}, repeat=Repeat.SAFE, personal=True)
         value = answer.value()
-        answer.check(nested(value, "error_response"), _CODES, proof=False)
-        answer.check(value, _CODES, proof=False)
-        result = answer.check(nested(value, *_RESULT), _CODES, proof=False)
-        if not (data := nested(result, "data")):
-            raise Garbled(self._app.platform, "sent a response without a profile")
+        answer.check(nested(value, "error_response"), _CODES)
+        answer.check(value, _CODES)
+        result = answer.check(nested(value, *_RESULT), _CODES)
+        data = nested(result, "data")
         return Profile(
             user_name=text(data, "nickName"), avatar=web_url(data, "imageUrl"), gender=gender(data, "gendar")
         )

@@ -36,8 +36,9 @@ class Kakao:
         )
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
-        answer = await get(self._http, self._app, f"{self._base}/v2/user/me", {}, bearer=identity.access_token)
-        account = nested(answer.require_success(_CODES, proof=False), "kakao_account")
+        url, bearer = f"{self._base}/v2/user/me", identity.access_token
+        answer = await get(self._http, self._app, url, {}, bearer=bearer, personal=True)
+        account = nested(answer.require_success(_CODES), "kakao_account")
         shown = nested(account, "profile")
         return Profile(
             user_name=text(shown, "nickname"),

@@ -40,13 +40,14 @@ class Line:
         )
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
-        return _profile(await self._person(identity.access_token, proof=False))
+        return _profile(await self._person(identity.access_token))
 
-    async def _person(self, access_token: str, *, proof: bool = True) -> dict[str, Any]:
-        answer = await get(self._http, self._app, f"{self._base}/v2/profile", {}, bearer=access_token)
-        if proof and answer.status in {401, 403}:
+    async def _person(self, access_token: str) -> dict[str, Any]:
+        url = f"{self._base}/v2/profile"
+        answer = await get(self._http, self._app, url, {}, bearer=access_token, personal=True)
+        if answer.status in {401, 403}:
             raise ProofRefused(f"{self._app.platform} refused the access token ({answer.status})")
-        return answer.require_success(_PROFILE_CODES, proof=proof)
+        return answer.require_success(_PROFILE_CODES)
 
 
 def _profile(value: dict[str, Any]) -> Profile:

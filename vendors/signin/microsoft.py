@@ -21,6 +21,8 @@ from vendors.signin.protocols import Profile, Proof, SignInApp, VerifiedIdentity
 _GRAPH, _LOGIN = "https://graph.microsoft.com", "https://login.microsoftonline.com"
 _ISSUERS = ("https://login.microsoftonline.com/{tid}/v2.0",)
 _CODES = ErrorCodes(("code",), busy=frozenset({"serviceNotAvailable", "TooManyRequests", "generalException"}))
+_ID_ONLY, _PROFILE = {"$select": "id"}, {"$select": "displayName"}
+"""The fields of an account. Its name is left out of the proof, which must not depend on it."""
 _PERSONAL_TENANT = "9188040d-6c67-4c5b-b112-36a304b66dad"
 _PERSONAL_OID = re.compile(r"00000000-0000-0000-([0-9a-f]{4})-([0-9a-f]{12})")
 
@@ -52,8 +54,8 @@ class Microsoft:
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         if not identity.access_token:
             return identity.profile
-        answer = await get(self._http, self._app, self._me, {}, bearer=identity.access_token)
-        value = _require_success(answer, proof=False)
+        answer = await get(self._http, self._app, self._me, _PROFILE, bearer=identity.access_token, personal=True)
+        value = _require_success(answer)
         return Profile(user_name=text(value, "displayName"))
 
     async def _verify_id_token(self, token: str, proof: Proof, *, now: datetime) -> VerifiedIdentity:
@@ -64,7 +66,7 @@ class Microsoft:
         """Let Graph check the signature, because only Graph can. The signature covers the claims that were read."""
         self._check_allowed(claims)
         bearer = sendable(self._app, "access_token", access_token)
-        value = _require_success(await get(self._http, self._app, self._me, {}, bearer=bearer))
+        value = _require_success(await get(self._http, self._app, self._me, _ID_ONLY, bearer=bearer))
         social_id = identifier(self._app.platform, value, "id")
         if social_id != self._account(claims):
             raise token_refused(self._app, "its oid is not that of the account")
@@ -89,8 +91,8 @@ class Microsoft:
         return f"{personal[1]}{personal[2]}" if personal else oid
 
 
-def _require_success(answer: PlatformResponse, *, proof: bool = True) -> dict[str, object]:
+def _require_success(answer: PlatformResponse) -> dict[str, object]:
     value = answer.value()
     error = value.get("error")
-    answer.check(error if isinstance(error, dict) else {}, _CODES, proof=proof)
+    answer.check(error if isinstance(error, dict) else {}, _CODES)
     return value

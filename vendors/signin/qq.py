@@ -42,14 +42,14 @@ class QQ:
         return VerifiedIdentity(social_id=openid, access_token=access_token)
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
-        token_info = await self._token_info(identity.access_token, proof=False)
+        token_info = await self._token_info(identity.access_token)
         query = {
             "access_token": identity.access_token,
             "oauth_consumer_key": identifier(self._app.platform, token_info, "client_id"),
             "openid": identity.social_id,
         }
-        answer = await get(self._http, self._app, f"{self._base}/user/get_user_info", query)
-        value = _unwrapped(answer).require_success(_CODES, proof=False)
+        answer = await get(self._http, self._app, f"{self._base}/user/get_user_info", query, personal=True)
+        value = _unwrapped(answer).require_success(_CODES)
         return Profile(
             user_name=text(value, "nickname"),
             avatar=web_url(value, "figureurl_qq_2", "figureurl_qq", "figureurl_qq_1", "figureurl_2", "figureurl"),
@@ -58,10 +58,10 @@ class QQ:
             gender=gender(value, "gender"),
         )
 
-    async def _token_info(self, access_token: str, *, proof: bool = True) -> dict[str, Any]:
+    async def _token_info(self, access_token: str) -> dict[str, Any]:
         query = {"access_token": access_token, "fmt": "json"}
         answer = await get(self._http, self._app, f"{self._base}/oauth2.0/me", query)
-        return _unwrapped(answer).require_success(_CODES, proof=proof)
+        return _unwrapped(answer).require_success(_CODES)
 
 
 def _unwrapped(answer: PlatformResponse) -> PlatformResponse:

@@ -41,7 +41,7 @@ class Taobao:
         return VerifiedIdentity(
             social_id=identifier(app.platform, value, "taobao_user_id", "taobao_open_uid"),
             access_token=token(app.platform, value, "access_token"),
-            refresh_token=optional_token(value, "refresh_token"),
+            refresh_token=optional_token(app.platform, value, "refresh_token"),
             expiration_date=expiration(now, value, "expires_in"),
             profile=Profile(user_name=text(name, "name")),
         )

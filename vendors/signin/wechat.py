@@ -47,14 +47,14 @@ class WeChat:
             social_id=social_id(app, value),
             openid=openid,
             access_token=token(app.platform, value, "access_token"),
-            refresh_token=optional_token(value, "refresh_token"),
+            refresh_token=optional_token(app.platform, value, "refresh_token"),
             expiration_date=expiration(now, value, "expires_in"),
         )
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         query = {"access_token": identity.access_token, "openid": identity.openid, "lang": "zh_CN"}
-        answer = await get(self._http, self._app, f"{self._base}/sns/userinfo", query)
-        value = answer.require_success(CODES, proof=False)
+        answer = await get(self._http, self._app, f"{self._base}/sns/userinfo", query, personal=True)
+        value = answer.require_success(CODES)
         return Profile(
             user_name=text(value, "nickname"),
             avatar=web_url(value, "headimgurl"),

@@ -38,8 +38,8 @@ class Weibo:
 
     async def profile(self, identity: VerifiedIdentity) -> Profile | None:
         query = {"access_token": identity.access_token, "uid": identity.social_id}
-        answer = await get(self._http, self._app, f"{self._base}/2/users/show.json", query)
-        value = answer.require_success(_CODES, proof=False)
+        answer = await get(self._http, self._app, f"{self._base}/2/users/show.json", query, personal=True)
+        value = answer.require_success(_CODES)
         # The fields `province` and `city` are codes. The names are in `location`, such as "北京 朝阳区".
         province, _, city = text(value, "location").partition(" ")
         return Profile(

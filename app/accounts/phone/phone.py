@@ -20,9 +20,10 @@ from storage.jobs.jobs import enqueue
 from storage.postgres.database import Connection
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
+from streams.wire.typed import typed_phone_number
 
 PLATFORM = "phone"
-_NUMBER = re.compile(r"\+[0-9 ()./-]{5,40}")
+_NUMBER = re.compile(r"\+[0-9()./]{5,40}")
 _SENT_CHARACTERS = 64
 
 
@@ -43,9 +44,10 @@ class PhoneCodeRequest(Model):
 
 def e164(number: str, *, field: str) -> str:
     """Return a phone number in E.164. Raises `InvalidParameter`, which names `field`, if it cannot be one."""
+    typed = typed_phone_number(number)
     try:
-        if _NUMBER.fullmatch(number.strip()):
-            parsed = phonenumbers.parse(number, None)
+        if _NUMBER.fullmatch(typed):
+            parsed = phonenumbers.parse(typed, None)
             if phonenumbers.is_possible_number(parsed):
                 return phonenumbers.format_number(parsed, phonenumbers.PhoneNumberFormat.E164)
     except phonenumbers.NumberParseException:

@@ -19,6 +19,7 @@ from storage.mail.suppressions import Position, Reason, Suppression
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model
+from streams.wire.typed import plus_for_blank
 
 
 class SuppressionNotFound(ItemNotFound):
@@ -85,7 +86,8 @@ async def list_suppressions(call: Call, query: Query[SuppressionQuery]) -> Suppr
     """
     require_app(call, query.app)
     after = None if query.before is None else Position(*query.before.split(" ", 1))
-    address = None if query.address is None else normalized(query.address, development=True) or query.address
+    sent = None if query.address is None else plus_for_blank(query.address)
+    address = None if sent is None else normalized(sent, development=True) or sent
     async with call.services.database.connection() as conn:
         found = await suppressions.listed(conn, query.app, address=address, after=after, size=query.size + 1)
     page, further = page_of(found, query.size, lambda entry: f"{entry.address} {entry.strategy}")

@@ -68,7 +68,7 @@ class SignIn(CallLimits):
     team_id: str = Field(default="", max_length=512)
     """The id of our team at the platform."""
     bundle_ids: list[_Id] = Field(default_factory=list, max_length=100)
-    """The bundle ids of our apps, for `ios_games_service`."""
+    """The bundle ids of our apps, for `ios_games_service`, which does not use `audiences`."""
     skip_signature_verify: bool = False
     """Whether `ios_games_service` trusts the player id that the client names, without a signature."""
     key_hosts: list[_Host] = Field(default_factory=list, max_length=20)

@@ -79,6 +79,7 @@ INCOMPLETE_SIGN_IN = [
     ("social_network_a", OURS, "client_id", "is required"),
     ("payment_wallet_a", CODE_APP, "private_key", "must be the app's RSA key in PEM format"),
     ("ios_games_service", {}, "bundle_ids", "must name the bundle ids of your apps"),
+    ("ios_games_service", OURS, "bundle_ids", "must name the bundle ids of your apps; audiences are no bundle ids"),
     ("android_games_service", {**OURS, "provider": "game_center"}, "provider", "cannot be game_center"),
     (
         "microblog",

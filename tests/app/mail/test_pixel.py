@@ -77,6 +77,17 @@ async def test_an_open_is_reported_with_what_the_interface_names(hub: Hub):
     assert await hub.rows("opens, machine_opens", ada.uid) == [(1, 0)]
 
 
+async def test_a_blank_in_the_address_is_a_plus_that_was_not_encoded(hub: Hub):
+    await sink(hub)
+    await hub.strategy()
+    address = new_address().replace("@", "+news@")
+    assert await hub.send(await hub.person(), email_to=address) == (200, {})
+    url = pixel_of(await hub.received(address))
+    for raw in ("%2B", "+", "%20"):
+        await get(hub, url.replace("%2B", raw))
+    assert [data["email"] for data in await stored(hub)] == [address] * 3
+
+
 async def test_long_names_are_aliases_and_each_request_is_one_event(hub: Hub):
     await sink(hub)
     _, url = await sent(hub)

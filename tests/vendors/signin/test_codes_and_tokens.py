@@ -91,7 +91,7 @@ async def test_a_code_is_accepted_once(row: Row, http: VendorHttp, sandbox: Runn
 
 @every_provider
 async def test_what_no_provider_issues_is_refused_without_a_call(row: Row, http: VendorHttp, sandbox: Running):
-    for value in ("", "with space", "line\r\nfeed", "nul\0", "é", "\ud800", "x" * 5000):
+    for value in ("", "with space", "line\r\nfeed", "nul\0", "é", "\ud800", "x" * 16_385):
         assert isinstance(await failure(row, http, sandbox, Proof(code=value, access_token=value)), ProofRefused)
     assert list(sandbox.bill.since()) == []
 
@@ -121,7 +121,12 @@ async def test_the_provider_is_at_fault_unless_it_refuses_the_proof(
 ):
     row, (kind, retryable) = BY_NAME[name], (OWN_CODES | FAULTS)[fault]
     for stage in row.stages:
-        error = await failure(row, http, sandbox, await row.proof(sandbox, fault=fault, fault_at=stage))
+        proof = await row.proof(sandbox, fault=fault, fault_at=stage)
+        if stage == "profile" and fault in {"malformed_frame", "huge_answer"}:
+            # The texts of a person may be the cause, so that the id before them is sufficient.
+            assert (await row.client(http, sandbox).verify(proof, now=NOW)).social_id == row.subject
+            continue
+        error = await failure(row, http, sandbox, proof)
 
         if (row.name, stage, fault) == ("line", "profile", "error_inside_200"):
             assert isinstance(error, Garbled)  # This answer has no error codes.
@@ -172,15 +177,19 @@ async def test_a_check_is_repeated_once_after_a_failure(row: Row, http: VendorHt
     assert (await row.client(http, sandbox).verify(proof, now=NOW)).social_id == row.subject
 
 
-PROFILE_FAULTS = {"unauthorized": False, "unavailable": True, "redirect": False}
-"""Faults, and whether they are retryable."""
+PROFILE_FAULTS: dict[str, tuple[type[ServiceError], bool]] = {
+    "unauthorized": (ProofRefused, False),
+    "unavailable": (VendorError, True),
+    "redirect": (VendorError, False),
+}
+"""Errors of faults, and whether they are retryable."""
 
 
 @pytest.mark.parametrize(
     ("name", "fault"),
     paired([name for name in BY_NAME if name not in {"taobao", "wechat_mini"}], [*PROFILE_FAULTS]),
 )  # The two others have no call for it.
-async def test_a_profile_that_is_not_available_is_an_error_of_the_provider(
+async def test_a_profile_is_not_available_because_of_the_person_or_of_the_provider(
     http: VendorHttp, sandbox: Running, name: str, fault: str
 ):
     row = BY_NAME[name]
@@ -188,10 +197,11 @@ async def test_a_profile_that_is_not_available_is_an_error_of_the_provider(
     found = await client.verify(await row.proof(sandbox), now=NOW)
     sandbox.sandbox.switches[row.name] = KeyOptions.of({"fault": fault})
 
-    with pytest.raises(VendorError) as raised:
+    kind, retryable = PROFILE_FAULTS[fault]
+    with pytest.raises(kind) as raised:
         await client.profile(found)
 
-    assert raised.value.retryable is PROFILE_FAULTS[fault]
+    assert raised.value.retryable is retryable
     assert found.access_token not in str(raised.value)
 
 

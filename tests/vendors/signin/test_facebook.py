@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from streams.wire.errors import ConfigInvalid
 from tests.calendar.clock import utc_now
 from tests.vendors.signin.sandbox_people import APP, FACEBOOK, LIMITED, SECRET
-from vendors.errors import Refused, VendorError
+from vendors.errors import VendorError
 from vendors.http.transport import VendorHttp
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.server import Running
@@ -86,7 +86,7 @@ async def test_a_secret_that_facebook_does_not_accept_is_the_operators_fault(htt
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault.SERVER_ERROR, Fault.UNAVAILABLE, Fault.RATE_LIMITED, Fault.MALFORMED_FRAME]
+    "fault", [Fault.SERVER_ERROR, Fault.UNAVAILABLE, Fault.RATE_LIMITED, Fault.WRONG_CONTENT_TYPE]
 )
 async def test_a_failure_of_facebook_is_no_refusal(http: VendorHttp, sandbox: Running, fault: Fault):
     client, proof = facebook(http, sandbox), await FACEBOOK.proof(sandbox)
@@ -102,7 +102,7 @@ async def test_a_failure_of_facebook_is_no_refusal(http: VendorHttp, sandbox: Ru
 async def test_a_profile_call_without_our_proof_fails(http: VendorHttp, sandbox: Running):
     found = await facebook(http, sandbox).verify(await FACEBOOK.proof(sandbox), now=utc_now())
 
-    with pytest.raises(Refused, match="error 100"):
+    with pytest.raises(ProofRefused, match="error 100"):
         await facebook(http, sandbox, client_secret=SecretStr("another-secret")).profile(found)
 
 

@@ -109,6 +109,13 @@ async def test_an_error_page_is_a_fault_of_the_provider(http: VendorHttp, upstre
         assert isinstance(await refusal(http, upstream, name, page), VendorError)
 
 
+@pytest.mark.parametrize("status", [414, 431])
+async def test_a_proof_that_is_too_long_for_the_provider_is_refused(
+    http: VendorHttp, upstream: Upstream, status: int
+):
+    assert isinstance(await refusal(http, upstream, "kakao", plain(status, b"<html>Too long</html>")), ProofRefused)
+
+
 async def test_the_time_to_wait_is_that_of_the_provider(http: VendorHttp, upstream: Upstream):
     error = await refusal(http, upstream, "taobao", plain(429, b"{}", Retry_After="7"))
 
@@ -133,10 +140,16 @@ async def test_all_versions_of_instagram_are_read(http: VendorHttp, upstream: Up
 
 @pytest.mark.parametrize(
     "raw",
-    [b"18446744073709551616", b"1e30", b"9007199254740993.0", b"true", b'""', b"null", b"[7]", b'"a\\u0000b"'],
+    [b"18446744073709551616", b"1e30", b"9007199254740993.0", b"true", b'""', b"null", b"[7]"],
 )
 async def test_what_cannot_be_an_exact_id_is_no_id(http: VendorHttp, upstream: Upstream, raw: bytes):
     with pytest.raises(Garbled, match="user_id"):
+        await verified(http, upstream, "instagram", b'{"access_token":"IGQ","user_id":%b}' % raw)
+
+
+@pytest.mark.parametrize("raw", [b'"a\\u0000b"', b'"a\\ud83d"', b'"a\xff"', b'"a\x01"', b'"%b"' % (b"a" * 257)])
+async def test_an_id_that_cannot_be_read_is_a_fault_of_one_person(http: VendorHttp, upstream: Upstream, raw: bytes):
+    with pytest.raises(ProofRefused, match="user_id that cannot be read"):
         await verified(http, upstream, "instagram", b'{"access_token":"IGQ","user_id":%b}' % raw)
 
 

@@ -1,7 +1,7 @@
 """The sandbox's Alipay: one gateway for all methods, signed calls, and signed answers with escaped slashes."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,9 +21,9 @@ _PROFILE_METHOD = "alipay.user.info.share"
 _FIXED = {"sign_type": "RSA2", "version": "1.0", "format": "JSON", "charset": "utf-8"}
 
 
-def _signed(name: str, value: Mapping[str, Any]) -> bytes:
+def _signed(name: str, value: Mapping[str, Any], encode: Callable[[Any], bytes] = dumps) -> bytes:
     """Return an answer whose signature covers the bytes of the object `name`, in which slashes are escaped."""
-    covered = dumps(value).replace(b"/", b"\\/")
+    covered = encode(value).replace(b"/", b"\\/")
     signature = b64encode(PLATFORM_KEY.sign(covered, PKCS1v15(), SHA256()))
     return b'{"%b":%b,"sign":"%b"}' % (name.encode(), covered, signature)
 
@@ -67,7 +67,7 @@ async def _gateway(grants: Grants, call: Call) -> None:
         value = await _person(grants, call, fields)
     else:
         raise _error("40002", "isv.invalid-method")
-    answer = _signed(f"{method.replace('.', '_')}_response", value)
+    answer = _signed(f"{method.replace('.', '_')}_response", value, call.encoded)
     await call.answer(answer, empty={}, content_type="text/html")
 
 

@@ -20,6 +20,7 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 from vendors.sandbox.calls import Call, Dialect, Refusal
 from vendors.sandbox.faults import Fault, KeyOptions
+from vendors.sandbox.signin.garbled import Garbling, garbled
 
 APP = "sandbox-app"
 SECRET = "sandbox-secret"  # noqa: S105 - public, and only the sandbox accepts it
@@ -61,6 +62,12 @@ class Issue(KeyOptions):
     """The stage of the calls with the fault. Empty: all."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Fields that are added to, or replace fields of, the answer that identifies the person."""
+    garbling: Garbling = ""
+    """How the profile is damaged by the person's name."""
+
+    def garble(self, raw: bytes) -> bytes:
+        """Return the JSON of a profile with the damage that was chosen."""
+        return garbled(raw, self.garbling, name=self.profile.name)
 
 
 @dataclass(slots=True)
@@ -142,6 +149,8 @@ class Grants:
 
     async def _apply_fault(self, call: Call, grant: Grant | None) -> None:
         """Apply the fault that was chosen for the grant, unless the sandbox has chosen another one for the call."""
+        if grant is not None and call.entry.stage == "profile":
+            call.garble = grant.issue.garble
         if grant is None or call.fault is not None or grant.issue.fault_at not in {"", call.entry.stage}:
             return
         call.key_options = grant.issue

@@ -84,7 +84,8 @@ class IdTokenIssuer:
             **claims,
             **issue.claims,
         }
-        return self._signed({name: value for name, value in given.items() if value is not None}, issue.token_fault)
+        claims_given = {name: value for name, value in given.items() if value is not None}
+        return self._signed(issue.garble(dumps(claims_given)), issue.token_fault)
 
     def claims(self, token: str) -> dict[str, Any] | None:
         """Return the claims of a validly signed token that has not expired, otherwise None."""
@@ -96,13 +97,12 @@ class IdTokenIssuer:
                 continue
         return None
 
-    def _signed(self, claims: Mapping[str, Any], fault: TokenFault) -> str:
+    def _signed(self, payload: bytes, fault: TokenFault) -> str:
         kid = self._published[-1]
         if fault == "rotated":
             kid = f"key-{len(self._published) + 1}"
             self._published.append(kid)
         header: dict[str, Any] = {"alg": "RS256", "kid": kid}
-        payload = dumps(claims)
         if fault == "alg_none":
             return _encoded({**header, "alg": "none"}, payload) + "."
         if fault == "hs256":

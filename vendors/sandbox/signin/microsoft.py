@@ -8,6 +8,7 @@ from aiohttp import web
 from streams.wire.codec import dumps, loads_request
 from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.sandbox import Sandbox
+from vendors.sandbox.signin.garbled import garbled
 from vendors.sandbox.signin.grants import bearer, dialect
 from vendors.sandbox.signin.id_tokens import IdTokenIssue, IdTokenIssuer
 
@@ -52,8 +53,9 @@ async def _issue(tokens: IdTokenIssuer, request: web.Request) -> web.Response:
         case "work":
             email = issue.profile.email
             access_token = tokens.token(
-                issue,
+                issue.model_copy(update={"garbling": ""}),
                 **person,
+                sandbox_garbling=issue.garbling,
                 iss=f"https://sts.windows.net/{issue.tenant}/",
                 aud=_GRAPH,
                 appid=issue.app,
@@ -80,4 +82,7 @@ async def _me(tokens: IdTokenIssuer, call: Call) -> None:
         "userPrincipalName": claims["upn"],
         "mail": claims["upn"],
     }
+    if asked := call.request.query.get("$select"):
+        value = {name: value[name] for name in value if name in asked.split(",")}
+    call.garble = partial(garbled, garbling=claims["sandbox_garbling"], name=claims["name"])
     await call.answer(value, empty={})

@@ -1,6 +1,7 @@
 """Sign-ups and logins with email addresses, and the codes for them (§4.1, §4.3, §4.4, §4.7)."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -25,6 +26,30 @@ async def test_a_code_logs_in_and_creates_the_user(box: Mailbox):
     assert reply["user"]["social_accounts"] == []
     status, again = await box.code_login(address, await box.code(address, nth=2))
     assert (again["user"]["uid"], again["user"]["is_new_user"]) == (reply["user"]["uid"], False)
+
+
+async def test_addresses_and_codes_are_read_as_they_are_shown(box: Mailbox):
+    address = f"jean-{new_address()}"
+    local, _, domain = address.partition("@")
+    arabic = str.maketrans("0123456789", "".join(map(chr, range(0x660, 0x66A))))
+    typed = f"\ufeff\u00a0{local.replace('-', chr(0x2011))}\u200b\uff20{domain.replace('.', chr(0xFF0E))}\u3000"
+    asked = {"email": typed, "platform": "ios", "type": "login_email"}
+    assert (await box.post("send_email_verify_code", asked))[0] == 200
+    [code] = re.findall(r"\b\d{6}\b", (await box.mail(address))["text"])
+    status, reply = await box.code_login(typed, f"{code[:3]}\u2009\u2212{code[3:]}\u200f".translate(arabic))
+    assert (status, reply["user"]["email"]) == (200, {"email_address": address, "verified": True})
+    # Whether the blank stands for a plus is unknown.
+    assert refusal(await box.code_login(f"ada b@{domain}", code)) == (400, "invalid_parameter")
+
+
+async def test_the_reset_code_of_an_email_may_be_wrapped(box: Mailbox):
+    address = new_address()
+    assert (await box.sign_up(address))[0] == 200
+    code = await box.reset_code(address, nth=2)
+    wrapped = f"\u200e{code[:20]}\u00ad\r\n {code[20:].replace('-', chr(0x2011))}"
+    body = {"random_code": wrapped, "password": NEW_PASSWORD}
+    assert (await box.post("email/reset_password", body)) == (200, None)
+    assert (await box.login(address, NEW_PASSWORD))[0] == 200
 
 
 async def test_a_user_signs_up_with_a_password_and_verifies_the_address_by_a_link(box: Mailbox):

@@ -124,6 +124,22 @@ async def test_a_code_logs_in_and_the_first_login_creates_the_user(phones: Phone
     assert (again["user"]["uid"], again["user"]["is_new_user"]) == (reply["user"]["uid"], False)
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        ("\u202a\uff0b\uff14\uff19 1511\u20112345\u2212678\u202c", "\ufeff{0}\u00a0{1}"),
+        ("+\u0664\u0669\u00ad1511\u2003234\u30fc5678\u200b", "\u2066{0}\u2069\u2013{1}"),
+    ],
+)
+async def test_numbers_and_codes_are_read_as_they_are_shown(phones: Phones, number: str, shown: str):
+    """Full-width and Arabic digits, marks of the writing direction, and spaces and dashes of all kinds."""
+    code = await phones.code()
+    wide = "".join(chr(ord(digit) + 0xFF10 - ord("0")) for digit in code)
+    status, reply = await phones.login(shown.format(wide[:3], wide[3:]), number)
+    assert (status, reply["user"]["phone"]) == (200, {"phone_number": NUMBER})
+    assert (await phones.request(number))[0] == 200
+
+
 async def test_codes_are_refused_by_what_is_wrong_with_them(phones: Phones):
     first = await phones.code()
     second = await phones.code()

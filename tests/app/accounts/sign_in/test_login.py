@@ -127,7 +127,7 @@ WRONG_BODIES = [
         {"social_network_a": {"access_token": "a", "expiration_date": "1"}},
         "social_network_a.expiration_date must be an integer",
     ),
-    ({"android_games_service": {"player_id": " "}}, "android_games_service.player_id must not be blank"),
+    ({"android_games_service": {"player_id": " "}}, "android_games_service.player_id must not be empty"),
     ([], "body must be an object"),
 ]
 

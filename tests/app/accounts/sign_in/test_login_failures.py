@@ -350,7 +350,7 @@ async def test_failures_with_a_pending_or_an_earlier_address_are_deleted_with_it
         {"name_password": {"name": "Zoë Example", "password": WRONG}},
         {"name_password": {"name": "z" * 200, "password": WRONG}},
         {"phone": {"phone_number": "0151 12723056", "verify_code": "12345x"}},
-        {"ios_vendor_id": {"id": "zxg\u200b", "identity_token": "x.y.z"}},
+        {"ios_vendor_id": {"id": "z\u200bxg", "identity_token": "x.y.z"}},
     ],
 )
 async def test_what_cannot_be_an_id_of_a_user_is_not_stored(server, body):

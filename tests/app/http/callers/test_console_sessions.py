@@ -151,7 +151,9 @@ async def test_a_code_is_used_once_and_the_secret_is_not_shown_again(server: Ser
     assert (await page.ask("POST", SESSION, {"token": token}))[1] == {"state": "needs_code"}
     for code in (code_of(secret), "000000", "", code_of(secret, later=5)):
         assert await page.refusal("POST", SESSION, {"token": token, "code": code}) == REFUSED
-    status, _, _ = await page.ask("POST", SESSION, {"token": token, "code": code_of(secret, later=1)})
+    code = code_of(secret, later=1)
+    typed = f"\u200e{''.join(chr(0xFF10 + int(digit)) for digit in code[:3])}\u00a0\u2011{code[3:]}\ufeff"
+    status, _, _ = await page.ask("POST", SESSION, {"token": token, "code": typed})
     assert status == 200
 
 
