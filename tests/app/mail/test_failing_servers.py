@@ -9,7 +9,7 @@ from app.work.job_attempts import RetryPolicy
 from storage.mail.mail import SendMail
 from tests.app.callers import working
 from tests.app.mail.hub import Hub, new_address
-from tests.app.mail.smtp_servers import BUSY, FULL, SmtpServer
+from tests.app.mail.smtp_servers import BUSY, FILTERED, SmtpServer
 from tests.calendar.clock import utc_now
 from tests.waiting import until
 
@@ -42,7 +42,7 @@ async def send(hub: Hub, count: int) -> str:
 
 
 async def test_emails_wait_until_the_server_is_back_and_arrive_once(hub: Hub, first: SmtpServer):
-    fates = [BUSY, None, "421 4.3.2 closing", FULL, BUSY]
+    fates = [BUSY, None, "421 4.3.2 closing", FILTERED, BUSY]
     first.answer = lambda mail: fates[hash(mail["Message-ID"]) % len(fates)]
     uid = await send(hub, 12)
     for _ in range(3):
