@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from storage.configs.kinds.mail import MAX_BYTES, MailStrategy
 from storage.mail.mail import MailContent
 from streams.wire.errors import InvalidParameter
+from streams.wire.mailbox import is_one_line
 from streams.wire.template import render, render_html, variables_of
 
 _SUBJECT_CHARACTERS = 900
@@ -30,7 +31,7 @@ def rendered(strategy: MailStrategy, values: Mapping[str, Any]) -> Rendered:
     email = Rendered(*(by(template, values) for template, by in parts))
     if sum(len(part.encode()) for part in email) > MAX_BYTES:
         raise _too_large()
-    if not email.subject.isprintable() or len(email.subject) > _SUBJECT_CHARACTERS:
+    if not is_one_line(email.subject) or len(email.subject) > _SUBJECT_CHARACTERS:
         raise InvalidParameter("custom_variables must not put line breaks or long texts into the subject")
     return email
 

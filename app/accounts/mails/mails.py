@@ -19,6 +19,7 @@ from storage.mail.mail import MailContent, SendMail
 from storage.postgres.database import Connection
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter
+from streams.wire.mailbox import is_one_line
 from streams.wire.template import render, render_html
 
 _VARIABLES_BYTES = 8 * 1024
@@ -77,7 +78,7 @@ async def enqueue_mail(
     app = services.configs.singleton(APPS, app_id).title or app_id
     given = {"App": app, "Email": to, **values}
     subject = render(template.subject, given)
-    if not subject.isprintable() or len(subject) > _SUBJECT_CHARACTERS:
+    if not is_one_line(subject) or len(subject) > _SUBJECT_CHARACTERS:
         raise InvalidParameter("custom_variables must not put line breaks or long texts into the subject")
     content = MailContent(
         to=to,

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from storage.configs.kinds.base import DAY_S, ConfigKind, Ref
 from storage.configs.kinds.mail_accounts import Sender
+from streams.wire.mailbox import is_one_line
 from streams.wire.model import HttpUrl, Matches, Model
 
 DEFAULT = "default"
@@ -18,7 +19,7 @@ _PageUrl = Annotated[HttpUrl, Field(max_length=2048)]
 
 
 def _one_line(subject: str) -> str:
-    if not subject.isprintable():
+    if not is_one_line(subject):
         raise ValueError("must be one line")
     return subject
 

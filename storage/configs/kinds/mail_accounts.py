@@ -1,12 +1,12 @@
 """Kind `mail_accounts`: a mail server that sends the emails of other configs, and the login at it."""
 
-from email.utils import parseaddr
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.vendor_accounts import CallLimits
+from streams.wire.mailbox import mailbox_of
 from streams.wire.model import Matches
 
 INBOX = "{inbox}"
@@ -14,16 +14,18 @@ INBOX = "{inbox}"
 
 
 def _is_sender(sender: str) -> str:
-    """Validate the value of a header `From`. Anything else in it would add headers or recipients."""
-    name, address = parseaddr(sender)
-    local, at, domain = address.rpartition("@")
-    if not sender.isprintable() or not (local and at and domain) or "," in sender.removeprefix(name):
-        raise ValueError("must be an address such as Example <hello@example.com>")
+    try:
+        mailbox_of(sender)
+    except ValueError:
+        raise ValueError(
+            "must be one address such as Example <hello@example.com>, with a name that has commas, colons, semicolons "
+            'or "@" in quotation marks'
+        ) from None
     return sender
 
 
 Sender = Annotated[str, Field(max_length=320), AfterValidator(_is_sender)]
-"""An address, with or without a name before it."""
+"""An address, with or without a name before it. A name with `,`, `:`, `;` or `@` is in quotation marks."""
 
 
 _Host = Annotated[
