@@ -18,8 +18,8 @@ def _is_sender(sender: str) -> str:
         mailbox_of(sender)
     except ValueError:
         raise ValueError(
-            "must be one address such as Example <hello@example.com>, with a name that has commas, colons, semicolons "
-            'or "@" in quotation marks'
+            'must be one address such as Example <hello@example.com>; a name with ",", ":", ";" or "@" must be in '
+            "quotation marks"
         ) from None
     return sender
 
@@ -48,6 +48,9 @@ class MailAccount(CallLimits):
     """The password of the login."""
     from_: Sender | None = Field(default=None, alias="from")
     """The sender of emails whose config names none."""
+    smtputf8: bool = False
+    """Whether emails are sent to addresses with other characters than ASCII before the "@". The mail server must
+    support SMTPUTF8 (RFC 6531). Users can have such addresses only if an account of their app allows it."""
     per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     """Maximum number of emails per minute. Further emails go to the next account, or wait."""
 
