@@ -13,6 +13,7 @@ from storage.configs.kinds.mail_accounts import INBOX, MAIL_ACCOUNTS, MailAccoun
 from storage.configs.rows import ConfigKey
 from storage.mail import mails
 from storage.mail.mail import MailContent, SendMail
+from storage.mail.smtputf8 import accounts_for
 from streams.metrics import CounterMetric
 from streams.tasks import pause
 from streams.wire.errors import ConfigInvalid, RateLimited, ServiceError, StoreError
@@ -97,8 +98,11 @@ async def _send_by_first(services: Services, job: SendMail, content: MailContent
 
     Raises the error of the last account, or at once `TimedOut`, `RecipientRefused` or `RecipientDeferred`.
     """
+    accounts = accounts_for(content.to, services.configs, job.app_id, accounts=content.accounts)
+    if content.accounts and not accounts:
+        raise RecipientRefused("no account has smtputf8, which the address of the recipient needs")
     failure: ServiceError = ConfigInvalid("email default: mail_accounts is empty")
-    for name in content.accounts:
+    for name in accounts:
         try:
             await _send_by(services, job, content, name)
         except TimedOut as error:

@@ -54,8 +54,17 @@ class MailStrategy(Model):
     list_unsubscribe: _UnsubscribeUrl | None = None
     """A URL of the app for the header `List-Unsubscribe`. With `https:`, it replaces the one of this server, which
     unsubscribes by one click (RFC 8058)."""
+    list_unsubscribe_post: bool = False
+    """Whether a POST request to `list_unsubscribe`, an `https:` URL, unsubscribes at once (RFC 8058). Emails then
+    have the header `List-Unsubscribe-Post`."""
     track: bool = True
     """Whether opens are reported. Otherwise `{{.TrackingPixelURL}}` is empty."""
+
+    @model_validator(mode="after")
+    def _has_url_for_post(self) -> Self:
+        if self.list_unsubscribe_post and not (self.list_unsubscribe or "").startswith("https://"):
+            raise ValueError("list_unsubscribe_post needs list_unsubscribe to be an https: URL")
+        return self
 
     @model_validator(mode="after")
     def _has_a_part(self) -> Self:
