@@ -16,7 +16,7 @@ from storage.mail.mail import MailContent, SendMail
 from storage.mail.smtputf8 import accounts_for
 from streams.metrics import CounterMetric
 from streams.tasks import pause
-from streams.wire.errors import ConfigInvalid, RateLimited, ServiceError, StoreError
+from streams.wire.errors import BackendUnavailable, ConfigInvalid, RateLimited, ServiceError, StoreError
 from streams.wire.mailbox import Mailbox, mailbox_of
 from vendors.account import Account
 from vendors.catalog import Capability
@@ -130,10 +130,16 @@ async def _send_by(services: Services, job: SendMail, content: MailContent, name
     options = SmtpOptions(tls=config.tls, username=config.username, own_host=own_host(services.settings))
     server = services.vendors.open(_MAILS, account, key=key, limits=config)
 
-    async def send(client: SmtpClient) -> None:
-        await client.send(message, sender=sender.address, to=content.to)
+    async def send(client: SmtpClient) -> BackendUnavailable | None:
+        """Return the refusal of this email, because a call that gets one has succeeded: the account works."""
+        try:
+            await client.send(message, sender=sender.address, to=content.to)
+        except (RecipientRefused, RecipientDeferred, ContentRefused) as refusal:
+            return refusal
+        return None
 
-    await server.call(options, send, within_s=_WITHIN_S)
+    if refusal := await server.call(options, send, within_s=_WITHIN_S):
+        raise refusal
 
 
 def _sender(content: MailContent, name: str, config: MailAccount) -> Mailbox:

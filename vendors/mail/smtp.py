@@ -116,13 +116,18 @@ class SmtpClient:
             except _NoSmtputf8:
                 raise _without_smtputf8(self._account.name, to) from None
 
-    async def check(self) -> None:
-        """Connect as `send` does, with TLS and the login, and send nothing. Raises `VendorError`."""
+    async def check(self, *, smtputf8: bool = False) -> None:
+        """Connect as `send` does, with TLS and the login, and send nothing. Raises `VendorError`.
+
+        `smtputf8`: whether the server must support SMTPUTF8.
+        """
         with _vendor_errors(self._account.name):
             connection = self._connection()
             try:
                 await connection.connect()
                 await connection.noop()
+                if smtputf8 and not connection.supports_extension("smtputf8"):
+                    raise Refused(self._account.name, "does not support SMTPUTF8, which the account needs")
                 with suppress(SMTPException, OSError):
                     await connection.quit(timeout=_QUIT_S)
             finally:
