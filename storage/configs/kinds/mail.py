@@ -2,11 +2,12 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from storage.configs.kinds.base import ConfigKind, Ref
 from storage.configs.kinds.email import Subject
 from storage.configs.kinds.mail_accounts import Sender
+from streams.wire.mailbox import mailbox_of
 from streams.wire.model import Matches, Model
 
 MAX_BYTES = 256 * 1024
@@ -18,6 +19,14 @@ _Host = Annotated[
     Field(max_length=260),
     Matches(r"^[a-z0-9.-]+(:[0-9]{1,5})?$", "must be a host name in lower case, with or without a port"),
 ]
+
+
+def _is_ascii(sender: str) -> str:
+    if not mailbox_of(sender).address.isascii():
+        raise ValueError("must have only ASCII characters before the @: emails to others could not contain it")
+    return sender
+
+
 _UnsubscribeUrl = Annotated[
     str,
     Field(max_length=900),
@@ -41,7 +50,7 @@ class MailStrategy(Model):
     """The part in plain text."""
     from_: Sender | None = Field(default=None, alias="from")
     """The sender. Default: the sender of the account."""
-    reply_to: Sender | None = None
+    reply_to: Annotated[Sender, AfterValidator(_is_ascii)] | None = None
     """The address for replies. Default: the sender."""
     mail_accounts: Annotated[list[str], Ref("mail_accounts"), Field(min_length=1, max_length=10)]
     """The accounts that send the emails. They are tried in this order."""

@@ -19,6 +19,9 @@ from vendors.sandbox.server import Running, listening
 
 REFUSALS = {"later": "450 4.2.1", "nobody": "550 5.1.1", "odd": "553 5.1.3", "full": "552 5.2.2"}
 
+BREAKER_OPEN_S = 10
+"""For so long, an account gets no emails after its failures. Emails that meet this are tried again after 20 s."""
+
 
 class Post(Mailbox):
     sandbox: Running
@@ -38,7 +41,7 @@ class Post(Mailbox):
         loop, to = asyncio.get_running_loop(), new_address()
         began = loop.time()
         assert await self.ask_for_code(to) == (200, None)
-        await until(lambda: self.mails(to), within_s=15)
+        await until(lambda: self.mails(to))
         return loop.time() - began
 
 
@@ -62,7 +65,7 @@ def post(testbed: Post) -> Post:
 
 
 @pytest.mark.parametrize("mailbox", REFUSALS)
-async def test_twelve_refused_addresses_hold_nobodys_code_back(post: Post, mailbox: str, record_property):
+async def test_twelve_refused_addresses_hold_nobodys_code_back(post: Post, mailbox: str):
     await post.account(mailbox, post.sandbox.inbox_url)
     await post.configure(mail_accounts=[mailbox], code_login=True)
     with capture_logs() as lines:
@@ -70,15 +73,14 @@ async def test_twelve_refused_addresses_hold_nobodys_code_back(post: Post, mailb
             assert await post.ask_for_code(f"{mailbox}+{number}@example.com") == (200, None)
         refused = lambda: [line for line in lines if line["event"] == "mail.recipient_refused"]  # noqa: E731
         await until(lambda: len(refused()) == 12)
-        seconds = await post.code_arrives_s()
-    record_property("seconds until the code arrives", round(seconds, 2))
+        assert await post.code_arrives_s() < BREAKER_OPEN_S
     assert {line["final"] for line in refused()} == {mailbox != "later"}
     assert all(f"{mailbox} refused the recipient" in line["error"] for line in refused())
     assert all(line["error"].endswith(f": {REFUSALS[mailbox]}") for line in refused())
     assert f"{mailbox}+" not in str(lines)
 
 
-async def test_an_address_that_the_server_cannot_write_holds_nobodys_code_back(post: Post, record_property):
+async def test_an_address_that_the_server_cannot_write_holds_nobodys_code_back(post: Post):
     await post.account("ascii", post.sandbox.ascii_inbox_url, smtputf8=True)
     await post.configure(mail_accounts=["ascii"], code_login=True)
     with capture_logs() as lines:
@@ -86,7 +88,7 @@ async def test_an_address_that_the_server_cannot_write_holds_nobodys_code_back(p
             assert await post.ask_for_code(f"jörg{number}@example.com") == (200, None)
         refused = lambda: [line for line in lines if line["event"] == "mail.recipient_refused"]  # noqa: E731
         await until(lambda: len(refused()) == 12)
-        record_property("seconds until the code arrives", round(await post.code_arrives_s(), 2))
+        assert await post.code_arrives_s() < BREAKER_OPEN_S
     assert all("does not support SMTPUTF8" in line["error"] and line["final"] for line in refused())
 
 
