@@ -45,7 +45,7 @@ async def _check_account(settings: Settings, name: str, config: MailAccount) -> 
     options = SmtpOptions(tls=config.tls, username=config.username, own_host=own_host(settings))
     try:
         async with asyncio.timeout(_WITHIN_S):
-            await SmtpClient(None, account, options).check()
+            await SmtpClient(None, account, options).check(smtputf8=config.smtputf8)
     except (VendorError, TimeoutError) as error:
         return AREA.broken(
             name,

@@ -1,6 +1,6 @@
 """Sends emails to users by the strategies of their app (§4.15)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,8 +20,10 @@ from storage.configs.kinds.mail import MAIL, MailStrategy
 from storage.configs.kinds.mail_accounts import MAIL_ACCOUNTS
 from storage.limits import Bucket
 from storage.mail import mails
-from storage.mail.addresses import MAX_CHARACTERS, normalized
+from storage.mail.addresses import MAX_CHARACTERS, fault_of, normalized, without_tag
 from storage.mail.mail import SendMail
+from storage.mail.recipients import recipient_of
+from storage.mail.smtputf8 import NOT_ASCII, accounts_for
 from streams.wire.errors import ConfigInvalid, ServiceError
 from streams.wire.ids import new_id, sha256_hex
 from streams.wire.model import Model
@@ -50,23 +52,24 @@ async def send(call: Call, transaction: Transaction, body: Body[NewMail]) -> Emp
     """
     try:
         strategy = call.services.configs.required(MAIL, call.app_id, body.name).value
-        job = await _job_of(call, body, strategy)
+        variables = _variables(call, body, strategy)
+        to = await _recipient(call, body.email_to, accounts=strategy.mail_accounts)
+        job = _job(call, body.name, strategy, variables=variables, to=to)
     except ServiceError:
         await report_together(call.services, call.app_limits, call.request, call.caller, rate=LIMIT.rate, tag=_TAG)
         raise
-    async with _counted(call, job.recipient), transaction.begin() as conn:
+    async with _counted(call, to), transaction.begin() as conn:
         now = call.services.clock.now(call.app_id)
         await mails.add(conn, job, tracked=strategy.track, now=now)
         return transaction.answer(Empty())
 
 
-async def _job_of(call: Call, body: NewMail, strategy: MailStrategy) -> SendMail:
-    """Return the job that sends the email of a request. Raises the errors of the request."""
+def _variables(call: Call, body: NewMail, strategy: MailStrategy) -> dict[str, Any]:
+    """Return the variables that the strategy names. Raises the errors of a request that it does not allow."""
     _check_accounts(call, body.name, strategy)
     if body.email_to and not strategy.enable_api_email:
         raise ApiEmailInvalid(f"email_to must be empty for {body.name}: enable_api_email is false")
-    variables = allowed_variables(body.custom_variables or {}, strategy.variables, url_hosts=strategy.url_hosts)
-    return _job(call, body.name, strategy, variables=variables, to=await _recipient(call, body.email_to))
+    return allowed_variables(body.custom_variables or {}, strategy.variables, url_hosts=strategy.url_hosts)
 
 
 def _check_accounts(call: Call, name: str, strategy: MailStrategy) -> None:
@@ -84,13 +87,23 @@ def _check_accounts(call: Call, name: str, strategy: MailStrategy) -> None:
     raise fault
 
 
-async def _recipient(call: Call, given: str | None) -> str:
-    if given:
-        development = call.services.settings.development
-        to = normalized(given, development=development) if len(given) <= MAX_CHARACTERS else None
-        if to is None:
-            raise EmailToInvalid("email_to must be an email address")
-        return to
+async def _recipient(call: Call, given: str | None, *, accounts: Sequence[str]) -> str:
+    """Return the address that gets the email. Raises `EmailToInvalid` if there is none to which `accounts` send."""
+    to = _address(call, given) if given else await _own_address(call)
+    if not accounts_for(to, call.services.configs, call.app_id, accounts=accounts):
+        raise EmailToInvalid(f"{'email_to' if given else 'the email address of the user'} {NOT_ASCII}")
+    return to
+
+
+def _address(call: Call, given: str) -> str:
+    development = call.services.settings.development
+    to = normalized(given, development=development) if len(given) <= MAX_CHARACTERS else None
+    if to is None:
+        raise EmailToInvalid(f"email_to {fault_of(given, development=development)}")
+    return to
+
+
+async def _own_address(call: Call) -> str:
     async with call.services.database.connection() as conn:
         addresses = await emails.find(conn, call.app_id, call.caller.user)
     if not addresses.current:
@@ -104,11 +117,12 @@ def _job(call: Call, name: str, strategy: MailStrategy, *, variables: dict[str, 
     own = strategy.list_unsubscribe
     if own is not None:
         links.append(own)
-    one_click = own is None or own.startswith("mailto:")
-    if one_click or _UNSUBSCRIBE in shown:
+    is_ours = own is None or own.startswith("mailto:")
+    if is_ours or _UNSUBSCRIBE in shown:
         unsubscribe = unsubscribe_url(services, Subscription(call.app_id, to, name))
-    if one_click:
+    if is_ours:
         links.append(unsubscribe)
+    one_click = is_ours or strategy.list_unsubscribe_post
     if strategy.track and shown & {_PIXEL, f"CustomVariables.{_PIXEL}"}:
         pixel = pixel_url(services, uid, mail_id=mail_id, to=to)
     app = services.configs.singleton(APPS, call.app_id).title or call.app_id
@@ -125,15 +139,21 @@ def _job(call: Call, name: str, strategy: MailStrategy, *, variables: dict[str, 
 
 
 @asynccontextmanager
-async def _counted(call: Call, recipient: str) -> AsyncIterator[None]:
-    """Count an email of a client. If the block fails, it does not count. Raises `RateLimited`."""
+async def _counted(call: Call, to: str) -> AsyncIterator[None]:
+    """Count an email of a client. If the block fails, it does not count. Raises `RateLimited`.
+
+    Addresses that differ only in what follows a plus are one recipient.
+    """
     if call.caller.server_key is not None:
         yield
         return
-    rate, to = call.app_limits.rate, sha256_hex(recipient.encode())[:32]
+    rate, recipient = (
+        call.app_limits.rate,
+        recipient_of(without_tag(to), call.app_id, keyring=call.services.keyring),
+    )
     buckets = [
         Bucket("mail_user", rate("mail_user"), call.caller.user),
-        Bucket("mail_recipient", rate("mail_recipient"), to),
+        Bucket("mail_recipient", rate("mail_recipient"), sha256_hex(recipient.encode())[:32]),
     ]
     counted = await count_together(call.services, call.request, call.caller, buckets, tag=_TAG)
     try:

@@ -1,7 +1,6 @@
 """The job that sends an email by the first account that accepts it."""
 
 from datetime import UTC, datetime
-from email.message import EmailMessage
 from urllib.parse import urlsplit
 
 import structlog
@@ -14,14 +13,16 @@ from storage.configs.kinds.mail_accounts import INBOX, MAIL_ACCOUNTS, MailAccoun
 from storage.configs.rows import ConfigKey
 from storage.mail import mails
 from storage.mail.mail import MailContent, SendMail
+from storage.mail.smtputf8 import accounts_for
 from streams.metrics import CounterMetric
 from streams.tasks import pause
-from streams.wire.errors import ConfigInvalid, RateLimited, ServiceError, StoreError
+from streams.wire.errors import BackendUnavailable, ConfigInvalid, RateLimited, ServiceError, StoreError
+from streams.wire.mailbox import Mailbox, mailbox_of
 from vendors.account import Account
 from vendors.catalog import Capability
 from vendors.errors import TimedOut, VendorError
 from vendors.mail.message import Mail, build
-from vendors.mail.smtp import RecipientRefused, SmtpClient, SmtpOptions
+from vendors.mail.smtp import ContentRefused, RecipientDeferred, RecipientRefused, SmtpClient, SmtpOptions
 
 log = structlog.get_logger()
 
@@ -38,7 +39,7 @@ async def send_mail(services: Services, job: SendMail) -> None:
 
     The accounts are tried in order. If all fail, the job fails. If an account may have accepted the email, the
     others are not tried in this attempt, because the recipient could get it twice. A further attempt sends it with
-    the same `Message-ID`.
+    the same `Message-ID`. If an account refuses the recipient, the others are not tried either.
     """
     bound = log.bind(app_id=job.app_id, mail_id=job.mail_id, strategy=job.strategy)
     if job.expires_s is not None and services.clock.now(job.app_id).timestamp() >= job.expires_s:
@@ -51,8 +52,12 @@ async def send_mail(services: Services, job: SendMail) -> None:
     try:
         await _send_by_first(services, job, content, log=bound)
     except RecipientRefused as error:
-        bound.warning("mail.undeliverable", error=str(error))
+        bound.warning("mail.recipient_refused", error=str(error), final=True)
         await _end_attempt(services, job, "refused")
+    except RecipientDeferred as error:
+        bound.warning("mail.recipient_refused", error=str(error), final=False)
+        await _end_attempt(services, job, "waiting")
+        raise
     except ServiceError:
         await _end_attempt(services, job, "waiting")
         raise
@@ -89,15 +94,21 @@ async def _end_attempt(services: Services, job: SendMail, outcome: mails.Outcome
 
 
 async def _send_by_first(services: Services, job: SendMail, content: MailContent, *, log: BoundLogger) -> None:
-    """Send an email by the first account that accepts it. Raises the error of the last account, or `TimedOut`."""
+    """Send an email by the first account that accepts it.
+
+    Raises the error of the last account, or at once `TimedOut`, `RecipientRefused` or `RecipientDeferred`.
+    """
+    accounts = accounts_for(content.to, services.configs, job.app_id, accounts=content.accounts)
+    if content.accounts and not accounts:
+        raise RecipientRefused("no account has smtputf8, which the address of the recipient needs")
     failure: ServiceError = ConfigInvalid("email default: mail_accounts is empty")
-    for name in content.accounts:
+    for name in accounts:
         try:
             await _send_by(services, job, content, name)
         except TimedOut as error:
             log.warning("mail.account_silent", account=name, error=str(error))
             raise
-        except (ConfigInvalid, RateLimited, VendorError) as error:
+        except (ConfigInvalid, RateLimited, VendorError, ContentRefused) as error:
             log.warning("mail.account_failed", account=name, error=str(error))
             failure = error
         else:
@@ -108,7 +119,8 @@ async def _send_by_first(services: Services, job: SendMail, content: MailContent
 
 async def _send_by(services: Services, job: SendMail, content: MailContent, name: str) -> None:
     config = services.configs.required(MAIL_ACCOUNTS, job.app_id, name).value
-    message = _message(services, job, content, name, config)
+    sender = _sender(content, name, config)
+    message = build(_mail(job, content, sender), host=own_host(services.settings), at=datetime.now(UTC))
     if config.per_minute is not None:
         rate = Rate(count=config.per_minute, per_s=_MINUTE_S)
         count = await services.limiter.count(rate, app_id=job.app_id, name="mail_account", who=name)
@@ -117,16 +129,36 @@ async def _send_by(services: Services, job: SendMail, content: MailContent, name
     key = ConfigKey(job.app_id, MAIL_ACCOUNTS.name, name)
     options = SmtpOptions(tls=config.tls, username=config.username, own_host=own_host(services.settings))
     server = services.vendors.open(_MAILS, account, key=key, limits=config)
-    await server.call(options, lambda client: client.send(message), within_s=_WITHIN_S)
+
+    async def send(client: SmtpClient) -> BackendUnavailable | None:
+        """Return the refusal of this email, because a call that gets one has succeeded: the account works."""
+        try:
+            await client.send(message, sender=sender.address, to=content.to)
+        except (RecipientRefused, RecipientDeferred, ContentRefused) as refusal:
+            return refusal
+        return None
+
+    if refusal := await server.call(options, send, within_s=_WITHIN_S):
+        raise refusal
 
 
-def _message(
-    services: Services, job: SendMail, content: MailContent, name: str, config: MailAccount
-) -> EmailMessage:
+def _sender(content: MailContent, name: str, config: MailAccount) -> Mailbox:
     sender = content.sender or config.from_
     if sender is None:
         raise ConfigInvalid(f"mail_accounts {name}: from is required, because the email names no sender")
-    mail = Mail(
+    return _mailbox(sender, field="from")
+
+
+def _mailbox(text: str, *, field: str) -> Mailbox:
+    """Read an address of a config. Raises `ConfigInvalid`: a stored email may have one of an earlier version."""
+    try:
+        return mailbox_of(text)
+    except ValueError:
+        raise ConfigInvalid(f"{field} of the email is not one address") from None
+
+
+def _mail(job: SendMail, content: MailContent, sender: Mailbox) -> Mail:
+    return Mail(
         mail_id=job.mail_id,
         sender=sender,
         to=content.to,
@@ -134,11 +166,10 @@ def _message(
         text=content.text,
         html=content.html,
         language=content.language,
-        reply_to=content.reply_to or "",
+        reply_to=_mailbox(content.reply_to, field="reply_to") if content.reply_to else None,
         unsubscribe=content.unsubscribe,
         one_click=content.one_click,
     )
-    return build(mail, host=own_host(services.settings), at=datetime.now(UTC))
 
 
 def own_host(settings: Settings) -> str:

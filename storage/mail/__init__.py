@@ -10,6 +10,9 @@ its code or link has expired.
 Emails are sent only to the normalized form of an address, which is also used to compare addresses. Otherwise,
 somebody could get the code of an address that merely looks the same.
 
+Users have addresses that are not ASCII before the @ only if an account sends to them (`smtputf8.py`): a mail server
+without SMTPUTF8 would refuse each of their emails, also the one with the code for another address.
+
 An email of a strategy has a row (`mails.py`), stored with its job. The row's state identifies duplicates. It is
 stored right after the mail server has accepted the email, and a job that runs again finds it and sends nothing. So
 an email is sent twice only if the worker is killed between both steps, or the answer is lost. The row contains the

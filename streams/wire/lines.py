@@ -2,11 +2,11 @@
 
 from unicodedata import category
 
-_BREAKS = {"Cc", "Zl", "Zp"}
+_BREAKS = {"Cc", "Cs", "Zl", "Zp"}
 
 
 def is_line(text: str) -> bool:
-    """Return whether a text has no line breaks and no other control characters, so that a header can contain it.
+    """Return whether a text has no line breaks, other control characters or surrogates: a header can contain it.
 
     Names may contain joiners, and blanks of every kind.
     """

@@ -2,7 +2,8 @@
 
 `GET /mail/messages?to=<address>` lists them, the newest first. A login whose name is a key of the sandbox (see
 `vendors/sandbox/faults.py`) selects a fault: `unauthorized` refuses the login, `unavailable` defers each
-mail. Emails to the local part `nobody` are refused.
+mail. Emails to some local parts are refused: see `_REFUSED` and `_REFUSED_AFTER_DATA`. `nobody+1` is refused like
+`nobody`. A second port serves the same inbox without SMTPUTF8.
 """
 
 import asyncio
@@ -22,6 +23,17 @@ from vendors.sandbox.sandbox import Sandbox
 
 _SHOWN = 200
 _MAX_BYTES = 8 * 1024 * 1024
+_REFUSED = {
+    "nobody": "550 5.1.1 nobody receives mail here",
+    "later": "450 4.2.1 this mailbox gets too many mails",
+    "odd": "553 5.1.3 such mailboxes do not exist",
+}
+"""Replies to the command RCPT, by the local part of the recipient."""
+_REFUSED_AFTER_DATA = {
+    "full": "552 5.2.2 this mailbox is full",
+    "filtered": "554 5.7.1 this looks like spam",
+}
+"""Replies to a complete email, by the local part of its recipient."""
 
 
 class _Inbox:
@@ -33,8 +45,8 @@ class _Inbox:
     async def handle_RCPT(  # noqa: N802 - aiosmtpd names it
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        if address.partition("@")[0] == "nobody":
-            return "550 5.1.1 nobody receives mail here"
+        if reply := _REFUSED.get(_mailbox(address)):
+            return reply
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
@@ -44,6 +56,9 @@ class _Inbox:
         fault: Any = session.auth_data
         if fault == Fault.UNAVAILABLE:
             return "451 4.3.0 try again later"
+        for to in envelope.rcpt_tos:
+            if reply := _REFUSED_AFTER_DATA.get(_mailbox(to)):
+                return reply
         parsed: EmailMessage = message_from_bytes(envelope.original_content or b"", policy=policy.default)
         self._mails.extendleft(_shown(parsed, to) for to in envelope.rcpt_tos)
         return "250 OK"
@@ -55,6 +70,11 @@ class _Inbox:
         if fault == Fault.UNAUTHORIZED:
             return AuthResult(success=False, handled=False)
         return AuthResult(success=True, auth_data=fault)
+
+
+def _mailbox(address: str) -> str:
+    """Return the local part of an address without its tag."""
+    return address.rpartition("@")[0].partition("+")[0].lower()
 
 
 def _shown(message: EmailMessage, to: str) -> dict[str, Any]:
@@ -72,7 +92,7 @@ def _shown(message: EmailMessage, to: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def mail_server(sandbox: Sandbox, *, host: str) -> AsyncIterator[int]:
+async def mail_server(sandbox: Sandbox, *, host: str, smtputf8: bool = True) -> AsyncIterator[int]:
     """Accept emails during the block. Yield the port."""
     inbox = _Inbox(sandbox)
 
@@ -80,7 +100,7 @@ async def mail_server(sandbox: Sandbox, *, host: str) -> AsyncIterator[int]:
         return SMTP(
             inbox,
             data_size_limit=_MAX_BYTES,
-            enable_SMTPUTF8=True,
+            enable_SMTPUTF8=smtputf8,
             hostname="sandbox",
             authenticator=inbox.authenticate,
             auth_require_tls=False,

@@ -93,11 +93,13 @@ _SHUTDOWN_S = 1.0
 class Running:
     """A running sandbox. `url` has no slash at its end. Every TLS handshake with `broken_tls_url` fails.
 
-    `inbox_url` is `smtp://<host>:<port>`, the address of its mail server.
+    `inbox_url` is `smtp://<host>:<port>`, the address of its mail server. The one at `ascii_inbox_url` has the same
+    inbox and does not support SMTPUTF8.
     """
 
     url: str
     inbox_url: str
+    ascii_inbox_url: str
     broken_tls_url: str
     sandbox: Sandbox
     server: web.Server
@@ -135,6 +137,7 @@ async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[
         stack.push_async_callback(broken_tls.wait_closed)
         stack.callback(broken_tls.close)
         mail_port = await stack.enter_async_context(mail.mail_server(sandbox, host=host))
+        ascii_port = await stack.enter_async_context(mail.mail_server(sandbox, host=host, smtputf8=False))
         name = f"[{host}]" if ":" in host else host
         sandbox.tls_url = f"https://{name}:{runner.addresses[1][1]}"
         await stack.enter_async_context(background(sandbox.deliveries.run()))
@@ -142,6 +145,7 @@ async def listening(*, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[
         yield Running(
             url=f"http://{name}:{runner.addresses[0][1]}",
             inbox_url=f"smtp://{name}:{mail_port}",
+            ascii_inbox_url=f"smtp://{name}:{ascii_port}",
             broken_tls_url=f"https://{name}:{broken_tls.sockets[0].getsockname()[1]}",
             sandbox=sandbox,
             server=runner.server,

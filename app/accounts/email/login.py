@@ -19,6 +19,7 @@ from app.accounts.proofs.addresses import (
     address_in,
     email_config,
     login_config,
+    new_address_in,
     require_enabled,
     require_sending,
     sending_config,
@@ -91,7 +92,7 @@ async def send_email_verify_code(call: Call, body: Body[EmailCodeRequest]) -> No
     kind, switch = _MOMENTS[body.type]
     config = sending_config(call.services, call.app_id)
     require_enabled(config, switch)
-    address = address_in(call, body.email, field="email")
+    address = new_address_in(call, body.email, field="email")
     now = call.services.clock.now(call.app_id)
 
     async def store(conn: Connection) -> None:
@@ -169,7 +170,7 @@ class NewEmail:
 async def prepare_email(call: Call, info: EmailSignUp) -> NewEmail:
     """Check what a client sends to sign up with an address."""
     config = email_config(call.services, call.app_id)
-    address = address_in(call, info.email, field="email_password.email")
+    address = new_address_in(call, info.email, field="email_password.email")
     identity = identity_of(call.app_id, address)
     if config.sign_up_verification:
         right = await check_code(call, SIGN_UP_EMAIL, info.email, info.verify_code, within="email_password.")

@@ -13,7 +13,7 @@ from app.accounts.mails.not_me import not_me_link
 from app.accounts.mails.texts import language_of
 from app.accounts.passwords.rules import Password, check_password
 from app.accounts.proofs import throttle
-from app.accounts.proofs.addresses import ClientPlatform, address_in, email_config, sending_config
+from app.accounts.proofs.addresses import ClientPlatform, address_in, email_config, new_address_in, sending_config
 from app.accounts.proofs.code_sending import store_code
 from app.accounts.sessions.revocation import revoke_access
 from app.http.rows.endpoint import Call
@@ -60,7 +60,7 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
     """
     services, now = call.services, call.services.clock.now(call.app_id)
     reset_page(services, call.app_id)  # The job that sends the email could not report a fault of the config.
-    address = address_in(call, body.email, field="email")
+    address = new_address_in(call, body.email, field="email")
     request = ResetRequest(
         address=address, language=language_of(call.request), custom_variables=body.custom_variables
     )

@@ -11,8 +11,8 @@ from app.accounts.mails.mails import notify_user, send_notice
 from app.accounts.mails.texts import language_of
 from app.accounts.proofs.addresses import (
     ClientPlatform,
-    address_in,
     email_config,
+    new_address_in,
     require_enabled,
     require_sending,
     sending_config,
@@ -86,7 +86,7 @@ async def bind_email(call: Call, body: Body[BindEmail]) -> MailDelay | None:
     not sent, and the response says when it may be requested. Usually, the response is empty.
     """
     config = email_config(call.services, call.app_id)
-    address = address_in(call, body.email, field="email")
+    address = new_address_in(call, body.email, field="email")
     if config.code_login:
         right = await check_code(call, LOGIN_EMAIL, body.email, body.verify_code)
         await _bind_proven(call, right)
@@ -143,7 +143,7 @@ async def change_email(call: Call, body: Body[NewAddress]) -> MailDelay | None:
     Usually, the response is empty.
     """
     require_sending(call.services, call.app_id)
-    address = address_in(call, body.email, field="email")
+    address = new_address_in(call, body.email, field="email")
     async with call.services.database.connection() as conn:
         notified = (await emails.find(conn, call.app_id, call.caller.user)).current
 

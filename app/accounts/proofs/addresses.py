@@ -6,7 +6,8 @@ from app.http.rows.endpoint import Call
 from app.services import Services
 from storage.configs.kinds.email import EMAIL, Email
 from storage.configs.kinds.mail_accounts import MAIL_ACCOUNTS
-from storage.mail.addresses import normalized
+from storage.mail.addresses import fault_of, normalized
+from storage.mail.smtputf8 import NOT_ASCII, accounts_for
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 
 ClientPlatform = Literal["website", "ios", "android"]
@@ -21,9 +22,19 @@ class EmailConfigInvalid(ConfigInvalid):
 
 def address_in(call: Call, address: str, *, field: str) -> str:
     """Return the normalized form of an address in a request. Raises `InvalidParameter`, which names `field`."""
-    found = normalized(address, development=call.services.settings.development)
+    development = call.services.settings.development
+    found = normalized(address, development=development)
     if found is None:
-        raise InvalidParameter(f"{field} must be an email address")
+        raise InvalidParameter(f"{field} {fault_of(address, development=development)}")
+    return found
+
+
+def new_address_in(call: Call, address: str, *, field: str) -> str:
+    """Like `address_in`, for an address that gets emails: an account of the app must send to such addresses."""
+    found = address_in(call, address, field=field)
+    accounts = email_config(call.services, call.app_id).mail_accounts
+    if not found.isascii() and not accounts_for(found, call.services.configs, call.app_id, accounts=accounts):
+        raise InvalidParameter(f"{field} {NOT_ASCII}")
     return found
 
 

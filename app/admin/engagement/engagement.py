@@ -18,7 +18,7 @@ from storage.configs.rows import ConfigKey
 from storage.errors import UnknownApp
 from storage.jobs.jobs import enqueue
 from storage.mail import engagement_lists
-from storage.mail.addresses import normalized
+from storage.mail.addresses import fault_of, normalized
 from storage.mail.engagement_lists import Filter, ListedTask, TaskKind
 from storage.mail.mail import SendMail
 from storage.operators import audit
@@ -167,7 +167,7 @@ async def send_test(
     """
     to = normalized(body.to, development=call.services.settings.development)
     if to is None:
-        raise InvalidParameter("to must be an email address")
+        raise InvalidParameter(f"to {fault_of(body.to, development=call.services.settings.development)}")
     strategy, email = await _render(call, path, body, to=to)
     content = content_of(strategy, email, to=to)
     async with transaction.begin() as conn:

@@ -2,17 +2,26 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from storage.configs.kinds.base import ConfigKind, Ref
 from storage.configs.kinds.email import Subject, UrlHosts
 from storage.configs.kinds.mail_accounts import Sender
+from streams.wire.mailbox import mailbox_of
 from streams.wire.model import Matches, Model
 
 MAX_BYTES = 256 * 1024
 """Maximum total size of the subject and the parts of an email."""
 
 _Variable = Annotated[str, Matches(r"^[A-Za-z0-9_]{1,64}$", "must be 1 to 64 letters, digits and underscores")]
+
+
+def _is_ascii(sender: str) -> str:
+    if not mailbox_of(sender).address.isascii():
+        raise ValueError("must have only ASCII characters before the @: emails to others could not contain it")
+    return sender
+
+
 _UnsubscribeUrl = Annotated[
     str,
     Field(max_length=900),
@@ -36,7 +45,7 @@ class MailStrategy(Model):
     """The part in plain text."""
     from_: Sender | None = Field(default=None, alias="from")
     """The sender. Default: the sender of the account."""
-    reply_to: Sender | None = None
+    reply_to: Annotated[Sender, AfterValidator(_is_ascii)] | None = None
     """The address for replies. Default: the sender."""
     mail_accounts: Annotated[list[str], Ref("mail_accounts"), Field(min_length=1, max_length=10)]
     """The accounts that send the emails. They are tried in this order."""
@@ -50,8 +59,17 @@ class MailStrategy(Model):
     list_unsubscribe: _UnsubscribeUrl | None = None
     """A URL of the app for the header `List-Unsubscribe`. With `https:`, it replaces the one of this server, which
     unsubscribes by one click (RFC 8058)."""
+    list_unsubscribe_post: bool = False
+    """Whether a POST request to `list_unsubscribe`, an `https:` URL, unsubscribes at once (RFC 8058). Emails then
+    have the header `List-Unsubscribe-Post`."""
     track: bool = True
     """Whether opens are reported. Otherwise `{{.TrackingPixelURL}}` is empty."""
+
+    @model_validator(mode="after")
+    def _has_url_for_post(self) -> Self:
+        if self.list_unsubscribe_post and not (self.list_unsubscribe or "").startswith("https://"):
+            raise ValueError("list_unsubscribe_post needs list_unsubscribe to be an https: URL")
+        return self
 
     @model_validator(mode="after")
     def _has_a_part(self) -> Self:

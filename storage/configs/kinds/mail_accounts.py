@@ -1,13 +1,12 @@
 """Kind `mail_accounts`: a mail server that sends the emails of other configs, and the login at it."""
 
-from email.utils import parseaddr
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.vendor_accounts import CallLimits
-from streams.wire.lines import is_line
+from streams.wire.mailbox import mailbox_of
 from streams.wire.model import Matches
 
 INBOX = "{inbox}"
@@ -15,16 +14,18 @@ INBOX = "{inbox}"
 
 
 def _is_sender(sender: str) -> str:
-    """Validate the value of a header `From`. Anything else in it would add headers or recipients."""
-    name, address = parseaddr(sender)
-    local, at, domain = address.rpartition("@")
-    if not is_line(sender) or not (local and at and domain) or "," in sender.removeprefix(name):
-        raise ValueError("must be an address such as Example <hello@example.com>")
+    try:
+        mailbox_of(sender)
+    except ValueError:
+        raise ValueError(
+            'must be one address such as Example <hello@example.com>; a name with ",", ":", ";" or "@" must be in '
+            "quotation marks"
+        ) from None
     return sender
 
 
 Sender = Annotated[str, Field(max_length=320), AfterValidator(_is_sender)]
-"""An address, with or without a name before it."""
+"""An address, with or without a name before it. A name with `,`, `:`, `;` or `@` is in quotation marks."""
 
 
 _Host = Annotated[
@@ -47,6 +48,9 @@ class MailAccount(CallLimits):
     """The password of the login."""
     from_: Sender | None = Field(default=None, alias="from")
     """The sender of emails whose config names none."""
+    smtputf8: bool = False
+    """Whether emails are sent to addresses with other characters than ASCII before the "@". The mail server must
+    support SMTPUTF8 (RFC 6531). Users can have such addresses only if an account of their app allows it."""
     per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     """Maximum number of emails per minute. Further emails go to the next account, or wait."""
 

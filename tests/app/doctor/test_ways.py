@@ -139,18 +139,20 @@ def test_the_hosts_of_sign_in_providers_are_those_of_their_clients() -> None:
 
 
 async def test_mail_servers_are_tried(module_server: Server, closed_port: int) -> None:
-    server = SmtpServer()
+    server, ascii_only = SmtpServer(), SmtpServer()
     account = {"host": "127.0.0.1", "tls": "none", "from": "Parley <parley@example.com>"}
-    async with server.listening():
-        await put(module_server, "mail_accounts", "good", {**account, "port": server.port})
+    async with server.listening(), ascii_only.listening(smtputf8=False):
+        await put(module_server, "mail_accounts", "good", {**account, "port": server.port, "smtputf8": True})
         await put(module_server, "mail_accounts", "closed", {**account, "port": closed_port})
         await put(module_server, "mail_accounts", "plain", {**account, "port": server.port, "tls": "starttls"})
         login = {"username": "parley", "password": WRONG_PASSWORD}
         await put(module_server, "mail_accounts", "login", {**account, "port": server.port, **login})
+        await put(module_server, "mail_accounts", "ascii", {**account, "port": ascii_only.port, "smtputf8": True})
         findings = await Doctor(module_server).examine("mail")
     assert server.accepted == []
     assert point(findings, "default/good").state is GOOD
-    assert bad_points(findings) == {"default/closed", "default/plain", "default/login"}
+    assert bad_points(findings) == {"default/closed", "default/plain", "default/login", "default/ascii"}
+    assert "does not support SMTPUTF8" in point(findings, "default/ascii").seen
     assert "STARTTLS" in point(findings, "default/plain").seen
 
 

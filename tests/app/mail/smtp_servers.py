@@ -11,7 +11,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 ACCEPT = "250 OK"
 BUSY = "451 4.3.0 try again later"
-FULL = "552 5.2.2 mailbox full"
+FILTERED = "554 5.7.1 looks like spam"
 WRONG_PASSWORD = "wrong"
 
 
@@ -31,6 +31,8 @@ class SmtpServer:
         self.answer: Callable[[EmailMessage], str | None] = lambda _: ACCEPT
         self.refused: set[str] = set()
         """Recipients that do not exist."""
+        self.to_sender = self.to_recipient = ACCEPT
+        """The answers to all senders, and to all recipients that exist."""
         self.silent: set[str] = set()
         """Recipients whose emails are accepted without an answer, because the connection is lost."""
 
@@ -45,13 +47,20 @@ class SmtpServer:
         session.host_name = hostname
         return responses
 
+    async def handle_MAIL(  # noqa: N802 - aiosmtpd names it
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        envelope.mail_from = address
+        return self.to_sender
+
     async def handle_RCPT(  # noqa: N802 - aiosmtpd names it
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
         if address in self.refused:
             return "550 5.1.1 unknown"
-        envelope.rcpt_tos.append(address)
-        return ACCEPT
+        if self.to_recipient == ACCEPT:
+            envelope.rcpt_tos.append(address)
+        return self.to_recipient
 
     async def handle_DATA(  # noqa: N802 - aiosmtpd names it
         self, server: SMTP, session: Session, envelope: Envelope
@@ -67,13 +76,17 @@ class SmtpServer:
 
     @asynccontextmanager
     async def listening(
-        self, *, starttls: ssl.SSLContext | None = None, implicit_tls: ssl.SSLContext | None = None
+        self,
+        *,
+        starttls: ssl.SSLContext | None = None,
+        implicit_tls: ssl.SSLContext | None = None,
+        smtputf8: bool = True,
     ) -> AsyncIterator[None]:
         """Accept connections during the block, at the same port as before, and logins without `WRONG_PASSWORD`."""
         protocol = lambda: SMTP(  # noqa: E731
             self,
             hostname="mail.example.com",
-            enable_SMTPUTF8=True,
+            enable_SMTPUTF8=smtputf8,
             tls_context=starttls,
             authenticator=_authenticate,
             auth_require_tls=False,

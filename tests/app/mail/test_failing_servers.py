@@ -1,6 +1,7 @@
 """Mail servers fail: nothing is lost, and nothing is sent twice."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from procrastinate.jobs import Job as StoredJob
@@ -9,7 +10,7 @@ from app.work.job_attempts import RetryPolicy
 from storage.mail.mail import SendMail
 from tests.app.callers import working
 from tests.app.mail.hub import Hub, new_address
-from tests.app.mail.smtp_servers import BUSY, FULL, SmtpServer
+from tests.app.mail.smtp_servers import ACCEPT, BUSY, FILTERED, SmtpServer
 from tests.calendar.clock import utc_now
 from tests.waiting import until
 
@@ -27,9 +28,9 @@ async def first(hub: Hub) -> AsyncIterator[SmtpServer]:
         yield server
 
 
-async def account(hub: Hub, name: str, server: SmtpServer) -> None:
+async def account(hub: Hub, name: str, server: SmtpServer, **fields: Any) -> None:
     value = {"host": "127.0.0.1", "port": server.port, "tls": "none", "from": "Ada <ada@example.com>"}
-    await hub.configure("mail_accounts", name, **value, **PATIENT)
+    await hub.configure("mail_accounts", name, **{**value, **PATIENT, **fields})
 
 
 async def send(hub: Hub, count: int) -> str:
@@ -42,7 +43,7 @@ async def send(hub: Hub, count: int) -> str:
 
 
 async def test_emails_wait_until_the_server_is_back_and_arrive_once(hub: Hub, first: SmtpServer):
-    fates = [BUSY, None, "421 4.3.2 closing", FULL, BUSY]
+    fates = [BUSY, None, "421 4.3.2 closing", FILTERED, BUSY]
     first.answer = lambda mail: fates[hash(mail["Message-ID"]) % len(fates)]
     uid = await send(hub, 12)
     for _ in range(3):
@@ -114,6 +115,47 @@ async def test_a_refused_recipient_gets_no_further_attempt(hub: Hub, first: Smtp
     await hub.work_off()
     assert await hub.rows("status, sent_at", ada.uid) == [("refused", None)]
     assert await hub.send(ada) == (200, {})
+
+
+async def test_a_refused_recipient_shows_that_the_account_works_again(hub: Hub, first: SmtpServer):
+    """Otherwise the breaker would stay half-open, and the next failure would open it at once."""
+    await account(hub, "first", first, breaker={"min_calls": 2, "failure_ratio": 0.9, "open_s": 1})
+    first.answer = lambda _: BUSY
+    await send(hub, 2)
+    await hub.work_off()
+    await hub.execute("delete from procrastinate_jobs")
+    ada, bob, eve = await hub.person(), await hub.person(), await hub.person()
+    first.refused = {ada.email}
+    assert await hub.send(ada) == (200, {})
+
+    async def refused() -> bool:
+        await hub.make_due()
+        await hub.work_off()
+        return await hub.rows("status", ada.uid) == ["refused"]
+
+    await until(refused)
+    assert await hub.send(bob) == (200, {})
+    await hub.work_off()
+    assert await hub.rows("status", bob.uid) == ["waiting"]
+    first.answer = SmtpServer().answer
+    assert await hub.send(eve) == (200, {})
+    await hub.work_off()
+    assert await hub.rows("status", eve.uid) == ["sent"]
+
+
+async def test_a_refused_recipient_is_not_tried_by_the_next_account(hub: Hub, first: SmtpServer):
+    second = SmtpServer()
+    async with second.listening():
+        await account(hub, "second", second)
+        await hub.strategy(mail_accounts=["first", "second"])
+        people = [await hub.person() for _ in range(3)]
+        for person, reply in zip(people, ("450 4.2.1 later", "550 5.1.1 unknown", FILTERED), strict=True):
+            first.to_recipient = ACCEPT if reply == FILTERED else reply
+            first.answer = lambda _, answer=reply: answer
+            assert await hub.send(person) == (200, {})
+            await hub.work_off()
+    assert [await hub.rows("status", person.uid) for person in people] == [["waiting"], ["refused"], ["sent"]]
+    assert [mail["To"] for mail in second.accepted] == [people[2].email]
 
 
 async def test_an_email_that_waits_for_an_attempt_is_not_being_sent(hub: Hub, first: SmtpServer):

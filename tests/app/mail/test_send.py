@@ -9,6 +9,7 @@ from tests.app.callers import ask, token
 from tests.app.mail.hub import PATH, Hub, new_address, pixel_of
 
 DAY_S = 86_400
+DOTS = "must not have two dots in a row, or a dot at the beginning or before the @: no email reaches it"
 NO_ADDRESSES = ("ada", "a@b@c.de", "a@b.de, c@d.de", "a@b.de\r\nBcc: c@d.de", " ", f"{'a' * 400}@b.de", "<a@b.de>")
 
 
@@ -131,6 +132,47 @@ async def test_a_repeated_key_sends_one_email(hub: Hub):
         assert await ask(hub.server, "POST", PATH, json={"name": "news"}, headers=headers) == (200, {})
     await hub.work_off()
     assert len(await hub.mails(ada.email)) == 1
+
+
+async def test_addresses_with_a_tag_are_one_recipient(hub: Hub):
+    person, [local, domain] = await hub.person(), new_address().split("@")
+    names = [await hub.strategy(f"s{number}") for number in range(4)]
+    for name, to in zip(names, (local, f"{local}+a", f"{local}+b+c".upper()), strict=False):
+        assert await hub.send(person, name, email_to=f"{to}@{domain}") == (200, {})
+    for to in (local, f"{local}+d"):
+        assert (await hub.send(await hub.person(), names[3], email_to=f"{to}@{domain}"))[0] == 429
+    assert await hub.send(person, names[3], email_to=f"{local}x+a@{domain}") == (200, {})
+    await hub.work_off()
+    assert len(await hub.mails(f"{local}+a@{domain}")) == 1
+
+
+async def test_the_characters_of_a_variable_arrive_as_they_are(hub: Hub):
+    ada = await hub.person()
+    for name in ("=?utf-8?q?Free=20coins?=", "क्\u200dष\xa0é\u3000x", f"{'word ' * 30}end", "a  b"):
+        assert await hub.send_by_server(ada.uid, custom_variables={"name": name}) == (200, {})
+        await hub.work_off()
+        assert (await hub.mails(ada.email))[0]["subject"] == f"Hi {name}"
+
+
+@pytest.mark.parametrize("to", ["a..b@example.com", "a.@example.com", ".a@example.com"])
+async def test_dots_that_no_mail_server_accepts_are_named(hub: Hub, to: str):
+    ada = await hub.person()
+    status, reply = await hub.send(ada, email_to=to)
+    assert (status, reply["error"]["message"]) == (400, f"mail_hub.email_to_invalid: email_to {DOTS}")
+
+
+async def test_an_address_that_is_not_ascii_needs_an_account_that_sends_to_it(hub: Hub):
+    ada, to = await hub.person(), "jörg@example.com"
+    status, reply = await hub.send(ada, email_to=to)
+    assert (status, reply["error"]["message"]) == (
+        400, "mail_hub.email_to_invalid: email_to must have only ASCII characters before the @"
+    )  # fmt: skip
+    inbox = {"host": "{inbox}", "tls": "none", "from": "Ada <ada@example.com>"}
+    await hub.configure("mail_accounts", "utf8", **inbox, smtputf8=True)
+    await hub.strategy(mail_accounts=["inbox", "utf8"])
+    assert await hub.send(ada, email_to=to) == (200, {})
+    mail = await hub.received(to)
+    assert (mail["headers"]["To"], mail["headers"]["From"]) == (to, "Ada <ada@example.com>")
 
 
 async def test_clients_are_limited_per_user_and_recipient_and_servers_are_not(hub: Hub):

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from email.utils import getaddresses
 
 import pytest
 
@@ -80,6 +81,27 @@ async def test_a_mail_has_its_parts_and_headers(post: Post):
     assert headers["Auto-Submitted"] == "auto-generated"
 
 
+NAMES = [
+    "Doe, Jane",
+    f"{'Talk and learn with many other people, ' * 3}: every day; team@example.net",
+    "क्\u200dष\xa0é\u3000x, ",
+    "=?utf-8?q?Eve?=",
+]
+
+
+async def test_a_name_is_one_sender_whatever_it_contains(post: Post):
+    for number, name in enumerate(NAMES):
+        account, to = (
+            await post.account(f"named{number}", **{"from": f'"{name}" <ada@example.com>'}),
+            f"n{number}@example.com",
+        )
+        await post.send(to, account)
+        read = (await post.received(to))["headers"]["From"]
+        [(said, address)] = getaddresses([read])
+        assert address == "ada@example.com"
+        assert "".join(said.split()) == "".join(("Eve" if "=?" in name else name).split())
+
+
 async def test_accounts_are_tried_in_order(post: Post):
     deferring = await post.account("deferring", username=key_of(fault="unavailable"), password="any")
     refusing = await post.account("refusing", username=key_of(fault="unauthorized"), password="any")
@@ -129,6 +151,9 @@ async def test_an_account_sends_no_more_mails_per_minute_than_it_may(post: Post)
         ({"from": "Ada <ada@example.com>\r\nBcc: eve@example.com"}, "from"),
         ({"from": "ada@example.com, eve@example.com"}, "from"),
         ({"from": "Ada"}, "from"),
+        ({"from": "Team: ada@example.com, eve@example.com;"}, "from"),
+        ({"from": "News: Ada <ada@example.com>"}, "from"),
+        ({"from": "Ada\u2028<ada@example.com>"}, "from"),
         ({"host": "mail.example.com/x"}, "host"),
         ({"port": 0}, "port"),
         ({"tls": "maybe"}, "tls"),

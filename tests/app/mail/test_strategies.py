@@ -68,6 +68,8 @@ async def validated(hub: Hub, config: str, value: Any) -> tuple[int, Any]:
         ({"html": "", "text": ""}, ""),
         ({"from": "a@example.com\nBcc: b@example.com"}, "from"),
         ({"reply_to": "a@example.com, b@example.com"}, "reply_to"),
+        ({"reply_to": "jörg@example.com"}, "reply_to"),
+        ({"from": "Team: a@example.com;"}, "from"),
         ({"mail_accounts": []}, "mail_accounts"),
         ({"variables": ["a b"]}, "variables[0]"),
         ({"url_hosts": ["https://example.com"]}, "url_hosts[0]"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from streams.wire.errors import InvalidParameter
 from tests.app.callers import ask
 from tests.app.mail.hub import Hub, Person, new_address
 
@@ -80,20 +81,27 @@ async def test_an_email_that_waits_is_not_sent_to_who_has_unsubscribed_meanwhile
 
 
 @pytest.mark.parametrize(
-    ("own", "urls", "one_click"),
+    ("own", "post", "urls", "one_click"),
     [
-        ("mailto:out@example.com?subject=out", ["mailto:out@example.com?subject=out", "http"], True),
-        ("https://example.com/out", ["https://example.com/out"], False),
+        ("mailto:out@example.com?subject=out", False, ["mailto:out@example.com?subject=out", "http"], True),
+        ("https://example.com/out", False, ["https://example.com/out"], False),
+        ("https://example.com/out", True, ["https://example.com/out"], True),
     ],
 )
-async def test_an_app_has_its_own_url(hub: Hub, own: str, urls: list[str], *, one_click: bool):
-    await hub.strategy(list_unsubscribe=own)
+async def test_an_app_has_its_own_url(hub: Hub, own: str, urls: list[str], *, post: bool, one_click: bool):
+    await hub.strategy(list_unsubscribe=own, list_unsubscribe_post=post)
     ada = await hub.person()
     assert await hub.send(ada) == (200, {})
     mail = await hub.received(ada.email)
     found = header_urls(mail)
     assert all(link.startswith(url) for link, url in zip(found, urls, strict=True))
-    assert ("List-Unsubscribe-Post" in mail["headers"]) is one_click
+    assert mail["headers"].get("List-Unsubscribe-Post") == ("List-Unsubscribe=One-Click" if one_click else None)
+
+
+@pytest.mark.parametrize("own", [None, "mailto:out@example.com"])
+async def test_only_a_url_that_can_be_called_takes_a_post(hub: Hub, own: str | None):
+    with pytest.raises(InvalidParameter, match="list_unsubscribe_post needs list_unsubscribe to be an https: URL"):
+        await hub.strategy("posts", list_unsubscribe=own, list_unsubscribe_post=True)
 
 
 @pytest.mark.parametrize("token", ["", "x", "A" * 200, "%ff", "=" * 3000])

@@ -43,6 +43,7 @@ INJECTED = st.text(max_size=40) | st.tuples(
     st.sampled_from(["\r\n", "\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\r\n\r\n", "\x1c", "\x00", "\ud800"]),
     st.sampled_from(["Bcc: eve@example.org", "Subject: x", "", ".\r\nMAIL FROM:<x@example.com>", "<script>"]),
 ).map("".join)
+CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
 HEADERS = {
     "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version", "Content-Type",
     "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post",

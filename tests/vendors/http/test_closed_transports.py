@@ -149,7 +149,9 @@ async def test_lost_connection_to_a_mail_server_is_not_its_refusal(
 
         async def use() -> None:
             try:
-                await (client.check() if checks else client.send(message))
+                await (
+                    client.check() if checks else client.send(message, sender="a@example.com", to="b@example.com")
+                )
             except VendorError as error:
                 failures.append(error)
                 raise
