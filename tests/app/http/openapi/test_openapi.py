@@ -28,7 +28,7 @@ from streams.wire.errors import Conflict, InvalidOperation, ItemNotFound, NotFou
 from tests.app.reference import check_events, operations, template, values_of
 from tests.peers.sse_client import SeenEvent
 from vendors.errors import VendorError
-from vendors.mail.smtp import RecipientRefused
+from vendors.mail.smtp import ContentRefused, RecipientDeferred, RecipientRefused
 
 pytestmark = pytest.mark.xdist_group("openapi")  # One worker creates the document.
 
@@ -36,7 +36,7 @@ PUBLIC_URL = "https://parley.example"
 STREAMS = [row for row in ROUTES if row.docs.stream]
 BASES = {CodeRefused, Conflict, InvalidOperation, ItemNotFound, NotFound, OperationNotAllowed}
 BEFORE_A_ROW = {HeadTimeout, HttpVersionUnsupported, MethodNotAllowed, TransferCodingUnsupported}
-OF_JOBS = {RecipientRefused}
+OF_JOBS = {ContentRefused, RecipientDeferred, RecipientRefused}
 
 
 @pytest.fixture(scope="module")
