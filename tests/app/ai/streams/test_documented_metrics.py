@@ -5,6 +5,7 @@ import re
 from prometheus_client.parser import text_string_to_metric_families
 
 import app.work.worker  # noqa: F401 - the table lists its metrics, too
+import vendors.objects  # noqa: F401 - the table lists its metrics, too
 from tests.app.ai.conftest import Talk
 from tests.code.source_files import ROOT
 
