@@ -120,6 +120,7 @@ async def test_a_failed_payment_counts_until_the_next_one_is_made(wallet: Wallet
     sub_id = await wallet.subscribed()
     await wallet.control("decline", subscription_id=sub_id)
     await at(wallet, BILLED_NEXT + 2 * MINUTE)
+    await wallet.control("bill_late", subscription_id=sub_id, hours=1)
     for action in ("suspend", "activate"):
         await wallet.platform("POST", f"/v1/billing/subscriptions/{sub_id}/{action}", {"reason": "support"})
     pro = await at(wallet, BILLED_NEXT + 4 * MINUTE)

@@ -7,7 +7,7 @@ from typing import Any
 from streams.wire.codec import from_rfc3339
 from streams.wire.money import Money
 from vendors.sandbox.payments.paypal.amounts import read_amount, written
-from vendors.sandbox.payments.paypal.billing_dates import billed_after
+from vendors.sandbox.payments.paypal.billing_dates import billed_after, billed_on
 from vendors.sandbox.payments.paypal.plans import plan_of
 from vendors.sandbox.payments.paypal.records import Payment, Subscription
 from vendors.sandbox.payments.paypal.sales import sale_object, transaction_object
@@ -15,7 +15,7 @@ from vendors.sandbox.payments.paypal.state import Merchant
 from vendors.sandbox.payments.paypal.wire import not_found, refusal, time_text
 
 _UNAPPROVED_FOR = timedelta(days=3)
-_RETRY_AFTER = timedelta(days=5)
+_RETRY_AFTER, _RETRIES = timedelta(days=5), 2
 _PAGE = "/webapps/billing/subscriptions"
 _MAX_CUSTOM_ID = 127
 _MAX_REASON = 128
@@ -77,7 +77,7 @@ def begin(merchant: Merchant, subscription: Subscription) -> None:
     _begin_period(merchant, subscription)
     if subscription.failed:  # Its first payment has been declined.
         subscription.next_at = subscription.retry_at = None
-        subscription.failed = 0
+        subscription.failed = subscription.retries = 0
         _set_status(subscription, "APPROVAL_PENDING", at=now)
         return
     _emit_change(merchant, subscription, "ACTIVATED", at=now)
@@ -105,11 +105,21 @@ def suspend(merchant: Merchant, subscription: Subscription, body: dict[str, Any]
 
 
 def activate(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> None:
+    """Activate a suspended subscription.
+
+    Payments that were due meanwhile are left out. `next_billing_time` becomes 10:00 UTC of the current day, and the
+    payment is taken then or at once ("Activating a subscription after capturing outstanding balance will charge
+    the customer again", https://www.paypal-community.com/t5/REST-APIs/m-p/3131544).
+    """
     if subscription.status != "SUSPENDED":
         raise _invalid_status("activate", "suspended")
     subscription.failed = 0
+    subscription.retry_at, subscription.retries = None, 0
+    if subscription.next_at is not None and subscription.next_at <= merchant.now:
+        subscription.next_at = billed_on(merchant.now)
     _set_status(subscription, "ACTIVE", at=merchant.now)
     _emit_change(merchant, subscription, "RE-ACTIVATED", at=merchant.now)
+    advance(merchant, subscription)
 
 
 def revise(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> dict[str, Any]:
@@ -197,7 +207,7 @@ def _billing_info(subscription: Subscription, fields: Collection[str]) -> dict[s
     price = _price(subscription, subscription.cycles) or Money(0, "USD")
     failure = subscription.last_failure if "last_failed_payment" in fields else None
     return {
-        "outstanding_balance": written(Money(0, price.currency)),
+        "outstanding_balance": written(Money(subscription.outstanding, price.currency)),
         "cycle_executions": executions,
         **({"last_payment": _last_payment(subscription.last)} if subscription.last else {}),
         **({"next_billing_time": time_text(subscription.next_at)} if subscription.next_at else {}),
@@ -249,12 +259,14 @@ def _begin_period(merchant: Merchant, subscription: Subscription) -> None:
         return
     price = _price(subscription, subscription.cycles)
     if price is not None and subscription.declines:
-        _decline_payment(merchant, subscription, price, at=at)
+        _decline_payment(merchant, subscription, price, cycle, at=at)
         return
+    _end_cycle(subscription, cycle)
     subscription.cycles += 1
-    subscription.failed, subscription.retry_at = 0, None
-    subscription.next_at = billed_after(subscription.next_at, cycle["frequency"])
+    subscription.failed = 0
     if price is not None:
+        price += Money(subscription.outstanding, price.currency)
+        subscription.outstanding = 0
         sale = Payment(
             price, at, subscription.custom_id, subscription_id=subscription.id, plan_id=subscription.plan["id"]
         )
@@ -291,22 +303,38 @@ def settle(merchant: Merchant, sale: Payment, *, completed: bool) -> None:
     _emit_sale(merchant, subscription, sale, at=merchant.now)
 
 
-def _decline_payment(merchant: Merchant, subscription: Subscription, price: Money, *, at: datetime) -> None:
+def _decline_payment(
+    merchant: Merchant, subscription: Subscription, price: Money, cycle: dict[str, Any], *, at: datetime
+) -> None:
+    """Let a payment fail. It is repeated after 5 days, twice at most, and then added to the next one.
+
+    See "Payment failures and recovering balances",
+    https://developer.paypal.com/docs/subscriptions/customize/payment-failure-retry/.
+    """
     subscription.declines -= 1
-    subscription.failed += 1
-    subscription.retry_at = at + _RETRY_AFTER
+    subscription.failed += subscription.retries == 0
+    subscription.retry_at = at + _RETRY_AFTER if subscription.retries < _RETRIES else None
+    subscription.retries += 1
+    retried = {} if subscription.retry_at is None else {"next_payment_retry_time": time_text(subscription.retry_at)}
     subscription.last_failure = {
-        "amount": written(price),
-        "time": time_text(at),
-        "reason_code": "PAYMENT_DENIED",
-        "next_payment_retry_time": time_text(subscription.retry_at),
-    }
+        "amount": written(price), "time": time_text(at), "reason_code": "PAYMENT_DENIED", **retried,
+    }  # fmt: skip
     resource = to_object(merchant, subscription, fields={"last_failed_payment"})
     merchant.emit("BILLING.SUBSCRIPTION.PAYMENT.FAILED", "subscription", resource, at=at)
+    if subscription.retry_at is None and subscription.cycles:
+        subscription.outstanding += price.amount
+        _end_cycle(subscription, cycle)
     threshold = subscription.plan["payment_preferences"].get("payment_failure_threshold", 0)
-    if threshold and subscription.failed >= threshold:
+    if threshold and subscription.failed >= threshold and subscription.retry_at is None:
         _set_status(subscription, "SUSPENDED", at=at)
         _emit_change(merchant, subscription, "SUSPENDED", at=at)
+
+
+def _end_cycle(subscription: Subscription, cycle: dict[str, Any]) -> None:
+    """Let the next payment be that of the next period."""
+    assert subscription.next_at is not None, "a period is due"
+    subscription.next_at = billed_after(subscription.next_at, cycle["frequency"])
+    subscription.retry_at, subscription.retries = None, 0
 
 
 def _set_status(subscription: Subscription, status: str, *, at: datetime) -> None:
