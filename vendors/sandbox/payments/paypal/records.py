@@ -132,7 +132,7 @@ class Subscription:
     next_at: datetime | None = None
     retry_at: datetime | None = None
     late: timedelta = timedelta()
-    """How long after `next_at` the payments are taken."""
+    """How much later than `next_at` and `retry_at` the payments are taken."""
     retries: int = 0
     """How often the payment of this cycle was repeated."""
     outstanding: int = 0
@@ -150,8 +150,8 @@ class Subscription:
     @property
     def due_at(self) -> datetime | None:
         """When the next payment is taken. An overdue one is taken as soon as the subscription is active again."""
-        at = self.retry_at or (self.next_at and self.next_at + self.late)
-        return at and max(at, self.status_at or at)
+        at = self.retry_at or self.next_at
+        return at and max(at + self.late, self.status_at or at)
 
 
 @dataclass(slots=True)

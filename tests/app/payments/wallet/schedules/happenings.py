@@ -3,7 +3,7 @@
 A step chooses one of what there is by a number, so that each step of a schedule can happen in any state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, TypeVar
 
 from tests.app.payments.wallet.schedules.owed import Books, Payment
@@ -25,19 +25,26 @@ class Happenings:
         """The subscriptions that were suspended at some time."""
 
     async def refund(self, books: Books, which: int, share: str) -> None:
-        """Refund a payment, or a part of it, on the platform's pages."""
-        await self._take(books, "refund", which, share)
+        """Refund a payment, or a part of it, on the platform's pages, unless it is under a dispute."""
+        await self._take(books, "refund", which, share, besides=books.disputed(is_open=True))
 
     async def reverse(self, books: Books, which: int, share: str) -> None:
-        """Take a payment back, or a part of it, as after a chargeback."""
-        await self._take(books, "reverse", which, share)
+        """Take a payment back, or a part of it, as after a chargeback.
+
+        What is taken of a disputed payment is for the dispute.
+        """
+        await self._take(books, "reverse", which, share, besides=books.disputed())
 
     async def dispute(self, books: Books, which: int, share: str, reverses: bool) -> None:  # noqa: FBT001 - a step
         if not books.open_disputes:
             await self._take(books, "dispute", which, share, reverses=reverses)
 
-    async def _take(self, books: Books, action: str, which: int, share: str, **more: Any) -> None:
-        payment = one_of([paid for paid in reversed(books.payments.values()) if left_of(paid)], which)
+    async def _take(
+        self, books: Books, action: str, which: int, share: str, besides: Container[str] = (), **more: Any
+    ) -> None:
+        """Take a share of what is left of a payment, the newest one first."""
+        made = [paid for paid in reversed(books.payments.values()) if paid.id not in besides and left_of(paid)]
+        payment = one_of(made, which)
         if payment is None:
             return
         amount = {"whole": left_of(payment), "half": (left_of(payment) + 1) // 2, "cent": 1}[share]

@@ -94,6 +94,12 @@ class Books:
         self.open_disputes = [dispute["id"] for dispute in self._disputes if dispute["outcome"] is None]
         self.decided_disputes = [dispute["id"] for dispute in self._disputes if dispute["outcome"] is not None]
 
+    def disputed(self, *, is_open: bool = False) -> set[str]:
+        """The payments that were disputed, or that still are."""
+        return {
+            dispute["payment_id"] for dispute in self._disputes if dispute["outcome"] is None or not is_open
+        }
+
     def _payment(self, row: Mapping[str, Any]) -> Payment:
         refunds = [refund for refund in self._refunds if refund["payment_id"] == row["id"]]
         reversed_ = sum(refund["amount"] for refund in refunds if refund["is_reversal"])

@@ -154,4 +154,4 @@ async def test_assets_follow_from_the_books_whatever_happens(shared_server: Serv
 
 @pytest.mark.soak
 async def test_assets_follow_from_the_books_in_many_schedules(shared_server: Server, platform: Running) -> None:
-    await run_examples(shared_server, platform, count=300, steps=40)
+    await run_examples(shared_server, platform, count=300, steps=25)
