@@ -195,7 +195,7 @@ async def post_state(
 
 
 async def _end_former(posting: Posting, row: WalletSubscription, last: Entry) -> None:
-    """Let the assets of former plans end with their paid periods, because the payments are for another asset now."""
+    """Let the assets of former plans end with their paid periods: the payments are for another asset now."""
     grants = {entry.name: entry for entry in await _grants(posting.conn, posting.app_id, row)}
     for entry in [entry for name, entry in grants.items() if name != last.name]:
         asset = await assets.find(

@@ -129,7 +129,7 @@ async def test_a_failed_payment_counts_until_the_next_one_is_made(wallet: Wallet
 
 
 async def test_a_failing_subscription_is_read_every_hour_until_its_payment_is_repeated(wallet: Wallet) -> None:
-    """PayPal repeats it at `last_failed_payment.next_payment_retry_time` (`failed_payment_details` of its OpenAPI)."""
+    """PayPal names the time: `next_payment_retry_time` (`failed_payment_details` of its OpenAPI)."""
     await wallet.travel(LAST_OF_JANUARY)
     sub_id = await wallet.subscribed()
     await wallet.control("decline", subscription_id=sub_id)

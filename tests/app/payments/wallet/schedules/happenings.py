@@ -35,7 +35,7 @@ class Happenings:
         """
         await self._take(books, "reverse", which, share, besides=books.disputed())
 
-    async def dispute(self, books: Books, which: int, share: str, reverses: bool) -> None:  # noqa: FBT001 - a step
+    async def dispute(self, books: Books, which: int, share: str, reverses: bool) -> None:
         if not books.open_disputes:
             await self._take(books, "dispute", which, share, reverses=reverses)
 
@@ -60,7 +60,7 @@ class Happenings:
         if not books.open_disputes and (dispute := one_of(books.decided_disputes, which)):
             await self._wallet.control("resolve_dispute", dispute_id=dispute, outcome=None)
 
-    async def settle_pending(self, books: Books, completed: bool = True) -> None:  # noqa: FBT001, FBT002 - a step
+    async def settle_pending(self, books: Books, completed: bool = True) -> None:
         """Complete the pending captures of orders, and decide the pending payments of subscriptions."""
         for payment in books.pending:
             if payment["order_id"]:

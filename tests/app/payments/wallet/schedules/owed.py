@@ -96,9 +96,7 @@ class Books:
 
     def disputed(self, *, is_open: bool = False) -> set[str]:
         """The payments that were disputed, or that still are."""
-        return {
-            dispute["payment_id"] for dispute in self._disputes if dispute["outcome"] is None or not is_open
-        }
+        return {dispute["payment_id"] for dispute in self._disputes if dispute["outcome"] is None or not is_open}
 
     def _payment(self, row: Mapping[str, Any]) -> Payment:
         refunds = [refund for refund in self._refunds if refund["payment_id"] == row["id"]]
@@ -162,10 +160,12 @@ class Books:
     def latest_end(self, subscription: str, asset: str) -> datetime | None:
         """The latest end that any state of a subscription could give an asset."""
         paid = [payment for payment in self.subscriptions[subscription].payments if self.asset_of(payment) == asset]
-        return max((self.paid_until(payment) + max(GRACE, BILLED_WITHIN + TOLERANCE) for payment in paid), default=None)
+        return max(
+            (self.paid_until(payment) + max(GRACE, BILLED_WITHIN + TOLERANCE) for payment in paid), default=None
+        )
 
     def due(self) -> list[datetime]:
-        """When something becomes due at the platform, or a paid period ends."""
+        """When something becomes due at the platform, or what was paid ends."""
         active = [subscription for subscription in self.subscriptions.values() if subscription.status == "ACTIVE"]
         ends = [self.paid_until(subscription.last) for subscription in active if subscription.last is not None]
         return sorted([*ends, *(subscription.due_at for subscription in active if subscription.due_at)])

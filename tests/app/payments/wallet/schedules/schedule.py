@@ -85,11 +85,8 @@ class Schedule:
 
     def _does(self, name: str) -> Callable[..., Coroutine[Any, Any, None]]:
         """Return what a step does: a request of the client, a job, or what happens at the platform."""
-        if hasattr(self, name):
-            return getattr(self, name)
-        if hasattr(self.jobs, name):
-            return getattr(self.jobs, name)
-        return partial(self._happen, name)
+        does: Callable[..., Coroutine[Any, Any, None]] | None = getattr(self, name, getattr(self.jobs, name, None))
+        return does or partial(self._happen, name)
 
     async def _happen(self, name: str, *how: Any) -> None:
         await getattr(self.happenings, name)(await self.books(), *how)

@@ -1,4 +1,4 @@
-"""What holds once all jobs have run: the assets are those that the books of the platform imply, and so is the money."""
+"""What holds once all jobs have run: the assets and the refunds are those that the platform's books imply."""
 
 from collections import Counter
 from datetime import datetime, timedelta

@@ -6,6 +6,7 @@ paid. In the end, the assets follow from the books.
 
 import asyncio
 from datetime import datetime
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -39,7 +40,7 @@ async def example(server: Server, sandbox: Running, start: datetime, *steps: Ste
 
 async def new_schedule(wallet: Wallet) -> Schedule:
     """A schedule with a second monthly plan for more units, and one of the same price for another asset."""
-    monthly = {"unit": "MONTH", "period": "P1M"}
+    monthly: dict[str, Any] = {"unit": "MONTH", "period": "P1M"}
     plus = await add_plan(wallet, "plus", title="Pro plus", price="19.99", quantity=50, **monthly)
     gold = await add_plan(wallet, "gold", title="Gold", price="9.99", asset="gold", **monthly)
     plans = {
@@ -96,6 +97,31 @@ NAMED: dict[str, tuple[datetime, tuple[Step, ...]]] = {
         LAST_OF_JANUARY,
         (*SEEN, ("change", 0, "suspend"), ("work",), ("pass_time", "month"), ("change", 0, "activate"), ("work",)),
     ),
+    "first read while suspended": (
+        LAST_OF_MAY,
+        (
+            LOST,
+            ("create_sub", "month"),
+            ("approve_old",),
+            ("change", 0, "suspend"),
+            ("sync_sub",),
+            ("change", 0, "activate"),
+            ("sync_sub",),
+            NEXT,
+        ),
+    ),
+    "suspended, and another one begun": (
+        MARCH,
+        (
+            *SEEN,
+            ("change", 0, "suspend"),
+            ("sync_sub",),
+            *SEEN,
+            ("pass_time", "day"),
+            ("change", 0, "activate"),
+            NEXT,
+        ),
+    ),
     "cancelled": (LAST_OF_MAY, (*RENEWED, ("change", 0, "cancel"), ("pass_time", "day"), ("subscribe", "month"))),
     "revised to the same price": (
         LAST_OF_JANUARY,
@@ -123,9 +149,17 @@ NAMED: dict[str, tuple[datetime, tuple[Step, ...]]] = {
     ),
     "dispute won, then lost": (
         LAST_IN_LEAP_YEAR,
-        (*SEEN, ("dispute", 0, "whole", True), ("work",), ("resolve", 0, "RESOLVED_SELLER_FAVOUR"), ("work",),
-         ("appeal", 0), ("pass_time", "day"), ("resolve", 0, "RESOLVED_BUYER_FAVOUR")),
-    ),  # fmt: skip
+        (
+            *SEEN,
+            ("dispute", 0, "whole", True),
+            ("work",),
+            ("resolve", 0, "RESOLVED_SELLER_FAVOUR"),
+            ("work",),
+            ("appeal", 0),
+            ("pass_time", "day"),
+            ("resolve", 0, "RESOLVED_BUYER_FAVOUR"),
+        ),
+    ),
     "dispute without events": (
         MARCH,
         (LOST, *SEEN, ("dispute", 0, "whole", False), ("pass_time", "day"), ("resolve", 0, "ACCEPTED"), NEXT),
@@ -136,7 +170,13 @@ NAMED: dict[str, tuple[datetime, tuple[Step, ...]]] = {
     ),
     "approved twice": (
         MARCH,
-        (("create_sub", "month"), ("approve_old",), ("kill", "sync_sub"), ("race", ["sync_sub", "reconcile"]), NEXT),
+        (
+            ("create_sub", "month"),
+            ("approve_old",),
+            ("kill", "sync_sub"),
+            ("race", ["sync_sub", "reconcile"]),
+            NEXT,
+        ),
     ),
 }
 
