@@ -55,12 +55,19 @@ async def check_kept(schedule: Schedule, books: Books, sub: Subscription, assets
         if asset["valid_seconds"]:
             used = sum(use.units for use in schedule.used if use.payment == last.id)
             assert asset["quantity"] == books.plans[last.plan_id].units - used
-    if sub.id in schedule.access.first_seen and sub.id not in schedule.access.interrupted:
-        statement = "select kind, ends_at from asset_entries where subscription = $1 order by entry_id"
-        entries = await schedule.wallet.rows(statement, sub.id)
-        changed = books.asset_of(sub.payments[0]) != books.asset_of(sub.payments[-1])
-        assert {kind for kind, _ in entries} <= CONTINUOUS | ({"cancel", "resume"} if changed else set())
-        assert changed or all(ends_at is not None for kind, ends_at in entries if kind == "extend")
+    await check_entries(schedule, books, sub)
+
+
+async def check_entries(schedule: Schedule, books: Books, sub: Subscription) -> None:
+    """If the subscription was paid at all times, no entry says that an asset has ended in between."""
+    was_paid = sub.id in schedule.access.first_seen and sub.id not in schedule.access.interrupted
+    if not was_paid or any(payment.is_lost for payment in sub.payments):
+        return
+    statement = "select kind, ends_at from asset_entries where subscription = $1 order by entry_id"
+    entries = await schedule.wallet.rows(statement, sub.id)
+    changed = len({books.asset_of(payment) for payment in sub.payments}) > 1
+    assert {kind for kind, _ in entries} <= CONTINUOUS | ({"cancel", "resume"} if changed else set())
+    assert changed or all(ends_at is not None for kind, ends_at in entries if kind == "extend")
 
 
 def check_replaced(
