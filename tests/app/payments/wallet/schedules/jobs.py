@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.payments.wallet.replaced import end_replaced
+from storage.jobs.jobs import RunScheduled
 from storage.payments.wallet.subscriptions import EndReplacedSubscription
 from streams.wire.errors import ServiceError
 from tests.app.callers import work_off
@@ -65,7 +66,8 @@ class Jobs:
                 return
 
     async def work(self) -> None:
-        """Run the jobs that wait."""
+        """Run the jobs that wait. Those at fixed times are steps of their own."""
+        await self.wallet.rows("delete from procrastinate_jobs where task_name = $1", RunScheduled.task)
         await work_off(self.wallet.server.services)
 
     async def find_missed(self) -> None:
