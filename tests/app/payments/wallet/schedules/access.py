@@ -36,7 +36,7 @@ class Access:
     async def check(self, books: Books, *, coins_used: int) -> None:
         owned = await self.owned()
         now = self._wallet.server.services.clock.now("default")
-        most = COINS * len(books.orders)
+        most = COINS * len(books.orders) - coins_used
         assert sum(asset["quantity"] for asset in owned if asset["name"] == "coins") <= most
         subscribed = [asset for asset in owned if asset["type"] == "subscription"]
         for asset in subscribed:
