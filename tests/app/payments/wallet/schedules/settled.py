@@ -19,7 +19,7 @@ async def check(schedule: Schedule) -> None:
     cancelled = {call["path"].split("/")[-2] for call in schedule.wallet.calls("/cancel")}
     for sub in books.subscriptions.values():
         assets = [asset for asset in owned if asset["receipt_id"] == sub.id]
-        replacing = [new for new in schedule.upgrades_of(sub.id) if is_kept(books, new, cancelled)]
+        replacing = [new for new in schedule.upgrades_of(sub.id) if is_kept(schedule, books, new, cancelled)]
         if replacing or sub.id in cancelled:
             check_replaced(schedule, books, sub, assets, replacing)
         else:
@@ -31,10 +31,16 @@ async def check(schedule: Schedule) -> None:
     assert [difference async for difference in find_differences(schedule.wallet.server.services.database)] == []
 
 
-def is_kept(books: Books, sub_id: str, cancelled: set[str]) -> bool:
-    """Whether a subscription was paid, and not refunded in full because another one was kept."""
+def is_kept(schedule: Schedule, books: Books, sub_id: str, cancelled: set[str]) -> bool:
+    """Whether a subscription was paid, and not refunded in full because another one was kept.
+
+    One that was upgraded at once is refunded in full too.
+    """
     payments = books.subscriptions[sub_id].payments
-    return bool(payments) and not (sub_id in cancelled and all(paid.is_lost and paid.by_call for paid in payments))
+    if not payments:
+        return False
+    is_refunded = sub_id in cancelled and all(paid.is_lost and paid.by_call for paid in payments)
+    return not is_refunded or any(is_kept(schedule, books, new, cancelled) for new in schedule.upgrades_of(sub_id))
 
 
 async def check_kept(schedule: Schedule, books: Books, sub: Subscription, assets: list[dict[str, Any]]) -> None:
@@ -118,7 +124,7 @@ def check_upgrades(schedule: Schedule, books: Books, cancelled: set[str]) -> Non
     """Of the upgrades of a subscription that were paid, one is kept."""
     for old in {upgrade.old for upgrade in schedule.upgrades}:
         paid = [new for new in schedule.upgrades_of(old) if books.subscriptions[new].payments]
-        kept = [new for new in paid if is_kept(books, new, cancelled)]
+        kept = [new for new in paid if is_kept(schedule, books, new, cancelled)]
         assert len(kept) <= 1, f"{old} has several upgrades that are kept: {kept}"
 
 

@@ -139,6 +139,10 @@ NAMED: dict[str, tuple[datetime, tuple[Step, ...]]] = {
         MARCH,
         (*SEEN, ("begin_upgrade", "year"), ("begin_upgrade", "plus", 1), ("approve_upgrades",), ("work",)),
     ),
+    "upgraded twice in a row at once": (
+        MARCH,
+        (("subscribe", "gold"), ("upgrade", "plus"), ("sync_sub",), ("upgrade", "year"), ("end_replaced",)),
+    ),
     "upgraded although disputed": (
         LEAP_DAY,
         (*SEEN, ("begin_upgrade", "plus"), ("dispute", 0, "half", False), ("approve_upgrades",), ("end_replaced",)),
