@@ -15,6 +15,7 @@ from storage.assets.entries import Channel, Entry
 from storage.configs.kinds.products import PRODUCTS, Product
 from storage.events.outbox import PurchaseEvent, PurchaseKind
 from storage.payments import mismatches
+from storage.payments import reversals as stored_reversals
 from storage.payments.reversals import Reversal
 from storage.payments.wallet import orders as wallet_orders
 from storage.payments.wallet import refunds as wallet_refunds
@@ -23,12 +24,14 @@ from streams.wire.errors import ConfigInvalid
 from streams.wire.money import Money
 from vendors.payments.paypal.errors import PayPalRefused
 from vendors.payments.paypal.orders import Capture, Order
+from vendors.payments.paypal.refunds import Refund
 
 COMPLETED = "COMPLETED"
 APPROVED = "APPROVED"
 _PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of captures that were paid."""
 _REFUNDED = "REFUNDED"
+_CHARGED_BACK = "CHARGEBACK"
 _KEY_KEPT = timedelta(hours=6)
 """How long the platform remembers the key with which an order is created."""
 
@@ -110,9 +113,8 @@ async def apply_order(
     conn, app_id = posting.conn, posting.app_id
     order = await wallet_orders.lock(conn, app_id, row_id=order.row_id)
     for capture in read.captures if read is not None else []:
-        of_capture = [refund for refund in read.refunds if refund.capture_id in {"", capture.id}] if read else []
-        listed = [reversal_of(refund, capture.id) for refund in of_capture]
-        await _post_capture(posting, order, capture, [*filter(None, listed), *reported])
+        listed = await _listed(posting, capture, read.refunds if read else [])
+        await _post_capture(posting, order, capture, [*listed, *reported])
     status = status_of(order, read)
     applied = replace(
         order,
@@ -123,6 +125,26 @@ async def apply_order(
     applied = replace(applied, check_at=await _check_at(posting, applied))
     await wallet_orders.update(conn, app_id, order=applied)
     return applied
+
+
+async def _listed(posting: Posting, capture: Capture, refunds: Sequence[Refund]) -> list[Reversal]:
+    """Return the refunds of a capture that its order lists.
+
+    The list does not say which of them are chargebacks. If the capture says that it was charged back, and no
+    chargeback is known, this is the only refund that is not known either.
+    """
+    read = [reversal_of(refund, capture.id) for refund in refunds if refund.capture_id in {"", capture.id}]
+    listed = [reversal for reversal in read if reversal is not None]
+    if capture.status_details.reason != _CHARGED_BACK:
+        return listed
+    stored = await stored_reversals.of_payments(
+        posting.conn, posting.app_id, platform=PLATFORM, payment_ids=[capture.id]
+    )
+    known = {reversal.reversal_id for reversal in stored}
+    unknown = [reversal for reversal in listed if reversal.reversal_id not in known]
+    if len(unknown) != 1 or any(reversal.kind != "refund" for reversal in stored):
+        return listed
+    return [replace(each, kind="reversal") if each in unknown else each for each in listed]
 
 
 async def _check_at(posting: Posting, order: WalletOrder) -> datetime | None:

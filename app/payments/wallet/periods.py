@@ -181,6 +181,7 @@ async def post_state(
     paid = await last_paid(posting.conn, posting.app_id, row)
     if paid is None:
         return
+    await _end_former(posting, row, paid.entry)
     if read.status in ENDED_STATUSES:
         change = _change(posting, paid.entry, f"wallet:cancel:{row.subscription_id}", "cancel")
         await posting.post(replace(change, happened_at=read.status_update_time))
@@ -191,6 +192,19 @@ async def post_state(
         grace_s = wallet_config(posting.services, posting.app_id, row.config).grace_s
         kind, ends_at = "suspend", paid.ends_at + timedelta(seconds=grace_s) if grace_s else None
     await _post_grace(posting, row, paid.entry, kind=kind, ends_at=ends_at)
+
+
+async def _end_former(posting: Posting, row: WalletSubscription, last: Entry) -> None:
+    """Let the assets of former plans end with their paid periods: the payments are for another asset now."""
+    grants = {entry.name: entry for entry in await _grants(posting.conn, posting.app_id, row)}
+    for entry in [entry for name, entry in grants.items() if name != last.name]:
+        asset = await assets.find(
+            posting.conn, posting.app_id, posting.uid, name=entry.name, subscription=entry.subscription
+        )
+        if asset is not None and asset.canceled_at is None:
+            change = _change(posting, entry, f"wallet:plan:{entry.name}:{last.key}", "cancel")
+            # No webhook reports it.
+            await posting.post(replace(change, happened_at=last.starts_at, channel="server"))
 
 
 async def last_paid(conn: Connection, app_id: str, row: WalletSubscription) -> Paid | None:
@@ -246,9 +260,11 @@ async def _post_grace(
     asset = await assets.find(
         posting.conn, posting.app_id, posting.uid, name=entry.name, subscription=entry.subscription
     )
-    if asset is None or asset.ended_at is not None or asset.canceled_at is not None:
+    if asset is None or asset.ended_at is not None:
         return
-    if asset.grace_ends_at == ends_at:
+    if asset.canceled_at is not None:  # The plan was changed to another asset, and back.
+        kind = "resume"
+    elif asset.grace_ends_at == ends_at:
         return
     # A state has no id. The number of its read distinguishes the key from that of an earlier change.
     key = f"wallet:{kind}:{row.subscription_id}:{row.applied_read}"

@@ -13,6 +13,8 @@ _DAY = timedelta(days=1)
 _BILLED_WITHIN = timedelta(days=2)
 """How long after the end of a paid period the platform bills at most: at 10:00 UTC or later of the day, and of the
 first day of the next month if the month lacks the day."""
+_FAILED_EVERY = timedelta(hours=1)
+"""How often a subscription is read whose payment has failed. A webhook reports that it was paid."""
 LAG = timedelta(hours=1)
 """Payments are listed later than they are made, but not later than this."""
 
@@ -60,13 +62,27 @@ def next_read(
     """Return when to read an active subscription back.
 
     It is read every day, at the end of its paid period, and every minute while a payment is due or not listed yet.
-    A free trial that was not granted, because the user has had one, has no paid period.
+    After a failed payment, it is read every hour until the platform repeats it. A free trial that was not granted,
+    because the user has had one, has no paid period.
     """
     if paid_ends_at is not None and now < paid_ends_at:
         return min(paid_ends_at, now + _DAY)
     due_at, last = subscription.next_payment_at, subscription.last_payment
     is_listed = last is None or any(payment.time >= last.time - LAG for payment in transactions)
     is_begun = paid_ends_at is not None or (subscription.plan is not None and subscription.plan.has_free_trial)
-    if due_at is None or due_at <= now or has_failed(subscription, transactions) or not is_listed or not is_begun:
+    if not is_listed or not is_begun:
         return soon(now)
-    return min(due_at, now + _DAY)
+    if has_failed(subscription, transactions):
+        return _read_of_failed(subscription, now=now)
+    return soon(now) if due_at is None or due_at <= now else min(due_at, now + _DAY)
+
+
+def _read_of_failed(subscription: Subscription, *, now: datetime) -> datetime:
+    """Return when to read a subscription back whose payment has failed.
+
+    It is read every minute for an hour once the next attempt is due.
+    """
+    attempts = [at for at in (subscription.retry_at, subscription.next_payment_at) if at is not None]
+    if any(at <= now < at + LAG for at in attempts):
+        return soon(now)
+    return min([now + _FAILED_EVERY, *(at for at in attempts if now < at)])

@@ -7,7 +7,7 @@ from app.assets.view import AssetView
 from app.http.rows.endpoint import Call
 from app.payments.wallet.subscription_states import SubscriptionRead, status_of
 from storage.configs.kinds.products import Product
-from storage.payments.wallet.subscriptions import ACTIVE, CANCELLED, PENDING, WalletSubscription
+from storage.payments.wallet.subscriptions import ACTIVE, ENDED_STATUSES, PENDING, WalletSubscription
 from storage.postgres.database import Connection
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
@@ -36,6 +36,7 @@ class SubscriptionView(Model):
     approve_link_href: str
     """The page on which the user approves it. Empty once it is approved."""
     canceled_ts: int
+    """When it was cancelled, or has expired after its last payment."""
     canceled_time: str
     """Deprecated: use `canceled_ts`."""
     last_payment_ts: int
@@ -70,7 +71,8 @@ def subscription_view(
     call: Call, row: WalletSubscription, read: SubscriptionRead, *, with_next_payment: bool = False
 ) -> SubscriptionView:
     found, status = read.subscription, status_of(row, read, now=call.services.clock.now(call.app_id))
-    cancelled_at = found.status_update_time if found is not None and status == CANCELLED else None
+    has_ended = found is not None and found.status in ENDED_STATUSES
+    cancelled_at = found.status_update_time if found is not None and has_ended else None
     last_payment = None if found is None else found.last_payment
     upcoming = found if status == ACTIVE else None
     payment = upcoming.next_payment if upcoming is not None and with_next_payment else None

@@ -100,7 +100,7 @@ REVERSALS = st.lists(
         st.sampled_from(["open", "taken", "undone", "closed"]),
     ),
     max_size=6,
-)
+).map(lambda found: [replace(each, reversal_id=f"r{number}") for number, each in enumerate(found)])
 
 
 @given(REVERSALS.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))

@@ -33,7 +33,7 @@ class Capture(PayPalObject):
     create_time: Moment | None = None
     update_time: Moment | None = None
     status_details: _Reason = _Reason()
-    """Why it is pending or declined."""
+    """Why it is pending or declined. `CHARGEBACK`: a bank has taken it, or a part of it, from the merchant."""
     supplementary_data: _Supplementary = _Supplementary()
 
     @property

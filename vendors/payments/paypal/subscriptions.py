@@ -84,6 +84,8 @@ class LastPayment(PayPalObject):
 
 class _FailedPayment(PayPalObject):
     time: Moment
+    next_payment_retry_time: Moment | None = None
+    """When it is repeated. `None`: it is added to the next payment."""
 
 
 class _BillingInfo(PayPalObject):
@@ -129,6 +131,12 @@ class Subscription(PayPalObject):
         if self.billing_info.failed_payments_count > 0:
             return True
         return failed is not None and (last is None or failed.time > last.time)
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When the payment that has failed last is repeated."""
+        failed = self.billing_info.last_failed_payment
+        return None if failed is None else failed.next_payment_retry_time
 
     @property
     def next_payment_at(self) -> datetime | None:

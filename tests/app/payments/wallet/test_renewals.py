@@ -16,7 +16,7 @@ from storage.assets.differences import find_differences
 from storage.jobs.jobs import RunScheduled
 from streams.tasks import background
 from tests.app.callers import work_off
-from tests.app.payments.wallet.wallets import WEBHOOK, Wallet
+from tests.app.payments.wallet.wallets import WEBHOOK, Wallet, add_plan
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -120,10 +120,41 @@ async def test_a_failed_payment_counts_until_the_next_one_is_made(wallet: Wallet
     sub_id = await wallet.subscribed()
     await wallet.control("decline", subscription_id=sub_id)
     await at(wallet, BILLED_NEXT + 2 * MINUTE)
+    await wallet.control("bill_late", subscription_id=sub_id, hours=1)
     for action in ("suspend", "activate"):
         await wallet.platform("POST", f"/v1/billing/subscriptions/{sub_id}/{action}", {"reason": "support"})
+    await wallet.sync(sub_id)
     pro = await at(wallet, BILLED_NEXT + 4 * MINUTE)
     assert (pro["valid_seconds"], end_of(pro)) == (0, await wallet.paid_until())
+
+
+async def test_a_failing_subscription_is_read_every_hour_until_its_payment_is_repeated(wallet: Wallet) -> None:
+    """PayPal names the time: `next_payment_retry_time` (`failed_payment_details` of its OpenAPI)."""
+    await wallet.travel(LAST_OF_JANUARY)
+    sub_id = await wallet.subscribed()
+    await wallet.control("decline", subscription_id=sub_id)
+    statement = "select check_at from wallet_subscriptions where uid = $1"
+    await at(wallet, BILLED_NEXT + MINUTE)
+    await wallet.control("bill_late", subscription_id=sub_id, hours=14)
+    reads = []
+    for moment in (DAY, 5 * DAY - 30 * MINUTE, 5 * DAY + MINUTE, 5 * DAY + 180 * MINUTE):
+        await at(wallet, BILLED_NEXT + moment)
+        [(check_at,)] = await wallet.rows(statement, wallet.uid)
+        reads.append(round((check_at - BILLED_NEXT - moment) / MINUTE))
+    assert reads == [60, 30, 1, 60]
+
+
+async def test_a_subscription_that_expires_is_cancelled_at_the_time_of_the_platform(wallet: Wallet) -> None:
+    await wallet.travel(LAST_OF_JANUARY)
+    await add_plan(wallet, "once", title="Pro for a week", unit="WEEK", period="P1W", price="3.00", cycles=1)
+    sub_id = await wallet.subscribed("once")
+    assert (await wallet.sync(sub_id))[1]["walletpay_sub"]["canceled_ts"] == 0
+    await wallet.travel(LAST_OF_JANUARY + 8 * DAY)
+    _, answer = await wallet.sync(sub_id)
+    sub, [pro] = answer["walletpay_sub"], answer["assets"]
+    expired_at = datetime(2027, 2, 7, 10, tzinfo=UTC)
+    assert (sub["status"], sub["canceled_ts"]) == ("EXPIRED", expired_at.timestamp())
+    assert (pro["sub_canceled"], pro["sub_canceled_ts"]) == (True, sub["canceled_ts"])
 
 
 async def test_a_platform_that_cannot_be_read_ends_the_asset_after_the_tolerance(wallet: Wallet) -> None:

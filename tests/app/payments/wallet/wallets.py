@@ -265,16 +265,22 @@ async def add_weekly(wallet: Wallet) -> None:
     await add_plan(wallet, "week", title="Pro, weekly", unit="WEEK", period="P1W", price="3.00")
 
 
-async def add_plan(wallet: Wallet, name: str, *, title: str, unit: str, period: str, price: str) -> None:
-    """Add a product `name` with a plan of its own, which renews after each `unit`, at a price in USD."""
+async def add_plan(
+    wallet: Wallet, name: str, *, title: str, unit: str, period: str, price: str, cycles: int = 0, **fields: Any
+) -> str:
+    """Add a product `name` with a plan of its own, which renews after each `unit`, at a price in USD.
+
+    It ends after `cycles`, unless they are 0. `fields` are further ones of the product. Return the plan.
+    """
     cycle = {
         "frequency": {"interval_unit": unit, "interval_count": 1},
         "tenure_type": "REGULAR",
         "sequence": 1,
-        "total_cycles": 0,
+        "total_cycles": cycles,
         "pricing_scheme": {"fixed_price": {"currency_code": "USD", "value": price}},
     }
     body = {"product_id": PRO, "name": title, "billing_cycles": [cycle], "payment_preferences": {}}
-    plan = await wallet.platform("POST", "/v1/billing/plans", body)
-    product = {"type": "subscription", "asset": "pro", "period": period, "walletpay": {"plan_id": plan["id"]}}
+    plan: str = (await wallet.platform("POST", "/v1/billing/plans", body))["id"]
+    product = {"type": "subscription", "asset": "pro", "period": period, "walletpay": {"plan_id": plan}, **fields}
     await put(wallet.server, "products", name, product)
+    return plan

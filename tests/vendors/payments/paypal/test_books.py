@@ -36,7 +36,12 @@ async def test_payments_refunds_payouts_and_subscriptions_are_in_the_books(shop:
     assert (captured["amount"], captured["refunded"]) == (199, 50)
     assert (sale["subscription_id"], sale["order_id"], sale["status"]) == (subscription.id, "", "COMPLETED")
     assert found["refunds"] == [
-        {"id": refund.id, "payment_id": capture.id, "amount": 50, "status": "COMPLETED"},
-    ]
+        {
+            "id": refund.id, "payment_id": capture.id, "amount": 50, "status": "COMPLETED",
+            "is_reversal": False, "by_call": True,
+        },
+    ]  # fmt: skip
     assert [(listed["id"], listed["sender_batch_id"]) for listed in found["payouts"]] == [(payout.id, batch)]
-    assert found["subscriptions"] == [{"id": subscription.id, "status": "ACTIVE"}]
+    [listed] = found["subscriptions"]
+    assert (listed["id"], listed["status"], listed["failed_at"]) == (subscription.id, "ACTIVE", None)
+    assert listed["due_at"] == listed["next_at"] > sale["at"]

@@ -204,3 +204,30 @@ async def test_a_revision_changes_the_plan_at_once_and_the_payment_at_the_next_p
 
     assert (revised.plan_id, len(await shop.transactions(made.id))) == (YEARLY, 2)
     assert (await shop.transactions(made.id))[1].amount == Money(9900, "USD")
+
+
+async def test_a_payment_that_fails_three_times_is_added_to_the_next_one(shop: Merchant):
+    """See "Payment failures and recovering balances", developer.paypal.com/docs/subscriptions/customize."""
+    made = await shop.subscribed()
+    await shop.control("decline", subscription_id=made.id, times=3)
+
+    await shop.move_clock(45)  # Ten days after a month, both attempts that follow have failed.
+    failed = await shop.paypal.subscription(made.id)
+    await shop.move_clock(65)
+    payments = await shop.transactions(made.id)
+
+    assert (failed.billing_info.failed_payments_count, failed.retry_at) == (1, None)
+    assert [payment.amount.amount for payment in payments] == [999, 1998]
+
+
+async def test_a_subscription_that_is_activated_again_is_paid_on_that_day(shop: Merchant):
+    """Payments that were due meanwhile are left out."""
+    made = await shop.subscribed()
+    path = f"/v1/billing/subscriptions/{made.id}"
+    await shop.paypal.command("row:suspend", f"{path}/suspend", {"reason": "pause"})
+    await shop.move_clock(100)
+    suspended = await shop.transactions(made.id)
+    await shop.paypal.command("row:activate", f"{path}/activate", {"reason": "resume"})
+    await shop.move_clock(101)
+
+    assert (len(suspended), len(await shop.transactions(made.id))) == (1, 2)

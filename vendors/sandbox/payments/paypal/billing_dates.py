@@ -15,6 +15,11 @@ _BILLED_AT = time(10)
 """The time of the day, in UTC."""
 
 
+def billed_on(moment: datetime) -> datetime:
+    """Return when payments are taken on the day of `moment`."""
+    return datetime.combine(moment.astimezone(UTC).date(), _BILLED_AT, UTC)
+
+
 def billed_after(moment: datetime, frequency: dict[str, Any]) -> datetime:
     """Return when the payment of the period after the one that begins at `moment` is taken."""
     unit, count = frequency["interval_unit"], frequency.get("interval_count", 1)

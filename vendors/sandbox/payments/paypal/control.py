@@ -198,6 +198,16 @@ class _Decline(_Action):
         merchant.subscriptions[self.subscription_id].declines = self.times
 
 
+class _BillLate(_Action):
+    """Take the further payments of a subscription later on the day than at 10:00 UTC."""
+
+    subscription_id: str
+    hours: int = Field(ge=0, le=14)
+
+    def act(self, merchant: Merchant) -> None:
+        merchant.subscriptions[self.subscription_id].late = timedelta(hours=self.hours)
+
+
 class _Pend(_Action):
     """Let the next payments of a subscription be pending at first, as those from a bank account are."""
 
@@ -270,6 +280,7 @@ _ACTIONS: Mapping[str, type[_Action]] = {
     "reprice": _Reprice,
     "begin": _Begin,
     "decline": _Decline,
+    "bill_late": _BillLate,
     "pend": _Pend,
     "settle_sale": _SettleSale,
     "renew": _Renew,

@@ -49,6 +49,7 @@ def resolve(merchant: Merchant, dispute: Dispute, outcome: Outcome, *, amount: M
     if outcome in _WON and dispute.reversal is not None:
         dispute.reversal.status = "CANCELLED"
         dispute.payment.undo_refund(dispute.reversal.amount, at=merchant.now)
+        dispute.payment.reason = ""
         dispute.reversal = None
     _emit(merchant, dispute, "RESOLVED")
 

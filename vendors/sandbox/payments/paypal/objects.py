@@ -10,6 +10,7 @@ from streams.wire.codec import from_rfc3339
 from vendors.sandbox.payments.paypal import disputes, orders, payouts, plans, sales, subscriptions
 from vendors.sandbox.payments.paypal.records import Order, Subscription
 from vendors.sandbox.payments.paypal.state import Event, Merchant
+from vendors.sandbox.payments.paypal.subscription_objects import to_object as to_subscription
 from vendors.sandbox.payments.paypal.webhooks import is_genuine
 from vendors.sandbox.payments.paypal.wire import new_id, not_found, refusal, time_text
 
@@ -49,12 +50,12 @@ class Row:
 
 def _create_subscription(asked: Asked) -> dict[str, Any]:
     made = subscriptions.create(asked.merchant, asked.body)
-    return subscriptions.to_object(asked.merchant, made)
+    return to_subscription(asked.merchant, made)
 
 
 def _get_subscription(asked: Asked) -> dict[str, Any]:
     fields = asked.query.get("fields", "").split(",")
-    return subscriptions.to_object(asked.merchant, _subscription(asked), fields=fields)
+    return to_subscription(asked.merchant, _subscription(asked), fields=fields)
 
 
 def _subscription(asked: Asked) -> Subscription:

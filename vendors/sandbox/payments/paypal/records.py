@@ -1,7 +1,7 @@
 """The records of a merchant of the sandbox's PayPal: payments, disputes, orders, subscriptions, payouts."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from streams.wire.money import Money
@@ -68,6 +68,8 @@ class Refund:
     status: RefundStatus = "COMPLETED"
     is_reversal: bool = False
     """Whether a bank or PayPal has taken the money, and not the merchant has given it back."""
+    by_call: bool = False
+    """Whether a call has asked for it, and not the merchant on PayPal's pages."""
     id: str = field(default_factory=new_id)
 
 
@@ -129,7 +131,14 @@ class Subscription:
     """The number of periods that have begun."""
     next_at: datetime | None = None
     retry_at: datetime | None = None
+    late: timedelta = timedelta()
+    """How much later than `next_at` and `retry_at` the payments are taken."""
+    retries: int = 0
+    """How often the payment of this cycle was repeated."""
+    outstanding: int = 0
+    """The payments of cycles that have failed for good, in minor units. The next payment includes them."""
     failed: int = 0
+    """How many cycles in a row have failed, this one included."""
     last_failure: dict[str, Any] | None = None
     """The last payment that was declined."""
     declines: int = 0
@@ -140,7 +149,9 @@ class Subscription:
 
     @property
     def due_at(self) -> datetime | None:
-        return self.retry_at or self.next_at
+        """When the next payment is taken. An overdue one is taken as soon as the subscription is active again."""
+        at = self.retry_at or self.next_at
+        return at and max(at + self.late, self.status_at or at)
 
 
 @dataclass(slots=True)

@@ -146,7 +146,7 @@ def refund_capture(merchant: Merchant, capture_id: str, body: dict[str, Any]) ->
         raise refusal(422, "REFUND_CAPTURE_CURRENCY_MISMATCH", "Refund must be in the currency of the capture.")
     if capture.left < amount:
         raise refusal(422, "REFUND_AMOUNT_EXCEEDED", "The refund amount must be at most the capture's.")
-    return make_refund(merchant, capture, amount, status=merchant.refunds_as)
+    return make_refund(merchant, capture, amount, status=merchant.refunds_as, by_call=True)
 
 
 def refund_sale(merchant: Merchant, sale_id: str, body: dict[str, Any]) -> Refund:
@@ -164,7 +164,7 @@ def refund_sale(merchant: Merchant, sale_id: str, body: dict[str, Any]) -> Refun
         raise _refusal_of_sale(merchant, "REFUND_EXCEEDED_TRANSACTION_AMOUNT")
     if merchant.refunds_whole_sales and amount != sale.amount:
         raise _refusal_of_sale(merchant, "TRANSACTION_REFUSED")
-    return make_refund(merchant, sale, amount, status=merchant.refunds_as)
+    return make_refund(merchant, sale, amount, status=merchant.refunds_as, by_call=True)
 
 
 def _refusal_of_sale(merchant: Merchant, usual: str) -> Exception:
@@ -180,9 +180,10 @@ def make_refund(
     *,
     status: RefundStatus = "COMPLETED",
     is_reversal: bool = False,
+    by_call: bool = False,
 ) -> Refund:
     """Refund a payment, whoever has asked for it."""
-    refund = Refund(payment, amount, merchant.now, "PENDING", is_reversal)
+    refund = Refund(payment, amount, merchant.now, "PENDING", is_reversal, by_call)
     merchant.refunds[refund.id] = refund
     turn_refund(merchant, refund, status)
     return refund

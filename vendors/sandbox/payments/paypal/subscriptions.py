@@ -1,22 +1,21 @@
 """Subscriptions of the sandbox's PayPal: their approval, their payments when the clock reaches them, their end."""
 
-from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
 from streams.wire.codec import from_rfc3339
 from streams.wire.money import Money
-from vendors.sandbox.payments.paypal.amounts import read_amount, written
-from vendors.sandbox.payments.paypal.billing_dates import billed_after
+from vendors.sandbox.payments.paypal.amounts import written
+from vendors.sandbox.payments.paypal.billing_dates import billed_after, billed_on
 from vendors.sandbox.payments.paypal.plans import plan_of
 from vendors.sandbox.payments.paypal.records import Payment, Subscription
 from vendors.sandbox.payments.paypal.sales import sale_object, transaction_object
 from vendors.sandbox.payments.paypal.state import Merchant
+from vendors.sandbox.payments.paypal.subscription_objects import APPROVAL, cycle_of, price_of, to_object
 from vendors.sandbox.payments.paypal.wire import not_found, refusal, time_text
 
 _UNAPPROVED_FOR = timedelta(days=3)
-_RETRY_AFTER = timedelta(days=5)
-_PAGE = "/webapps/billing/subscriptions"
+_RETRY_AFTER, _RETRIES = timedelta(days=5), 2
 _MAX_CUSTOM_ID = 127
 _MAX_REASON = 128
 _MAX_RENEWALS = 1000
@@ -77,7 +76,7 @@ def begin(merchant: Merchant, subscription: Subscription) -> None:
     _begin_period(merchant, subscription)
     if subscription.failed:  # Its first payment has been declined.
         subscription.next_at = subscription.retry_at = None
-        subscription.failed = 0
+        subscription.failed = subscription.retries = 0
         _set_status(subscription, "APPROVAL_PENDING", at=now)
         return
     _emit_change(merchant, subscription, "ACTIVATED", at=now)
@@ -105,11 +104,21 @@ def suspend(merchant: Merchant, subscription: Subscription, body: dict[str, Any]
 
 
 def activate(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> None:
+    """Activate a suspended subscription.
+
+    Payments that were due meanwhile are left out. `next_billing_time` becomes 10:00 UTC of the current day, and the
+    payment is taken then or at once ("Activating a subscription after capturing outstanding balance will charge
+    the customer again", https://www.paypal-community.com/t5/REST-APIs/m-p/3131544).
+    """
     if subscription.status != "SUSPENDED":
         raise _invalid_status("activate", "suspended")
     subscription.failed = 0
+    subscription.retry_at, subscription.retries = None, 0
+    if subscription.next_at is not None and subscription.next_at <= merchant.now:
+        subscription.next_at = billed_on(merchant.now)
     _set_status(subscription, "ACTIVE", at=merchant.now)
     _emit_change(merchant, subscription, "RE-ACTIVATED", at=merchant.now)
+    advance(merchant, subscription)
 
 
 def revise(merchant: Merchant, subscription: Subscription, body: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +130,7 @@ def revise(merchant: Merchant, subscription: Subscription, body: dict[str, Any])
         raise _invalid_status("revise", "active or suspended")
     subscription.revised = plan
     path = f"/v1/billing/subscriptions/{subscription.id}"
-    approval = merchant.link("approve", f"{_PAGE}/update?ba_token={subscription.token}")
+    approval = merchant.link("approve", f"{APPROVAL}/update?ba_token={subscription.token}")
     return {
         "plan_id": plan["id"],
         "plan_overridden": False,
@@ -150,111 +159,25 @@ def transactions(subscription: Subscription, merchant: Merchant, start: str, end
     return [transaction_object(sale) for sale in reversed(found)]
 
 
-def to_object(merchant: Merchant, subscription: Subscription, *, fields: Collection[str] = ()) -> dict[str, Any]:
-    """Return a subscription. `fields` are those that PayPal only returns if a call asks for them."""
-    path = f"/v1/billing/subscriptions/{subscription.id}"
-    links = [merchant.link("edit", path, "PATCH"), merchant.link("self", path)]
-    if subscription.status == "APPROVAL_PENDING":
-        links.insert(0, merchant.link("approve", f"{_PAGE}?ba_token={subscription.token}"))
-    return {
-        "id": subscription.id,
-        "status": subscription.status,
-        "status_update_time": time_text(subscription.status_at or subscription.created_at),
-        "plan_id": subscription.plan["id"],
-        "plan_overridden": False,
-        "start_time": time_text(subscription.start_at or subscription.created_at),
-        "quantity": str(subscription.quantity),
-        **({"custom_id": subscription.custom_id} if subscription.custom_id else {}),
-        "subscriber": {"email_address": "mei@example.test", "payer_id": "2J6QB8YJQSJRJ"},
-        "create_time": time_text(subscription.created_at),
-        "update_time": time_text(subscription.updated_at or subscription.created_at),
-        **(
-            {}
-            if subscription.status == "APPROVAL_PENDING"
-            else {"billing_info": _billing_info(subscription, fields)}
-        ),
-        **({"plan": subscription.plan} if "plan" in fields else {}),
-        "links": links,
-    }
-
-
-def _billing_info(subscription: Subscription, fields: Collection[str]) -> dict[str, Any]:
-    executions = []
-    begun = subscription.cycles
-    for cycle in _cycles(subscription.plan):
-        total = cycle["total_cycles"]
-        done = min(begun, total) if total else begun
-        begun -= done
-        executions.append(
-            {
-                "tenure_type": cycle["tenure_type"],
-                "sequence": cycle["sequence"],
-                "cycles_completed": done,
-                "cycles_remaining": total - done if total else 0,
-                "total_cycles": total,
-            }
-        )
-    price = _price(subscription, subscription.cycles) or Money(0, "USD")
-    failure = subscription.last_failure if "last_failed_payment" in fields else None
-    return {
-        "outstanding_balance": written(Money(0, price.currency)),
-        "cycle_executions": executions,
-        **({"last_payment": _last_payment(subscription.last)} if subscription.last else {}),
-        **({"next_billing_time": time_text(subscription.next_at)} if subscription.next_at else {}),
-        "failed_payments_count": subscription.failed,
-        **({} if failure is None else {"last_failed_payment": failure}),
-    }
-
-
-def _last_payment(payment: Payment) -> dict[str, Any]:
-    return {"amount": written(payment.amount), "time": time_text(payment.at)}
-
-
-def _cycles(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    return sorted(plan["billing_cycles"], key=lambda cycle: int(cycle["sequence"]))
-
-
-def _cycle(plan: dict[str, Any], number: int) -> dict[str, Any] | None:
-    """Return the billing cycle of a period, counted from 0. `None`: there is none after the end of the plan."""
-    for cycle in _cycles(plan):
-        total = cycle["total_cycles"]
-        if total == 0 or number < total:
-            return cycle
-        number -= total
-    return None
-
-
-def _price(subscription: Subscription, number: int) -> Money | None:
-    """Return the payment of a period with its taxes. `None`: it is free."""
-    cycle = _cycle(subscription.plan, number) or _cycles(subscription.plan)[-1]
-    price = cycle.get("pricing_scheme", {}).get("fixed_price")
-    if price is None:
-        return None
-    single = read_amount(price, "/fixed_price")
-    net = Money(single.amount * subscription.quantity, single.currency)
-    taxes = subscription.plan.get("taxes")
-    if taxes is None or taxes.get("inclusive", True):
-        return net
-    return net + net.part(round(float(taxes["percentage"]) * 10_000), 1_000_000)
-
-
 def _begin_period(merchant: Merchant, subscription: Subscription) -> None:
     """Begin the next period, and take its payment."""
     at = subscription.due_at
-    cycle = _cycle(subscription.plan, subscription.cycles)
+    cycle = cycle_of(subscription.plan, subscription.cycles)
     assert at is not None, "a payment is due"
     assert subscription.next_at is not None, "a period is due"
     if cycle is None:
         _end(merchant, subscription, "EXPIRED", at=at)
         return
-    price = _price(subscription, subscription.cycles)
+    price = price_of(subscription, subscription.cycles)
     if price is not None and subscription.declines:
-        _decline_payment(merchant, subscription, price, at=at)
+        _decline_payment(merchant, subscription, price, cycle, at=at)
         return
+    _end_cycle(subscription, cycle)
     subscription.cycles += 1
-    subscription.failed, subscription.retry_at = 0, None
-    subscription.next_at = billed_after(subscription.next_at, cycle["frequency"])
+    subscription.failed = 0
     if price is not None:
+        price += Money(subscription.outstanding, price.currency)
+        subscription.outstanding = 0
         sale = Payment(
             price, at, subscription.custom_id, subscription_id=subscription.id, plan_id=subscription.plan["id"]
         )
@@ -291,22 +214,38 @@ def settle(merchant: Merchant, sale: Payment, *, completed: bool) -> None:
     _emit_sale(merchant, subscription, sale, at=merchant.now)
 
 
-def _decline_payment(merchant: Merchant, subscription: Subscription, price: Money, *, at: datetime) -> None:
+def _decline_payment(
+    merchant: Merchant, subscription: Subscription, price: Money, cycle: dict[str, Any], *, at: datetime
+) -> None:
+    """Let a payment fail. It is repeated after 5 days, twice at most, and then added to the next one.
+
+    See "Payment failures and recovering balances",
+    https://developer.paypal.com/docs/subscriptions/customize/payment-failure-retry/.
+    """
     subscription.declines -= 1
-    subscription.failed += 1
-    subscription.retry_at = at + _RETRY_AFTER
+    subscription.failed += subscription.retries == 0
+    subscription.retry_at = at + _RETRY_AFTER if subscription.retries < _RETRIES else None
+    subscription.retries += 1
+    retried = {} if subscription.retry_at is None else {"next_payment_retry_time": time_text(subscription.retry_at)}
     subscription.last_failure = {
-        "amount": written(price),
-        "time": time_text(at),
-        "reason_code": "PAYMENT_DENIED",
-        "next_payment_retry_time": time_text(subscription.retry_at),
-    }
+        "amount": written(price), "time": time_text(at), "reason_code": "PAYMENT_DENIED", **retried,
+    }  # fmt: skip
     resource = to_object(merchant, subscription, fields={"last_failed_payment"})
     merchant.emit("BILLING.SUBSCRIPTION.PAYMENT.FAILED", "subscription", resource, at=at)
+    if subscription.retry_at is None and subscription.cycles:
+        subscription.outstanding += price.amount
+        _end_cycle(subscription, cycle)
     threshold = subscription.plan["payment_preferences"].get("payment_failure_threshold", 0)
-    if threshold and subscription.failed >= threshold:
+    if threshold and subscription.failed >= threshold and subscription.retry_at is None:
         _set_status(subscription, "SUSPENDED", at=at)
         _emit_change(merchant, subscription, "SUSPENDED", at=at)
+
+
+def _end_cycle(subscription: Subscription, cycle: dict[str, Any]) -> None:
+    """Let the next payment be that of the next period."""
+    assert subscription.next_at is not None, "a period is due"
+    subscription.next_at = billed_after(subscription.next_at, cycle["frequency"])
+    subscription.retry_at, subscription.retries = None, 0
 
 
 def _set_status(subscription: Subscription, status: str, *, at: datetime) -> None:
