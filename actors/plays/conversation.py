@@ -24,6 +24,7 @@ from streams.wire.errors import ServiceError
 from vendors.calls.attempts import Attempt, failed_attempt
 from vendors.calls.fallback import AllStrategiesFailed, first_success
 from vendors.calls.meter import Meter, estimated_tokens
+from vendors.chat.context import fitting_reply
 from vendors.errors import ThoughtsShown, VendorError
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
@@ -283,7 +284,7 @@ class Turn:
             strategy=strategy.name,
             stage="llm",
             vendor=strategy.platform,
-            open=lambda: prompt.fitting_reply(strategy.model, messages),
+            open=lambda: fitting_reply(strategy.model, messages),
             is_output=_is_visible_text,
             first_output_s=chat.waits.first_output_s,
             between_s=chat.waits.between_s,

@@ -53,7 +53,7 @@ _SEND_CODE = Docs(
     }
 )
 _FORGOT = Docs(bodies={"A forgotten password": {"email": _EMAIL, "platform": "website"}})
-_RESET = Docs(bodies={"A new password": {"random_code": "6xJ0rUQ2…", "password": "staple gun at dawn"}})
+_RESET = Docs(bodies={"A new password": {"random_code": "6xJ0rUQ2...", "password": "staple gun at dawn"}})
 _ADDRESS = Docs(bodies={"An address": {"email": _EMAIL, "platform": "android"}})
 _BIND = Docs(
     bodies={

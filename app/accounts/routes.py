@@ -65,10 +65,10 @@ _LOGIN = Docs(
         },
         "An address and a code": {"email_code": {"email": "ada@example.com", "verify_code": "493027"}},
         "A third party": {
-            "search_vendor_id": {"id_token": "eyJhbGciOiJSUzI1NiIs…"},
+            "search_vendor_id": {"id_token": "eyJhbGciOiJSUzI1NiIs..."},
             "platform": "android",
         },
-        "A token of an earlier response": {"bp_auth_token": "ba_2fJx0uVn…"},
+        "A token of an earlier response": {"bp_auth_token": "ba_2fJx0uVn..."},
     },
 )
 _SIGN_UP = Docs(
@@ -88,14 +88,14 @@ _CHANGE_PASSWORD = Docs(
 _SEND_PHONE_CODE = Docs(bodies={"A phone number": {"phone_number": "+4915112345678", "platform": "ios"}})
 _BIND = Docs(
     bodies={
-        "A code": {"photo_network": {"code": "AQBx-hBsH3…"}},
+        "A code": {"photo_network": {"code": "AQBx-hBsH3..."}},
         "A player": {"android_games_service": {"player_id": "g01234567890"}},
     }
 )
 _REAUTHORIZE = Docs(
     bodies={
         "A new token": {
-            "social_network_a": {"access_token": "EAAJZC…", "id": "1022334455", "expiration_date": 1_800_000_000}
+            "social_network_a": {"access_token": "EAAJZC...", "id": "1022334455", "expiration_date": 1_800_000_000}
         }
     }
 )

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.plays.prompt import build, context_size
+from actors.plays.prompt import build
 from actors.plays.records import audio_item, source, text_item
 from storage.conversations.conversations import Record, RecordStatus
 from streams.wire.codec import dumps
 from vendors.calls.meter import estimated_tokens
+from vendors.chat.context import context_size
 from vendors.protocols import ChatMessage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

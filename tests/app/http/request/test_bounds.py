@@ -23,6 +23,10 @@ OPTIONS = {
     for platform, vendor in capability.vendors.items()
 }
 
+WITHOUT_BOUNDS = {
+    "social_network_a.expiration_date": "it is not used, and clients send what the platform's SDK returns"
+}
+
 
 def unbounded(schema: Any, path: str, definitions: dict[str, Any]) -> Iterator[str]:
     """Yield the paths of numbers and lists in `schema` that have no bound."""
@@ -56,7 +60,7 @@ def test_every_number_and_list_of_a_config_has_bounds(kind: str):
 
 @pytest.mark.parametrize("row", SENT)
 def test_every_number_and_list_of_a_request_has_bounds(row: str):
-    assert of_model(SENT[row], row) == []
+    assert [path for path in of_model(SENT[row], row) if not path.endswith(tuple(WITHOUT_BOUNDS))] == []
 
 
 @pytest.mark.parametrize("client", OPTIONS)
