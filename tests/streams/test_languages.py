@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from streams.languages import Languages, language_of, listed_languages, parse_tag
 from streams.spoken.splitting import Sentences
+from tests.language_tags import WELL_FORMED
 
 
 @pytest.mark.parametrize(
@@ -97,34 +98,6 @@ def test_a_vendor_offers_the_nearest_region_and_the_first_code_of_a_language():
         "es-AR": "es-MX", "es": "es-ES", "en-NZ": "en-GB", "en-CA": "en-US", "pt-AO": "pt-PT", "zh-MO": "yue-HK",
         "zh-Hant": "cmn-TW", "fr": None,
     }  # fmt: skip
-
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_DIGITS = "0123456789"
-
-
-def _subtag(alphabet: str, least: int, most: int) -> st.SearchStrategy[str]:
-    return st.text(alphabet, min_size=least, max_size=most)
-
-
-_VARIANT = _subtag(_LETTERS + _DIGITS, 5, 8)
-_EXTENSION = st.builds("-".join, st.tuples(st.sampled_from("atu0"), _subtag(_LETTERS + _DIGITS, 2, 8)))
-_PRIVATE_USE = st.builds("x-{}".format, _subtag(_LETTERS + _DIGITS, 1, 8))
-WELL_FORMED = st.builds(
-    lambda parts, separator, change: change(separator.join(filter(None, parts)).replace("-", separator)),
-    st.tuples(
-        _subtag(_LETTERS, 2, 3),
-        st.one_of(st.just(""), _subtag(_LETTERS, 3, 3)),
-        st.one_of(st.just(""), st.sampled_from(["hans", "latn"]), _subtag(_LETTERS, 4, 4)),
-        st.one_of(st.just(""), _subtag(_LETTERS, 2, 2), _subtag(_DIGITS, 3, 3)),
-        st.one_of(st.just(""), _VARIANT),
-        st.one_of(st.just(""), _EXTENSION),
-        st.one_of(st.just(""), _PRIVATE_USE),
-    ),
-    st.sampled_from("-_"),
-    st.sampled_from([str, str.upper, str.title]),
-)
-"""Tags by the grammar of RFC 5646, section 2.1."""
 
 
 @given(WELL_FORMED)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.streams.test_languages import WELL_FORMED
+from tests.language_tags import WELL_FORMED
 from vendors.account import Account, RecognitionSpec, SpeechSpec
 from vendors.http.transport import VendorHttp
 from vendors.protocols import Recognizer, Synthesizer
