@@ -14,6 +14,7 @@ from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.configs.store import Active, ConfigStore
 from storage.errors import ConfigNotFound
 from streams.kept_errors import copy_of
+from streams.languages import listed_languages
 from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ItemNotFound, ServiceError, listed
 from streams.wire.ids import sha256_hex
@@ -22,6 +23,7 @@ from vendors.calls.gate import Gate, Hedge
 from vendors.calls.meter import UnitPrice
 from vendors.catalog import ASSESSORS, CHAT_MODELS, RECOGNIZERS, SYNTHESIZERS, Client, Spec
 from vendors.protocols import Assessor, ChatModel, Recognizer, Synthesizer
+from vendors.speech.languages import LanguageNotOffered
 
 
 class StrategyNotFound(ItemNotFound):
@@ -153,9 +155,8 @@ class Strategies:
             prompt=prompt or config.prompt,
         )
         access = self._vendors.account(RECOGNIZERS, app_id, config.account, model=config.model)
-        return RecognitionStrategy(
-            config, access.platform, _client(f"recognition {name}", access, spec), access.gate
-        )
+        client = _client(f"recognition {name}", access, spec, "language_code")
+        return RecognitionStrategy(config, access.platform, client, access.gate)
 
     def voice(
         self, app_id: str, name: str, overrides: Mapping[str, SpeechOverrides], *, language: str | None
@@ -186,8 +187,8 @@ class Strategies:
         access = self._vendors.account(SYNTHESIZERS, app_id, config.account, model=config.model)
         override = overrides.get(access.platform, NO_OVERRIDES)
         language_code = override.language_code or config.language_code or language
+        field = "target_language_code" if override.language_code is None else "language_code"
         if language_code is not None:
-            field = "target_language_code" if override.language_code is None else "language_code"
             _check_language(config.languages, field, language_code)
         spec = SpeechSpec(
             model=config.model,
@@ -200,7 +201,7 @@ class Strategies:
             audio_format=config.audio_format,
             need_viseme=config.need_viseme if override.need_viseme is None else override.need_viseme,
         )
-        client = _client(f"speech {name}", access, spec)
+        client = _client(f"speech {name}", access, spec, field)
         return Voice(config, access.platform, client, spec.need_viseme, access.gate), spec
 
     def _cache_digest(self, app_id: str, name: str, active: Active[Speech], spec: SpeechSpec) -> str:
@@ -278,9 +279,12 @@ class Strategies:
             raise StrategyNotFound(kind, names)
 
 
-def _client(label: str, access: VendorAccess[Spec, Client], spec: Spec) -> Client:
+def _client(label: str, access: VendorAccess[Spec, Client], spec: Spec, language_field: str = "") -> Client:
+    """Return a client. Raises `InvalidParameter` if the vendor lacks the language in the field `language_field`."""
     try:
         return access.client(spec)
+    except LanguageNotOffered as error:
+        raise InvalidParameter(f"{language_field} {error}") from None
     except InvalidParameter as error:
         raise ConfigInvalid(f"{label}: options.{error.what}") from None
 
@@ -297,11 +301,12 @@ def _check_any_usable(strategies: Sequence[object]) -> None:
 def _check_language(languages: Sequence[str] | None, field: str, language_code: str) -> None:
     if languages is None:
         return
-    code = language_code.lower()
-    for language in languages:
-        if code == language.lower() or code.startswith(f"{language.lower()}-"):
-            return
-    raise InvalidParameter(f"{field} {listed([language_code])} is not one of {', '.join(languages)}")
+    try:
+        found = listed_languages(tuple(languages)).find(language_code)
+    except ValueError as error:
+        raise InvalidParameter(f"{field} {error}") from None
+    if found is None:
+        raise InvalidParameter(f"{field} {listed([language_code])} is not one of {', '.join(languages)}")
 
 
 def price_of(call: VendorCall) -> UnitPrice:

@@ -19,6 +19,7 @@ from app.http.rows.replies import DeferredResponse
 from storage.conversations import conversations
 from storage.conversations.admission import StreamLocation
 from storage.conversations.conversations import OWN_CONVERSATION
+from streams.languages import MAX_CHARACTERS, LanguageCode
 from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import new_id
 from streams.wire.model import Model
@@ -31,9 +32,9 @@ class ConverseParams(Model):
     """Names of conversation strategies, tried in this order."""
     conversation_id: str | None = Field(default=None, max_length=64)
     """Empty or absent: a new conversation is created."""
-    language_code: str = Field(min_length=1, max_length=35)
+    language_code: LanguageCode = Field(min_length=1, max_length=MAX_CHARACTERS)
     """Language of the user's input."""
-    target_language_code: str = Field(min_length=1, max_length=35)
+    target_language_code: LanguageCode = Field(min_length=1, max_length=MAX_CHARACTERS)
     """Language of the answer."""
     type: Literal["text", "audio"]
     voice: str | None = Field(default=None, max_length=256)

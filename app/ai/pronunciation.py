@@ -1,7 +1,6 @@
 """The pronunciation endpoint: parameters, followed by audio as it arrives; one JSON response (§4.18)."""
 
 import asyncio
-import re
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
@@ -19,25 +18,19 @@ from app.http.rows.inputs import Chunked
 from app.http.rows.replies import Json
 from app.http.rows.row_errors import response_to
 from streams.audio.pcm import PcmDecoder
+from streams.languages import MAX_CHARACTERS, LanguageCode
 from streams.tasks import background
 from streams.wire.errors import ServiceError
 from streams.wire.model import Model, not_blank
 from vendors.protocols import AssessmentRequest
 
 _POLL_S = 0.5
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 
 
 def _words(text: str) -> str:
     if not any(letter.isalnum() for letter in not_blank(text)):
         raise ValueError("must contain a word")
     return text
-
-
-def _language(code: str) -> str:
-    if not _LANGUAGE.fullmatch(code):
-        raise ValueError("must be a language code such as en-US")
-    return code
 
 
 class AssessmentParams(Model):
@@ -52,7 +45,7 @@ class AssessmentParams(Model):
             else given
         )
 
-    language: Annotated[str, AfterValidator(_language)] = Field(default="en-US", max_length=35)
+    language: LanguageCode = Field(default="en-US", max_length=MAX_CHARACTERS)
     reference_text: Annotated[str, AfterValidator(_words)] = Field(max_length=16_384)
     grading_system: Literal["FivePoint", "HundredMark"] = "HundredMark"
     """`FivePoint` grades from 0 to 5, `HundredMark` from 0 to 100."""

@@ -14,6 +14,7 @@ from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Body
 from app.http.rows.replies import DeferredResponse
 from storage.conversations.admission import StreamLocation
+from streams.languages import MAX_CHARACTERS, well_formed
 from streams.wire.errors import TooLarge
 from streams.wire.model import Model, not_blank
 from vendors.catalog import SYNTHESIZERS
@@ -25,6 +26,11 @@ def _validate_platform(platform: str) -> str:
     return platform
 
 
+def _language(code: str) -> str:
+    """Validate a language code. An empty one overrides nothing."""
+    return well_formed(code) if code else code
+
+
 class PlatformParams(Model):
     """Overrides for the settings of all strategies on one platform."""
 
@@ -32,7 +38,7 @@ class PlatformParams(Model):
     voice: str | None = Field(default=None, max_length=256)
     prompt: str | None = Field(default=None, max_length=4096)
     speed: float | None = Field(default=None, ge=0.25, le=4.0)
-    language_code: str | None = Field(default=None, max_length=35)
+    language_code: Annotated[str, AfterValidator(_language)] | None = Field(default=None, max_length=MAX_CHARACTERS)
     need_viseme: bool | None = None
 
 

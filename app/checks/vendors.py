@@ -15,6 +15,7 @@ from storage.configs.kinds.strategies import VendorCall
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
 from storage.configs.references import references
 from storage.configs.rules import Checked, Fault, Named, Unknown
+from streams.languages import well_formed
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model, faults
 from vendors.account import AssessmentSpec, ChatSpec, RecognitionSpec, SpeechSpec
@@ -40,7 +41,21 @@ def check(value: Model, named: Named, unknown: Unknown) -> Checked:
     if isinstance(value, VendorAccount):
         return _checked_account(value)
     of_calls = [fault for call in _calls(value) for fault in _faults(call, named, unknown)]
-    return Checked(value, [*_unoffered(value, named), *of_calls])
+    return Checked(value, [*_unoffered(value, named), *_malformed_languages(value), *of_calls])
+
+
+def _malformed_languages(value: Model) -> Iterator[Fault]:
+    """Yield the fields that contain no language code, which would exclude every language."""
+    if not isinstance(value, Recognition | Speech | Pronunciation):
+        return
+    codes = {f"languages[{index}]": code for index, code in enumerate(value.languages or ())}
+    if isinstance(value, Speech) and value.language_code:
+        codes["language_code"] = value.language_code
+    for path, code in codes.items():
+        try:
+            well_formed(code)
+        except ValueError as error:
+            yield Fault(path, str(error))
 
 
 def _unoffered(value: Model, named: Named) -> Iterator[Fault]:

@@ -7,6 +7,8 @@ import re
 
 from sentencex import segment
 
+from streams.languages import language_of
+
 _LIMIT = 1000
 _STOPS = "。！？｡"  # noqa: RUF001 - full stops of scripts without spaces
 _CLOSING_MARKS = "」』”’）】》"  # noqa: RUF001
@@ -25,7 +27,7 @@ class Sentences:
     """
 
     def __init__(self, language_code: str) -> None:
-        self._language = language_code.partition("-")[0].lower() or "en"
+        self._language = language_of(language_code) or "en"
         self._tail = ""
         self._seen = 0
 

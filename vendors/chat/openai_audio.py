@@ -14,6 +14,7 @@ from vendors.errors import Garbled, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem
+from vendors.speech.languages import plain_code
 
 _VOICE = "alloy"
 _MAX_RESPONSE_BYTES = 64 * 1024 * 1024
@@ -87,7 +88,8 @@ class OpenAIAudio:
 
 def _instructions(spec: SpeechSpec) -> list[str]:
     """Return instructions on how to speak. The protocol has no fields for them."""
-    instructions = [f"The text is in {spec.language_code}."] if spec.language_code else []
+    language = plain_code(spec.language_code) if spec.language_code else None
+    instructions = [f"The text is in {language}."] if language else []
     if spec.speed != 1:
         instructions.append(f"Speak at {spec.speed:g} times the usual pace.")
     return [*instructions, f"How to speak: {spec.prompt}"] if spec.prompt else instructions

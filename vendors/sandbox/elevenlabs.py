@@ -14,6 +14,7 @@ from vendors.sandbox.calls import Call, Dialect, Framing, Refusal
 from vendors.sandbox.content import Timed, mp3, pieces, speech, speech_ms, timed_characters
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.sandbox import Sandbox
+from vendors.speech.languages import ELEVENLABS_MODELS
 
 _MODELS = {
     "eleven_multilingual_v2": 10_000,
@@ -200,10 +201,13 @@ def _check_body(body: Mapping[str, Any], voice_id: str) -> str:
     if len(body["text"]) > _MODELS[model]:
         message = f"A maximum of {_MODELS[model]} characters is allowed for this model."
         raise _refusal(400, "max_character_limit_exceeded", message)
-    if body.get("language_code") and model == "eleven_multilingual_v2":
+    language = body.get("language_code")
+    if language and model == "eleven_multilingual_v2":
         raise _refusal(
             400, "unsupported_language", f"Model '{model}' does not support the language_code parameter."
         )
+    if language and model in ELEVENLABS_MODELS and language not in ELEVENLABS_MODELS[model].codes:
+        raise _refusal(400, "unsupported_language", f"Model '{model}' does not support the language '{language}'.")
     settings = body.get("voice_settings") or {}
     for name, (least, most) in _SETTINGS.items():
         value = settings.get(name)

@@ -16,6 +16,7 @@ from vendors.errors import Garbled, Refused
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
+from vendors.speech.languages import ELEVENLABS_MODELS, code_if_any
 from vendors.speech.visemes import visemes_of_letters
 
 _MIN_SPEED, _MAX_SPEED = 0.7, 1.2
@@ -23,6 +24,7 @@ _FORMATS = {"mp3": "mp3_44100_128", "wav": "pcm_24000"}
 _PREFIXES = {"mp3": "mp3_", "wav": "pcm_"}
 _LANGUAGE_MODELS = ("eleven_flash_v2_5", "eleven_turbo_v2_5", "eleven_v3")
 """Models that accept a language. The others detect it from the text, and some reject the field."""
+_DEFAULT_MODEL = "eleven_multilingual_v2"
 _SETTINGS = {"stability", "similarity_boost", "style", "use_speaker_boost"}
 _OutputFormat = Annotated[
     str,
@@ -80,7 +82,7 @@ class ElevenLabsSpeech:
         self._url = account.url(f"{path}?{urlencode({'output_format': output_format})}")
         key = account.api_key.get_secret_value() if account.api_key else ""
         self._headers = {**({"xi-api-key": key} if key else {}), "Content-Type": "application/json"}
-        self._fields = {**_fields(spec, options), **options.extra}
+        self._fields = {**_fields(account, spec, options), **options.extra}
 
     @asynccontextmanager
     async def speak(self, text: str) -> AsyncIterator[AsyncIterator[SpeechItem]]:
@@ -116,14 +118,24 @@ class ElevenLabsSpeech:
                 yield item
 
 
-def _fields(spec: SpeechSpec, options: Options) -> dict[str, Any]:
+def _fields(account: Account, spec: SpeechSpec, options: Options) -> dict[str, Any]:
     settings = options.model_dump(include=_SETTINGS, exclude_none=True)
     if spec.speed != 1:
         settings["speed"] = min(max(spec.speed, _MIN_SPEED), _MAX_SPEED)
     fields: dict[str, Any] = {"model_id": spec.model} if spec.model else {}
-    if spec.language_code and spec.model.startswith(_LANGUAGE_MODELS):
-        fields["language_code"] = spec.language_code.partition("-")[0].lower()
+    if language := _language(account, spec):
+        fields["language_code"] = language
     return fields | ({"voice_settings": settings} if settings else {})
+
+
+def _language(account: Account, spec: SpeechSpec) -> str | None:
+    """Return the code to send. A language that the model lacks is refused, even if the model takes no code."""
+    model = spec.model or _DEFAULT_MODEL
+    offered = next((languages for name, languages in ELEVENLABS_MODELS.items() if model.startswith(name)), None)
+    if not spec.language_code or offered is None:
+        return None
+    code = code_if_any(account.platform, spec.language_code, offered, passes_on=False)
+    return code if model.startswith(_LANGUAGE_MODELS) else None
 
 
 async def _read_body(response: Incoming) -> AsyncGenerator[SpeechItem]:

@@ -18,6 +18,7 @@ from vendors.google import GoogleHttp, response_object
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, AudioInput, Transcript
+from vendors.speech.languages import GOOGLE_RECOGNITION, vendor_code
 
 _SERVICE = "speech"
 _OPUS_RATE = 48_000
@@ -50,7 +51,7 @@ class GoogleRecognition:
         self._connect_s = spec.connect_s
         phrases = [phrase for part in re.split(r"[,;\n]", spec.prompt) if (phrase := part.strip())]
         self._config: dict[str, Any] = {
-            "languageCode": spec.language_code,
+            "languageCode": vendor_code(account.platform, spec.language_code, GOOGLE_RECOGNITION, passes_on=True),
             "enableAutomaticPunctuation": True,
             **({"model": spec.model} if spec.model else {}),
             **({"speechContexts": [{"phrases": _truncated(phrases)}]} if phrases else {}),

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from streams.audio.audio import PCM, parse_wav, pcm_seconds
 from streams.audio.mp3 import Mp3Joiner
+from streams.languages import parse_tag
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
@@ -19,6 +20,7 @@ from vendors.google import GoogleHttp, response_object
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Visemes
+from vendors.speech.languages import GOOGLE_SYNTHESIS, code_if_any
 from vendors.speech.visemes import spread
 
 _SERVICE = "texttospeech"
@@ -65,7 +67,7 @@ class GoogleSpeech:
         self._spec = spec
         self._mp3 = spec.audio_format == "mp3"
         self._rate = options.sample_rate
-        self._voice = _voice(spec)
+        self._voice = _voice(account, spec)
         self._config = _audio_config(spec, options)
         self._marked = spec.need_viseme and not spec.model and not _WITHOUT_MARKS.search(spec.voice)
 
@@ -141,14 +143,20 @@ class GoogleSpeech:
         return response_object(self._account.platform, value)
 
 
-def _voice(spec: SpeechSpec) -> dict[str, str]:
+def _voice(account: Account, spec: SpeechSpec) -> dict[str, str]:
     """Return the voice fields. If the name of the voice contains a language, that takes precedence."""
     voice_locale = _LOCALE.match(spec.voice)
     return {
-        "languageCode": voice_locale[1] if voice_locale else spec.language_code or "en-US",
+        "languageCode": voice_locale[1] if voice_locale else _language(account, spec.language_code) or "en-US",
         **({"name": spec.voice} if spec.voice else {}),
         **({"modelName": spec.model} if spec.model else {}),
     }
+
+
+def _language(account: Account, code: str | None) -> str | None:
+    """Return the vendor's code for a language, which has no script."""
+    found = code_if_any(account.platform, code, GOOGLE_SYNTHESIS, passes_on=True) if code else None
+    return str(parse_tag(found)._replace(script="")) if found and found not in GOOGLE_SYNTHESIS.codes else found
 
 
 def _audio_config(spec: SpeechSpec, options: Options) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import ServerEvent, SseParser
 from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
+from vendors.speech.languages import plain_code
 from vendors.speech.visemes import visemes_of
 
 
@@ -21,7 +22,7 @@ class SpeechOptions(Model):
 
 
 class LocalSpeech:
-    """One voice of one engine."""
+    """One voice of one engine. By default it is the engine's voice for the language."""
 
     Options = SpeechOptions
 
@@ -30,12 +31,13 @@ class LocalSpeech:
         self._http = http
         self._account = account
         self._spec = spec
+        voice = spec.voice or (plain_code(spec.language_code) if spec.language_code else None)
         self._fields = {
             "model": spec.model,
             "speed": spec.speed,
             "response_format": "mp3" if spec.audio_format == "mp3" else "pcm",
             "stream_format": "sse",
-            **({"voice": spec.voice} if spec.voice else {}),
+            **({"voice": voice} if voice else {}),
         }
 
     @asynccontextmanager

@@ -18,6 +18,7 @@ from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioFormat, AudioInput, Transcript
+from vendors.speech.languages import WHISPER, WHISPER_1, code_if_any
 
 _EXTENSIONS = {
     "audio/wav": "wav",
@@ -55,7 +56,7 @@ class OpenAITranscription:
         self._fields = {
             "model": spec.model,
             "response_format": options.response_format,
-            **_hints(spec),
+            **_hints(account, spec),
             **({"stream": "true"} if streams else {}),
         }
 
@@ -107,13 +108,21 @@ class OpenAITranscription:
         return b"".join([before, *file, after]), writer.content_type
 
 
-def _hints(spec: RecognitionSpec) -> dict[str, str]:
+def _hints(account: Account, spec: RecognitionSpec) -> dict[str, str]:
     """Return the fields for language and prompt, whose names depend on the model."""
-    language = spec.language_code.partition("-")[0].lower()
-    if "diarize" in spec.model:
-        return {"language": language, "chunking_strategy": "auto"}
     language_field = "languages[]" if spec.model.startswith("gpt-transcribe") else "language"
-    return {language_field: language, **({"prompt": spec.prompt} if spec.prompt else {})}
+    language = _language(account, spec)
+    hints = {language_field: language} if language else {}
+    if "diarize" in spec.model:
+        return {**hints, "chunking_strategy": "auto"}
+    return {**hints, **({"prompt": spec.prompt} if spec.prompt else {})}
+
+
+def _language(account: Account, spec: RecognitionSpec) -> str | None:
+    """Return the language without script and region. If there is none, the model detects it."""
+    offered = WHISPER_1 if spec.model == "whisper-1" else WHISPER
+    code = code_if_any(account.platform, spec.language_code, offered, passes_on="whisper" not in spec.model)
+    return code.partition("-")[0] if code else None
 
 
 async def _read_whole(response: Incoming) -> AsyncGenerator[Transcript]:

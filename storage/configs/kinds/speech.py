@@ -19,7 +19,8 @@ class Speech(VendorCall):
     language_code: str | None = None
     """Language of the speech. Default: the `target_language_code` of a conversation, or the voice's language."""
     languages: list[str] | None = Field(default=None, min_length=1, max_length=500)
-    """Supported language codes. `en` includes every `en-…`. If absent, any language is accepted."""
+    """Supported language codes. `en` includes every `en-…`, `zh-TW` also `zh-Hant-TW`, and a request for `en` gets
+    any `en-…`. If absent, any language is accepted."""
     audio_format: Literal["mp3", "wav"] = "mp3"
     """Format of the audio that clients receive."""
     need_viseme: bool = False

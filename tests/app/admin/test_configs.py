@@ -222,6 +222,12 @@ async def test_validation_reports_every_fault_and_writes_nothing(operator):
         ),
         (VOICE, {"account": "a", "acount": "a"}, 400, "invalid_parameter: acount is not a field"),
         (VOICE, [], 400, "invalid_parameter: value must be an object"),
+        (
+            VOICE,
+            {"account": "local-audio", "languages": ["zh-TW", "english"]},
+            400,
+            "invalid_parameter: languages[1] must be a language code such as en-US",
+        ),
         ("configs/default/poetry/x", {}, 404, "item_not_found: kind poetry does not exist"),
         ("configs/three/speech/x", {"account": "a"}, 400, "app_not_found: app three does not exist"),
         (

@@ -112,11 +112,12 @@ async def test_speed_changes_the_duration(local: Local, engine: str) -> None:
 async def test_espeak_speaks_the_requested_languages(local: Local, needs) -> None:
     needs("espeak")
     heard = {}
-    for voice in ("en-us", "en-GB", "de", "de-AT", "fr", "fr-fr", "zh", "en-us+f3"):
+    for voice in ("en-us", "en-GB", "de", "de-AT", "fr", "fr-fr", "zh", "cmn-Hans-CN", "en-us+f3"):
         async with local.speech("Station", voice=voice, response_format="pcm", stream_format="sse") as response:
             heard[voice] = [phoneme for phoneme, _ in phonemes_of(await events(response))]
     assert "".join(heard["en-us"]).startswith("stˈeɪʃən")
     assert "".join(heard["de"]).startswith("ʃ")
+    assert heard["zh"] == heard["cmn-Hans-CN"]
     assert heard["de"] == heard["de-AT"] != heard["fr"] == heard["fr-fr"]
     assert all(len(phonemes) > 4 for phonemes in heard.values())
 

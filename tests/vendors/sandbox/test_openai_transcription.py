@@ -39,6 +39,8 @@ def hear(ask: SandboxClient, body: FormData):
         (LARGE, 413, None, None),
         (form(model="gpt-4o"), 404, "model", None),
         (form(language="english"), 400, "language", "invalid_language_format"),
+        (form(language="iw"), 400, "language", "unsupported_language"),
+        (form(model="whisper-1", language="yue"), 400, "language", "unsupported_language"),
         (form(response_format="xml"), 400, "response_format", "unsupported_value"),
         (
             form(model="gpt-4o-transcribe", response_format="verbose_json"),

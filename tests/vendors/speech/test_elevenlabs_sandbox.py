@@ -152,6 +152,7 @@ async def test_leaving_a_waiting_call_closes_it(call: Open, sandbox: Running, fa
         ({"model": "eleven_v9"}, "eleven_v9 does not exist"),
         ({"options": {"output_format": "pcm_11025"}}, "enumeration"),
         ({"model": "eleven_multilingual_v2", "options": {"extra": {"language_code": "de"}}}, "language_code"),
+        ({"model": "eleven_v3", "options": {"extra": {"language_code": "iw"}}}, "language 'iw'"),
         ({"options": {"extra": {"voice_settings": {"speed": 4}}}}, "speed"),
     ],
 )

@@ -242,6 +242,7 @@ MP3 = {"audioEncoding": "MP3"}
         ({"input": {"ssml": "<speak>a &"}, "voice": NAMED, "audioConfig": MP3}, "Invalid SSML"),
         ({"input": INPUT, "audioConfig": MP3}, "voice.language_code"),
         ({"input": INPUT, "voice": NAMED | {"languageCode": "en"}, "audioConfig": MP3}, "doesn't match the voice"),
+        ({"input": INPUT, "voice": {"languageCode": "cmn-Hans-CN"}, "audioConfig": MP3}, "not supported"),
         ({"input": INPUT, "voice": NAMED, "audioConfig": MP3 | {"speakingRate": 4}}, "speaking_rate"),
         ({"input": INPUT, "voice": NAMED, "audioConfig": MP3, "enableTimePointing": []}, "enableTimePointing"),
     ],

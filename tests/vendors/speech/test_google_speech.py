@@ -79,7 +79,10 @@ async def test_requests_contain_the_settings_of_strategy_and_request(http: Vendo
         ("en-US-Neural2-C", "en", "en-US"),
         ("cmn-CN-Wavenet-A", "zh-CN", "cmn-CN"),
         ("es-419-Chirp3-HD-Kore", None, "es-419"),
-        ("Kore", "de", "de"),
+        ("Kore", "de", "de-DE"),
+        ("Kore", "zh-Hans-CN", "cmn-CN"),
+        ("Kore", "und", "en-US"),
+        ("Kore", "tg-Cyrl-TJ", "tg-TJ"),
         ("", None, "en-US"),
     ],
 )

@@ -188,6 +188,24 @@ async def test_speech_is_sent_while_it_is_synthesized(http: VendorHttp, upstream
     }
 
 
+@pytest.mark.parametrize(
+    ("spec", "voice"),
+    [
+        ({"language_code": "cmn_Hans_CN"}, "zh-Hans-CN"),
+        ({"language_code": "de", "voice": "en-us"}, "en-us"),
+        ({"language_code": "und"}, None),
+    ],
+)
+async def test_the_language_chooses_the_voice_if_none_is_set(
+    http: VendorHttp, upstream: Upstream, spec: dict[str, str], voice: str | None
+):
+    upstream.respond_with(streaming([audio(b"\0\1"), DONE]))
+
+    await spoken(http, upstream, **spec)
+
+    assert loads(upstream.seen[0].body).get("voice") == voice
+
+
 async def test_wav_is_requested_as_pcm_with_the_vendors_rate(http: VendorHttp, upstream: Upstream):
     events = b"".join([audio(b"\0\1"), DONE])
     upstream.respond_with(plain(200, events, Content_Type="text/event-stream", X_Sample_Rate="16000"))

@@ -15,6 +15,7 @@ from aiohttp import BodyPartReader, MultipartReader, web
 from pydantic import Field
 
 from streams.audio.audio import PCM, parse_wav
+from streams.languages import language_of
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.local.engines.decoding import SAMPLE_RATE
@@ -43,7 +44,7 @@ class _AssessmentForm(Model):
     enable_prosody_assessment: Literal["true", "false"] = "false"
 
     def request(self) -> AssessmentRequest:
-        if self.language.replace("_", "-").partition("-")[0].lower() != "en":
+        if language_of(self.language) != "en":
             message = f"Language '{self.language}' is not supported: {self.model} grades English only"
             raise Fault(400, message, param="language", code="unsupported_language")
         return AssessmentRequest(

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from aiohttp import BodyPartReader, web
 
+from streams.languages import language_of
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.local.engines.engines import Engines
@@ -30,7 +31,7 @@ async def transcribe(engines: Engines, request: web.Request) -> web.Response:
     engine = engines.recognizer(form.model)
     if audio is None:
         raise Fault(400, "file is required", param="file")
-    if form.language and form.language.partition("-")[0].lower() != "en":
+    if form.language and language_of(form.language) != "en":
         message = f"Language '{form.language}' is not supported: {form.model} recognizes English only"
         raise Fault(400, message, param="language", code="unsupported_language")
     transcription = await engine.transcribe(audio, prompt=form.prompt or None)

@@ -1,11 +1,12 @@
 """espeak-ng, a small speech synthesizer for many languages, used as a C library. It is GPL-licensed."""
 
 import ctypes
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from streams.languages import Languages, parse_tag
 from vendors.local.engines.engine import Engine, Put
 from vendors.local.engines.faults import Fault
 from vendors.local.engines.packages import Package
@@ -107,6 +108,7 @@ class _Library:
         self._put: Put[Spoken] = lambda _: False
         self._voice: str | None = None
         self._voices = self._voices_by_code()
+        self._languages = _languages_of(self._voices)
         self._variants = {path.name for path in Path(data, "voices", "!v").iterdir()}
 
     def say(self, text: str, voice: str, speed: float, *, put: Put[Spoken]) -> None:
@@ -124,14 +126,20 @@ class _Library:
         if voice == self._voice:
             return
         code, plus, variant = voice.partition("+")
-        code = code.lower()
-        identifier = self._voices.get(code) or self._voices.get(code.partition("-")[0])
+        identifier = self._voices.get(code.lower()) or self._voices.get(self._nearest(code))
         if identifier is None or (plus and variant not in self._variants):
             raise Fault(400, f"espeak has no voice {voice!r}", param="voice", code="voice_not_found")
         self._voice = None
         if self._c.espeak_SetVoiceByName(f"{identifier}{plus}{variant}".encode()):
             raise RuntimeError(f"espeak_SetVoiceByName refused {identifier}{plus}{variant}")
         self._voice = voice
+
+    def _nearest(self, code: str) -> str:
+        """Return the code of the voice for a language, or an empty string."""
+        try:
+            return self._languages.find(code) or ""
+        except ValueError:
+            return ""
 
     def _pace(self, words_per_minute: float) -> None:
         """Set the speed. Below espeak's minimum, longer pauses between words lower the speed further."""
@@ -163,6 +171,16 @@ class _Library:
             index += 1
         pcm = ctypes.string_at(samples, count * BYTES_PER_SAMPLE) if count else b""
         return _CONTINUE if self._put(Spoken(pcm, phonemes)) else _STOP
+
+
+def _languages_of(codes: Iterable[str]) -> Languages:
+    """Return the languages of espeak's codes. Some are no language tags, and those with `-x-` are dialects."""
+    listed = {"nn": "nb"}
+    for code in sorted(codes):
+        with suppress(ValueError):
+            if "-x-" not in code and parse_tag(code).language:
+                listed[code] = code
+    return Languages(listed, nearest=True)
 
 
 def _languages(address: int) -> Iterator[tuple[int, str]]:

@@ -5,6 +5,7 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any
 
+from streams.languages import language_of
 from streams.wire.codec import loads
 from vendors.local.engines.engine import Engine, Put
 from vendors.local.engines.faults import Fault
@@ -24,7 +25,7 @@ NEEDS = (Package("piper"), Package("onnxruntime"), _VOICE, Package("lameenc"))
 
 _MAX_REQUESTS = 32
 _RATE = 22_050
-_NAMES = {"joe", "en_US-joe-medium", "en-us", "en"}
+_NAMES = {"joe", "en_US-joe-medium"}
 _PIECE_BYTES = _RATE * BYTES_PER_SAMPLE // 2
 _DURATIONS = b"/Ceil_output_0"
 """The tensor with the duration of each phoneme, which is not an output of the model by default."""
@@ -32,7 +33,7 @@ _GRAPH, _OUTPUT, _NAME = 7, 12, 1  # fields of onnx.proto
 
 
 class Piper:
-    """One voice, `joe`."""
+    """One voice, `joe`, for any tag of English."""
 
     sample_rate = _RATE
 
@@ -45,7 +46,7 @@ class Piper:
 
     @asynccontextmanager
     async def speak(self, text: str, *, voice: str | None, speed: float) -> AsyncIterator[AsyncIterator[Spoken]]:
-        if voice and voice not in _NAMES:
+        if voice and voice not in _NAMES and language_of(voice) != "en":
             raise Fault(400, f"piper has no voice {voice!r}", param="voice", code="voice_not_found")
         pieces = synthesize(self._engine, partial(_say, speed), text, language="en", sample_rate=_RATE)
         with self._engine.slot():

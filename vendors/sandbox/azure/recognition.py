@@ -21,8 +21,8 @@ from vendors.sandbox.calls import Call
 from vendors.sandbox.content import Recording, Timed, recording, timed_words
 from vendors.sandbox.flow import Flow
 from vendors.speech.azure.frames import Frame
+from vendors.speech.azure.languages import RECOGNITION
 
-_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Z][a-z]+)?-(?:[A-Z]{2}|\d{3})(?:-[a-z]+)?")
 _MODES = frozenset({"interactive", "conversation", "dictation"})
 _MAX_FRAME_BYTES = 8192
 _MAX_S, _MAX_ASSESSED_S = 60, 30
@@ -84,7 +84,7 @@ async def recognize_stream(call: Call) -> None:
     mode = call.request.match_info.get("mode")
     if mode is not None and not _connection_id(call):
         raise plain_text(400, "X-ConnectionId must be a UUID without dashes")
-    if (language := call.request.query.get("language")) and not _LANGUAGE.fullmatch(language):
+    if (language := call.request.query.get("language")) and language not in RECOGNITION.codes:
         raise plain_text(400, "Unsupported language")
     async with call.socket(SOCKET, protocols=("USP",)) as (socket, flow):
         turns = TurnReader(socket)
@@ -98,7 +98,7 @@ async def recognize_stream(call: Call) -> None:
 async def recognize_file(call: Call) -> None:
     """Serve `POST …/recognition/{mode}/cognitiveservices/v1`: a short file with one final result."""
     query, request = call.request.query, call.request
-    if not _LANGUAGE.fullmatch(query.get("language", "")):
+    if query.get("language") not in RECOGNITION.codes:
         raise plain_text(400, "The language query parameter is missing or unsupported")
     header = request.headers.get("Pronunciation-Assessment")
     try:
@@ -240,7 +240,7 @@ def _parameters(call: Call, context: dict[str, Any], mode: str | None) -> Recogn
     if mode not in _MODES:
         raise ProtocolError(1007, "phraseDetection.mode is required.")
     language = call.request.query.get("language") or detection.get("language")
-    if not isinstance(language, str) or not _LANGUAGE.fullmatch(language):
+    if not isinstance(language, str) or language not in RECOGNITION.codes:
         raise ProtocolError(1007, "Unsupported language.")
     parameters = (detection.get("enrichment") or {}).get("pronunciationAssessment")
     try:

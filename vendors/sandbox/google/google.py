@@ -18,6 +18,7 @@ from vendors.sandbox.calls import Call
 from vendors.sandbox.content import mp3, recording, speech, speech_ms
 from vendors.sandbox.google.dialect import dialect, invalid, part, read_json
 from vendors.sandbox.sandbox import Sandbox
+from vendors.speech.languages import GOOGLE_RECOGNITION, GOOGLE_SYNTHESIS
 
 GOOGLE = dialect("google")
 
@@ -26,6 +27,8 @@ _INPUT_BYTES = 5_000
 _SENTENCE_BYTES = 1_500
 _SENTENCE_END = re.compile(r"[.!?…。！？;]")  # noqa: RUF001 - punctuation of scripts without spaces
 _LOCALE = re.compile(r"([a-z]{2,3}-(?:[A-Z]{2}|\d{3}))-")
+_VOICE_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-(?:[A-Z]{2}|\d{3}))?", re.IGNORECASE)
+"""There is no script in it."""
 _NEWER = re.compile(r"Chirp|Journey|Studio")
 _ENCODINGS = {"LINEAR16", "MP3"}
 _SYNC_SECONDS = 60
@@ -167,6 +170,8 @@ def _check_voice(voice: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     language, name = voice.get("languageCode"), voice.get("name", "")
     if not language:
         raise invalid("Request is missing required field `voice.language_code`.")
+    if not _VOICE_LANGUAGE.fullmatch(str(language)) or not GOOGLE_SYNTHESIS.find(language):
+        raise invalid(f"Invalid voice: the language code '{language}' is not supported.")
     locale = _LOCALE.match(name)
     if locale and locale[1].lower() != str(language).lower():
         message = (
@@ -195,7 +200,7 @@ async def _recognize(call: Call) -> None:
     body = await read_json(call, {"config", "audio"})
     config = part(body, "config")
     audio = _content(part(body, "audio"))
-    if not config.get("languageCode"):
+    if str(config.get("languageCode")) not in GOOGLE_RECOGNITION.codes:
         raise invalid("Invalid recognition 'config': bad language code.")
     encoding, rate = _encoding(config.get("encoding") or 0), config.get("sampleRateHertz")
     if encoding in _WITH_RATE and not rate:

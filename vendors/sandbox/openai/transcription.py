@@ -12,6 +12,7 @@ from vendors.sandbox.calls import Call
 from vendors.sandbox.content import Recording, recording, timed_words, tokens
 from vendors.sandbox.openai.dialect import EVENTS, OPENAI, TRANSCRIPTION_MODELS, check_model, event, invalid
 from vendors.sandbox.sandbox import Sandbox
+from vendors.speech.languages import WHISPER, WHISPER_1
 
 _EXTENSIONS = ("flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm")
 _FIELDS = frozenset({
@@ -79,13 +80,20 @@ async def _form(call: Call) -> MultiMapping[Any]:
     return form
 
 
+def _check_language(code: str, model: str) -> None:
+    if not re.fullmatch("[a-z]{2,3}", code):
+        message = f"Invalid language '{code}'. Language parameter must be specified in ISO-639-1 format."
+        raise invalid(message, param="language", code="invalid_language_format")
+    if code not in (WHISPER_1 if model == _WHISPER else WHISPER).codes:
+        raise invalid(f"Language '{code}' is not supported.", param="language", code="unsupported_language")
+
+
 def _check(form: MultiMapping[Any], model: str) -> None:
     language = form.get("language")
     if language is not None and model == _LANGUAGES_LIST:
         raise _unsupported("language", model)
-    if language is not None and not re.fullmatch(r"[a-z]{2}", language):
-        message = f"Invalid language '{language}'. Language parameter must be specified in ISO-639-1 format."
-        raise invalid(message, param="language", code="invalid_language_format")
+    for code in form.getall("languages[]", [] if language is None else [language]):
+        _check_language(code, model)
     if form.get("prompt") is not None and model == _DIARIZE:
         raise _unsupported("prompt", model)
     formats = _formats(model)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from streams.wire.model import Model
 from vendors.account import Account, AssessmentSpec
-from vendors.errors import Garbled
+from vendors.errors import Garbled, Refused
 from vendors.http.transport import VendorHttp
 from vendors.protocols import (
     Assessment,
@@ -17,10 +17,11 @@ from vendors.protocols import (
     AudioInput,
     Transcript,
 )
-from vendors.speech.azure.languages import locale_of, word_gap
+from vendors.speech.azure.languages import ASSESSMENT, RECOGNITION, word_gap
 from vendors.speech.azure.merging import merge_phrases
 from vendors.speech.azure.recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
 from vendors.speech.azure.sockets import socket_url
+from vendors.speech.languages import LanguageNotOffered, vendor_code
 
 _PCM = AudioFormat("audio/pcm", 16_000)
 
@@ -49,7 +50,7 @@ class AzureAssessment:
     async def assess(
         self, audio: AudioInput, request: AssessmentRequest
     ) -> AsyncIterator[AsyncIterator[AssessmentItem]]:
-        language = locale_of(request.language)
+        language = self._locale(request.language)
         query = {"language": language, "format": "detailed", "profanity": "raw"}
         url = socket_url(self._account, "/stt/speech/universal/v2", query)
         recognition = RecognitionRequest(audio, _PCM, self._context(request, language))
@@ -58,6 +59,15 @@ class AzureAssessment:
             aclosing(_items(self._account.platform, results, request)) as items,
         ):
             yield items
+
+    def _locale(self, language: str) -> str:
+        """Return the nearest locale with assessment, or else that of recognition. Raises `Refused`."""
+        platform = self._account.platform
+        try:
+            heard = vendor_code(platform, language, RECOGNITION, passes_on=True)
+            return vendor_code(platform, heard, ASSESSMENT, passes_on=True)
+        except LanguageNotOffered as error:
+            raise Refused(platform, f"does not assess this language: {error}") from None
 
     def _context(self, request: AssessmentRequest, language: str) -> dict[str, Any]:
         # All fields are sent, because the vendor's defaults differ from ours.

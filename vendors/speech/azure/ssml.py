@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
-from vendors.speech.azure.languages import locale_of
-
 _NAMESPACES = 'xmlns="http://www.w3.org/2001/10/synthesis" xmlns:mstts="http://www.w3.org/2001/mstts"'
 _VOICE_LOCALE = re.compile(r"[a-z]{2,3}-[A-Z][A-Za-z]+(?:-[A-Z]+)?(?=-)")
 _INVALID_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -17,7 +15,7 @@ _MULTILINGUAL = re.compile("Multilingual|:DragonHD")
 class SpeakingOptions:
     """Speaking options.
 
-    `language` applies to multilingual voices, `style` and `role` to voices that support them.
+    `language` is a locale for a voice that `takes_language`. `style` and `role` apply to voices that support them.
     """
 
     voice: str
@@ -42,12 +40,16 @@ def ssml(text: str, options: SpeakingOptions) -> str:
         }
         content = _element("mstts:express-as", attributes, content)
     voice_locale = _VOICE_LOCALE.match(options.voice)
-    language = locale_of(options.language) if options.language else None
-    if language and _MULTILINGUAL.search(options.voice):
-        content = _element("lang", {"xml:lang": language}, content)
-    document_locale = voice_locale[0] if voice_locale else language or "en-US"
+    if options.language and _MULTILINGUAL.search(options.voice):
+        content = _element("lang", {"xml:lang": options.language}, content)
+    document_locale = voice_locale[0] if voice_locale else options.language or "en-US"
     voice = _element("voice", {"name": options.voice}, content)
     return f'<speak version="1.0" {_NAMESPACES} xml:lang={quoteattr(_clean(document_locale))}>{voice}</speak>'
+
+
+def takes_language(voice: str) -> bool:
+    """Return whether a voice is multilingual, or has no locale of its own."""
+    return bool(_MULTILINGUAL.search(voice)) or not _VOICE_LOCALE.match(voice)
 
 
 def _element(name: str, attributes: dict[str, str | None], content: str) -> str:

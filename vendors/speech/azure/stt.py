@@ -13,9 +13,10 @@ from vendors.errors import Garbled, Refused
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
 from vendors.protocols import AudioFormat, AudioInput, Transcript
-from vendors.speech.azure.languages import locale_of, word_gap
+from vendors.speech.azure.languages import RECOGNITION, word_gap
 from vendors.speech.azure.recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
 from vendors.speech.azure.sockets import http_url, key_header, socket_url
+from vendors.speech.languages import vendor_code
 
 _STREAMED_TYPES = frozenset({"audio/pcm", "audio/wav"})
 _MAX_OGG_S = 60
@@ -38,7 +39,7 @@ class AzureRecognition:
         self._http = http
         self._account = account
         self._connect_s = spec.connect_s
-        self._language = locale_of(spec.language_code)
+        self._language = vendor_code(account.platform, spec.language_code, RECOGNITION, passes_on=True)
         self._query = {
             "language": self._language,
             "format": "simple",

@@ -20,6 +20,7 @@ from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
 from vendors.speech.azure.frames import TICKS_PER_MS, Frame
+from vendors.speech.azure.languages import SYNTHESIS
 from vendors.speech.azure.sockets import (
     SpeechSocket,
     http_url,
@@ -28,7 +29,8 @@ from vendors.speech.azure.sockets import (
     open_speech_socket,
     socket_url,
 )
-from vendors.speech.azure.ssml import SpeakingOptions, ssml
+from vendors.speech.azure.ssml import SpeakingOptions, ssml, takes_language
+from vendors.speech.languages import code_if_any
 
 _MP3_KBPS = {16_000: 128, 24_000: 96, 48_000: 192}
 """Constant bit rates in kbit/s by sample rate."""
@@ -67,7 +69,7 @@ class AzureSpeech:
         self._speaking_options = SpeakingOptions(
             voice=spec.voice,
             speed=spec.speed,
-            language=spec.language_code,
+            language=_language(account, spec),
             style=options.style or (spec.prompt if _STYLE_NAME.fullmatch(spec.prompt) else None),
             style_degree=options.style_degree,
             role=options.role,
@@ -118,6 +120,13 @@ class AzureSpeech:
             raise Empty(vendor, "sent no audio")
         if size >= self._coding.bytes_in(_CUT_MS):
             raise Garbled(vendor, "cut its audio off at 10 minutes")
+
+
+def _language(account: Account, spec: SpeechSpec) -> str | None:
+    """Return the locale, unless the voice has one and speaks no other."""
+    if not spec.language_code or not takes_language(spec.voice):
+        return None
+    return code_if_any(account.platform, spec.language_code, SYNTHESIS, passes_on=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def test_invalid_xml_characters_become_spaces():
 
 def test_speaking_options_become_markup():
     options = SpeakingOptions(
-        "en-US-AvaMultilingualNeural", speed=1.25, language="de", style="cheerful", style_degree=1.5, role="Girl"
+        "en-US-AvaMultilingualNeural", speed=1.25, language="de-DE", style="cheerful", style_degree=1.5, role="Girl"
     )
     root = parsed(ssml("Grüß Gott", options))
 
@@ -77,7 +77,7 @@ def test_the_speed_is_limited_to_the_range_of_the_vendor(speed: float, rate: str
         ("de-DE-KatjaNeural", "en", "de-DE"),
         ("zh-CN-liaoning-XiaobeiNeural", None, "zh-CN"),
         ("fil-PH-AngeloNeural", None, "fil-PH"),
-        ("my-own-voice", "de-at", "de-AT"),
+        ("my-own-voice", "de-AT", "de-AT"),
         ("my-own-voice", None, "en-US"),
     ],
 )

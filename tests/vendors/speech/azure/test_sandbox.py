@@ -150,6 +150,7 @@ async def test_malformed_messages_close_the_socket(hearer: Client, message: str 
         (context("Whispering"), "phraseDetection.mode is required."),
         ({"phraseDetection": {"mode": "Dictation"}}, "Unsupported language."),
         (context(language="english"), "Unsupported language."),
+        (context(language="zh-Hans-CN"), "Unsupported language."),
         (
             context(enrichment={"pronunciationAssessment": {"gradingSystem": "Stars"}}),
             "pronunciationAssessment.gradingSystem is invalid.",

@@ -1,0 +1,209 @@
+"""Language tags of clients (BCP 47), and their lookup among the languages that a config or a vendor offers.
+
+Phones, browsers and vendors name one language in many ways: `zh-TW` is `zh-Hant-TW` and `cmn-Hant-TW`, `he-IL` is
+`iw-IL`. All tags are compared in one form, and `Languages.find` returns the most specific offer, like the lookup of
+RFC 4647, section 3.4. What it needs of the IANA registry and of CLDR is in the tables below.
+
+The library langcodes knows all of both. But it keeps every tag that a client invents in memory, without a bound,
+and its nearest match crosses languages: a vendor without Welsh would transcribe it as English.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator
+
+MAX_CHARACTERS = 100
+"""The maximal length of a tag in a request. RFC 5646, section 4.4.1, allows any limit of at least 35."""
+
+_WELL_FORMED = re.compile(
+    r"(?P<language>[a-z]{2,3})(?:-(?P<extended>[a-z]{3})(?:-[a-z]{3}){0,2})?"
+    r"(?:-(?P<script>[a-z]{4}))?(?:-(?P<region>[a-z]{2}|[0-9]{3}))?"
+    r"(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*"
+    r"(?:-[a-wyz0-9](?:-[a-z0-9]{2,8})+)*(?:-x(?:-[a-z0-9]{1,8})+)?"
+)
+"""RFC 5646, section 2.1. No language has a code of more than three letters."""
+_PRIVATE = re.compile(r"x(?:-[a-z0-9]{1,8})+")
+_ICU_KEYWORDS = re.compile(r"@[a-z0-9=;_-]*$")
+"""As in `en_US@calendar=gregorian`, which is `Locale.identifier` of iOS."""
+_JAVA_SCRIPT = re.compile(r"-([a-z]{2}|[0-9]{3})?-#([a-z]{4})(?=-|$)")
+"""As in `zh_TW_#Hant`, which is `Locale.toString()` of Android."""
+
+_REGISTERED = {
+    "art-lojban": "jbo", "en-gb-oed": "en-gb", "i-ami": "ami", "i-bnn": "bnn", "i-default": "und",
+    "i-enochian": "und", "i-hak": "hak", "i-klingon": "tlh", "i-lux": "lb", "i-mingo": "see", "i-navajo": "nv",
+    "i-pwn": "pwn", "i-tao": "tao", "i-tay": "tay", "i-tsu": "tsu", "no-bok": "no", "no-nyn": "nn",
+    "sgn-be-fr": "sfb", "sgn-be-nl": "vgt", "sgn-ch-de": "sgg", "zh-hakka": "hak", "zh-min-nan": "nan",
+    "zh-xiang": "hsn",
+}  # fmt: skip
+"""Whole tags with their replacements in the IANA registry."""
+_REPLACED = (
+    # IANA and CLDR: deprecated codes, and codes of the spoken language that another one includes.
+    "he=iw id=in yi=ji jv=jw ro=mo,mol sr-Latn=sh,hbs zh=cmn no=nb,nob ar=arb fa=pes sw=swh ms=zsm fil=tl,tgl "
+    "lv=lvs et=ekk "
+    # ISO 639-2: codes of three letters for languages that have one of two.
+    "af=afr am=amh ar=ara as=asm az=aze be=bel bg=bul bn=ben bs=bos ca=cat cs=ces,cze cy=cym,wel da=dan "
+    "de=deu,ger el=ell,gre en=eng es=spa et=est eu=eus,baq fa=fas,per fi=fin fr=fra,fre ga=gle gl=glg gu=guj "
+    "ha=hau he=heb hi=hin hr=hrv hu=hun hy=hye,arm id=ind is=isl,ice it=ita ja=jpn jv=jav ka=kat,geo kk=kaz "
+    "km=khm kn=kan ko=kor lb=ltz lo=lao lt=lit lv=lav mi=mri,mao mk=mkd,mac ml=mal mn=mon mr=mar ms=msa,may "
+    "mt=mlt my=mya,bur ne=nep nl=nld,dut nn=nno no=nor or=ori,ory pa=pan pl=pol ps=pus pt=por ro=ron,rum ru=rus "
+    "si=sin sk=slk,slo sl=slv so=som sq=sqi,alb sr=srp su=sun sv=swe sw=swa ta=tam te=tel th=tha tr=tur uk=ukr "
+    "ur=urd uz=uzb vi=vie yo=yor zh=zho,chi zu=zul"
+)
+"""`code=old,old`: the code of a language, and those that it replaces."""
+_LANGUAGES = {
+    old: new
+    for pair in _REPLACED.split()
+    for new, _, replaced in [pair.partition("=")]
+    for old in replaced.split(",")
+}
+_REGIONS = {"UK": "GB", "BU": "MM", "DD": "DE", "FX": "FR", "TP": "TL", "YD": "YE", "ZR": "CD"}
+_NO_LANGUAGE = frozenset({"und", "mul", "mis", "zxx"})
+"""Undetermined, several, uncoded, and no language."""
+_SCRIPTS = {"zh": "Hans", "yue": "Hant", "sr": "Cyrl"}
+_SCRIPTS_OF_REGIONS = {("zh", region): "Hant" for region in ("TW", "HK", "MO")} | {("yue", "CN"): "Hans"}
+
+_LATIN_AMERICA = "AR BO BR BZ CL CO CR CU DO EC GT HN MX NI PA PE PR PY SV US UY VE"
+_CONTAINED = {("es", "419"): _LATIN_AMERICA}
+_SIMILAR = {
+    (
+        "en",
+        "GB",
+    ): "001 150 AU BW CY FJ GH GI HK IE IL IN JM KE LR LS MT MU MW MY NA NG NZ PG PK RW SC SG SL SZ TT TZ "
+    "UG VU ZA ZM ZW",
+    ("es", "MX"): f"{_LATIN_AMERICA} 419",
+    ("es", "US"): f"{_LATIN_AMERICA} 419",
+    ("pt", "PT"): "AO CH CV FR GQ GW LU MO MZ ST TL",
+    ("zh", "HK"): "MO",
+}
+"""The regions for which the language of another region stands in, if a vendor does not offer theirs (CLDR)."""
+_ANY = "*"
+
+
+class LanguageTag(NamedTuple):
+    """The parts of a tag that matter for speech, in canonical form. `language` is empty if the tag names none."""
+
+    language: str
+    script: str = ""
+    region: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, self))
+
+
+def parse_tag(code: str) -> LanguageTag:
+    """Parse a tag with hyphens or underscores, in upper or lower case. Raises `ValueError` if it is malformed."""
+    text = code.lower().replace("_", "-")
+    if "@" in text:
+        text = _ICU_KEYWORDS.sub("", text)
+    if "#" in text:
+        text = _JAVA_SCRIPT.sub(lambda match: f"-{match[2]}{'-' + match[1] if match[1] else ''}", text)
+    text = _REGISTERED.get(text, text)
+    match = _WELL_FORMED.fullmatch(text) if code.isascii() else None
+    if match is None:
+        if code.isascii() and _PRIVATE.fullmatch(text):
+            return LanguageTag("")
+        raise ValueError("must be a language code such as en-US")
+    language, extended, script, region = match.group("language", "extended", "script", "region")
+    language = extended or language
+    language, _, own_script = _LANGUAGES.get(language, language).partition("-")
+    if language in _NO_LANGUAGE:
+        return LanguageTag("")
+    region = (region or "").upper()
+    return LanguageTag(language, (script or own_script).title(), _REGIONS.get(region, region))
+
+
+def well_formed(code: str) -> str:
+    """Validate a language tag in a request."""
+    parse_tag(code)
+    return code
+
+
+LanguageCode = Annotated[str, AfterValidator(well_formed)]
+"""A well-formed language tag in a request."""
+
+
+def language_of(code: str) -> str:
+    """Return the language without script and region, or an empty string if `code` names none or is malformed."""
+    try:
+        return parse_tag(code).language
+    except ValueError:
+        return ""
+
+
+class Languages:
+    """The languages on a list, for lookups by tag.
+
+    `listed` are tags with the codes that `find` returns for them. If a tag of a language has none of its own, and
+    `nearest` is set, it gets that of a similar region, or else the first code of the language. Otherwise a tag only
+    gets a code that includes it: `en-GB` gets `en`, but not `en-US`. A tag without a region gets any in both cases.
+    """
+
+    def __init__(self, listed: Mapping[str, str], *, nearest: bool) -> None:
+        self.codes = frozenset(listed.values())
+        self._found: dict[LanguageTag, str] = {}
+        entries = [(_with_script(parse_tag(tag)), code) for tag, code in listed.items()]
+        for tag, code in entries:
+            self._found.setdefault(tag, code)
+        for tag, code in entries:
+            self._add_wider(tag, code)
+            if nearest:
+                self._add_nearest(tag, code)
+
+    @classmethod
+    def of_vendor(cls, codes: str) -> "Languages":
+        """Read a vendor's codes, the default of each language first. `tag=code` adds a tag to a code."""
+        listed: dict[str, str] = {}
+        for entry in codes.split():
+            tag, _, code = entry.partition("=")
+            listed[tag] = code or tag
+        return cls(listed, nearest=True)
+
+    def find(self, code: str) -> str | None:
+        """Return the most specific code for a tag. Raises `ValueError` if it is malformed."""
+        tag = parse_tag(code)
+        language, _, region = tag
+        script = tag.script or _script(language, region)
+        keys = [(script, region), (script, ""), ("", region), ("", "")]
+        if not region:
+            keys += [(script, _ANY)] if tag.script else [(script, _ANY), ("", _ANY)]
+        found = (self._found.get(LanguageTag(language, *key)) for key in keys)
+        return next((code for code in found if code is not None), None)
+
+    def _add_wider(self, tag: LanguageTag, code: str) -> None:
+        for region in _CONTAINED.get((tag.language, tag.region), "").split():
+            self._found.setdefault(tag._replace(region=region), code)
+        self._found.setdefault(tag._replace(region=_ANY), code)
+        self._found.setdefault(LanguageTag(tag.language, "", _ANY), code)
+
+    def _add_nearest(self, tag: LanguageTag, code: str) -> None:
+        for region in _SIMILAR.get((tag.language, tag.region), "").split():
+            self._found.setdefault(tag._replace(region=region), code)
+        self._found.setdefault(LanguageTag(tag.language, "", tag.region), code)
+        self._found.setdefault(tag._replace(region=""), code)
+        self._found.setdefault(LanguageTag(tag.language), code)
+
+
+@lru_cache(256)
+def listed_languages(languages: tuple[str, ...]) -> Languages:
+    """Return the languages on the list of a config. An entry that is no language tag includes nothing."""
+    return Languages({tag: tag for tag in languages if _is_well_formed(tag)}, nearest=False)
+
+
+def _is_well_formed(code: str) -> bool:
+    try:
+        parse_tag(code)
+    except ValueError:
+        return False
+    return True
+
+
+def _with_script(tag: LanguageTag) -> LanguageTag:
+    """Add the usual script, which a tag with a region implies."""
+    return tag._replace(script=tag.script or _script(tag.language, tag.region)) if tag.region else tag
+
+
+def _script(language: str, region: str) -> str:
+    return _SCRIPTS_OF_REGIONS.get((language, region)) or _SCRIPTS.get(language, "")
