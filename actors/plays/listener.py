@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from actors.clients.strategies import Broken, RecognitionStrategy, Strategy, hedge_of, price_of
 from actors.runtime.context import StreamContext
 from streams.audio.audio import PCM as PCM_TAG
-from streams.audio.audio import SNIFF_BYTES, WAV, WAV_HEAD_BYTES, WavFormat, parse_wav, pcm_seconds, sniff
+from streams.audio.audio import WAV_HEAD_BYTES, WavFormat, parse_wav, pcm_seconds
 from streams.audio.durations import duration_s
+from streams.audio.formats import SNIFF_BYTES, WAV, sniff
 from streams.audio.pcm import has_sound
 from streams.input_buffer import InputBuffer
 from streams.tasks import background, unless_failed

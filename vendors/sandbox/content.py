@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from streams.audio.audio import MP3, WAV, parse_wav, pcm_seconds, sniff
+from streams.audio.audio import parse_wav, pcm_seconds
+from streams.audio.formats import MP3, WAV, sniff
 from streams.audio.mp3 import Mp3Joiner
 from vendors.local.endpoints.encoding import Mp3
 from vendors.local.engines import scripted

@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from streams.audio.audio import FLAC, MP3, MP4, OGG, WAV, WEBM, sniff
+from streams.audio.formats import FLAC, MP3, MP4, OGG, WAV, WEBM, sniff
 from vendors.local.engines.faults import Fault
 
 if TYPE_CHECKING:
