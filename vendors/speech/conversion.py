@@ -33,17 +33,19 @@ class NotConverted(ValueError):
 class AudioConverter:
     """Converts files of the MIME types in `types`, which is empty if the package of the decoders is missing."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_audio_s: float = MAX_AUDIO_S, max_elapsed_s: float = MAX_ELAPSED_S) -> None:
         self.types = decoded_types()
+        self._max_audio_s = max_audio_s
+        self._max_elapsed_s = max_elapsed_s
         self._threads = ThreadPoolExecutor(THREADS, "audio")
         self._free = asyncio.Semaphore(THREADS)
         self._waiting = 0
 
     async def convert(self, audio: bytes, mime_type: str) -> bytes:
         """Return 16-bit mono samples at `SAMPLE_RATE`. Raises `NotConverted` and `ConversionBusy`."""
-        deadline = time.monotonic() + MAX_ELAPSED_S
+        deadline = time.monotonic() + self._max_elapsed_s
         await self._wait_for_thread(deadline)
-        conversion = _Conversion(deadline)
+        conversion = _Conversion(self._max_audio_s, self._max_elapsed_s, deadline)
         loop = asyncio.get_running_loop()
         result = self._threads.submit(decode, audio, mime_type, goes_on=conversion.goes_on)
         # The thread is free when it has finished, even if the caller is cancelled before.
@@ -79,8 +81,10 @@ class AudioConverter:
 class _Conversion:
     """The limits of one conversion."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, max_audio_s: float, max_elapsed_s: float, deadline: float) -> None:
         self.problem = ""
+        self._max_audio_s = max_audio_s
+        self._max_elapsed_s = max_elapsed_s
         self._deadline = deadline
         self._is_canceled = threading.Event()
 
@@ -88,10 +92,10 @@ class _Conversion:
         self._is_canceled.set()
 
     def goes_on(self, size: int) -> bool:
-        if size > MAX_AUDIO_S * SAMPLE_RATE * 2:
-            self.problem = f"is longer than {MAX_AUDIO_S} s"
+        if size > self._max_audio_s * SAMPLE_RATE * 2:
+            self.problem = f"is longer than {self._max_audio_s:g} s"
         elif time.monotonic() > self._deadline:
-            self.problem = f"takes more than {MAX_ELAPSED_S} s to convert"
+            self.problem = f"takes more than {self._max_elapsed_s:g} s to convert"
         return not self.problem and not self._is_canceled.is_set()
 
 
