@@ -44,6 +44,7 @@ from streams.wire.ids import new_id
 from vendors.geo.files import GeoFiles, open_geo_files
 from vendors.http.client import open_vendor_http
 from vendors.local_engines import open_local_engines
+from vendors.speech.conversion import open_audio_converter
 
 log = structlog.get_logger()
 
@@ -143,6 +144,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         )
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
         passwords = await stack.enter_async_context(open_password_hashes())
+        converter = await stack.enter_async_context(open_audio_converter())
         await stack.enter_async_context(open_retry_queue(database, valkey))
         await stack.enter_async_context(open_speech_sweep(valkey, objects))
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
@@ -169,7 +171,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         speech_cache = SpeechCache(valkey)
         flights = Flights(speech_cache)
         resources = Resources(
-            database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, clock, traces
+            database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock, traces
         )
         yield Services(
             settings=settings,

@@ -33,7 +33,7 @@ from vendors.speech.azure.tts import AzureSpeech
 from vendors.speech.elevenlabs import ElevenLabsSpeech
 from vendors.speech.google_stt import GoogleRecognition
 from vendors.speech.google_tts import GoogleSpeech
-from vendors.speech.local import LocalSpeech
+from vendors.speech.local import LocalSpeech, LocalTranscription
 from vendors.speech.local_assess import LocalAssessment
 from vendors.speech.openai import OpenAITranscription
 from vendors.speech.openai_speech import OpenAISpeech
@@ -168,7 +168,7 @@ CATALOG: dict[str, Platform] = {
     "local_audio": Platform(
         local=True,
         offers=(
-            RECOGNIZERS.by(OpenAITranscription, OpenAITranscription.Options),
+            RECOGNIZERS.by(LocalTranscription, LocalTranscription.Options),
             SYNTHESIZERS.by(LocalSpeech, LocalSpeech.Options),
             ASSESSORS.by(LocalAssessment),
         ),

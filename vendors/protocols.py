@@ -4,10 +4,13 @@ Streaming methods return an **async context manager that yields an async iterato
 request and waits until the vendor has accepted it. Leaving it closes the connection in any case.
 """
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+from streams.audio.formats import NAMES, WAV
 
 Role = Literal["system", "user", "assistant"]
 
@@ -54,10 +57,40 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AudioFormat:
-    """The format of input audio: `mime_type`, and the sample rate for raw PCM (16-bit mono)."""
+    """The format of input audio: `mime_type`, and the sample rate for raw PCM (16-bit mono).
+
+    `codec` is that of `streams.audio.formats.codec_of`, and empty if it is unknown or makes no difference.
+    """
 
     mime_type: str
     sample_rate: int
+    codec: str = ""
+
+    def __str__(self) -> str:
+        name = NAMES[self.mime_type]
+        return f"{name} ({self.codec})" if self.codec else name
+
+
+ANY_CODEC: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedAudio:
+    """The audio that a recognizer accepts: its MIME types, each with the codecs that it accepts.
+
+    Audio whose codec is unknown is accepted. The set of codecs may be empty.
+    """
+
+    types: Mapping[str, frozenset[str] | None]
+    max_file_s: float = math.inf
+    """The maximum length of files other than WAV."""
+
+    def accepts(self, audio_format: AudioFormat, seconds: float = 0) -> bool:
+        mime_type, codec = audio_format.mime_type, audio_format.codec
+        if mime_type not in self.types or (seconds > self.max_file_s and mime_type not in {"audio/pcm", WAV}):
+            return False
+        codecs = self.types[mime_type]
+        return not codec or codecs is None or codec in codecs
 
 
 class AudioInput(Protocol):
@@ -76,6 +109,9 @@ class Transcript:
 
 
 class Recognizer(Protocol):
+    accepted: AcceptedAudio
+    """Other audio is converted before it is passed to `transcribe`, or refused."""
+
     def streams(self, audio_format: AudioFormat) -> bool:
         """Return whether audio of this format is sent to the vendor while it arrives."""
         ...

@@ -9,7 +9,8 @@ from typing import Any
 from actors.clients.strategies import NO_OVERRIDES, Broken, SpeechOverrides, Strategy, Voice
 from actors.plays import prompt
 from actors.plays.answer import Answer
-from actors.plays.listener import PCM_RATE, HeardInput, hear, read_text
+from actors.plays.input_audio import PCM_RATE
+from actors.plays.listener import HeardInput, hear, read_text
 from actors.plays.records import audio_item, close_turn, open_turn, source, store_attempts, text_item, unit_price
 from actors.plays.speaker import Speaker
 from actors.runtime.context import Stop, StreamContext

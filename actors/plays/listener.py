@@ -1,16 +1,16 @@
 """Obtain the user's input: the text as sent, or speech recognized by the first strategy that succeeds."""
 
-import asyncio
-import math
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from actors.clients.strategies import Broken, RecognitionStrategy, Strategy, hedge_of, price_of
+from actors.plays.input_audio import PCM, PCM_RATE, InputAudio
 from actors.runtime.context import StreamContext
 from streams.audio.audio import PCM as PCM_TAG
-from streams.audio.audio import SNIFF_BYTES, WAV, WAV_HEAD_BYTES, WavFormat, parse_wav, pcm_seconds, sniff
+from streams.audio.audio import WAV_HEAD_BYTES, WavFormat, parse_wav
 from streams.audio.durations import duration_s
+from streams.audio.formats import WAV
 from streams.audio.pcm import has_sound
 from streams.input_buffer import InputBuffer
 from streams.tasks import background, unless_failed
@@ -18,10 +18,8 @@ from streams.wire.errors import InvalidParameter, ServiceError
 from vendors.calls.attempts import Attempt, failed_attempt
 from vendors.calls.fallback import first_success
 from vendors.calls.meter import Meter
-from vendors.protocols import AudioFormat, Transcript
+from vendors.protocols import AudioFormat, Recognizer, Transcript
 
-PCM_RATE = 16_000
-PCM = AudioFormat("audio/pcm", PCM_RATE)
 _MIN_AUDIO_S = 0.1
 """Vendors refuse shorter audio."""
 
@@ -55,20 +53,14 @@ async def hear(
     No other strategy is tried then, and none after an error of the input itself, which is raised unchanged.
     """
     with ctx.receipt.waiting():
-        head = await ctx.input.head(SNIFF_BYTES)
-        if not head:
-            raise InvalidParameter("audio is required")
-        mime_type = sniff(head)
-        audio_format = AudioFormat(mime_type, 0) if mime_type else PCM
-        duration = _InputDuration(ctx.input, audio_format)
+        audio = await InputAudio.begun(ctx.input, ctx.resources.converter)
         recognitions = [
             _recognition(ctx, strategy, language_code=language_code, prompt=prompt) for strategy in strategies
         ]
-        if audio_format is PCM or mime_type == WAV:
-            await _wait_for_sound(ctx.input, has_header=mime_type == WAV)
-        elif not any(_streams(recognition, audio_format) for _, recognition in recognitions):
-            _check(duration_s(await ctx.input.whole(), audio_format.mime_type) or _MIN_AUDIO_S)
-        attempts = [_attempt(ctx, name, recognition, audio_format, duration) for name, recognition in recognitions]
+        recognizers = [found.recognizer for _, found in recognitions if isinstance(found, RecognitionStrategy)]
+        audio = await audio.accepted_by(recognizers)
+        await _check_audio(audio, recognizers)
+        attempts = [_attempt(name, recognition, audio) for name, recognition in recognitions]
         async with background(_completed(ctx)) as completed:
             with unless_failed(completed):
                 platform, text = await _recognized(ctx, attempts)
@@ -76,7 +68,16 @@ async def hear(
     ctx.receipt.mark("stt")
     if not text.strip():
         raise InvalidParameter("no speech was heard")
-    return HeardInput(text.replace("\0", ""), platform, await ctx.input.whole(), audio_format)
+    return HeardInput(text.replace("\0", ""), platform, await audio.buffer.whole(), audio.format)
+
+
+async def _check_audio(audio: InputAudio, recognizers: Sequence[Recognizer]) -> None:
+    """Raise `InvalidParameter` if the audio is too short or silent, as far as its format shows that."""
+    mime_type = audio.format.mime_type
+    if audio.format is PCM or mime_type == WAV:
+        await _wait_for_sound(audio.buffer, has_header=mime_type == WAV)
+    elif not any(audio.streams_to(recognizer) for recognizer in recognizers):
+        _check(duration_s(await audio.buffer.whole(), mime_type) or _MIN_AUDIO_S)
 
 
 async def _wait_for_sound(buffer: InputBuffer, *, has_header: bool) -> None:
@@ -119,10 +120,6 @@ def _check(seconds: float, *, is_audible: bool = True) -> None:
         raise InvalidParameter("no speech was heard")
 
 
-def _streams(recognition: RecognitionStrategy | ServiceError, audio_format: AudioFormat) -> bool:
-    return not isinstance(recognition, ServiceError) and recognition.recognizer.streams(audio_format)
-
-
 async def _completed(ctx: StreamContext) -> None:
     await ctx.input.completed()
     ctx.receipt.mark("input")
@@ -131,33 +128,6 @@ async def _completed(ctx: StreamContext) -> None:
 async def _recognized(ctx: StreamContext, attempts: Sequence[Attempt[Transcript]]) -> tuple[str, str]:
     async with first_success(attempts, ctx.attempts) as (attempt, transcripts):
         return attempt.vendor, [transcript.text async for transcript in transcripts if transcript.final][-1]
-
-
-class _InputDuration:
-    """The duration of the input. For PCM it is known at any time, for other formats once the input is complete."""
-
-    def __init__(self, buffer: InputBuffer, audio_format: AudioFormat) -> None:
-        self._buffer = buffer
-        self._format = audio_format
-        self._decoded_s: float | None = None
-
-    async def half_s(self) -> float:
-        """Wait for the end of the input and return half of its duration."""
-        await self._buffer.completed()
-        if self._decoded_s is None and self._format is not PCM:
-            audio = await self._buffer.whole()
-            # Use a thread, because MP3 must be read frame by frame.
-            self._decoded_s = await asyncio.to_thread(duration_s, audio, self._format.mime_type)
-        return self._seconds() / 2
-
-    def seconds_so_far(self) -> int:
-        """Return the duration so far, rounded up to full seconds as vendors bill it."""
-        return math.ceil(self._seconds())
-
-    def _seconds(self) -> float:
-        if self._format is PCM:
-            return pcm_seconds(len(self._buffer), PCM_RATE)
-        return self._decoded_s or 0.0
 
 
 def _recognition(
@@ -173,13 +143,7 @@ def _recognition(
     return strategy.name, recognition
 
 
-def _attempt(
-    ctx: StreamContext,
-    name: str,
-    recognition: RecognitionStrategy | ServiceError,
-    audio_format: AudioFormat,
-    duration: _InputDuration,
-) -> Attempt[Transcript]:
+def _attempt(name: str, recognition: RecognitionStrategy | ServiceError, audio: InputAudio) -> Attempt[Transcript]:
     """Return an attempt whose timeouts start when the input ends. The first result gets half its duration more."""
     if isinstance(recognition, ServiceError):
         return failed_attempt(name, "stt", recognition)
@@ -188,14 +152,14 @@ def _attempt(
         strategy=name,
         stage="stt",
         vendor=recognition.platform,
-        open=lambda: recognition.recognizer.transcribe(ctx.input, audio_format),
+        open=lambda: audio.transcribed(recognition.recognizer, recognition.platform),
         is_output=lambda transcript: transcript.final,
         first_output_s=recognition.config.waits.first_output_s,
         between_s=recognition.config.waits.between_s,
         hedge=hedge_of(recognition.config),
         gate=recognition.gate,
-        meter=lambda: Meter(duration.seconds_so_far),
+        meter=lambda: Meter(audio.seconds_so_far),
         price=price_of(recognition.config),
-        clock=duration.half_s,
-        early=recognition.recognizer.streams(audio_format),
+        clock=audio.half_s,
+        early=audio.streams_to(recognition.recognizer),
     )

@@ -22,6 +22,7 @@ from streams.log import EventLog
 from streams.wire.codec import now_ms
 from streams.wire.errors import Conflict
 from vendors.calls.attempts import AttemptRecord
+from vendors.speech.conversion import AudioConverter
 
 
 class Owner(NamedTuple):
@@ -50,6 +51,7 @@ class Resources:
     flights: Flights
     heartbeat: Heartbeat
     turns: TurnWriter
+    converter: AudioConverter
     clock: AppClock
     traces: StreamTraces | None
 

@@ -1,29 +1,10 @@
-"""Identify audio containers by their magic bytes, read and write WAV headers, compute the duration of PCM."""
+"""Read and write WAV headers, compute the duration of PCM."""
 
 import struct
 from dataclasses import dataclass
 
-from streams.audio.mp3 import HEADER_BYTES, MAX_FRAME_BYTES, id3v2_bytes, mp3_header
-
-WAV = "audio/wav"
-OGG = "audio/ogg"
-FLAC = "audio/flac"
-MP4 = "audio/mp4"
-WEBM = "audio/webm"
-MP3 = "audio/mpeg"
-
-SNIFF_BYTES = MAX_FRAME_BYTES + HEADER_BYTES
-"""`sniff` needs at most this many bytes: more bytes do not change its result."""
-
 WAV_HEAD_BYTES = 64 * 1024
 """Upper bound for the header of a valid WAV file. If `parse_wav` finds no samples in this many bytes, give up."""
-
-_MAGIC = (
-    (0, b"OggS", OGG),
-    (0, b"fLaC", FLAC),
-    (4, b"ftyp", MP4),
-    (0, b"\x1a\x45\xdf\xa3", WEBM),
-)
 
 PCM = 1
 """WAV format tag of uncompressed integer samples."""
@@ -34,26 +15,6 @@ _RIFF_BYTES = 12
 _CHUNK_BYTES = 8
 _FMT_BYTES = 16
 _EXTENSIBLE_BYTES = 26  # Up to and including the format tag, which is the first field of the GUID.
-
-
-def sniff(head: bytes) -> str | None:
-    """Return the MIME type of the audio that begins with `head`, or `None` for raw PCM.
-
-    `head` must hold the first `SNIFF_BYTES` bytes, or the whole audio if it is shorter.
-    """
-    if head.startswith(b"RIFF") and head.startswith(b"WAVE", 8):
-        return WAV
-    for at, magic, mime_type in _MAGIC:
-        if head.startswith(magic, at):
-            return mime_type
-    return MP3 if id3v2_bytes(head) or _two_frames(head) else None
-
-
-def _two_frames(head: bytes) -> bool:
-    """Require two matching headers, because quiet PCM can begin with bytes that look like one header."""
-    first = mp3_header(head)
-    second = mp3_header(head, first.frame_bytes) if first else None
-    return first is not None and second is not None and second.continues(first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +54,28 @@ def parse_wav(head: bytes) -> WavFormat | None:
 
 
 def _wav_format(fmt: bytes | None, *, data_offset: int, data_bytes: int) -> WavFormat:
-    if fmt is None or len(fmt) < _FMT_BYTES:
+    tag = None if fmt is None else format_tag(fmt)
+    if fmt is None or tag is None:
         raise ValueError("the samples come before the format")
-    format_tag, channels, sample_rate, _, _, bits = struct.unpack_from("<HHIIHH", fmt)
-    if format_tag == _EXTENSIBLE and len(fmt) >= _EXTENSIBLE_BYTES:
-        (format_tag,) = struct.unpack_from("<H", fmt, _EXTENSIBLE_BYTES - 2)
+    _, channels, sample_rate, _, _, bits = struct.unpack_from("<HHIIHH", fmt)
     return WavFormat(
-        format_tag=format_tag,
+        format_tag=tag,
         channels=channels,
         sample_rate=sample_rate,
         bits=bits,
         data_offset=data_offset,
         data_bytes=None if data_bytes == 0 or data_bytes >= _MIN_STREAMED else data_bytes,
     )
+
+
+def format_tag(fmt: bytes) -> int | None:
+    """Return the format of the samples by the content of a `fmt ` chunk, or `None` if it is too short."""
+    if len(fmt) < _FMT_BYTES:
+        return None
+    (tag,) = struct.unpack_from("<H", fmt)
+    if tag == _EXTENSIBLE and len(fmt) >= _EXTENSIBLE_BYTES:
+        (tag,) = struct.unpack_from("<H", fmt, _EXTENSIBLE_BYTES - 2)
+    return int(tag)
 
 
 def wav_header(sample_rate: int, *, channels: int = 1, bits: int = 16, data_bytes: int | None = None) -> bytes:

@@ -1,26 +1,24 @@
 """Read the duration of audio from its container, without decoding it."""
 
-from streams.audio.audio import FLAC, MP3, OGG, WAV, parse_wav, pcm_seconds
+from collections.abc import Callable
+
+from streams.audio.audio import parse_wav, pcm_seconds
+from streams.audio.formats import AMR, AMR_WB, FLAC, MP3, OGG, WAV
 from streams.audio.mp3 import id3v2_bytes, mp3_duration_ms
 
 OPUS_RATE = 48_000
 _PAGE, _PAGE_TIME = b"OggS", slice(6, 14)
 _NO_TIME = (1 << 64) - 1
 _STREAMINFO = slice(8, 42)
+_AMR_FRAME_BYTES = (12, 13, 15, 17, 19, 20, 26, 31, 5)
+_AMR_WB_FRAME_BYTES = (17, 23, 32, 36, 40, 46, 50, 58, 60, 5)
+"""Sizes by type, without the first byte. Frames of other types have no content."""
 
 
 def duration_s(audio: bytes, mime_type: str) -> float | None:
     """Return the duration in seconds, or `None` if the container does not state it in a place that is read here."""
-    match mime_type:
-        case _ if mime_type == WAV:
-            return _wav_s(audio)
-        case _ if mime_type == OGG:
-            return ogg_s(audio)
-        case _ if mime_type == FLAC:
-            return _flac_s(audio)
-        case _ if mime_type == MP3:
-            return mp3_duration_ms(audio[id3v2_bytes(audio) :]) / 1000
-    return None
+    read = _READERS.get(mime_type)
+    return read(audio) if read else None
 
 
 def ogg_s(ogg: bytes) -> float:
@@ -32,6 +30,20 @@ def ogg_s(ogg: bytes) -> float:
             return samples / OPUS_RATE
         at = ogg.rfind(_PAGE, 0, at)
     return 0.0
+
+
+def _mp3_s(audio: bytes) -> float:
+    return mp3_duration_ms(audio[id3v2_bytes(audio) :]) / 1000
+
+
+def _amr_s(audio: bytes, begin: int, frame_bytes: tuple[int, ...]) -> float:
+    """Count the frames of 20 ms. The type of a frame, in its first byte, determines its size (RFC 4867, 5.3)."""
+    frames, at = 0, begin
+    while at < len(audio):
+        frame_type = audio[at] >> 3 & 15
+        at += 1 + (frame_bytes[frame_type] if frame_type < len(frame_bytes) else 0)
+        frames += at <= len(audio)
+    return frames / 50
 
 
 def _wav_s(audio: bytes) -> float | None:
@@ -53,3 +65,13 @@ def _flac_s(audio: bytes) -> float | None:
     packed = int.from_bytes(info[10:18])  # 20 bits sample rate, 3 bits channels, 5 bits depth, 36 bits sample count
     rate, samples = packed >> 44, packed & ((1 << 36) - 1)
     return samples / rate if rate and samples else None
+
+
+_READERS: dict[str, Callable[[bytes], float | None]] = {
+    WAV: _wav_s,
+    OGG: ogg_s,
+    FLAC: _flac_s,
+    MP3: _mp3_s,
+    AMR: lambda audio: _amr_s(audio, len(b"#!AMR\n"), _AMR_FRAME_BYTES),
+    AMR_WB: lambda audio: _amr_s(audio, len(b"#!AMR-WB\n"), _AMR_WB_FRAME_BYTES),
+}

@@ -1,6 +1,6 @@
 """Identifies images, sounds, videos and PDF documents by their first bytes."""
 
-from streams.audio.audio import SNIFF_BYTES, sniff
+from streams.audio.formats import FLAC, MP3, OGG, SNIFF_BYTES, WAV, WEBM, sniff
 
 HEAD_BYTES = SNIFF_BYTES
 """`media_type` needs at most this many bytes."""
@@ -12,6 +12,8 @@ _MAGIC = (
     (b"GIF89a", "image/gif"),
     (b"%PDF-", "application/pdf"),
 )
+_AUDIO = frozenset({WAV, OGG, FLAC, WEBM, MP3})
+"""Only these types of `sniff` are returned, because callers store files of each type that they get."""
 _AUDIO_BRANDS = (b"M4A ", b"M4B ")
 _VIDEO_BRANDS = (
     b"isom",
@@ -37,4 +39,5 @@ def media_type(head: bytes) -> str | None:
     if head.startswith(b"ftyp", 4):
         brand = head[8:12]
         return "video/mp4" if brand in _VIDEO_BRANDS else "audio/mp4" if brand in _AUDIO_BRANDS else None
-    return sniff(head)
+    sound = sniff(head)
+    return sound if sound in _AUDIO else None

@@ -1,6 +1,7 @@
 """Validate PCM as it arrives: other formats are rejected at their first bytes, silence and clipping at the end."""
 
-from streams.audio.audio import PCM, SNIFF_BYTES, WAV, WAV_HEAD_BYTES, parse_wav, pcm_seconds, sniff
+from streams.audio.audio import PCM, WAV_HEAD_BYTES, parse_wav, pcm_seconds
+from streams.audio.formats import NAMES, SNIFF_BYTES, WAV, sniff
 from streams.wire.errors import InvalidParameter
 
 MIN_AUDIO_S = 0.3
@@ -8,7 +9,7 @@ MIN_AUDIO_S = 0.3
 
 _BITS = 16
 _MAGIC_BYTES = 12
-"""Enough for the magic bytes of every container except MP3. More bytes do not change a type found in these."""
+"""Enough for the magic bytes of most types. More bytes do not change a type that is found in these."""
 _WAV_BYTES = 44
 _QUIET = b"\x00\xff"
 """The high bytes of samples that count as silence: below 1/128 of full scale."""
@@ -80,7 +81,7 @@ class PcmDecoder:
         if mime_type == WAV:
             begin = self._after_header(head, at_end=at_end)
         elif mime_type is not None:
-            raise self._refused(mime_type)
+            raise self._refused(NAMES[mime_type])
         else:
             begin = 0 if at_end or len(head) >= SNIFF_BYTES else None
         if begin is None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from streams.audio.audio import WAV
 from streams.audio.durations import duration_s
+from streams.audio.formats import WAV
 from streams.wire.codec import dumps
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from streams.audio.audio import MP3, WAV, parse_wav, pcm_seconds, sniff
+from streams.audio.audio import parse_wav, pcm_seconds
+from streams.audio.durations import duration_s
+from streams.audio.formats import AMR, AMR_WB, FLAC, MP3, MP4, OGG, WAV, WEBM, sniff
 from streams.audio.mp3 import Mp3Joiner
 from vendors.local.endpoints.encoding import Mp3
 from vendors.local.engines import scripted
@@ -20,6 +22,7 @@ CHARACTERS_A_SECOND = 15
 PIECE_MS = 100
 """Length of a piece of streamed speech."""
 
+_ESTIMATED = frozenset({FLAC, MP4, OGG, WEBM})
 _MIN_S = 0.2
 _LOUDNESS = 8_000
 _SILENT = 200
@@ -124,7 +127,9 @@ def recording(audio: bytes, *, sample_rate: int | None = None) -> Recording | No
         joiner.feed(audio)
         joiner.end()
         return Recording(joiner.duration_ms / 1000, silent=False)
-    return Recording(len(audio) / 4_000, silent=False) if mime_type else None  # 32 kbit/s
+    if mime_type in {AMR, AMR_WB}:
+        return Recording(duration_s(audio, mime_type) or 0.0, silent=False)
+    return Recording(len(audio) / 4_000, silent=False) if mime_type in _ESTIMATED else None  # 32 kbit/s
 
 
 def _wav(audio: bytes) -> Recording | None:

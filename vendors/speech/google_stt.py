@@ -1,14 +1,19 @@
-"""Speech recognition by Google Cloud: up to a minute of audio in one request, the text in one response."""
+"""Speech recognition by Google Cloud: up to a minute of audio in each request, the text in one response."""
 
 import re
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from pydantic import Field
 
+from streams.audio.audio import PCM, WAV_HEAD_BYTES, WavFormat, parse_wav, pcm_seconds, wav_header
+from streams.audio.durations import duration_s
+from streams.audio.formats import AMR, AMR_WB, FLAC, MP3, MULAW, OGG, OPUS, PCM_16, WAV, WEBM
 from streams.audio.mp3 import Mp3Joiner, id3v2_bytes
+from streams.audio.pcm import has_sound
+from streams.audio.slices import slices
 from streams.loop_time import wait_for_loop_time
 from streams.wire.codec import dumps
 from streams.wire.model import Model
@@ -17,13 +22,35 @@ from vendors.errors import Garbled, Refused
 from vendors.google import GoogleHttp, response_object
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
-from vendors.protocols import AudioFormat, AudioInput, Transcript
+from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioFormat, AudioInput, Transcript
+from vendors.speech.azure.languages import word_gap
 from vendors.speech.languages import GOOGLE_RECOGNITION, vendor_code
 
 _SERVICE = "speech"
-_OPUS_RATE = 48_000
 _EXAMINED_BYTES = 16 * 1024
-_SELF_DESCRIBED = frozenset({"audio/wav", "audio/flac"})
+_SYNC_S = 60
+_PIECE_S = 59
+_ENCODINGS = {
+    WAV: {},  # The headers of WAV and FLAC state these fields.
+    FLAC: {},
+    OGG: {"encoding": "OGG_OPUS", "sampleRateHertz": 48_000},
+    WEBM: {"encoding": "WEBM_OPUS", "sampleRateHertz": 48_000},
+    AMR: {"encoding": "AMR", "sampleRateHertz": 8_000},
+    AMR_WB: {"encoding": "AMR_WB", "sampleRateHertz": 16_000},
+}
+_ACCEPTED = AcceptedAudio(
+    {
+        "audio/pcm": ANY_CODEC,
+        WAV: frozenset({PCM_16, MULAW}),
+        FLAC: ANY_CODEC,
+        OGG: frozenset({OPUS}),
+        WEBM: frozenset({OPUS}),
+        MP3: ANY_CODEC,
+        AMR: ANY_CODEC,
+        AMR_WB: ANY_CODEC,
+    },
+    max_file_s=_SYNC_S,
+)
 _PIECE_BYTES = 48 * 1024
 _MAX_PHRASE_CHARACTERS = 100
 _MAX_PHRASES = 500
@@ -39,16 +66,19 @@ class Options(Model):
 class GoogleRecognition:
     """One model of one account.
 
-    Without `model` the vendor chooses one. `prompt` is a comma-separated list of phrases.
+    Without `model` the vendor chooses one. `prompt` is a comma-separated list of phrases. PCM and WAV of more than
+    a minute are recognized in pieces, one after the other.
     """
 
     Options = Options
+    accepted = _ACCEPTED
 
     def __init__(self, http: VendorHttp, account: Account, spec: RecognitionSpec) -> None:
         options = Options.of(spec.options)
         self._http = GoogleHttp(http, account)
         self._account = account
         self._connect_s = spec.connect_s
+        self._word_gap = word_gap(spec.language_code)
         phrases = [phrase for part in re.split(r"[,;\n]", spec.prompt) if (phrase := part.strip())]
         self._config: dict[str, Any] = {
             "languageCode": vendor_code(account.platform, spec.language_code, GOOGLE_RECOGNITION, passes_on=True),
@@ -68,34 +98,68 @@ class GoogleRecognition:
         async with aclosing(audio.read()) as pieces:
             data = b"".join([piece async for piece in pieces])
         config = {**self._config, **self._encoding(data, audio_format)}
+        first, *rest = self._pieces(data, audio_format)
+        begin = await self._recognized(config, first)
+        async with aclosing(self._joined(config, begin, rest)) as transcripts:
+            yield transcripts
+
+    async def _joined(
+        self, config: Mapping[str, Any], begin: Transcript, rest: Sequence[bytes]
+    ) -> AsyncGenerator[Transcript]:
+        transcripts = [begin, *[await self._recognized(config, piece) for piece in rest]]
+        billed = [transcript.seconds for transcript in transcripts if transcript.seconds is not None]
+        text = self._word_gap.join(transcript.text for transcript in transcripts if transcript.text)
+        yield Transcript(text, final=True, seconds=sum(billed) if billed else None)
+
+    async def _recognized(self, config: Mapping[str, Any], audio: bytes) -> Transcript:
         call = Outgoing(
             self._account.platform,
             self._account.url("/v1/speech:recognize").replace("{service}", _SERVICE),
             headers={"Content-Type": "application/json"},
-            body=await _body(config, data),
+            body=await _body(config, audio),
             connect_s=self._connect_s,
             repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
-            yield _single(_transcript(response.vendor, response_object(response.vendor, await response.json())))
+            return _transcript(response.vendor, response_object(response.vendor, await response.json()))
 
-    def _encoding(self, data: bytes, audio_format: AudioFormat) -> dict[str, Any]:
+    def _encoding(self, data: bytes, audio_format: AudioFormat) -> Mapping[str, Any]:
         """Return the fields that the vendor cannot derive from the audio itself."""
-        match audio_format.mime_type:
-            case mime_type if mime_type in _SELF_DESCRIBED:
-                return {}
-            case "audio/pcm":
-                return {"encoding": "LINEAR16", "sampleRateHertz": audio_format.sample_rate}
-            case "audio/ogg":
-                return {"encoding": "OGG_OPUS", "sampleRateHertz": _OPUS_RATE}
-            case "audio/webm":
-                return {"encoding": "WEBM_OPUS", "sampleRateHertz": _OPUS_RATE}
-            case "audio/mpeg":
-                joiner = Mp3Joiner()
-                joiner.feed(data[id3v2_bytes(data) :][:_EXAMINED_BYTES])
-                return {"encoding": "MP3", "sampleRateHertz": joiner.sample_rate or 44_100}
-            case mime_type:
-                raise Refused(self._account.platform, f"does not accept {mime_type}")
+        mime_type = audio_format.mime_type
+        if mime_type == "audio/pcm":
+            return {"encoding": "LINEAR16", "sampleRateHertz": audio_format.sample_rate}
+        if mime_type == MP3:
+            joiner = Mp3Joiner()
+            joiner.feed(data[id3v2_bytes(data) :][:_EXAMINED_BYTES])
+            return {"encoding": "MP3", "sampleRateHertz": joiner.sample_rate or 44_100}
+        if mime_type not in _ENCODINGS:
+            raise Refused(self._account.platform, f"does not accept {audio_format}")
+        return _ENCODINGS[mime_type]
+
+    def _pieces(self, data: bytes, audio_format: AudioFormat) -> list[bytes]:
+        """Cut audio that is too long for one call. Pieces without sound are left out."""
+        seconds = duration_s(data, audio_format.mime_type) or 0.0
+        if audio_format.mime_type == "audio/pcm":
+            seconds = pcm_seconds(len(data), audio_format.sample_rate)
+        if seconds <= _SYNC_S:
+            return [data]
+        if audio_format.mime_type == "audio/pcm":
+            return _slices(data, WavFormat(PCM, 1, audio_format.sample_rate, 16, 0, None), header=False)
+        wav = parse_wav(data[:WAV_HEAD_BYTES]) if audio_format.mime_type == WAV else None
+        if wav is None or (wav.format_tag, wav.bits) != (PCM, 16):
+            problem = f"does not accept more than {_SYNC_S} s of {audio_format}, and this has {seconds:.0f} s"
+            raise Refused(self._account.platform, problem)
+        return _slices(data, wav, header=True)
+
+
+def _slices(data: bytes, wav: WavFormat, *, header: bool) -> list[bytes]:
+    end = len(data) if wav.data_bytes is None else wav.data_offset + wav.data_bytes
+    samples, rate, channels = data[wav.data_offset : end], wav.sample_rate, wav.channels
+    cut = list(slices(samples, sample_rate=rate, channels=channels, max_s=_PIECE_S))
+    audible = [piece for piece in cut if has_sound(piece)] or cut[:1]
+    if not header:
+        return audible
+    return [wav_header(rate, channels=channels, data_bytes=len(piece)) + piece for piece in audible]
 
 
 async def _body(config: Mapping[str, Any], audio: bytes) -> bytes:
@@ -126,7 +190,3 @@ def _transcript(vendor: str, value: Mapping[str, Any]) -> Transcript:
     except (TypeError, ValueError, AttributeError, KeyError, IndexError):
         raise Garbled(vendor, "sent malformed results") from None
     return Transcript(text.strip(), final=True, seconds=seconds)
-
-
-async def _single(transcript: Transcript) -> AsyncIterator[Transcript]:
-    yield transcript

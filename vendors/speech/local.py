@@ -1,4 +1,4 @@
-"""Speech synthesis by the local engines: OpenAI's API, with additional events for the times of phonemes."""
+"""Speech by the local engines: OpenAI's API, with more formats, and with events for the times of phonemes."""
 
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -12,9 +12,19 @@ from vendors.errors import Garbled, Refused
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import ServerEvent, SseParser
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
+from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
+from vendors.speech.decoding import DECODABLE_TYPES
 from vendors.speech.languages import plain_code
+from vendors.speech.openai import OpenAITranscription
 from vendors.speech.visemes import visemes_of
+
+_ACCEPTED = AcceptedAudio(dict.fromkeys(("audio/pcm", *DECODABLE_TYPES), ANY_CODEC))
+
+
+class LocalTranscription(OpenAITranscription):
+    """Recognition by whisper. The process of the engines decodes all types itself."""
+
+    accepted = _ACCEPTED
 
 
 class SpeechOptions(Model):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import aiohttp
 
 from streams.audio.audio import wav_header
+from streams.audio.formats import MP4
 from streams.loop_time import wait_for_loop_time
 from streams.wire.codec import loads
 from streams.wire.model import Model
@@ -17,7 +18,7 @@ from vendors.errors import Garbled, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.protocols import AudioFormat, AudioInput, Transcript
+from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioFormat, AudioInput, Transcript
 from vendors.speech.languages import WHISPER, WHISPER_1, code_if_any
 
 _EXTENSIONS = {
@@ -35,6 +36,11 @@ _MIN_LOG_PROBABILITY = -1.0
 """Whisper's own limits. Text is hallucinated if its segment is above the first limit and below the second one."""
 
 
+_CONTAINERS = dict.fromkeys(("audio/pcm", *_EXTENSIONS), ANY_CODEC)
+ACCEPTED = AcceptedAudio({**_CONTAINERS, MP4: frozenset()})
+"""The API's formats. Of fragmented MP4, which Safari records, it refuses some and hears only a part of others."""
+
+
 class TranscriptionOptions(Model):
     response_format: Literal["json", "verbose_json"] = "json"
     """`verbose_json` (whisper only) marks text that was hallucinated during silence, which is then removed."""
@@ -46,6 +52,7 @@ class OpenAITranscription:
     """One model of one account. The text arrives only after the complete file has been uploaded."""
 
     Options = TranscriptionOptions
+    accepted = ACCEPTED
 
     def __init__(self, http: VendorHttp, account: Account, spec: RecognitionSpec) -> None:
         options = TranscriptionOptions.of(spec.options)

@@ -11,6 +11,7 @@ import pytest
 from streams.audio.audio import wav_header
 from streams.audio.durations import duration_s
 from tests.streams.audio.mp3_files import plain_mp3, tagged_mp3, tone
+from tests.streams.audio.phone_files import amr_wb, phone_file
 
 
 def encoded(container_format: str, codec: str, *, seconds: float, rate: int) -> bytes:
@@ -44,6 +45,8 @@ def pcm() -> bytes:
         (lambda: encoded("flac", "flac", seconds=1.5, rate=16_000), "audio/flac", 1.5),
         (lambda: plain_mp3(seconds=1.5), "audio/mpeg", 1.5),
         (lambda: tagged_mp3(seconds=1.5), "audio/mpeg", 1.5),
+        (lambda: phone_file("amr", seconds=1.5), "audio/amr", 1.5),
+        (lambda: amr_wb(seconds=1.5) + b"\x7c" * 25, "audio/amr-wb", 2),
     ],
 )
 def test_duration_counts_only_audio_that_plays(made: Callable[[], bytes], mime_type: str, seconds: float) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from streams.audio.audio import WAV, parse_wav, sniff
+from streams.audio.audio import parse_wav
+from streams.audio.formats import WAV, sniff
 from streams.audio.mp3 import mp3_duration_ms
 from tests.sampling import paired, sampled
 from tests.vendors.local.conftest import Local, events, refusal

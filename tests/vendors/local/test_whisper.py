@@ -66,6 +66,7 @@ async def test_verbose_answer_has_segments(local: Local, speech: bytes) -> None:
     ("container", "codec", "rate"),
     [
         ("webm", "libopus", 48_000),
+        pytest.param("amr", "libopencore_amrnb", 8_000, marks=pytest.mark.soak),
         pytest.param("ogg", "libopus", 48_000, marks=pytest.mark.soak),
         pytest.param("flac", "flac", 22_050, marks=pytest.mark.soak),
         pytest.param("mp4", "aac", 44_100, marks=pytest.mark.soak),

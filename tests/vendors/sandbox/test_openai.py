@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from streams.audio.audio import MP3, sniff, wav_header
+from streams.audio.audio import wav_header
+from streams.audio.formats import MP3, sniff
 from tests.vendors.sandbox.requests import SandboxClient, events, refusal
 from vendors.sandbox.content import mp3, speech
 

@@ -145,8 +145,33 @@ async def test_silence_is_recognized_as_no_words(hear: Open):
     assert (await outcome(hear("k1", bytes(32_000)))).items == [Transcript("", final=True, seconds=1)]
 
 
-async def test_audio_over_a_minute_is_refused(hear: Open):
-    assert "Sync input too long" in str((await outcome(hear("k1", bytes(32_000 * 61)))).error)
+async def test_more_than_a_minute_is_billed_in_pieces(hear: Open, sandbox: Running):
+    audio = (SAID * 80)[: 32_000 * 61]
+
+    for sent, kind in (
+        (audio, PCM),
+        (wav_header(16_000, data_bytes=len(audio)) + audio, AudioFormat("audio/wav", 0)),
+    ):
+        found = await outcome(hear(key_of(text="One."), sent, kind))
+        assert found.items == [Transcript("One. One.", final=True, seconds=62)]
+    assert len(calls(sandbox)) == 4
+
+
+@pytest.mark.parametrize(
+    ("audio", "kind", "reported"),
+    [
+        (b"fLaC" + bytes(4_000 * 61), AudioFormat("audio/flac", 0), "Sync input too long"),
+        (mp3(SAID * 50, 16_000), AudioFormat("audio/mpeg", 0), "does not accept more than 60 s of MP3"),
+        (b"OggS" + bytes(5_063), AudioFormat("audio/flac", 0), "bad encoding"),
+    ],
+    ids=["flac", "mp3", "other type"],
+)
+async def test_other_audio_is_refused(hear: Open, audio: bytes, kind: AudioFormat, reported: str):
+    found = await outcome(hear("k1", audio, kind))
+
+    assert reported in str(found.error)
+    assert isinstance(found.error, Refused)
+    assert not found.error.retryable
 
 
 async def test_a_service_account_can_synthesize_and_recognize(speak: Open, hear: Open, sandbox: Running):

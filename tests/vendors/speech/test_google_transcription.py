@@ -89,7 +89,7 @@ async def test_audio_types_are_converted_to_encodings(
 
 
 async def test_unsupported_audio_is_not_sent(http: VendorHttp, upstream: Upstream):
-    with pytest.raises(Refused, match="does not accept audio/mp4") as fault:
+    with pytest.raises(Refused, match="does not accept MP4") as fault:
         await transcribed(http, upstream, b"", AudioFormat("audio/mp4", 0))
 
     assert not fault.value.retryable

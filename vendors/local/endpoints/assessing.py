@@ -18,11 +18,11 @@ from streams.audio.audio import PCM, parse_wav
 from streams.languages import language_of
 from streams.wire.codec import dumps
 from streams.wire.model import Model
-from vendors.local.engines.decoding import SAMPLE_RATE
 from vendors.local.engines.engines import Engines
 from vendors.local.engines.faults import Fault, read_body
 from vendors.local.engines.protocols import AssessorEngine
 from vendors.protocols import AssessmentRequest
+from vendors.speech.decoding import SAMPLE_RATE
 
 Read = TypeVar("Read")
 

@@ -18,7 +18,6 @@ from vendors.local.assessment.assessor import AssessmentJob, serve
 from vendors.local.assessment.grading import TICKS_PER_SECOND
 from vendors.local.assessment.plan import Segment
 from vendors.local.engines import whisper
-from vendors.local.engines.decoding import SAMPLE_RATE
 from vendors.local.engines.engine import Engine, Put
 from vendors.local.engines.faults import Fault
 from vendors.local.engines.packages import Package
@@ -26,6 +25,7 @@ from vendors.local.engines.protocols import Assessed, RecognizerEngine, Transcri
 from vendors.local.engines.worker import Worker, WorkerLate
 from vendors.protocols import AssessmentRequest
 from vendors.speech.azure.miscues import units
+from vendors.speech.decoding import SAMPLE_RATE
 
 _MODEL = "model/en-us"
 _PHONEME_MODEL = Package(

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from vendors.local.engines.decoding import SAMPLE_RATE, decode
+from vendors.local.engines.decoding import decode
 from vendors.local.engines.engine import Engine, Put
 from vendors.local.engines.packages import Package
 from vendors.local.engines.protocols import TranscribedSegment, Transcription
+from vendors.speech.decoding import SAMPLE_RATE
 
 _FOLDER = "model"
 _WEIGHTS = Package(

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from streams.audio.audio import OGG, PCM, WAV, parse_wav, sniff
+from streams.audio.audio import PCM, parse_wav
+from streams.audio.formats import OGG, WAV, sniff
 from vendors.sandbox.azure.dialect import (
     SOCKET,
     TICKS_PER_MS,

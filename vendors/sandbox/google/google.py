@@ -13,6 +13,7 @@ import jwt
 from aiohttp import web
 
 from streams.audio.audio import wav_header
+from streams.audio.formats import AMR, AMR_WB, FLAC, MP3, OGG, WAV, WEBM, sniff
 from streams.wire.codec import dumps
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import mp3, recording, speech, speech_ms
@@ -38,6 +39,16 @@ _ENCODING_NAMES = (
     "SPEEX_WITH_HEADER_BYTE", "MP3", "WEBM_OPUS",
 )  # fmt: skip
 """Encodings in the order of their numbers. Requests may use names or numbers."""
+_ENCODINGS_BY_TYPE = {
+    None: {"LINEAR16", "MULAW"},
+    WAV: {"ENCODING_UNSPECIFIED", "LINEAR16", "MULAW"},
+    FLAC: {"ENCODING_UNSPECIFIED", "FLAC"},
+    OGG: {"OGG_OPUS", "SPEEX_WITH_HEADER_BYTE"},
+    WEBM: {"WEBM_OPUS"},
+    MP3: {"MP3"},
+    AMR: {"AMR"},
+    AMR_WB: {"AMR_WB"},
+}
 _WITH_RATE = {"LINEAR16", "MULAW", "AMR", "AMR_WB", "SPEEX_WITH_HEADER_BYTE", "MP3"}
 _TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - a URL
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -205,6 +216,8 @@ async def _recognize(call: Call) -> None:
     encoding, rate = _encoding(config.get("encoding") or 0), config.get("sampleRateHertz")
     if encoding in _WITH_RATE and not rate:
         raise invalid("Invalid recognition 'config': bad sample rate hertz.")
+    if encoding not in _ENCODINGS_BY_TYPE.get(sniff(audio), ()):
+        raise invalid("Invalid recognition 'config': bad encoding.")
     recorded = recording(audio, sample_rate=rate if encoding == "LINEAR16" and audio[:4] != b"RIFF" else None)
     if recorded is None:
         raise invalid("Invalid recognition 'config': bad encoding.")

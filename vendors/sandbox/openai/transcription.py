@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiMapping
 
+from streams.audio.formats import FLAC, FRAGMENTED, MP3, MP4, OGG, WAV, WEBM, codec_of, sniff
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import Recording, recording, timed_words, tokens
 from vendors.sandbox.openai.dialect import EVENTS, OPENAI, TRANSCRIPTION_MODELS, check_model, event, invalid
@@ -15,6 +16,7 @@ from vendors.sandbox.sandbox import Sandbox
 from vendors.speech.languages import WHISPER, WHISPER_1
 
 _EXTENSIONS = ("flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm")
+_TYPES = frozenset({FLAC, MP3, MP4, OGG, WAV, WEBM})
 _FIELDS = frozenset({
     "model", "language", "languages[]", "prompt", "response_format", "temperature", "stream", "include[]",
     "timestamp_granularities[]", "chunking_strategy", "known_speaker_names[]", "known_speaker_references[]",
@@ -130,7 +132,10 @@ def _recording(form: MultiMapping[Any], model: str) -> Recording:
     if len(content) > _MAX_BYTES:
         message = f"Maximum content size limit ({_MAX_BYTES}) exceeded ({len(content)} bytes read)"
         raise invalid(message, status=413)
-    recorded = recording(content)
+    mime_type = sniff(content)
+    if mime_type == MP4 and codec_of(content, MP4) == FRAGMENTED:
+        raise invalid(f"Invalid file format. Supported formats: {list(_EXTENSIONS)}", param="file")
+    recorded = recording(content) if mime_type in _TYPES else None
     if recorded is None:
         message = "Audio file might be corrupted or unsupported"
         raise invalid(message, param="file", code="invalid_value")

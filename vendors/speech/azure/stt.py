@@ -7,19 +7,23 @@ from typing import Any, Literal
 from pydantic import Field
 
 from streams.audio.durations import ogg_s
+from streams.audio.formats import OGG, OPUS, PCM_16, WAV
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
-from vendors.protocols import AudioFormat, AudioInput, Transcript
+from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioFormat, AudioInput, Transcript
 from vendors.speech.azure.languages import RECOGNITION, word_gap
 from vendors.speech.azure.recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
 from vendors.speech.azure.sockets import http_url, key_header, socket_url
 from vendors.speech.languages import vendor_code
 
-_STREAMED_TYPES = frozenset({"audio/pcm", "audio/wav"})
+_STREAMED_TYPES = frozenset({"audio/pcm", WAV})
 _MAX_OGG_S = 60
+_ACCEPTED = AcceptedAudio(
+    {"audio/pcm": ANY_CODEC, WAV: frozenset({PCM_16}), OGG: frozenset({OPUS})}, max_file_s=_MAX_OGG_S
+)
 
 
 class RecognitionOptions(Model):
@@ -33,6 +37,7 @@ class AzureRecognition:
     """Recognition with one account. `model` is the id of a custom model, or empty."""
 
     Options = RecognitionOptions
+    accepted = _ACCEPTED
 
     def __init__(self, http: VendorHttp, account: Account, spec: RecognitionSpec) -> None:
         self._options = RecognitionOptions.of(spec.options)
@@ -59,7 +64,7 @@ class AzureRecognition:
             return
         vendor = self._account.platform
         if audio_format.mime_type not in _STREAMED_TYPES:
-            raise Refused(vendor, f"does not accept {audio_format.mime_type}")
+            raise Refused(vendor, f"does not accept {audio_format}")
         request = RecognitionRequest(audio, audio_format, self._context())
         url = socket_url(self._account, "/stt/speech/universal/v2", self._query)
         async with (

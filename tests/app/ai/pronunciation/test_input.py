@@ -144,7 +144,7 @@ async def test_unusable_audio_is_refused_without_a_vendor_call(
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        (b"OggS\0\2" + bytes(40), "audio is audio/ogg"),
+        (b"OggS\0\2" + bytes(40), "audio is Ogg"),
         (wav_header(8_000), "audio is a WAV of PCM, 1 channel, 8000 Hz, 16 bits"),
         (wav_header(16_000, channels=2), "audio is a WAV of PCM, 2 channels, 16000 Hz, 16 bits"),
     ],

@@ -1,21 +1,17 @@
 """Speech is recognized while it arrives if the vendor supports this, and otherwise once it is complete."""
 
 import asyncio
-import base64
 import math
 import struct
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
-from storage.operators.audit import COMMAND
 from streams.audio.audio import wav_header
 from tests.app.ai.conftest import Talk
-from tests.app.ai.sandbox_accounts import account, chat
+from tests.app.ai.speech.ears import coded, ears, heard
 from tests.peers.sse_client import all_events, named
 from tests.running.servers import Server
-from vendors.sandbox.bill import BilledCall
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
@@ -26,29 +22,6 @@ SPOKEN = b"".join(struct.pack("<h", round(9000 * math.sin(at / 20))) for at in r
 @pytest.fixture
 def server(shared_server: Server) -> Server:
     return shared_server
-
-
-def coded(audio: bytes) -> bytes:
-    return base64.b64encode(audio)
-
-
-def heard(entry: BilledCall) -> bool:
-    return entry.stage == "stt"
-
-
-async def ears(
-    server: Server,
-    sandbox: Running,
-    name: str,
-    platform: str = "vendor_a_audio",
-    key: str = "sandbox",
-    **fields: Any,
-) -> None:
-    """Create a conversation strategy with recognition by `platform`."""
-    await account(server, sandbox, f"{name}-ears", platform, key)
-    value = {"account": f"{name}-ears", **fields}
-    await server.services.configs.put("default", "recognition", name, value, author="test", origin=COMMAND)
-    await chat(server, sandbox, name, "vendor_b_llm", recognition=name)
 
 
 async def test_vendor_receives_audio_while_the_user_still_speaks(

@@ -42,9 +42,14 @@ async def test_audio_after_five_seconds_is_sent_at_double_speed(http: VendorHttp
     assert arrived[1] - begun >= 0.1  # 0.4 s, minus the last message.
 
 
-@pytest.mark.parametrize("kind", ["audio/mpeg", "audio/webm", "audio/mp4", "audio/flac"])
-async def test_unsupported_containers_are_refused_before_sending(http: VendorHttp, upstream: Upstream, kind: str):
-    with pytest.raises(Refused, match=f"does not accept {kind}") as fault:
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("audio/mpeg", "MP3"), ("audio/webm", "WebM"), ("audio/mp4", "MP4"), ("audio/flac", "FLAC")],
+)
+async def test_unsupported_containers_are_refused_before_sending(
+    http: VendorHttp, upstream: Upstream, kind: str, name: str
+):
+    with pytest.raises(Refused, match=f"does not accept {name}") as fault:
         await transcribe(recognizer(http, upstream.url), buffered(b"x"), AudioFormat(kind, 0))
 
     assert not fault.value.retryable

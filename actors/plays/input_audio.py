@@ -1,0 +1,120 @@
+"""The audio of an input: its format, its duration, and its conversion for recognizers that need another format."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from streams.audio.audio import pcm_seconds
+from streams.audio.durations import duration_s
+from streams.audio.formats import HTML, JSON, NAMES, SNIFF_BYTES, XML, codec_of, sniff
+from streams.input_buffer import InputBuffer
+from streams.wire.errors import InvalidParameter
+from vendors.errors import Refused
+from vendors.protocols import AcceptedAudio, AudioFormat, Recognizer, Transcript
+from vendors.speech.conversion import AudioConverter, NotConverted
+
+PCM_RATE = 16_000
+PCM = AudioFormat("audio/pcm", PCM_RATE)
+_TEXTS = frozenset({HTML, XML, JSON})
+
+
+class InputAudio:
+    """The audio as it arrives. It is converted at most once, and only if a recognizer requires that."""
+
+    def __init__(self, buffer: InputBuffer, audio_format: AudioFormat, converter: AudioConverter) -> None:
+        self.buffer = buffer
+        self.format = audio_format
+        self._converter = converter
+        self._converting = asyncio.Lock()
+        self._converted: InputBuffer | None = None
+        self._file_s: float | None = None
+
+    @classmethod
+    async def begun(cls, buffer: InputBuffer, converter: AudioConverter) -> "InputAudio":
+        """Wait until the format is known. Raises `InvalidParameter` if there is no audio."""
+        head = await buffer.head(SNIFF_BYTES)
+        if not head:
+            raise InvalidParameter("audio is required")
+        mime_type = sniff(head)
+        return cls(buffer, AudioFormat(mime_type, 0, codec_of(head, mime_type)) if mime_type else PCM, converter)
+
+    async def accepted_by(self, recognizers: Sequence[Recognizer]) -> "InputAudio":
+        """Return this audio if a recognizer accepts its format, else as PCM.
+
+        Raises `InvalidParameter` if it cannot be converted. No recognizer has been asked then.
+        """
+        if not recognizers or any(recognizer.accepted.accepts(self.format) for recognizer in recognizers):
+            return self
+        if self.format.mime_type not in self._converter.types:
+            raise self._refused([recognizer.accepted for recognizer in recognizers])
+        try:
+            return InputAudio(await self._as_pcm(), PCM, self._converter)
+        except NotConverted as error:
+            raise InvalidParameter(f"audio is {self.format}, which {error}") from None
+
+    def streams_to(self, recognizer: Recognizer) -> bool:
+        """Return whether the audio is sent to this recognizer while it arrives."""
+        return recognizer.accepted.accepts(self.format) and recognizer.streams(self.format)
+
+    @asynccontextmanager
+    async def transcribed(self, recognizer: Recognizer, vendor: str) -> AsyncIterator[AsyncIterator[Transcript]]:
+        """Pass the audio to a recognizer, as PCM if it does not accept the format or the duration of the file."""
+        buffer, audio_format = self.buffer, self.format
+        if not recognizer.accepted.accepts(audio_format, self._file_s or 0):
+            buffer, audio_format = await self._converted_for(recognizer, vendor), PCM
+        async with recognizer.transcribe(buffer, audio_format) as transcripts:
+            yield transcripts
+
+    async def half_s(self) -> float:
+        """Wait for the end of the input and return half of its duration."""
+        await self.buffer.completed()
+        if self._file_s is None and self.format is not PCM:
+            audio = await self.buffer.whole()
+            # Use a thread, because MP3 must be read frame by frame.
+            self._file_s = await asyncio.to_thread(duration_s, audio, self.format.mime_type)
+        return self._seconds() / 2
+
+    def seconds_so_far(self) -> int:
+        """Return the duration so far, rounded up to full seconds as vendors bill it.
+
+        For PCM it is known at any time, for other formats once the input is complete.
+        """
+        return math.ceil(self._seconds())
+
+    def _seconds(self) -> float:
+        if self.format is PCM:
+            return pcm_seconds(len(self.buffer), PCM_RATE)
+        return self._file_s or 0.0
+
+    async def _converted_for(self, recognizer: Recognizer, vendor: str) -> InputBuffer:
+        too_long = recognizer.accepted.accepts(self.format)
+        limit = f" of more than {recognizer.accepted.max_file_s:.0f} s" if too_long else ""
+        problem = f"does not accept {self.format}{limit}"
+        if self.format.mime_type not in self._converter.types:
+            raise Refused(vendor, f"{problem}, and this server cannot convert it")
+        try:
+            return await self._as_pcm()
+        except NotConverted as error:
+            raise Refused(vendor, f"{problem}, and this audio {error}") from None
+
+    async def _as_pcm(self) -> InputBuffer:
+        async with self._converting:
+            if self._converted is None:
+                audio = await self.buffer.whole()
+                samples = await self._converter.convert(audio, self.format.mime_type)
+                self._converted = InputBuffer()
+                self._converted.write(samples)
+                self._converted.end()
+                self._file_s = pcm_seconds(len(samples), PCM_RATE)
+            return self._converted
+
+    def _refused(self, accepted: Sequence[AcceptedAudio]) -> InvalidParameter:
+        types = {mime_type: codecs for one in accepted for mime_type, codecs in one.types.items()}
+        types |= dict.fromkeys(self._converter.types)
+        known = [mime_type for mime_type in NAMES if mime_type in types]
+        listed = [
+            str(AudioFormat(mime_type, 0, " or ".join(sorted(types[mime_type] or ())))) for mime_type in known
+        ]
+        cause = "" if self.format.mime_type in _TEXTS else ", which this server cannot convert"
+        return InvalidParameter(f"audio is {self.format}{cause}: send {', '.join(listed[:-1])} or {listed[-1]}")

@@ -1,0 +1,145 @@
+"""Audio as phones record it is recognized as it is, converted for the recognizer, or refused with its format."""
+
+import io
+from typing import Any
+
+import pytest
+
+from streams.audio.audio import wav_header
+from tests.app.ai.conftest import Talk
+from tests.app.ai.speech.ears import coded, ears, heard
+from tests.peers.sse_client import all_events, named
+from tests.running.servers import Server
+from tests.streams.audio.mp3_files import plain_mp3, tone
+from tests.streams.audio.pcm_samples import silence
+from tests.streams.audio.phone_files import phone_file, silk
+from vendors.sandbox.server import Running
+
+PAGE = b"<!DOCTYPE html><title>Sign in to the network</title>".ljust(4_000)
+ERROR = b'{"error": {"code": 404, "message": "the recording does not exist"}}'.ljust(4_000)
+EVERY_TYPE = "PCM, WAV, Ogg, FLAC, MP3, MP4, WebM, AMR, AMR-WB, AAC, CAF, AIFF, RF64 or WMA"
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+async def said(talk: Talk, audio: bytes, *names: str) -> list[Any]:
+    body = talk.params(*names, type="audio") + coded(audio)
+    async with talk.post("/bp/ai/conversation", data=io.BytesIO(body)) as response:
+        return await all_events(response)
+
+
+@pytest.mark.parametrize(
+    ("name", "platform"),
+    [
+        ("amr", "vendor_a_audio"),
+        ("caf", "vendor_a_audio"),
+        ("fragmented", "vendor_a_audio"),
+        ("adpcm", "vendor_a_audio"),
+        ("aac", "vendor_b_audio"),
+        ("fragmented", "vendor_b_audio"),
+        ("wma", "vendor_b_audio"),
+        ("aiff", "vendor_d_audio"),
+        ("rf64", "vendor_d_audio"),
+        ("ogg_flac", "vendor_d_audio"),
+    ],
+)
+async def test_recordings_are_converted_for_a_recognizer_that_does_not_accept_them(
+    talk: Talk, server: Server, sandbox: Running, name: str, platform: str
+) -> None:
+    await ears(server, sandbox, "one", platform, **({"model": "whisper-1"} if platform == "vendor_b_audio" else {}))
+
+    seen = await said(talk, phone_file(name), "one")
+
+    assert seen[-1].name == "end", seen[-1]
+    assert named(seen, "user_input") == ["I heard 0.5 seconds of sound."]
+
+
+async def test_a_recognizer_gets_a_recording_that_it_accepts_as_it_is(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await ears(server, sandbox, "one", "vendor_d_audio")
+
+    seen = await said(talk, phone_file("amr"), "one")
+
+    assert seen[-1].name == "end", seen[-1]
+    (call,) = [entry for entry in sandbox.bill.since(0) if heard(entry)]
+    assert call.asked["encoding"] == "AMR"
+
+
+@pytest.mark.parametrize(
+    ("audio", "reported"),
+    [
+        (PAGE, f"audio is an HTML page: send {EVERY_TYPE}"),
+        (ERROR, f"audio is a JSON text: send {EVERY_TYPE}"),
+        (silk(), f"audio is SILK, which this server cannot convert: send {EVERY_TYPE}"),
+        (b"caff\0\1\0\0" + bytes(4_000), "audio is CAF, which is damaged, has no sound, or has an unusual codec"),
+        (phone_file("caf", silent=True), "no speech was heard"),
+        (phone_file("aac", seconds=0.02), "audio is too short"),
+    ],
+    ids=["page", "error", "silk", "damaged", "silence", "short"],
+)
+async def test_no_vendor_is_asked_about_other_files(
+    talk: Talk, server: Server, sandbox: Running, audio: bytes, reported: str
+) -> None:
+    await ears(server, sandbox, "one", "vendor_a_audio")
+    await ears(server, sandbox, "two", "vendor_b_audio", model="whisper-1")
+
+    seen = await said(talk, audio, "one", "two")
+
+    assert seen[-1].name == "error"
+    assert seen[-1].content["error"]["message"] == f"invalid_parameter: {reported}"
+    assert not list(sandbox.bill.since(0))
+
+
+async def test_without_decoders_the_recognizers_decide_what_is_accepted(
+    talk: Talk, server: Server, sandbox: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.services.resources.converter, "types", frozenset())
+    await ears(server, sandbox, "one", "vendor_a_audio")
+    await ears(server, sandbox, "two", "vendor_d_audio")
+
+    refused = await said(talk, phone_file("aac"), "one", "two")
+    seen = await said(talk, phone_file("amr"), "one", "two")
+
+    assert refused[-1].content["error"]["message"] == (
+        "invalid_parameter: audio is AAC, which this server cannot convert: send PCM, WAV (16-bit PCM or mu-law), "
+        "Ogg (Opus), FLAC, MP3, WebM (Opus), AMR or AMR-WB"
+    )
+    assert named(seen, "user_input") == ["I heard 0.5 seconds of sound."]
+
+
+async def test_more_than_a_minute_is_recognized_in_pieces_that_end_at_a_pause(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await ears(server, sandbox, "one", "vendor_d_audio")
+    audio = tone(seconds=52, sample_rate=16_000) + silence(2) + tone(seconds=16, sample_rate=16_000)
+
+    for sent in (audio, wav_header(16_000, data_bytes=len(audio)) + audio):
+        seen = await said(talk, sent, "one")
+        (text,) = named(seen, "user_input")
+        first, second = (float(part.split()[0]) for part in text.split("I heard ")[1:])
+        assert 52 <= first <= 54
+        assert first + second == pytest.approx(70, abs=0.1)
+
+
+async def test_a_long_file_of_another_type_is_converted_or_the_next_strategy_is_tried(
+    talk: Talk, server: Server, sandbox: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ears(server, sandbox, "one", "vendor_d_audio")
+    await ears(server, sandbox, "two", "vendor_b_audio", model="whisper-1")
+    audio = plain_mp3(seconds=70.0)
+
+    converted = await said(talk, audio, "one")
+    monkeypatch.setattr(server.services.resources.converter, "types", frozenset())
+    failed = await said(talk, audio, "one")
+    seen = await said(talk, audio, "one", "two")
+
+    assert len(named(converted, "user_input")[0].split("I heard ")[1:]) == 2
+    (attempt,) = failed[-1].content["error"]["extra"]["attempts"]
+    assert attempt["message"].endswith(
+        "does not accept MP3 of more than 60 s, and this server cannot convert it"
+    ), attempt
+    assert named(seen, "user_input")[0].startswith("I heard 70")

@@ -1,0 +1,70 @@
+"""Short recordings in the formats of phones and browsers, encoded when they are needed."""
+
+import io
+from functools import cache
+
+import av
+
+from streams.audio.audio import wav_header
+from tests.streams.audio.mp3_files import tone
+
+RATE = 16_000
+
+_ENCODERS = {
+    "aac": ("adts", "aac", 44_100, {}),
+    "amr": ("amr", "libopencore_amrnb", 8_000, {}),
+    "caf": ("caf", "alac", 44_100, {}),
+    "aiff": ("aiff", "pcm_s16be", 44_100, {}),
+    "rf64": ("wav", "pcm_s16le", 16_000, {"rf64": "always"}),
+    "wma": ("asf", "wmav2", 44_100, {}),
+    "m4a": ("ipod", "aac", 44_100, {}),
+    "fragmented": ("mp4", "aac", 48_000, {"movflags": "empty_moov+default_base_moof+frag_every_frame"}),
+    "opus": ("ogg", "libopus", 48_000, {}),
+    "ogg_flac": ("ogg", "flac", 16_000, {}),
+    "webm": ("webm", "libopus", 48_000, {}),
+    "flac": ("flac", "flac", 16_000, {}),
+    "adpcm": ("wav", "adpcm_ima_wav", 16_000, {}),
+}
+"""Muxer, encoder, sample rate and options of FFmpeg."""
+
+PHONE_TYPES = {
+    "aac": "audio/aac",
+    "amr": "audio/amr",
+    "caf": "audio/x-caf",
+    "aiff": "audio/aiff",
+    "rf64": "audio/x-rf64",
+    "wma": "audio/x-ms-wma",
+    "fragmented": "audio/mp4",
+}
+
+
+@cache
+def phone_file(name: str, *, seconds: float = 0.5, silent: bool = False) -> bytes:
+    """Return a recording of a tone, or of silence."""
+    container, codec, rate, options = _ENCODERS[name]
+    size = 2 * int(seconds * RATE)
+    pcm = bytes(size) if silent else tone(seconds=seconds, sample_rate=RATE)
+    source_file, target_file = io.BytesIO(wav_header(RATE, data_bytes=size) + pcm), io.BytesIO()
+    with (
+        av.open(source_file, format="wav") as source,
+        av.open(target_file, "w", format=container, options=options) as target,
+    ):
+        stream = target.add_stream(codec, rate=rate, layout="mono")
+        if codec == "wmav2":
+            stream.bit_rate = 64_000  # Its default is too low for any sample rate.
+        resampler = av.AudioResampler(stream.format, "mono", rate, frame_size=stream.frame_size or None)
+        for frame in [*source.decode(audio=0), None]:
+            for piece in resampler.resample(frame):
+                target.mux(stream.encode(piece))
+        target.mux(stream.encode(None))
+    return target_file.getvalue()
+
+
+def amr_wb(*, seconds: float = 0.5) -> bytes:
+    """Return AMR-WB of frames of the lowest bit rate, whose content is arbitrary."""
+    return b"#!AMR-WB\n" + (b"\x04" + bytes(17)) * round(seconds * 50)
+
+
+def silk(*, marked: bool = False) -> bytes:
+    """Return the beginning of SILK, with or without the mark that messengers put before it."""
+    return (b"\2" if marked else b"") + b"#!SILK_V3" + b"\x0c\0" + bytes(2_000)
