@@ -32,7 +32,9 @@ def allowed_variables(
     variables = {name: value for name, value in given.items() if name in names}
     for name, value in variables.items():
         if any(leads_elsewhere(text, url_hosts) for text in _texts(value)):
-            raise InvalidParameter(f"custom_variables.{name} must not contain a URL of a host that is not allowed")
+            raise InvalidParameter(
+                f"custom_variables.{name} may only lead to hosts that the config allows (url_hosts)"
+            )
     return variables
 
 

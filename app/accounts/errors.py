@@ -153,7 +153,7 @@ class DeactivationRefused(OperationNotAllowed):
 
 
 class UserBanned(OperationNotAllowed):
-    """An operator has banned the user, or a user who had this identity and was deleted since.
+    """An operator has banned the user, or a deleted user to whom this identity belonged.
 
     `until_ms` in `extra` is the Unix time in milliseconds at which the ban ends. Without it, the ban has no end.
     """

@@ -43,6 +43,7 @@ from streams.wire.errors import (
 )
 from streams.wire.model import Model
 from vendors.calls.fallback import AllStrategiesFailed
+from vendors.speech.conversion import ConversionBusy
 
 
 class SpeechFailure(Model):
@@ -196,6 +197,7 @@ _STREAM_ERRORS = (
 _SPEECH_ERRORS = (*_STREAM_ERRORS, ObjectsError)
 _TURN_ERRORS = (
     InvalidParameter,
+    ConversionBusy,
     TooLarge,
     RateLimited,
     *_STREAM_ERRORS,

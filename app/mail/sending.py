@@ -100,7 +100,7 @@ async def _send_by_first(services: Services, job: SendMail, content: MailContent
     """
     accounts = accounts_for(content.to, services.configs, job.app_id, accounts=content.accounts)
     if content.accounts and not accounts:
-        raise RecipientRefused("no account has smtputf8, which the address of the recipient needs")
+        raise RecipientRefused("the address of the recipient needs an account with smtputf8, and none has it")
     failure: ServiceError = ConfigInvalid("email default: mail_accounts is empty")
     for name in accounts:
         try:

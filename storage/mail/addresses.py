@@ -38,7 +38,10 @@ def fault_of(address: str, *, development: bool) -> str:
     local, at, domain = address.strip().rpartition("@")
     mended = _DOTS.sub(".", local).strip(".")
     if mended != local and normalized(f"{mended}{at}{domain}", development=development):
-        return "must not have two dots in a row, or a dot at the beginning or before the @: no email reaches it"
+        return (
+            "must not have two dots in a row, or a dot at the beginning or before the @: many mail servers refuse "
+            "such addresses"
+        )
     return "must be an email address"
 
 

@@ -158,7 +158,7 @@ class OpenAIReply:
             return text
         text = self._thoughts.feed(text)
         if self._thoughts.were_shown:
-            self.fault = ThoughtsShown(self._vendor, "has shown its thoughts as its answer")
+            self.fault = ThoughtsShown(self._vendor, "sent its reasoning as its answer")
         return text + self._thoughts.end() if has_ended else text
 
     def _read(self, chunk: Mapping[str, Any]) -> str:

@@ -171,7 +171,7 @@ def _vendor_errors(name: str) -> Iterator[None]:
 
 def _unreachable(name: str, error: SMTPException | OSError) -> VendorError:
     if isinstance(error, ssl.SSLError):
-        return Unreachable(name, f"cannot be connected to by TLS: {error.reason}")
+        return Unreachable(name, f"refuses TLS: {error.reason}")
     if type(error) is SMTPException and "STARTTLS" in str(error):
         return Refused(name, "does not support STARTTLS, which the account needs")
     return Unreachable(name, f"cannot be reached: {type(error).__name__}", retryable=True)

@@ -41,7 +41,7 @@ class GameCenter:
                 app, "provider cannot be game_center, because clients send no signature with this platform"
             )
         if not (app.skip_signature_verify or any(self._bundle_ids)):
-            problem = "bundle_ids must name the bundle ids of your apps; audiences are no bundle ids"
+            problem = "bundle_ids must list the bundle ids of your apps; audiences is not used"
             raise invalid_config(app, problem)
         roots_of(app)
 

@@ -18,7 +18,9 @@ _Variable = Annotated[str, Matches(r"^[A-Za-z0-9_]{1,64}$", "must be 1 to 64 let
 
 def _is_ascii(sender: str) -> str:
     if not mailbox_of(sender).address.isascii():
-        raise ValueError("must have only ASCII characters before the @: emails to others could not contain it")
+        raise ValueError(
+            "must have only ASCII characters before the @, because most mail servers refuse other senders"
+        )
     return sender
 
 

@@ -78,8 +78,8 @@ INCOMPLETE_SIGN_IN = [
     ("retail_platform", {**CODE_APP, "provider": "amazon"}, "redirect_uri", "is required"),
     ("social_network_a", OURS, "client_id", "is required"),
     ("payment_wallet_a", CODE_APP, "private_key", "must be the app's RSA key in PEM format"),
-    ("ios_games_service", {}, "bundle_ids", "must name the bundle ids of your apps"),
-    ("ios_games_service", OURS, "bundle_ids", "must name the bundle ids of your apps; audiences are no bundle ids"),
+    ("ios_games_service", {}, "bundle_ids", "must list the bundle ids of your apps"),
+    ("ios_games_service", OURS, "bundle_ids", "must list the bundle ids of your apps; audiences is not used"),
     ("android_games_service", {**OURS, "provider": "game_center"}, "provider", "cannot be game_center"),
     (
         "microblog",

@@ -9,7 +9,10 @@ from tests.app.callers import ask, token
 from tests.app.mail.hub import PATH, Hub, new_address, pixel_of
 
 DAY_S = 86_400
-DOTS = "must not have two dots in a row, or a dot at the beginning or before the @: no email reaches it"
+DOTS = (
+    "must not have two dots in a row, or a dot at the beginning or before the @: many mail servers refuse "
+    "such addresses"
+)
 NO_ADDRESSES = ("ada", "a@b@c.de", "a@b.de, c@d.de", "a@b.de\r\nBcc: c@d.de", " ", f"{'a' * 400}@b.de", "<a@b.de>")
 
 

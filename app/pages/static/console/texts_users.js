@@ -2,6 +2,7 @@
 
 import { amountOf, dateOf } from "./formats.js";
 
+const sessions = (count) => `${count} ${count === 1 ? "session" : "sessions"}`;
 const joined = (...parts) => parts.filter(Boolean).join(" · ");
 const ENTRIES = {
   grant: (facts) => (facts.type === "consumable" ? `Got ${facts.quantity} ${facts.name}` : `Got ${facts.name}`),
@@ -41,13 +42,13 @@ export const USER_TEXTS = {
     product: "Product", granted: "The product was granted.",
     adjust: "Adjust", adjustText: (name) => `Change what the user has of ${name}. The ledger gets an entry. The balance never falls below zero.`,
     adjustBy: "Units to add", adjustHelp: "Negative to take away.", adjustEnd: "Or when it ends", adjusted: "The asset was adjusted.",
-    endSessions: "End sessions", endSessionsText: (count) => `The user is signed out everywhere (${count} sessions), and running streams end.`,
+    endSessions: "End sessions", endSessionsText: (count) => `The user is signed out everywhere (${sessions(count)}), and running streams end.`,
     ended: "The sessions have ended.",
     freeze: "Freeze", freezeText: "The user cannot log in any more. The account is erased when the freeze ends, unless it is recovered.", frozen: "The account is frozen.",
     recover: "Recover", recoverText: "The account can be used as before.", recovered: "The account is active again.",
-    isBanned: (reason) => (reason ? `The user is banned (${reason})` : "The user is banned"), forever: "without an end.",
-    ban: "Ban", banText: (count) => `The user is signed out everywhere (${count} sessions) and cannot log in until the ban ends. The reason is part of the user's export.`,
-    banUntil: "Ends", banUntilHelp: "Empty for a ban without an end.", banned: "The user is banned.",
+    isBanned: "The user is banned", forever: "without an end.", banReason: (reason) => `Reason: ${reason}`,
+    ban: "Ban", banText: (count) => `The user is signed out everywhere (${sessions(count)}) and cannot log in until the ban ends. The reason is part of the user's export.`,
+    banUntil: "Ban ends", banUntilHelp: "In your time zone. Leave empty for a ban without an end.", banned: "All sessions have ended.",
     unban: "Lift the ban", unbanText: "The user can log in again. If the account was erased, its identities can be used for a new one.", unbanned: "The ban is lifted.",
     erase: "Erase", eraseText: "The user's data is deleted now: identities, sessions, conversations and files. The purchase history stays without a name. This cannot be undone.",
     erased: "The user is erased. The receipt says what was deleted.",

@@ -27,7 +27,7 @@ export function User({ route, canEdit, isAdmin }) {
       <${Actions} account=${account} canEdit=${canEdit} isAdmin=${isAdmin} changed=${changed} /></header>
     ${done && html`<p class="good" role="status">${done}</p>`}
     ${account.status === "frozen" && html`<${Note} tone="waiting">${texts.closes} <${Time} at=${account.closes_at} /><//>`}
-    ${account.ban && html`<${Note} tone="waiting">${texts.isBanned(account.ban.reason)} ${account.ban.until ? html`${texts.until} <${Time} at=${account.ban.until} />` : texts.forever}<//>`}
+    ${account.ban && html`<${Note} tone="waiting">${texts.isBanned} ${account.ban.until ? html`${texts.until} <${Time} at=${account.ban.until} />.` : texts.forever}${account.ban.reason && html`<br />${texts.banReason(account.ban.reason)}`}<//>`}
     <div class="person">
       <aside>
         <section class="panel"><h2>${texts.account}</h2><${Facts} rows=${[

@@ -17,7 +17,7 @@ const COLUMNS = [
   { id: "id", title: texts.id, of: (row) => html`<${Id} value=${row.user_id} />` },
   { id: "identities", title: texts.identities, of: (row) => row.identities.length ? html`<span class="clip" title=${row.identities.join("\n")}>${row.identities.join(", ")}</span>` : html`<span class="muted">${texts.guest}</span>` },
   { id: "app", title: TEXTS.list.app, of: (row) => row.app },
-  { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />${row.ban && html` <${Badge} state="banned" />`}` },
+  { id: "status", title: texts.status, of: (row) => html`<span class="badges"><${Badge} state=${row.status} />${row.ban && html` <${Badge} state="banned" />`}</span>` },
   { id: "found", title: texts.foundBy, of: (row) => texts.by[row.found_by] ?? "" },
   { id: "created", title: texts.created, sorts: true, of: (row) => html`<${Time} at=${row.created_at} />` },
 ];

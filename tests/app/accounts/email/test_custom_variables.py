@@ -58,7 +58,7 @@ async def test_variables_lead_to_the_pages_of_the_app_only(box: Mailbox):
     await use(box)
     refused = await ask_for(box, CODE, new_address(), "https://app.example/x")
     assert refusal(refused) == REFUSED
-    assert "custom_variables.name must not contain a URL" in refused[1]["error"]["message"]
+    assert "custom_variables.name may only lead to hosts" in refused[1]["error"]["message"]
 
 
 async def test_a_new_password_is_refused_at_once_and_alike_for_every_address(box: Mailbox):

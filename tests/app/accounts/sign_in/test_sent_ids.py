@@ -90,7 +90,7 @@ async def games(server: Server):
 
 async def test_audiences_are_no_bundle_ids(server, games):
     body = await proof(server, games)
-    problem = "bundle_ids must name the bundle ids of your apps; audiences are no bundle ids"
+    problem = "bundle_ids must list the bundle ids of your apps; audiences is not used"
     value = {"base_url": "{sandbox}/game_center", "key_roots": [ROOT], "audiences": ["sandbox-app"]}
     await store_unchecked(server.services, "sign_in", games, value)
     status, reply = await login(server, body)
