@@ -228,7 +228,8 @@ def _description(detail: ErrorDetails) -> str:
     if kind in {"string_too_short", "too_short"} and context.get("min_length") == 1:
         return "must not be empty"
     if kind in _BOUNDS or kind in _LENGTHS:
-        return _limit(kind, context)
+        # After a validator, Pydantic takes a text for any value. Lists are still lists.
+        return _limit(f"string_{kind}" if context.get("field_type") == "Value" else kind, context)
     message = detail["msg"].removeprefix("Value error, ")
     return message[:1].lower() + message[1:]
 

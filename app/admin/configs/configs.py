@@ -27,6 +27,7 @@ from storage.errors import (
 )
 from streams.wire.codec import rfc3339
 from streams.wire.errors import AppNotFound, InvalidParameter
+from streams.wire.lines import is_line
 from streams.wire.model import Model, QueryInt
 
 AUTHOR_CHARACTERS = 64
@@ -332,8 +333,8 @@ def _author(call: Call) -> str:
     if call.caller.operator is not None:
         return call.caller.operator.name
     author = call.request.headers.get("X-Admin-Author", "admin")
-    if not 1 <= len(author) <= AUTHOR_CHARACTERS or not author.isprintable():
-        raise InvalidParameter(f"X-Admin-Author must be 1 to {AUTHOR_CHARACTERS} printable characters")
+    if not 1 <= len(author) <= AUTHOR_CHARACTERS or not is_line(author):
+        raise InvalidParameter(f"X-Admin-Author must be 1 to {AUTHOR_CHARACTERS} characters of one line")
     return author
 
 

@@ -120,7 +120,7 @@ HEADERS: dict[str, Any] = {
     "Reason": {
         "name": operators.REASON_HEADER,
         "in": "header",
-        "description": "Why the change is made, for the audit log. At most 500 printable characters.",
+        "description": "Why the change is made, for the audit log. At most 500 characters of one line.",
         "schema": {"type": "string"},
     },
     "RequestId": {

@@ -138,7 +138,7 @@ async def test_changes_of_an_account_need_a_reason_and_are_audited(server: Serve
         assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
     assert (await read(server, path))["sessions"] == 1
     assert (await call(server, "POST", f"{path}/recover", reason="x"))[0] == 409
-    _, ended = await call(server, "POST", f"{path}/end_sessions", reason="lost phone")
+    _, ended = await call(server, "POST", f"{path}/end_sessions", reason="lost\u00a0phone")
     assert ended == {"status": "active", "ended_sessions": 1}
     async with server.http.get(f"{server.url}/bp/asset", headers={"X-Service-Session-Token": session}) as response:
         assert "invalid_session" in await response.text()
@@ -149,7 +149,7 @@ async def test_changes_of_an_account_need_a_reason_and_are_audited(server: Serve
     assert (await call(server, "POST", f"{path}/recover", reason="cleared"))[1]["status"] == "active"
     audit = await read(server, f"/admin/api/audit?kind=user&name={uid}")
     assert [(row["action"], row["reason"]) for row in audit["changes"]] == [
-        ("user.recover", "cleared"), ("user.freeze", "fraud"), ("user.end_sessions", "lost phone"),
+        ("user.recover", "cleared"), ("user.freeze", "fraud"), ("user.end_sessions", "lost\u00a0phone"),
     ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Ids and tokens that no platform can have issued: a mistake of the request, because no platform is asked."""
 
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -51,6 +52,9 @@ async def test_an_id_or_token_with_a_blank_is_an_invalid_parameter(server, platf
         wrong = {platform: {**body[platform], field: f"{body[platform][field][:3]}{blank}x"}}
         status, reply = await login(server, wrong)
         assert (status, reply["error"]["message"]) == (400, f"invalid_parameter: {platform}.{field} {HINT}")
+    status, reply = await login(server, {platform: {**body[platform], field: "x" * 20_000}})
+    assert status == 400
+    assert re.search(rf"{platform}\.{field} must be at most \d+ characters", reply["error"]["message"])
     body[platform][field] = EDGES.format(body[platform][field])
     assert (await login(server, body))[0] == 200
 
