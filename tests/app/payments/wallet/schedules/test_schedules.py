@@ -168,6 +168,20 @@ NAMED: dict[str, tuple[datetime, tuple[Step, ...]]] = {
         MARCH,
         (LOST, *SEEN, ("dispute", 0, "whole", False), ("pass_time", "day"), ("resolve", 0, "ACCEPTED"), NEXT),
     ),
+    "order disputed": (MARCH, (("buy",), ("capture",), ("dispute", 0, "half", False), ("work",))),
+    "subscription disputed": (LAST_OF_MAY, (*SEEN, ("dispute", 0, "whole", False), ("work",))),
+    "order reversed by half": (MARCH, (("buy",), ("capture",), ("reverse", 0, "half"), ("work",))),
+    "dispute won with its reversal": (
+        MARCH,
+        (
+            ("buy",),
+            ("capture",),
+            ("dispute", 0, "whole", True),
+            ("work",),
+            ("resolve", 0, "RESOLVED_SELLER_FAVOUR"),
+            ("work",),
+        ),
+    ),
     "pending payment": (
         LAST_OF_JANUARY,
         (*SEEN, ("pend", 0), NEXT, ("pass_time", "day"), ("settle_pending", True), ("deliver", "reordered"), NEXT),
