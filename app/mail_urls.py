@@ -100,11 +100,12 @@ def _joins(char: str) -> bool:
 def _opens_elsewhere(text: str, hosts: Collection[str]) -> bool:
     """Return whether a link with the target `text` opens another host, or acts without one."""
     target = _REMOVED.sub("", text).strip(_TRIMMED)
+    scheme, _, rest = target.partition(":")
+    if acts(f"{scheme.lower()}:", rest):
+        return True
     for url in (_read(target, base) or _read_tolerantly(target, base) for base in _BASES):
         if url is None or url.hostname == _NO_HOST:
             continue
-        if acts(url.protocol, target.partition(":")[2]):
-            return True
         if url.hostname and (url.protocol in _SPECIAL or target == text) and not _is_allowed(url, target, hosts):
             return True  # Otherwise, the scheme begins in the line before.
     return False
@@ -151,6 +152,8 @@ def _links(text: str) -> Iterator[str]:
     position = 0
     for found in _LINK.finditer(text):
         start, is_inside = found.start(), found.start() < position
+        if found["scheme"] and (url := _read(f"{found[0]}x")) and not url.hostname:
+            continue  # Such as `note:/`. The names behind it are read as in any other text.
         if is_inside and not found["scheme"]:
             continue
         if not is_inside:
@@ -172,7 +175,7 @@ def _ends(text: str, start: int, *, scheme: str) -> Iterator[str]:
         short = short.rstrip(_TRAILING)
     if is_end:
         whole = whole.rstrip(_TRAILING)
-    if not short.endswith(("/", "\\")):  # Something follows the slashes.
+    if short.removeprefix(scheme.lstrip("0123456789+.-")).strip("/\\"):  # Something follows the slashes.
         yield prefix + short
     if whole != short and _read(prefix + whole) is not None:
         yield prefix + whole
