@@ -31,7 +31,7 @@ _READING = re.compile(
 """JavaScript that calls something, or whose result may be a string that another chose."""
 _DOCUMENT = re.compile(
     r"\s*[,;]|"
-    r"[^,]*(base64|/[^,]*(html|svg|xml)|\b(application|audio|font|image|message|model|multipart|text|video)\s*/(?!\s*plain\b))|"
+    r"[^,]*(base64|/[^,/]*(html|svg|xml)|\b(application|audio|font|image|message|model|multipart|text|video)\s*/(?!\s*plain\b))|"
     r"[^,]*,.*([<\\]|%[0-9a-f]{2}|&(lt|\#))",
     re.IGNORECASE | re.DOTALL,
 )
