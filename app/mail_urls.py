@@ -14,21 +14,14 @@ from unicodedata import normalize
 from ada_url import URL, idna_to_ascii
 from publicsuffixlist import PSLFILE
 
+from app.mail_schemes import acts
+
 _PORTS = {"http:": "80", "https:": "443"}
 _SPECIAL = {*_PORTS, "ftp:", "ws:", "wss:", "file:"}
 """The schemes for which browsers read backslashes as slashes, and any number of them."""
 _NO_HOST = "base.invalid"
 _BASES = (None, f"http://{_NO_HOST}/", f"https://{_NO_HOST}/")
 """The pages to which the target of a link may be relative."""
-_SCRIPT = re.compile(r"\S|.*[(`=%]", re.DOTALL)
-_ACTING = {
-    "javascript:": _SCRIPT,
-    "vbscript:": _SCRIPT,
-    "data:": re.compile(r"(?!\s).*,|\s*[a-z]+/[a-z].*,", re.IGNORECASE | re.DOTALL),
-    "mailto:": re.compile(r"\S|.*(@|%40)", re.IGNORECASE | re.DOTALL),
-}
-"""What follows the scheme in URLs without a host that run a script, show content or write to an address. Texts such
-as `JavaScript: an introduction` are not among them."""
 _REMOVED = re.compile(r"[\t\r\n]")
 """Browsers remove these characters from a target."""
 _TRIMMED = "".join(map(chr, range(0x21)))
@@ -107,21 +100,15 @@ def _joins(char: str) -> bool:
 def _opens_elsewhere(text: str, hosts: Collection[str]) -> bool:
     """Return whether a link with the target `text` opens another host, or acts without one."""
     target = _REMOVED.sub("", text).strip(_TRIMMED)
+    scheme, _, rest = target.partition(":")
+    if acts(f"{scheme.lower()}:", rest):
+        return True
     for url in (_read(target, base) or _read_tolerantly(target, base) for base in _BASES):
         if url is None or url.hostname == _NO_HOST:
             continue
-        if not url.hostname:
-            if _acts(url.protocol, text):
-                return True
-        elif (url.protocol in _SPECIAL or target == text) and not _is_allowed(url, target, hosts):
+        if url.hostname and (url.protocol in _SPECIAL or target == text) and not _is_allowed(url, target, hosts):
             return True  # Otherwise, the scheme begins in the line before.
     return False
-
-
-def _acts(scheme: str, text: str) -> bool:
-    rest = text.partition(":")[2]
-    blank = " " if rest[:1].isspace() else ""
-    return scheme in _ACTING and _ACTING[scheme].match(blank + _REMOVED.sub("", rest)) is not None
 
 
 def _read(target: str, base: str | None = None) -> URL | None:
@@ -165,6 +152,8 @@ def _links(text: str) -> Iterator[str]:
     position = 0
     for found in _LINK.finditer(text):
         start, is_inside = found.start(), found.start() < position
+        if found["scheme"] and (url := _read(f"{found[0]}x")) and not url.hostname:
+            continue  # Such as `note:/`. The names behind it are read as in any other text.
         if is_inside and not found["scheme"]:
             continue
         if not is_inside:
@@ -186,7 +175,7 @@ def _ends(text: str, start: int, *, scheme: str) -> Iterator[str]:
         short = short.rstrip(_TRAILING)
     if is_end:
         whole = whole.rstrip(_TRAILING)
-    if not short.endswith(("/", "\\")):  # Something follows the slashes.
+    if short.removeprefix(scheme.lstrip("0123456789+.-")).strip("/\\"):  # Something follows the slashes.
         yield prefix + short
     if whole != short and _read(prefix + whole) is not None:
         yield prefix + whole

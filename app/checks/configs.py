@@ -4,10 +4,10 @@ A model also refuses a value when it is read, which makes its config unusable. T
 from being written. Their findings in stored values are shown as warnings.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from app.checks.mail_links import chosen_links
 from app.checks.platform_urls import versioned_url
 from storage.configs.kinds.apps import App
 from storage.configs.kinds.auth import SIGN_KEY_BYTES, Auth
@@ -39,7 +39,6 @@ _WITH_SAFEGUARD = ("verify", "notice")
 _OF_MAILS = frozenset({"App", "Email", "TrackingPixelURL", "UnsubscribeURL"})
 """The variables of emails that this server sets, not requests."""
 _CUSTOM, _PIXEL = "CustomVariables", "TrackingPixelURL"
-_CHOSEN_HOST = re.compile(r"//[^\s/?#\"'<>]*\{\{\s*\.CustomVariables\.")
 _SHOWN = "3f9c0d4e"
 """Stands for the value of a variable. No template contains it by chance."""
 
@@ -133,17 +132,9 @@ def _empty_variables(strategy: MailStrategy) -> Iterator[Fault]:
                     yield Fault(path, f"shows {{{{.{name}}}}}, and variables does not contain {rest[0]}")
             elif name not in _OF_MAILS:
                 yield Fault(path, f"shows {{{{.{name}}}}}, which is always empty")
-        yield from _chosen_hosts(path, part)
+        yield from chosen_links(path, part)
         if "{{" in render(part, {}):
             yield Fault(path, "contains {{ where no variable begins, which is sent as it is")
-
-
-def _chosen_hosts(path: str, part: str) -> Iterator[Fault]:
-    if _CHOSEN_HOST.search(part):
-        yield Fault(
-            path,
-            "contains a variable in the host of a URL, or directly after it, so requests choose where it leads",
-        )
 
 
 def _incomplete_templates(email: Email) -> Iterator[Fault]:
@@ -160,7 +151,7 @@ def _email_warnings(email: Email) -> Iterator[Fault]:
         yield Fault("mail_accounts", "is empty, so no code and no link can be sent")
     for purpose in Templates.model_fields:
         for path, _, part in _parts(email, purpose):
-            yield from _chosen_hosts(path, part)
+            yield from chosen_links(path, part)
     for purpose in _WITH_SAFEGUARD:
         for path, template, part in _parts(email, purpose):
             if not _shows(template, part, _SAFEGUARD):

@@ -1,6 +1,9 @@
 """URLs in the variables of emails are read as browsers and mail programs read them."""
 
+import re
+
 import pytest
+from ada_url import URL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,6 +60,117 @@ JOINTS = st.sampled_from(
 def test_no_text_without_a_host_is_refused(words: list[tuple[str, str]]):
     text = "x" + "".join(word + joint for word, joint in words)
     assert not leads_elsewhere(text, HOSTS)
+
+
+SCHEMES = [
+    *(
+        "data:",
+        "Data:",
+        "javascript:",
+        "JavaScript:",
+        "vbscript:",
+        "livescript:",
+        "blob:",
+        "view-source:",
+        "mailto:",
+    ),
+    *("tel:", "file:", "https:", "HTTP:", "ftp:", "Re:", "note:"),
+]
+SLASHES = ["//", "/", "\\\\", "\\"]
+TEXTS = [
+    *(
+        "Ada",
+        "the",
+        "course",
+        "5",
+        "50%",
+        "it's",
+        "\u4f60\u597d",
+        "Node.js",
+        "report.pdf",
+        "v1.2",
+        "Ph.D.",
+        "https://good.example/x",
+    ),
+    *("evil.com", "https://evil.example/", "www.evil", "ada@good.example", "203.0.113.9"),
+    *(
+        "\\x3c",
+        "\\u003c",
+        "\\74",
+        "%3c",
+        "&lt;",
+        "<b>",
+        "(1)",
+        "a=b",
+        "text/html,",
+        "text/plain,",
+        "image/svg+xml,",
+    ),
+    *("a+b", "$x", "`${x}`", ";base64,", "[0]"),
+]
+ACTING = re.compile(r"[\0- ]*(data|mailto|(?:java|vb|live)script|blob|view-source):(.*)", re.IGNORECASE | re.DOTALL)
+
+
+@st.composite
+def texts_with_schemes(draw: st.DrawFn) -> str:
+    """Texts of words, dotted names and code, with words before a colon and slashes anywhere."""
+    pieces = []
+    for piece in draw(
+        st.lists(st.sampled_from(SCHEMES) | st.sampled_from(SLASHES) | st.sampled_from(TEXTS), max_size=6)
+    ):
+        if piece[0] in "/\\" and pieces and pieces[-2] in SLASHES:
+            continue  # `foreign_urls` mixes them.
+        joints = ["", " ", "\n"] if piece in SCHEMES or piece in SLASHES else [" ", ", ", "\n", " - ", "; "]
+        pieces += [piece, draw(st.sampled_from(joints))]
+    return draw(st.sampled_from(["", "", " ", "\x01", "\t"])) + "".join(pieces)
+
+
+def link_opens_elsewhere(target: str) -> bool:
+    """What the standard says, for a link on no page, and on pages by HTTP and HTTPS."""
+    for base in (None, "http://base.invalid/", "https://base.invalid/"):
+        try:
+            url = URL(target, base)
+        except ValueError:
+            continue
+        is_special = url.protocol in {"http:", "https:", "ftp:", "file:"}
+        if is_special and url.host not in {"", "base.invalid"} and (url.host != HOST or url.username):
+            return True
+    return False
+
+
+def text_contains_link(text: str) -> bool:
+    """Whether a mail program finds a link in a text of `TEXTS`, in which only these names exist."""
+    known = text.replace("https://good.example/x", "good")
+    return (
+        re.search(r"(?i)evil|203\.0|(?:(?:http|https|ftp):[/\\]+|file:[/\\]{2}|[a-z]://)[^\s/\\,;<-]", known)
+        is not None
+    )
+
+
+def target_acts(target: str) -> bool | None:
+    """Whether a link without a host does something, or `None` if that depends on what the text means as code."""
+    found = ACTING.match(re.sub(r"[\t\n]", "", target))
+    if found is None:
+        return False
+    scheme, rest = found[1].lower(), found[2].rstrip()
+    if scheme == "mailto":
+        return rest[:1] not in {"", " "} or "@" in rest
+    if scheme == "data":
+        is_document = re.search(r"(?i)^ *[,;]|^[^,]*(text/html|svg|base64)|,.*([<\\]|%3c|&lt;)", rest) is not None
+        return "," in rest and is_document
+    if re.search(r"[^\w .,!?:;'\"&%`-]|%[0-9a-f]{2}", rest, re.IGNORECASE):
+        return True
+    return None if scheme == "vbscript" or re.search(r"\w[.'`]\w", rest) else False
+
+
+@settings(max_examples=400)
+@given(text=texts_with_schemes())
+def test_texts_with_schemes_are_refused_if_and_only_if_they_lead_elsewhere(text: str):
+    acts = target_acts(text)
+    if link_opens_elsewhere(text) or text_contains_link(text) or acts:
+        assert leads_elsewhere(text, HOSTS)
+    elif acts is False:
+        assert not leads_elsewhere(text, HOSTS)
 
 
 @settings(max_examples=200)

@@ -41,6 +41,11 @@ async def test_variables_that_stay_empty_are_warned_of(hub: Hub):
         ("https://app.example/{{.CustomVariables.name}}", False),
         ("https://app.example?name={{.CustomVariables.name}}", False),
         ("{{.CustomVariables.name}}", False),
+        ("https:{{.CustomVariables.name}}", True),
+        ("HTTPS:\\\\{{.CustomVariables.name}}", True),
+        ("\\\\app{{.CustomVariables.name}}", True),
+        ("https:app.example/{{.CustomVariables.name}}", False),
+        ("Your note: {{.CustomVariables.name}}", False),
     ],
 )
 async def test_a_variable_that_chooses_the_host_of_a_url_is_warned_of(hub: Hub, url: str, is_warned: bool):
@@ -52,6 +57,33 @@ async def test_a_variable_that_chooses_the_host_of_a_url_is_warned_of(hub: Hub, 
     email = {"mail_accounts": ["inbox"], "templates": {"login_email": template}}
     _, reply = await validated(hub, "email/default", email)
     assert [warning["path"] for warning in reply["warnings"]] == ["templates.login_email.default.text"] * is_warned
+
+
+@pytest.mark.parametrize(
+    ("html", "is_warned"),
+    [
+        ('<a href="{{.CustomVariables.name}}/y">Open</a>', True),
+        ("<a HREF = ' {{.CustomVariables.name}}\n/y'>Open</a>", True),
+        ("<a href={{.CustomVariables.name}}.example>Open</a>", True),
+        ('<img src="{{.CustomVariables.name}}&amp;x=1">', True),
+        ("<p style='background: url({{.CustomVariables.name}}/y)'>Hello</p>", True),
+        ("[Open]({{.CustomVariables.name}}/y)", True),
+        ('<a href="{{.CustomVariables.name}}?from=mail#top">Open</a>', False),
+        ("<a href={{.CustomVariables.name}} id=open>Open</a>", False),
+        ("<a href={{.CustomVariables.name}}>Open</a>", False),
+        ("[Open]({{.CustomVariables.name}})", False),
+        ('<a href="/y/{{.CustomVariables.name}}/y">{{.CustomVariables.name}}/y</a>', False),
+        ('<img src="{{.CustomVariables.TrackingPixelURL}}&amp;x=1">', False),
+        ("<p>{{.CustomVariables.name}}{{.CustomVariables.TrackingPixelURL}}</p>", False),
+        ("<p>{{.CustomVariables.name}} {{.CustomVariables.name}}</p>", False),
+        ("<p>{{.CustomVariables.name}}.{{ .CustomVariables.name }}</p>", True),
+        ("<p>{{.CustomVariables.name}}{{.CustomVariables.name}}</p>", True),
+    ],
+)
+async def test_variables_that_form_a_link_with_what_follows_are_warned_of(hub: Hub, html: str, is_warned: bool):
+    value = {"subject": "News", "html": html, "variables": ["name"], "mail_accounts": ["inbox"]}
+    _, reply = await validated(hub, "mail/linked", value)
+    assert [warning["path"] for warning in reply.get("warnings", [])] == ["html"] * is_warned
 
 
 async def validated(hub: Hub, config: str, value: Any) -> tuple[int, Any]:
