@@ -174,7 +174,7 @@ async def test_the_page_says_what_the_button_ends(box: Mailbox):
     assert "The password of the account will be deleted." in text
     assert "will be logged out on all devices" in text
     status, text = await press(box, victim.link, **BROWSER)
-    assert (status, "set a new password in the app" in text) == (200, True)
+    assert (status, "Set a new password in the app" in text) == (200, True)
     assert refusal(await box.me(attacker.sessions[0])) == ENDED
     async with box.server.http.get(victim.link, headers=BROWSER) as response:
         assert (response.status, "<form" in await response.text()) == (200, False)

@@ -207,7 +207,7 @@ async def test_assets_follow_from_the_books(
 
 
 async def test_assets_follow_from_the_books_whatever_happens(shared_server: Server, platform: Running) -> None:
-    await run_examples(shared_server, platform, count=8, steps=12)
+    await run_examples(shared_server, platform, count=5, steps=12)
 
 
 @pytest.mark.soak
