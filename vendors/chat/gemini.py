@@ -9,6 +9,7 @@ from pydantic import Field
 from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
+from vendors.calls.meter import is_count
 from vendors.chat.events import JsonEvents, object_of, objects_of, text_of
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
@@ -194,8 +195,9 @@ class _Payloads:
 
 def _usage(chunk: Mapping[str, Any]) -> Usage | None:
     """Return the usage. Thoughts are billed as output. The vendor omits counts of zero."""
-    usage = chunk.get("usageMetadata")
-    if not isinstance(usage, dict) or not isinstance(input_token := usage.get("promptTokenCount"), int):
-        return None
+    usage = object_of(chunk.get("usageMetadata"))
+    input_tokens = usage.get("promptTokenCount")
     output_tokens = [usage.get(name) or 0 for name in ("candidatesTokenCount", "thoughtsTokenCount")]
-    return Usage(input_token, sum(output_tokens))
+    if not is_count(input_tokens) or not all(map(is_count, output_tokens)):
+        return None
+    return Usage(input_tokens, sum(output_tokens))

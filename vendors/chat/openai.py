@@ -167,7 +167,7 @@ class OpenAIReply:
             raise error_in_stream(self._vendor, error)
         text = ""
         for choice in objects_of(chunk.get("choices")):
-            if choice.get("index") not in {0, None}:
+            if choice.get("index") not in (0, None):  # Not a set: the value may be a list.
                 continue  # Only one choice was requested.
             reason = choice.get("finish_reason")
             if reason == "error" or choice.get("error"):

@@ -62,6 +62,18 @@ def test_random_events_are_skipped(vendor: str, values: list[Any], at: list[int]
     check(vendor, values, at)
 
 
+@pytest.mark.parametrize(
+    ("vendor", "value"),
+    [
+        ("openai", {"choices": [{"index": [0], "delta": {"content": ""}}]}),
+        ("gemini", {"usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": "2"}}),
+        ("gemini", {"usageMetadata": {"promptTokenCount": 1, "thoughtsTokenCount": [2]}}),
+    ],
+)
+def test_values_of_another_type_are_skipped(vendor: str, value: Any) -> None:
+    check(vendor, [value], [])
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("vendor", REPLIES)
