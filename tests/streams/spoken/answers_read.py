@@ -11,6 +11,11 @@ ANSWERS = sorted(Path(__file__).with_name("answers").glob("*.md"))
 """Each has a file `.txt` with what is spoken of it, line by line."""
 
 
+def text_and_language(answer: Path) -> tuple[str, str]:
+    """Return the text of an answer, and the language in its name."""
+    return answer.read_text(), answer.stem.partition(".")[2][:2]
+
+
 def spoken(deltas: Iterable[str], language: str) -> list[str]:
     paragraphs, sentences = Paragraphs("\n\n"), SpokenSentences(language)
     texts = []

@@ -1,4 +1,4 @@
-"""What is spoken of answers in Markdown: 42 answers with what is read of them, and random ones."""
+"""What is spoken of answers in Markdown: answers with what is read of them, and random ones."""
 
 from pathlib import Path
 
@@ -8,26 +8,55 @@ from hypothesis import strategies as st
 
 from streams.spoken.sentences import SpokenSentence, SpokenSentences, merged
 from tests.streams.pieces import split
-from tests.streams.spoken.answers_read import ANSWERS, spoken
+from tests.streams.spoken.answers_read import ANSWERS, spoken, text_and_language
 
 TOKENS = [
     *("Hello", "world.", "Dr.", "e.g.", "1986.", "3.50", "https://a.b/c?x=1", "你好。", "次", "😀", "✅", "é"),
     *("```", "```py", "~~~", "`", "**", "*", "_", "~~", "# ", "- ", "* ", "• ", "1. ", "2) ", "> ", "| ", " | "),
     *("---", "|---|", "===", "[x](http://a.b)", "[1]: ", "![", "](", "<br>", "<!--", "-->", "&amp;", "\\*", "[ ] "),
+    *("$x^2$", "$", "$$", "\\(", "\\)", "\\frac{1}{2}", "1️⃣ ", "🔟", "~5", "❌", "- ```", "\\|", "  \n", "\\\n"),
+    *(".NET", "M. ", "[1]", "`*`", "<sup>2</sup>", "★☆", "## ", "**a:** ", "A♠", "♯"),
     *(" ", "    ", "\t", "\n", "\n\n", "\r\n", "a", "1", ".", "!"),
 ]
 MARKDOWN = st.lists(st.sampled_from(TOKENS), max_size=30).map("".join)
+CUTS = st.lists(st.integers(0, max(len(answer.read_text()) for answer in ANSWERS)), max_size=40)
 SPLITS = st.lists(st.integers(0, 120), max_size=8)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda path: path.stem)
 def test_answers_are_spoken_as_people_would_read_them(answer: Path):
-    text, language = answer.read_text(), answer.stem.partition(".")[2][:2]
+    text, language = text_and_language(answer)
     read = answer.with_suffix(".txt").read_text().splitlines()
 
     assert spoken([text], language) == read
     assert spoken(text, language) == read
     assert spoken([text[at : at + 7] for at in range(0, len(text), 7)], language) == read
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(ANSWERS), CUTS)
+def test_the_same_is_spoken_of_an_answer_however_it_is_cut(answer: Path, at: list[int]):
+    text, language = text_and_language(answer)
+
+    assert spoken(split(text, at), language) == spoken([text], language)
+
+
+@pytest.mark.soak
+@settings(max_examples=50_000, deadline=None)
+@given(st.sampled_from(ANSWERS), CUTS)
+def test_the_same_is_spoken_of_an_answer_in_very_many_cuts(answer: Path, at: list[int]):
+    text, language = text_and_language(answer)
+
+    assert spoken(split(text, at), language) == spoken([text], language)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda path: path.stem)
+def test_the_same_is_spoken_of_an_answer_cut_at_any_place(answer: Path):
+    text, language = text_and_language(answer)
+    read = spoken([text], language)
+
+    assert all(spoken(split(text, [at]), language) == read for at in range(len(text)))
 
 
 def sentences(deltas: list[str]) -> list[SpokenSentence]:
