@@ -7,19 +7,25 @@ from typing import Literal, NamedTuple
 from streams.spoken.inline import PICTURES
 
 _SPACES = " \t"
+_KEYCAP = r"(?:(\d)\ufe0f?\u20e3|\U0001f51f)\ufe0f?"
+"""Emoji that number items: `1️⃣` to `9️⃣`, and `🔟`."""
 _UNDECIDED = re.compile(
-    r"`{1,2}|~{1,2}|#{1,6}[ \t]*|[-*_=+:|• \t]+|\d{1,9}(?:[.)][ \t]*)?|\[[^\]]{0,100}\]?"
-    rf"|{PICTURES}[ \t]*"
+    r"`{1,2}|~{1,2}|#{1,6}[ \t]*|[-*_=+:|• \t]+|\d{1,9}(?:[.)][ \t]*)?"
+    r"|\[[^\]]{0,100}(?:\](?::[ \t]*(?:\S+[ \t]*)?)?)?"
+    rf"|\d\ufe0f?|{_KEYCAP}[ \t]*|{PICTURES}[ \t]*|(?:[-*+•]|\d{{1,9}}[.)])[ \t]+(?:`{{1,2}}|~{{1,2}})"
 )
 """Beginnings of lines whose kind depends on what follows."""
-_FENCE = re.compile(r"(`{3,}|~{3,})")
+_FENCE = re.compile(r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})")
+"""The beginning of code, which may be the content of an item."""
 _HEADING = re.compile(r"#{1,6}(?:[ \t]+|$)")
 _RULE = re.compile(r"(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}")
 _UNDERLINE = re.compile(r"(?:=+|-+)[ \t]*")
 _TABLE_RULE = re.compile(r"(?=.*-)(?=.*\|)[-:| \t]+")
 _BULLET = re.compile(rf"(?:[-*+•]|{PICTURES})(?:[ \t]+|$)")
 _NUMBER = re.compile(r"(\d{1,9})[.)](?:[ \t]+|$)")
-_REFERENCE = re.compile(r"\[[^\]]{1,100}\]:")
+_EMOJI_NUMBER = re.compile(rf"{_KEYCAP}(?:[ \t]+|$)")
+_REFERENCE = re.compile(r"\[\^[^\]]{1,100}\]:|\[[^\]]{1,100}\]:[ \t]*(?=\S*(?:[/#@:]|\.\w))\S+[ \t\r]*(?:$|[\"'(])")
+"""A footnote, or the address of a link. `[Anna]: Hello` is somebody who speaks."""
 _CODE_INDENT = 4
 _TAB = 4
 
@@ -63,8 +69,8 @@ def kind_of(line: str, around: Surroundings, *, is_complete: bool) -> Line | Non
     prefix = len(line) - len(body)
     if not is_complete and (around.in_table or body.startswith("|") or _UNDECIDED.fullmatch(body)):
         return None
-    if fence := _FENCE.match(body):
-        return _fence(body, fence.end(), Line("prose", prefix, "", indent), is_complete=is_complete)
+    if (fence := _FENCE.match(body)) and not (fence[1][0] == "`" and "`" in body[fence.end() :]):
+        return Line("fence") if is_complete else None
     kind = _kind_without_prose(body, around)
     if kind == "row":
         return Line(kind, prefix)
@@ -74,12 +80,6 @@ def kind_of(line: str, around: Surroundings, *, is_complete: bool) -> Line | Non
 def _is_code(around: Surroundings, indent: int) -> bool:
     is_loose = not (around.in_paragraph or around.in_item)
     return is_loose and indent >= around.column + _CODE_INDENT and (around.after_blank or around.in_code)
-
-
-def _fence(body: str, end: int, prose: Line, *, is_complete: bool) -> Line | None:
-    if body[0] == "`" and "`" in body[end:]:
-        return prose  # Code within a line.
-    return Line("fence") if is_complete else None
 
 
 def _kind_without_prose(body: str, around: Surroundings) -> Kind | None:
@@ -95,12 +95,22 @@ def _kind_without_prose(body: str, around: Surroundings) -> Kind | None:
 def _prose(body: str, around: Surroundings, *, prefix: int, indent: int) -> Line:
     if heading := _HEADING.match(body):
         return Line("heading", prefix + heading.end(), "", indent)
+    if number := _EMOJI_NUMBER.match(body):
+        return Line("item", prefix + number.end(), number[1] or "10", indent + number.end())
     if bullet := _BULLET.match(body):
         return Line("item", prefix + bullet.end(), "", indent + bullet.end())
     number = _NUMBER.match(body)
-    if number and (number[1] == "1" or not around.in_paragraph):
+    if number and _begins_item(number, around, indent):
         return Line("item", prefix + number.end(), number[1], indent + number.end())
     return Line("prose", prefix, "", indent)
+
+
+def _begins_item(number: re.Match[str], around: Surroundings, indent: int) -> bool:
+    """A number without text is an item only in a list: `42.` may be the answer."""
+    if number.end() == len(number.string.rstrip("\r")) and not (around.in_item or around.column):
+        return False
+    is_in_paragraph = around.in_paragraph and indent >= around.column
+    return number[1] == "1" or not is_in_paragraph
 
 
 def closes(line: str, fence: str) -> bool:
@@ -111,7 +121,7 @@ def closes(line: str, fence: str) -> bool:
 
 def fence_of(line: str) -> str:
     found = _FENCE.search(line)
-    return found[0] if found else ""
+    return found[1] if found else ""
 
 
 def _width(spaces: str) -> int:

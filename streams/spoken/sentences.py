@@ -6,12 +6,14 @@ The result does not depend on how the answer is divided into deltas.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from streams.spoken.inline import spoken_inline
+from streams.spoken.inline import MARKS, spoken_inline, spoken_row
 from streams.spoken.lines import Line, Surroundings, closes, fence_of, kind_of
 from streams.spoken.splitting import Sentences
+from streams.spoken.words import words_of
 
-_MARKS = ".!?:;,…。！？：；，、।؟\"'”’»)]）】」』"  # noqa: RUF001 - those of other scripts
+_CLOSING_MARKS = "\"'”’»)]）】」』*"  # noqa: RUF001
 _FIRST_IDEOGRAPHIC = "\u2e80"
+_HANGUL = ("\uac00", "\ud7a3")
 
 
 class SpokenSentence(NamedTuple):
@@ -25,7 +27,8 @@ class SpokenSentences:
     """The sentences of one answer. Their `written` texts joined are exactly the answer."""
 
     def __init__(self, language_code: str) -> None:
-        self._language = language_code
+        self._splitter = Sentences(language_code)
+        self._words = words_of(language_code)
         self._state: Literal["begin", "prose", "whole"] = "begin"
         """`begin`: the kind of the current line is not known. `whole`: it is read up to its end."""
         self._line = ""
@@ -82,7 +85,7 @@ class SpokenSentences:
         self._kind = kind
         continues = kind.kind == "prose" and (self._around.in_paragraph or self._around.in_item)
         if not continues:
-            self._end_block()
+            self._end_block(is_followed=True)
         if kind.kind in {"prose", "heading", "item"}:
             self._begin_prose(kind, continues=continues)
         else:
@@ -95,7 +98,7 @@ class SpokenSentences:
             self._say(line_break + line)
             return
         self._put(line[: kind.prefix], "")
-        self._block = Sentences(self._language)
+        self._block = self._splitter
         self._lead = f"{kind.number}. " if kind.number else ""
         around = self._around
         around.in_paragraph, around.in_item = kind.kind == "prose", kind.kind == "item"
@@ -131,23 +134,27 @@ class SpokenSentences:
         around.after_blank = kind == "blank"
         around.in_code = kind == "code" or (kind == "blank" and around.in_code)
         around.in_table = kind == "table_rule" or (kind == "row" and around.in_table)
-        self._put(line, _row(line[self._kind.prefix :]) if kind == "row" else "")
+        text = _ended(spoken_row(line[self._kind.prefix :], self._words)) if kind == "row" else ""
+        self._put(line, text)
 
-    def _end_block(self) -> None:
-        """End the paragraph, heading or item. The last sentence of the latter two gets a full stop."""
+    def _end_block(self, *, is_followed: bool = False) -> None:
+        """End the paragraph, heading or item. Its last sentence gets a full stop, at which the voice pauses.
+
+        Only a paragraph that ends the audio needs none. `is_followed`: more of the same audio may follow.
+        """
         if self._block is None:
             return
         rest, self._block = self._block.finish(), None
         for number, written in enumerate(rest, 1):
             text = self._spoken(written)
-            is_title = number == len(rest) and not self._around.in_paragraph
-            self._put(written, _ended(text) if is_title else text)
+            needs_stop = number == len(rest) and (is_followed or not self._around.in_paragraph)
+            self._put(written, _ended(text) if needs_stop else text)
         self._put(self._line_break, "")
         self._line_break = ""
         self._around.in_paragraph = self._around.in_item = False
 
     def _spoken(self, written: str) -> str:
-        text = spoken_inline(written)
+        text = spoken_inline(written, self._words)
         if not text:
             return ""
         lead, self._lead = self._lead, ""
@@ -173,11 +180,10 @@ def merged(sentences: Sequence[SpokenSentence], limit: int) -> tuple[SpokenSente
     return SpokenSentence(written, text), count
 
 
-def _row(cells: str) -> str:
-    return _ended(", ".join(text for cell in cells.split("|") if (text := spoken_inline(cell))))
-
-
 def _ended(text: str) -> str:
-    if not text or text.endswith(tuple(_MARKS)):
+    """Return `text` with a full stop, unless it ends with a mark, which may be in quotes or brackets."""
+    core = text.rstrip(_CLOSING_MARKS)
+    if not core or core.endswith(MARKS):
         return text
-    return text + ("。" if text[-1] >= _FIRST_IDEOGRAPHIC else ".")
+    is_ideographic = core[-1] >= _FIRST_IDEOGRAPHIC and not _HANGUL[0] <= core[-1] <= _HANGUL[1]
+    return text + ("。" if is_ideographic else ".")

@@ -16,6 +16,17 @@ _POINT = re.compile(rf"(?<=\S)\s|(?<=[\s{_STOPS}{_CLOSING_MARKS}])\S")
 """The start and the end of words. Only there does `Sentences` check whether a sentence is complete."""
 _WHOLE_WORD = re.compile(r"\S\s")
 _FULL_STOP = re.compile(rf"[{_STOPS}][{_CLOSING_MARKS}]*\s*$")
+_NAME = re.compile(r"(?<![^\s`(\"'])\.(?=[\w\\/])")
+"""The point at the beginning of a name such as `.NET`, which ends no sentence."""
+_NO_SENTENCE = re.compile(r"\W*(?:\d{1,9}|[^\W\d_])[.)]\s*")
+"""A number or an initial: the number of a heading, or `M.` before a name."""
+_ORDINAL = re.compile(r"(?<!\S)(\d{1,2})\.\s*$")
+_LANGUAGES_WITH_ORDINALS = frozenset(
+    ("cs", "da", "de", "et", "fi", "hr", "hu", "is", "lv", "nn", "no", "pl", "sk", "sl", "sr", "tr")
+)
+"""Languages that write ordinal numbers with a point: `der 2. Platz`."""
+_MAX_JOINED = 200
+"""An endless enumeration must not delay the speech."""
 _SPACES = dict.fromkeys((0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000), " ")
 """Spaces that are replaced for the segmenter, which panics if one of them follows an initial."""
 
@@ -61,9 +72,33 @@ class Sentences:
         return end if is_certain else 0
 
     def _segments(self, text: str) -> list[str]:
-        """Return the sentences of `text`. Lengths are exact, but special spaces are replaced."""
-        sentences: list[str] = segment(self._language, text.translate(_SPACES))
-        return sentences
+        """Return the sentences of `text`. Lengths are exact, but special characters are replaced."""
+        if "." in text:
+            text = _NAME.sub("_", text)
+        if not text.isascii():
+            text = text.translate(_SPACES)
+        sentences: list[str] = segment(self._language, text)
+        if len(sentences) < 2:
+            return sentences
+        joined, begin = [], ""
+        for sentence in sentences:
+            begin += sentence
+            if not self._continues(begin):
+                joined.append(begin)
+                begin = ""
+        return [*joined, begin] if begin else joined
+
+    def _continues(self, text: str) -> bool:
+        """Return whether the segmenter was wrong to end a sentence after `text`."""
+        if _NO_SENTENCE.fullmatch(text):
+            return True
+        if len(text) > _MAX_JOINED:
+            return False
+        ordinal = _ORDINAL.search(text, len(text) - 8)
+        if ordinal is None:
+            return False
+        before = f"{int(ordinal[1]) - 1}. "  # In an enumeration within a sentence: `1. this 2. that`.
+        return self._language in _LANGUAGES_WITH_ORDINALS or before == "0. " or before in text
 
     def _cut(self, end: int) -> str:
         sentence, self._tail = self._tail[:end], self._tail[end:]

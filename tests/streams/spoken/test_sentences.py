@@ -13,7 +13,22 @@ from tests.streams.spoken.answers_read import ANSWERS, spoken, text_and_language
 TOKENS = [
     *("Hello", "world.", "Dr.", "e.g.", "1986.", "3.50", "https://a.b/c?x=1", "你好。", "次", "😀", "✅", "é"),
     *("```", "```py", "~~~", "`", "**", "*", "_", "~~", "# ", "- ", "* ", "• ", "1. ", "2) ", "> ", "| ", " | "),
-    *("---", "|---|", "===", "[x](http://a.b)", "[1]: ", "![", "](", "<br>", "<!--", "-->", "&amp;", "\\*", "[ ] "),
+    *(
+        "---",
+        "|---|",
+        "===",
+        "[x](http://a.b)",
+        "[1]: ",
+        "[Ann]: ",
+        "![",
+        "](",
+        "<br>",
+        "<!--",
+        "-->",
+        "&amp;",
+        "\\*",
+        "[ ] ",
+    ),
     *("$x^2$", "$", "$$", "\\(", "\\)", "\\frac{1}{2}", "1️⃣ ", "🔟", "~5", "❌", "- ```", "\\|", "  \n", "\\\n"),
     *(".NET", "M. ", "[1]", "`*`", "<sup>2</sup>", "★☆", "## ", "**a:** ", "A♠", "♯"),
     *(" ", "    ", "\t", "\n", "\n\n", "\r\n", "a", "1", ".", "!"),
@@ -95,10 +110,15 @@ def test_no_line_of_code_is_spoken_and_the_prose_after_it_is(lines: list[str]):
 
 @pytest.mark.parametrize(
     "markup",
-    ["", " \n", "***", "---", "_ _", "...", "**?!**", "😀", "| - |", "#", "-", "1.", ">", "```", "[1]: http://a.b"],
+    ["", " \n", "***", "---", "_ _", "...", "**?!**", "😀", "| - |", "#", "-", ">", "```", "[1]: http://a.b"],
 )
 def test_markup_alone_is_not_spoken(markup: str):
     assert spoken([markup], "en") == []
+
+
+@pytest.mark.parametrize("answer", ["42.", "1.", "-5", "2. ", "Anna: Hello", "#1"])
+def test_text_that_looks_like_markup_is_spoken(answer: str):
+    assert spoken([answer], "en") == spoken(answer, "en") == [answer.strip()]
 
 
 def test_sentences_are_joined_up_to_a_limit():
