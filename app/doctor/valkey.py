@@ -7,7 +7,9 @@ from app.doctor.findings import Area
 from app.doctor.postgres import clock_finding, latency_finding
 from app.doctor.surroundings import Surroundings
 from storage.operators.doctor_reports import Finding
-from storage.valkey.client import VALKEY_ERRORS, Valkey, location, open_valkey, store_error
+from storage.valkey.addresses import location
+from storage.valkey.client import VALKEY_ERRORS, Valkey, store_error
+from storage.valkey.opening import open_valkey
 from streams.wire.errors import StoreError
 from streams.wire.ids import new_id
 
