@@ -1,11 +1,10 @@
 """URLs of Valkey: of one server, of a group of servers that Sentinel watches, or of a cluster."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
-
-from redis.asyncio.connection import parse_url
 
 Topology = Literal["single", "cluster", "sentinel"]
 
@@ -14,6 +13,8 @@ SCHEMES = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster", "redis+
 _DEFAULT_PORT = 6379
 _DEFAULT_SENTINEL_PORT = 26379
 _OF_SENTINELS = "sentinel_"
+_IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")
+_AFTER_HOSTS = re.compile(r"[/?#]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,19 @@ def topology_of(url: str) -> Topology:
     return "cluster" if kind == "cluster" else "sentinel" if kind == "sentinel" else "single"
 
 
+def split_hosts(url: str) -> SplitResult:
+    """Split a URL that may name several hosts. `urlsplit` refuses an IPv6 address after another host."""
+    parts = urlsplit(_IPV6.sub("ipv6", url))
+    return parts._replace(netloc=_AFTER_HOSTS.split(url.partition("://")[2], maxsplit=1)[0])
+
+
 def parse(url: str) -> Addresses:
     """Parse `redis+cluster://host:port,host:port` or `redis+sentinel://host:port,host:port/name`.
 
     User, password and options of redis-py apply to the servers, options that begin with `sentinel_` to the
     Sentinels. Raises `ValueError` or `TypeError`, as redis-py does.
     """
-    topology, parts = topology_of(url), urlsplit(url)
+    topology, parts = topology_of(url), split_hosts(url)
     default_port = _DEFAULT_SENTINEL_PORT if topology == "sentinel" else _DEFAULT_PORT
     access, at, hosts = parts.netloc.rpartition("@")
     query = parse_qsl(parts.query)
@@ -59,7 +66,7 @@ def parse(url: str) -> Addresses:
 
 def location(url: str) -> str:
     """Describe the target of `url`, for operators. The password is left out."""
-    parts = urlsplit(url)
+    parts = split_hosts(url)
     options = dict(parse_qsl(parts.query))
     number = options.get("db", "")
     if topology_of(url) != "single":
@@ -83,6 +90,8 @@ def _is_of_sentinels(name: str) -> bool:
 
 def _options(parts: SplitResult, access: str, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return what redis-py makes of a URL, apart from the server."""
+    from redis.asyncio.connection import parse_url  # noqa: PLC0415 - slow to import, and settings need no options
+
     scheme = parts.scheme.partition("+")[0]
     options = dict(parse_url(f"{scheme}://{access}localhost?{urlencode(query)}"))
     return {name: value for name, value in options.items() if name not in {"host", "port"}}

@@ -183,9 +183,13 @@ class ClusterPipeline:
         if any(old is not None and old is not new for old, new in zip(self._owners, owners, strict=True)):
             self.lost.set()
         self._owners = owners
-        for node in [node for node, pipeline in self._nodes.items() if pipeline not in set(owners)]:
-            if not any((known.host, int(known.port)) == node for known in self._topology.nodes_cache.values()):
-                await self._nodes.pop(node).close()
+        known = {(node.host, int(node.port)) for node in self._topology.nodes_cache.values()}
+        in_use = set(owners)
+        for node, pipeline in list(self._nodes.items()):
+            if pipeline not in in_use:
+                pipeline.availability.forget()
+                if node not in known:
+                    await self._nodes.pop(node).close()
 
 
 def _slot_of(command: Sequence[Word]) -> int:

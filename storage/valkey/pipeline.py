@@ -70,7 +70,7 @@ class CommandPipeline:
         """Set when the connection is lost or cannot be opened. This class never clears it."""
         self._losses = 0
         self._connection = connection
-        self._availability = availability
+        self.availability = availability
         self._answer_s = answer_s
         self._protocol: _ConnectionProtocol | None = None
         self._connecting = asyncio.Lock()
@@ -119,7 +119,7 @@ class CommandPipeline:
                 self._protocol = await self._connect()
             except Exception as error:
                 self._failure = error
-                _record_outage(self._availability, error)
+                _record_outage(self.availability, error)
                 self._lose()
                 raise
             else:
@@ -137,7 +137,7 @@ class CommandPipeline:
         if transport.is_closing():  # A transport that is lost already would not report that to its new protocol.
             raise RedisConnectionError("the connection was lost")
         protocol = _ConnectionProtocol(
-            transport, answer_s=self._answer_s, availability=self._availability, on_lost=self._lose
+            transport, answer_s=self._answer_s, availability=self.availability, on_lost=self._lose
         )
         transport.set_protocol(protocol)
         return protocol

@@ -11,7 +11,8 @@ KEY = {"Idempotency-Key": "c1a5"}
 
 
 async def send(talk: Talk, **options: Any) -> ClientResponse:
-    return await talk.post("/bp/ai/conversation", data=talk.params("slow") + b"story", **options)
+    answer: ClientResponse = await talk.post("/bp/ai/conversation", data=talk.params("slow") + b"story", **options)
+    return answer
 
 
 async def until_answered(talk: Talk, headers: dict[str, str]) -> ClientResponse:
