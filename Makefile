@@ -11,7 +11,7 @@ RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help rooms paths reference run test test-dates test-browser test-busy picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour lock clean
+.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -21,6 +21,9 @@ run: $(RUNNABLE) ## run everything on this machine: http://127.0.0.1:8080 (PORT=
 
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
 	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --durations=20 $(ARGS)
+
+test-cluster: $(INSTALLED) ## run the tests of streams, sessions, limits and leaderboards with a Valkey Cluster
+	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --valkey-cluster $(or $(ARGS),tests/app tests/storage)
 
 test-dates: $(INSTALLED) ## run the tests that the date can influence at twelve dates (ARGS="--at 2028-02-29")
 	@$(VENV)/bin/python -m tests.calendar.dates $(ARGS)

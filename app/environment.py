@@ -6,6 +6,7 @@ from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
 from app.trace_settings import invalid_variable
+from storage.valkey.addresses import split_hosts
 
 LAST_PORT = 65_535
 _DIGITS = 9
@@ -47,7 +48,7 @@ class EnvironmentReader:
         if value.partition("://")[0] not in schemes:
             raise SettingsError(f"parley: {name} must be a URL that begins with {schemes[0]}://")
         try:
-            parts = urlsplit(value)
+            parts = split_hosts(value)
             hosts = parts.netloc.rpartition("@")[2].split(",")
             valid = all(urlsplit(f"//{host}").port != 0 for host in hosts)
         except ValueError:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import SecretStr
 
 from app.environment import LAST_PORT, EnvironmentReader, SettingsError, own_url
+from storage.valkey.addresses import SCHEMES as VALKEY_SCHEMES
 
 _DNS_PORT = 53
 _MAX_CONNECTIONS = 1_000_000
@@ -26,7 +27,10 @@ class Settings:
     """URL of PostgreSQL: `postgresql://user:password@host:5432/database`. `make run` uses it too, if `REDIS_URL` is
     also set. Special characters of the password are written as %XX."""
     redis_url: Annotated[str, "REDIS_URL"]
-    """URL of Valkey or Redis: `redis://host:6379/0`."""
+    """URL of Valkey or Redis: `redis://host:6379/0`; of a cluster: `redis+cluster://host:6379,host:6379`, with some
+    of its nodes; of servers that Sentinel watches: `redis+sentinel://host:26379,host:26379/name`, with some of the
+    Sentinels and their name of the group. `rediss`, `rediss+cluster` and `rediss+sentinel` use TLS ([clusters and
+    Sentinel](../operating/valkey.md))."""
     master_key: Annotated[SecretStr, "PARLEY_MASTER_KEY"]
     """32 random bytes in hexadecimal, or several such keys, comma-separated. Encrypts secrets in configs, stored
     tokens and jobs, and signs links to files and receipts. The first key encrypts; all of them decrypt ([how to
@@ -144,7 +148,7 @@ class Settings:
         processes = read.number("PARLEY_PROCESSES", 1, minimum=1, maximum=256)
         return cls(
             database_url=read.store_url("DATABASE_URL", "postgresql", "postgres"),
-            redis_url=read.store_url("REDIS_URL", "redis", "rediss", "unix"),
+            redis_url=read.store_url("REDIS_URL", *VALKEY_SCHEMES),
             master_key=SecretStr(read.master_key()),
             admin_token=SecretStr(read.secret("PARLEY_ADMIN_TOKEN", development=mode == "development")),
             env="development" if mode == "development" else "production",

@@ -10,7 +10,8 @@ from storage.clock import AppClock, open_clock
 from storage.configs.store import ConfigStore, open_configs
 from storage.postgres.database import Database, open_database
 from storage.secrets import Keyring
-from storage.valkey.client import Valkey, open_valkey
+from storage.valkey.client import Valkey
+from storage.valkey.opening import open_valkey
 
 
 @dataclass(frozen=True, slots=True)

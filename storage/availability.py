@@ -9,6 +9,8 @@ from prometheus_client import Gauge
 log = structlog.get_logger()
 
 AVAILABLE = Gauge("parley_store_available", "Whether calls of this process to the store succeed", ["store"])
+_unavailable: dict[str, set[str]] = {}
+"""The locations of each store to which calls fail. A cluster has several."""
 
 _STEADY_S = 1.0
 """How long no call may fail before the store counts as available again. Without it, a store that fails now and then
@@ -20,7 +22,7 @@ _NEXT_CAUSE_S = 10.0
 
 
 class Availability:
-    """The availability of one store, as this process sees it.
+    """The availability of one store, or of one node of it, as this process sees it.
 
     `location` says for operators where the store is. It contains no password.
     """
@@ -32,7 +34,7 @@ class Availability:
         self._location = location
         self._clock = clock
         self._steady_at = self._since = self._logged_at = 0.0
-        AVAILABLE.labels(store).set(1)
+        self.forget()
 
     def failed(self, cause: str, detail: object = "", *, partly: bool = False) -> None:
         """Record that a call failed because of the store.
@@ -44,6 +46,7 @@ class Availability:
         if cause == self.cause or (self.cause and now < self._logged_at + _NEXT_CAUSE_S):
             return
         self._since = self._since if self.cause else now
+        _unavailable.setdefault(self._store, set()).add(self._location)
         AVAILABLE.labels(self._store).set(0)
         self.cause, self._logged_at = cause, now
         log.warning(
@@ -56,6 +59,14 @@ class Availability:
             return
         now = self._clock()
         if now >= self._steady_at:
-            log.info("store.available", store=self._store, cause=self.cause, away_s=round(now - self._since, 1))
+            self.forget()
+
+    def forget(self) -> None:
+        """Record that the location is available, or that the store does not need it any more."""
+        if self.cause:
+            away_s = round(self._clock() - self._since, 1)
+            log.info("store.available", store=self._store, cause=self.cause, away_s=away_s)
             self.cause = ""
-            AVAILABLE.labels(self._store).set(1)
+        lost = _unavailable.setdefault(self._store, set())
+        lost.discard(self._location)
+        AVAILABLE.labels(self._store).set(0 if lost else 1)

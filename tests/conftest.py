@@ -179,6 +179,12 @@ def pytest_configure_node(node) -> None:
     node.workerinput["stores"] = {"database_url": stores.database_url, "redis_url": stores.redis_url}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--valkey-cluster", action="store_true", help="run with a Valkey Cluster instead of one server"
+    )
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     forks.end()
     if _RUN in config.stash:
@@ -192,7 +198,9 @@ def _stores(config: pytest.Config) -> Stores:
         return Stores(**shared)
     if _STORES not in config.stash:
         config.stash[_RUN] = ExitStack()
-        config.stash[_STORES] = config.stash[_RUN].enter_context(running_stores())
+        config.stash[_STORES] = config.stash[_RUN].enter_context(
+            running_stores(clustered=config.getoption("valkey_cluster"))
+        )
     return config.stash[_STORES]
 
 

@@ -16,7 +16,7 @@ from storage.accounts.sessions import not_ended
 from storage.configs.kinds.limits import Limits
 from storage.conversations.admission import Admissions, IdempotencyKey, Slot, StreamLocation
 from streams.log import EventLog
-from streams.wire.errors import InvalidSession, StoreError
+from streams.wire.errors import InvalidSession, StoreUnavailable
 from streams.wire.ids import new_id
 
 _REPEAT_WAIT_S = 5
@@ -151,12 +151,13 @@ class AdmissionControl:
         """Await the slot. Return the location of the existing stream for a repeated request, else None.
 
         While Valkey is unavailable, or after it has lost the key of a running turn, the database row of that turn
-        prevents a second turn.
+        prevents a second turn. If Valkey refuses the command, the stream is refused too: its idempotency key would
+        not be checked.
         """
         seen_running = request.seen_running
         try:
             location = await acquired
-        except StoreError:
+        except StoreUnavailable:
             location, seen_running = None, True
         if location is None and seen_running and request.conversation_id is not None:
             await self._resources.turns.check_free(

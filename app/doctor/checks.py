@@ -27,7 +27,8 @@ from app.doctor.surroundings import Surroundings
 from app.stores import open_stores
 from storage.operators import doctor_reports
 from storage.operators.doctor_reports import Finding, Report
-from storage.valkey.client import VALKEY_ERRORS, open_valkey
+from storage.valkey.client import VALKEY_ERRORS
+from storage.valkey.opening import open_valkey
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ServiceError, StoreError
 

@@ -1,13 +1,17 @@
 """Checks Valkey: whether it can be used, its version, latency, memory and clock."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
+
+from redis.asyncio import RedisCluster
 
 from app.doctor.findings import Area
 from app.doctor.postgres import clock_finding, latency_finding
 from app.doctor.surroundings import Surroundings
-from storage.operators.doctor_reports import Finding
-from storage.valkey.client import VALKEY_ERRORS, Valkey, location, open_valkey, store_error
+from storage.operators.doctor_reports import Finding, State
+from storage.valkey.addresses import location
+from storage.valkey.client import VALKEY_ERRORS, Valkey, store_error
+from storage.valkey.opening import open_valkey
 from streams.wire.errors import StoreError
 from streams.wire.ids import new_id
 
@@ -21,14 +25,16 @@ _KEEPS_ALL = "noeviction"
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
     try:
         async with open_valkey(here.settings.redis_url, prefix=here.settings.redis_prefix) as valkey:
-            info = await valkey.client.info()
+            primaries = await _primaries(valkey)
             yield AREA.good("connection", "it accepts connections")
             yield await _writes(valkey)
-            yield _version(info)
+            yield _worst(map(_version, primaries))
             yield await _latency(valkey)
             yield await _clock(valkey, here)
-            yield _eviction(info)
-            yield _persistence(info)
+            yield _worst(map(_eviction, primaries))
+            yield _worst(map(_persistence, primaries))
+            if valkey.fails_over:
+                yield _worst(map(_replicas, primaries))
     except (StoreError, *VALKEY_ERRORS) as error:
         cause = error if isinstance(error, StoreError) else store_error(error)
         yield AREA.broken(
@@ -37,6 +43,30 @@ async def check(here: Surroundings) -> AsyncIterator[Finding]:
             why="streams cannot be resumed, limits are counted per process, and idempotency keys are not checked",
             fix="start Valkey, or correct REDIS_URL",
         )
+
+
+async def _primaries(valkey: Valkey) -> list[dict[str, Any]]:
+    """Return what each primary reports: each of a cluster, or the only one."""
+    if len(valkey.groups) == 1:
+        return [await valkey.client.info()]
+    return list((await valkey.client.info(target_nodes=RedisCluster.PRIMARIES)).values())
+
+
+def _worst(findings: Iterable[Finding]) -> Finding:
+    """Return the first finding that is not good, or else the first one."""
+    first, *others = findings
+    return next((finding for finding in (first, *others) if finding.state is not State.GOOD), first)
+
+
+def _replicas(info: dict[str, Any]) -> Finding:
+    if int(info["connected_slaves"]):
+        return AREA.good("replicas", "each primary has at least one")
+    return AREA.doubtful(
+        "replicas",
+        "a primary has no replica",
+        why="if it is lost, its part of the keys is unavailable until it is started again",
+        fix="start a replica for each primary",
+    )
 
 
 async def _writes(valkey: Valkey) -> Finding:

@@ -30,7 +30,7 @@ class SessionKey(NamedTuple):
 
 def announcement(valkey: Valkey, app_id: str, digests: Collection[str]) -> tuple[str, str, bytes]:
     """Return the command that announces the end of sessions to all processes."""
-    return "PUBLISH", valkey.channel(_TOPIC), dumps([app_id, *digests])
+    return valkey.message(_TOPIC, dumps([app_id, *digests]))
 
 
 async def listen_for_announcements(

@@ -18,7 +18,7 @@ from streams.wire.errors import RateLimited, StoreError
 log = structlog.get_logger()
 
 _RETRY_S = 0.5
-_RESTORED_AT_ONCE = 100
+_AT_ONCE = 100
 """One after the other, hundreds of streams would take minutes in a process whose event loop is busy."""
 
 
@@ -40,7 +40,7 @@ class Slot(NamedTuple):
     idempotency_key: IdempotencyKey | None = None
 
     def keys(self, valkey: Valkey) -> list[str]:
-        begin = valkey.key(f"{self.app_id}:{self.user_id}")
+        begin = valkey.stream_key(self.app_id, self.user_id)
         keys = [f"{begin}:streams", f"{begin}:stream:{self.stream_id}"]
         if self.conversation_id is not None:
             keys.append(f"{begin}:turn:{self.conversation_id}")
@@ -69,6 +69,7 @@ class Admissions:
     def __init__(self, valkey: Valkey, heartbeat: Heartbeat) -> None:
         self._valkey = valkey
         self._heartbeat = heartbeat
+        self._registrations = heartbeat.registrations
         self._held: dict[str, tuple[Slot, float]] = {}
         """Running streams by id: the slot, and the monotonic time at which its entries in Valkey expire."""
         self._readable: dict[str, tuple[Slot, float]] = {}
@@ -85,7 +86,8 @@ class Admissions:
         Raises `TurnRunning` if a turn of the conversation is running, `KeyReused` if the idempotency key was used
         for another request, `RateLimited` if the user already has `limit` streams, `StreamsMissing` if Valkey may
         have lost the idempotency key, and `StoreError` if Valkey is unavailable. After a `StoreError`, the slot may
-        or may not be held.
+        or may not be held. While a replica takes over from a lost primary, `StreamsMissing` is raised for
+        idempotency keys that this process does not know: in a few seconds, Valkey can tell.
         """
         reply = self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=())
         return self._finish_acquire(reply, slot, limit=limit, lifetime_s=lifetime_s)
@@ -106,22 +108,52 @@ class Admissions:
             if dead := await self._heartbeat.dead([holder.process for holder in holders]):
                 answer = await self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=dead)
         except (*VALKEY_ERRORS, StoreError) as error:
+            if location := self._found_here(slot):
+                return location
             # The caller either continues without Valkey or releases the slot.
             self._held[slot.stream_id] = slot, until
-            self._heartbeat.keys_missing.set()
-            raise (error if isinstance(error, StoreError) else store_error(error)) from error
+            self._registrations.lose(slot.app_id, slot.user_id)
+            raise self._unavailable(slot, error) from error
+        if answer[0] != b"ok":
+            return self._refused(answer, slot, limit=limit)
+        self._held[slot.stream_id] = slot, until
+        return None
+
+    def _refused(self, answer: list[bytes], slot: Slot, *, limit: int) -> StreamLocation:
         match answer[0]:
             case b"again":
                 return StreamLocation.of(answer[1].decode(), answer[2])
             case b"other":
                 raise KeyReused
-            case b"unsure":
-                raise StreamsMissing
             case b"turn":
                 raise TurnRunning
             case b"limit":
                 raise RateLimited(f"at most {limit} streams at once")
-        self._held[slot.stream_id] = slot, until
+        if location := self._found_here(slot):  # Valkey is not sure whether it knows the idempotency key.
+            return location
+        raise StreamsMissing
+
+    def _unavailable(self, slot: Slot, error: Exception) -> StoreError | StreamsMissing:
+        if slot.idempotency_key and self._valkey.fails_over and not self._heartbeat.is_long_without_valkey:
+            return StreamsMissing()
+        return error if isinstance(error, StoreError) else store_error(error)
+
+    def _found_here(self, slot: Slot) -> StreamLocation | None:
+        """Return the stream of this process that has the slot's idempotency key. Only for when Valkey cannot tell.
+
+        Raises `KeyReused` if that was another request.
+        """
+        wanted = slot.idempotency_key
+        if wanted is None:
+            return None
+        for held, until in (*self._held.values(), *self._readable.values()):
+            key = held.idempotency_key
+            if key is None or key.key != wanted.key or until <= time.monotonic():
+                continue
+            if (held.app_id, held.user_id) == (slot.app_id, slot.user_id):
+                if key.fingerprint != wanted.fingerprint:
+                    raise KeyReused
+                return StreamLocation(held.stream_id, self._heartbeat.process, held.conversation_id)
         return None
 
     async def release(self, slot: Slot, *, readable_s: float) -> None:
@@ -133,7 +165,8 @@ class Admissions:
         self._drop_unreadable()
         try:
             await self._send_release(slot, readable_s)
-        except VALKEY_ERRORS:
+        except VALKEY_ERRORS as error:
+            log.debug("streams.not_released", error=str(store_error(error)))
             self._unreleased[slot.stream_id] = slot, until
             self._has_unreleased.set()
 
@@ -149,36 +182,36 @@ class Admissions:
         """Retry failed releases until cancelled."""
         while not stopping():
             await self._has_unreleased.wait()
-            try:
-                while self._unreleased:
-                    stream_id, (slot, until) = next(iter(self._unreleased.items()))
-                    await self._send_release(slot, until - time.monotonic())
-                    self._unreleased.pop(stream_id, None)
-                self._has_unreleased.clear()
-            except VALKEY_ERRORS:
+            remaining = list(self._unreleased)
+            while remaining:
+                batch, remaining = remaining[:_AT_ONCE], remaining[_AT_ONCE:]
+                await run_all(map(self._release_again, batch))
+            if self._unreleased:
                 await asyncio.sleep(_RETRY_S)
+            else:
+                self._has_unreleased.clear()
 
     async def keep_restoring(self) -> None:
         """Restore the keys of all running and readable streams whenever Valkey may have lost them."""
-        missing = self._heartbeat.keys_missing
         while not stopping():
-            await missing.wait()
+            await self._registrations.needed.wait()
             if not await self.restore():
                 await asyncio.sleep(_RETRY_S)
 
     async def restore(self) -> bool:
-        """Restore the keys of all running and readable streams. Returns whether both stores were available."""
+        """Register all running and readable streams whose keys may be missing. Returns whether that is complete."""
         try:
-            async with self._heartbeat.registering():
-                remaining = [*self._held, *self._readable]
-                while remaining:
-                    batch, remaining = remaining[:_RESTORED_AT_ONCE], remaining[_RESTORED_AT_ONCE:]
-                    await run_all(map(self._restore, batch))
-        except (*VALKEY_ERRORS, StoreError) as error:
-            self._heartbeat.keys_missing.set()
+            begun = await self._registrations.begin()
+            failed: set[str] = set()
+            remaining = [*self._held, *self._readable]
+            while remaining:
+                batch, remaining = remaining[:_AT_ONCE], remaining[_AT_ONCE:]
+                failed.update(*await asyncio.gather(*(self._restore(stream_id, begun) for stream_id in batch)))
+            return await self._registrations.finish(begun, failed=failed)
+        except StoreError as error:
+            self._registrations.needed.set()
             log.debug("streams.not_restored", error=str(error))
             return False
-        return True
 
     async def find(self, app_id: str, user_id: str, stream_id: str) -> StreamLocation | None:
         """Return where a stream of this user is, or `None` if it neither runs nor can be read."""
@@ -196,10 +229,10 @@ class Admissions:
     def _admit(
         self, slot: Slot, *, limit: int, lifetime_s: float, dead: Collection[str]
     ) -> Coroutine[Any, Any, list[bytes]]:
-        keys = slot.keys(self._valkey)
+        keys, owner = slot.keys(self._valkey), (slot.app_id, slot.user_id)
         return self._valkey.run(
             "admit",
-            keys=[*keys, self._heartbeat.registered_key] if slot.idempotency_key else keys,
+            keys=[*keys, self._registrations.registered_key(*owner)] if slot.idempotency_key else keys,
             args=[
                 slot.stream_id,
                 self._heartbeat.process,
@@ -209,21 +242,45 @@ class Admissions:
                 slot.idempotency_key.fingerprint if slot.idempotency_key else "",
                 int(slot.conversation_id is not None),
                 keys[1].removesuffix(slot.stream_id),
-                self._heartbeat.registered_in,
+                self._registrations.registered_in(*owner) if slot.idempotency_key else "",
                 *dead,
             ],
         )
 
-    async def _restore(self, stream_id: str) -> None:
+    async def _release_again(self, stream_id: str) -> None:
+        """Release a slot whose release has failed. In a cluster, only a part of Valkey may be unavailable."""
+        if (entry := self._unreleased.get(stream_id)) is None:
+            return
+        slot, until = entry
+        try:
+            await self._send_release(slot, until - time.monotonic())
+        except VALKEY_ERRORS as error:
+            log.debug("streams.not_released", error=str(store_error(error)))
+        else:
+            self._unreleased.pop(stream_id, None)
+
+    async def _restore(self, stream_id: str, groups: Collection[str]) -> Collection[str]:
+        """Restore the keys of a stream if its group is one of `groups`. Returns the group if that failed."""
         running = stream_id in self._held
         entry = self._entry(stream_id)
-        if entry is None:
-            return
+        if entry is None or (group := self._valkey.group_of(entry[0].app_id, entry[0].user_id)) not in groups:
+            return ()
         slot, until = entry
         lifetime_ms = round((until - time.monotonic()) * 1000)
         if lifetime_ms <= 0:
-            return
-        await self._valkey.run_source(
+            return ()
+        try:
+            await self._send_restore(slot, lifetime_ms, running=running)
+            if (after := self._entry(stream_id)) is not entry:
+                # The stream has ended in the meantime, and its release may have reached Valkey before the restore.
+                await self._send_release(slot, after[1] - time.monotonic() if after else 0)
+        except VALKEY_ERRORS as error:
+            log.debug("streams.not_restored", error=str(store_error(error)))
+            return (group,)
+        return ()
+
+    def _send_restore(self, slot: Slot, lifetime_ms: int, *, running: bool) -> Coroutine[Any, Any, int]:
+        return self._valkey.run(
             "restore",
             keys=slot.keys(self._valkey),
             args=[
@@ -236,9 +293,6 @@ class Admissions:
                 int(running),
             ],
         )
-        if (after := self._entry(stream_id)) is not entry:
-            # The stream has ended in the meantime, and its release may have reached Valkey before the restore.
-            await self._send_release(slot, after[1] - time.monotonic() if after else 0)
 
     def _entry(self, stream_id: str) -> tuple[Slot, float] | None:
         return self._held.get(stream_id) or self._readable.get(stream_id)

@@ -1,5 +1,6 @@
 """The Redis Streams to which events are reported."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from storage.valkey.client import Valkey, map_errors
@@ -14,8 +15,5 @@ async def append(
     """
     key = valkey.key(f"events:{app_id}", stream)
     with map_errors():
-        async with valkey.client.pipeline(transaction=False) as pipeline:
-            for entry in entries:
-                words = [word for field in entry.items() for word in field]
-                pipeline.execute_command("XADD", key, "MAXLEN", "~", max_len, "*", *words)
-            await pipeline.execute()
+        words = ([word for field in entry.items() for word in field] for entry in entries)
+        await asyncio.gather(*(valkey.call("XADD", key, "MAXLEN", "~", max_len, "*", *entry) for entry in words))

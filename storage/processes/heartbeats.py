@@ -11,11 +11,12 @@ import structlog
 from storage.postgres.database import Database
 from storage.postgres.database import map_errors as map_database_errors
 from storage.processes import processes as rows
+from storage.processes.registrations import Registrations
 from storage.valkey import client as redis
 from storage.valkey.client import Valkey
 from streams.tasks import background, stopping
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import StoreError, ValkeyUnavailable
+from streams.wire.errors import StoreError
 
 log = structlog.get_logger()
 
@@ -49,23 +50,19 @@ class Heartbeat:
         self.process = process
         self.elsewhere: Counter[str] = Counter()
         """Number of streams in all other processes by app, as of the last beat."""
-        self.keys_missing = asyncio.Event()
-        """Set when keys of this process may be missing in Valkey: it was unavailable, or has lost its data."""
+        self.registrations = Registrations(valkey, database, process, void_after_s=void_after_s)
         self._valkey = valkey
         self._database = database
         self._streams = streams
         self._void_after_s = void_after_s
-        self.registered_key = valkey.key("processes", "registered")
-        """Key of the run id of the Valkey in which all live processes have registered their streams."""
-        self._registrations = [valkey.key("processes", "registrations"), self.registered_key]
-        self._registered_in = ""
-        """Run id of the Valkey in which this process has registered its streams; empty if some may be missing."""
         self._keys = [valkey.key("processes", "seen"), valkey.key("processes", "reports")]
         self._beat_at = _now()
         self._unsure_at = float("-inf")
         """When a beat last failed, or came so late that this process itself must have been suspended."""
         self._valkey_failed_at = float("-inf")
         """When Valkey was last unavailable or had lost the entry of this process."""
+        self._valkey_lost_at: float | None = None
+        """When Valkey, or a part of it, became unavailable; `None` if it is available."""
         self._known_to_valkey = False
         """Whether an earlier beat has reached Valkey, so that a missing entry means that Valkey has lost data."""
 
@@ -84,27 +81,33 @@ class Heartbeat:
             self._unsure_at = _now()
             raise
 
+    @property
+    def is_long_without_valkey(self) -> bool:
+        """Whether Valkey, or a part of it, has been unavailable for longer than a failover takes."""
+        return self._valkey_lost_at is not None and _now() - self._valkey_lost_at > self._void_after_s
+
     async def _report_to_valkey(self) -> None:
         counts = Counter(self._streams())
         void_ms, forgotten_ms = round(self._void_after_s * 1000), _FORGOTTEN_AFTER_S * 1000
         args: list[str | bytes | int] = [self.process, dumps(dict(counts)), void_ms, forgotten_ms]
-        if was_away := self._valkey.lost.is_set():
+        if self._valkey.lost.is_set():
             self._valkey.lost.clear()
-            self._registered_in = ""
             self._valkey_failed_at = _now()
         try:
             with redis.map_errors():
-                added, reports, registered_in = await self._valkey.run(
-                    "beat", keys=[*self._keys, *self._registrations], args=args
-                )
+                added, reports, gone = await self._valkey.run("beat", keys=self._keys, args=args)
+                if added:
+                    self.registrations.lose_all()
+                await self.registrations.check()
+                await self.registrations.forget(gone)
         except StoreError:
             self._valkey.lost.set()
             self._valkey_failed_at = _now()
+            self._valkey_lost_at = self._valkey_lost_at or _now()
             raise
+        self._valkey_lost_at = None
         if added and self._known_to_valkey:
             self._valkey_failed_at = _now()
-        if added or was_away or registered_in != self._registered_in.encode():
-            self.keys_missing.set()
         self._known_to_valkey = True
         self.elsewhere = sum((Counter(loads(report)) for report in reports if report), Counter()) - counts
 
@@ -174,47 +177,16 @@ class Heartbeat:
             return True
         return None in scores
 
-    @property
-    def registered_in(self) -> str:
-        """Run id of the Valkey that had all streams of this process, or an empty string if it may lack some.
-
-        All streams are registered in it as long as `registered_key` has the same value. A flush removes that key,
-        and a restart changes the run id. Both count until all live processes have registered their streams again.
-        """
-        return "" if self._valkey.lost.is_set() or self.keys_missing.is_set() else self._registered_in
-
-    @asynccontextmanager
-    async def registering(self) -> AsyncIterator[None]:
-        """Register all streams of this process during the block. Raises `StoreError` or `VALKEY_ERRORS`.
-
-        The live processes are read after the beginning: if Valkey loses its keys after that, this registration is
-        among them and does not count.
-        """
-        self.keys_missing.clear()
-        self._registered_in = ""
-        begun_in = await self._valkey.run_source("register", keys=self._registrations, args=[self.process])
-        yield
-        with map_database_errors():
-            async with asyncio.timeout(_WRITE_S), self._database.connection() as conn:
-                alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
-        args = [self.process, begun_in, *alive]
-        registered_in = await self._valkey.run_source("register", keys=self._registrations, args=args)
-        if not registered_in:
-            raise ValkeyUnavailable("Valkey lost its keys while streams were registered")
-        self._registered_in = registered_in.decode()
-
     async def _silent_in_valkey(self, others: list[str]) -> frozenset[str]:
         with redis.map_errors():
-            async with self._valkey.client.pipeline(transaction=False) as pipe:
-                pipe.time()
-                pipe.zmscore(self._keys[0], others)
-                pipe.info("server")
-                (seconds, microseconds), scores, server = await pipe.execute()
-        if server["uptime_in_seconds"] < self._void_after_s:
+            now_ms, uptime_s, scores = await self._valkey.run_source("silent", keys=[self._keys[0]], args=others)
+        if uptime_s < self._void_after_s:
             return frozenset()
-        dead_before_ms = seconds * 1000 + microseconds // 1000 - self._void_after_s * 1000
+        dead_before_ms = now_ms - self._void_after_s * 1000
         return frozenset(
-            other for other, score in zip(others, scores, strict=True) if score is None or score <= dead_before_ms
+            other
+            for other, score in zip(others, scores, strict=True)
+            if not score or float(score) <= dead_before_ms
         )
 
     async def stop(self) -> None:
@@ -225,7 +197,7 @@ class Heartbeat:
         with suppress(StoreError, TimeoutError), redis.map_errors():
             async with asyncio.timeout(_STOP_S):
                 await self._valkey.client.zrem(self._keys[0], self.process)
-                await self._valkey.client.hdel(self._registrations[0], self.process)
+                await self.registrations.forget([self.process])
 
 
 @asynccontextmanager

@@ -71,9 +71,7 @@ class ProcessRpc:
 
     async def _send(self, process: str, message: Message) -> int:
         with map_errors():
-            receivers: int = await self._valkey.call(
-                "PUBLISH", self._valkey.channel(_topic(process)), dumps(message)
-            )
+            receivers: int = await self._valkey.call(*self._valkey.message(_topic(process), dumps(message)))
         return receivers
 
     async def listen(self) -> None:

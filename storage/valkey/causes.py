@@ -1,14 +1,18 @@
 """Causes of Valkey outages, in words that clients may read."""
 
+from redis.asyncio.sentinel import MasterNotFoundError
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
+    ClusterDownError,
     InvalidResponse,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
+    RedisClusterException,
     RedisError,
     ResponseError,
+    TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -16,6 +20,10 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from streams.wire.network import network_cause
 
 _BY_CLASS = {
+    ClusterDownError: "has lost a part of its cluster",
+    TryAgainError: "is moving keys within its cluster",
+    RedisClusterException: "has no cluster that can be used",
+    MasterNotFoundError: "has no primary according to Sentinel",
     BusyLoadingError: "is loading its data",
     AuthenticationError: "refuses this server's password",
     NoPermissionError: "refuses this server's user a command",

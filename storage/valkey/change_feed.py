@@ -21,7 +21,7 @@ every process knows a change within a second."""
 async def announce(valkey: Valkey, *, topic: str) -> None:
     """Notify all processes of a change. If Valkey is unavailable, they notice the change at their next poll."""
     with suppress(StoreError), map_errors():
-        await valkey.client.publish(valkey.channel(topic), b"")
+        await valkey.call(*valkey.message(topic, b""))
 
 
 @asynccontextmanager

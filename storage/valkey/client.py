@@ -1,41 +1,29 @@
 """Valkey or Redis: the client, key names, and the conversion of its errors to `StoreError`."""
 
-import re
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Any, Protocol
 
-from redis import DriverInfo
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.connection import AbstractConnection
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, RedisError
+from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
+from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
-from storage.availability import Availability
 from storage.valkey.causes import outage
-from storage.valkey.pipeline import CommandPipeline, Word
+from storage.valkey.groups import UserGroups
+from storage.valkey.pipeline import Word
+from storage.valkey.refused import record_refusal
 from streams.wire.errors import StoreError, ValkeyError, ValkeyUnavailable
 
-_CONNECTIONS = 16
-_ANSWER_S = 1.0
-_ACQUIRE_S = 5.0
-_BLOCKING_CONNECTIONS = 1024
-_BLOCKING_ANSWER_S = 10.0
-
-_UNKNOWN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
-"""Python's message for an unknown option of the URL, which redis-py passes to its connections."""
-_LOST_TRANSPORT = "the handler is closed"
-"""uvloop's message, in a `RuntimeError`, for a write to a transport that it has reported as lost."""
-_LUA = Path(__file__).parent / "lua"
+LUA = Path(__file__).parent / "lua"
 
 
-VALKEY_ERRORS = (RedisError, OSError)
+ALL_USERS = "processes"
+"""The tag of the only group of users, if Valkey is no cluster."""
+VALKEY_ERRORS = (RedisError, RedisClusterException, OSError)
 """Exceptions that `Valkey.call`, `Valkey.run` and the clients raise."""
 
 
@@ -43,6 +31,7 @@ def store_error(error: Exception) -> StoreError:
     """Convert one of `VALKEY_ERRORS` to `ValkeyUnavailable`, or to `ValkeyError` if Valkey refused the command."""
     if (cause := outage(error)) is not None:
         return ValkeyUnavailable(f"Valkey {cause}")
+    record_refusal(error)
     return ValkeyError("Valkey refused a command")
 
 
@@ -59,14 +48,20 @@ class map_errors:  # noqa: N801 - used like a function
 @cache
 def _lua(name: str) -> tuple[str, str]:
     """Return the source of a script and its SHA-1 digest, by which `EVALSHA` runs it."""
-    source = (_LUA / f"{name}.lua").read_text()
+    source = (LUA / f"{name}.lua").read_text()
     return source, sha1(source.encode(), usedforsecurity=False).hexdigest()
 
 
-@cache
-def _driver() -> DriverInfo:
-    """Return what connections report about their client. By default, each connection reads it from files."""
-    return DriverInfo()
+class Commands(Protocol):
+    """Sends commands over connections that all callers share: `CommandPipeline`, or `ClusterPipeline`."""
+
+    lost: asyncio.Event
+
+    def call(self, *command: Word) -> Awaitable[Any]: ...
+
+    def losses(self, key: str) -> object: ...
+
+    async def ping(self) -> None: ...
 
 
 class Valkey:
@@ -75,18 +70,52 @@ class Valkey:
     `call` and `run` are cheaper than `client` and meant for the commands that every stream needs.
     """
 
-    def __init__(self, client: Redis, prefix: str, *, blocking: Redis, pipeline: CommandPipeline) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        prefix: str,
+        *,
+        blocking: Redis,
+        commands: Commands,
+        subscribed: Callable[[str], AbstractAsyncContextManager[PubSub]],
+        groups: UserGroups | None = None,
+        fails_over: bool = False,
+    ) -> None:
         self.client = client
-        self.call = pipeline.call
-        self.lost = pipeline.lost
-        """Set when the connection of `call` and `run` is lost or cannot be opened. The heartbeat clears it."""
+        self.call = commands.call
+        self.lost = commands.lost
+        """Set when a connection of `call` and `run` is lost or cannot be opened. The heartbeat clears it."""
+        self.losses = commands.losses
+        """Returns a value that changes when Valkey may have lost data in the slot of a key."""
         self.blocking = blocking
         """A client for blocking commands. Each holds a connection while it waits."""
+        self.subscribed = subscribed
+        """Opens a subscription to a channel, which is confirmed by its first message."""
+        self.fails_over = fails_over
+        """Whether a replica takes over if a primary is lost, so that an outage usually lasts for seconds."""
+        self._commands = commands
         self._prefix = prefix
+        self._groups = groups
+        """The groups of users of a cluster. `None` if all keys are in one place."""
 
     def key(self, tag: str, *parts: str) -> str:
         """Return `<prefix>{<tag>}:<part>:…`. Keys with the same tag are in the same slot of a cluster."""
         return ":".join((f"{self._prefix}{{{tag}}}", *parts))
+
+    def stream_key(self, app_id: str, user_id: str, *parts: str) -> str:
+        """Return a key for streams of a user, in the same slot as all such keys of the user's group."""
+        user = f"{app_id}:{user_id}"
+        return (
+            self.key(self._groups.tag_of(app_id, user_id), user, *parts) if self._groups else self.key(user, *parts)
+        )
+
+    def group_of(self, app_id: str, user_id: str) -> str:
+        """Return the tag of the user's group, which is one of `groups`."""
+        return self._groups.tag_of(app_id, user_id) if self._groups else ALL_USERS
+
+    @property
+    def groups(self) -> Sequence[str]:
+        return self._groups.tags if self._groups else (ALL_USERS,)
 
     def run(self, script: str, *, keys: Sequence[str], args: Sequence[Word]) -> Coroutine[Any, Any, Any]:
         """Run `lua/<script>.lua` by its digest, and send its source only if Valkey does not know it.
@@ -110,83 +139,11 @@ class Valkey:
     def channel(self, name: str) -> str:
         return f"{self._prefix}channel:{name}"
 
+    def message(self, topic: str, data: bytes) -> tuple[str, str, bytes]:
+        """Return the command that sends `data` to all subscribers of a topic. Its answer is how many there are."""
+        return "SPUBLISH" if self._groups else "PUBLISH", self.channel(topic), data
+
     async def ping(self) -> None:
+        """Raise `StoreError` unless Valkey answers; in a cluster, all of its primaries."""
         with map_errors():
-            await self.client.ping()
-
-
-def location(url: str) -> str:
-    """Describe the target of `url`, for operators. The password is left out."""
-    parts = urlsplit(url)
-    options = dict(parse_qsl(parts.query))
-    if parts.scheme == "unix":
-        place, number = unquote(parts.path), options.get("db", "")
-    else:
-        place = f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
-        number = options.get("db", "") or parts.path.strip("/")
-    user = unquote(parts.username or "") or options.get("username", "")
-    return place + (f", database {number}" if number else "") + (f", user {user}" if user else "")
-
-
-def _wrong_option(error: Exception) -> str:
-    if isinstance(error, ValueError):
-        return str(error)
-    unknown = _UNKNOWN_OPTION.search(str(error))
-    return f"unknown option {unknown[1]}" if unknown else "an option has a wrong value"
-
-
-def _pool(url: str, *, answer_s: float, connections: int) -> BlockingConnectionPool:
-    """Return a pool in which commands wait for a connection: if it refused them, Valkey would seem unavailable."""
-    pool = BlockingConnectionPool.from_url(
-        url,
-        driver_info=_driver(),
-        retry=Retry(NoBackoff(), 0),
-        socket_timeout=answer_s,
-        socket_connect_timeout=_ANSWER_S,
-        max_connections=connections,
-        timeout=_ACQUIRE_S,
-    )
-    pool.connection_class = _with_lost_transports(pool.connection_class)
-    return pool
-
-
-def _with_lost_transports(base: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Return a subclass of `base` that raises `ConnectionError` if the connection was lost before a command.
-
-    redis-py does not check the transport before it writes, and uvloop then raises `RuntimeError`. Our own protocols
-    and those of asyncpg and aiohttp check it.
-    """
-
-    class LossReportingConnection(base):  # type: ignore[misc,valid-type]
-        async def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT001, FBT002
-            try:
-                await super().send_packed_command(command, check_health)
-            except RuntimeError as error:
-                if _LOST_TRANSPORT not in str(error):
-                    raise
-                raise RedisConnectionError("the connection was lost") from error
-
-    return LossReportingConnection
-
-
-@asynccontextmanager
-async def open_valkey(url: str, *, prefix: str = "parley:") -> AsyncIterator[Valkey]:
-    """Open a client of `url` (`redis://…`, `unix://…`). Commands are not retried: that is left to callers."""
-    try:
-        pool = _pool(url, answer_s=_ANSWER_S, connections=_CONNECTIONS)
-        blocking_pool = _pool(url, answer_s=_BLOCKING_ANSWER_S, connections=_BLOCKING_CONNECTIONS)
-        connection = pool.make_connection()  # type: ignore[no-untyped-call]
-    except (
-        ValueError,
-        TypeError,
-        AttributeError,
-    ) as error:  # An option of the URL is unknown or has a wrong value.
-        cause = f"{_wrong_option(error)} (REDIS_URL: {location(url)})"
-        raise ValkeyError(f"REDIS_URL cannot be used: {cause}") from error
-    async with Redis.from_pool(pool) as client, Redis.from_pool(blocking_pool) as blocking:
-        availability = Availability("valkey", location=location(url))
-        pipeline = CommandPipeline(connection, answer_s=_ANSWER_S, availability=availability)
-        try:
-            yield Valkey(client, prefix, blocking=blocking, pipeline=pipeline)
-        finally:
-            await pipeline.close()
+            await self._commands.ping()

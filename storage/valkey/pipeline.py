@@ -14,7 +14,17 @@ from typing import Any, cast
 
 import hiredis
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import BusyLoadingError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import (
+    AskError,
+    BusyLoadingError,
+    ClusterDownError,
+    MovedError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -24,8 +34,19 @@ from streams.kept_errors import copy_of
 
 _MAX_PENDING = 16_384
 _INCOMPLETE = object()
-_REFUSALS = {"NOSCRIPT": NoScriptError, "LOADING": BusyLoadingError}
+_REFUSALS: dict[str, type[RedisError]] = {
+    "NOSCRIPT": NoScriptError,
+    "LOADING": BusyLoadingError,
+    "READONLY": ReadOnlyError,
+}
 """Exception classes of error replies, by the first word of the reply. All others are `ResponseError`."""
+_OF_CLUSTER: dict[str, type[ResponseError]] = {
+    "MOVED": MovedError,
+    "ASK": AskError,
+    "TRYAGAIN": TryAgainError,
+    "CLUSTERDOWN": ClusterDownError,
+}
+"""The same for those whose exceptions parse the rest of the reply."""
 
 Word = str | bytes | int | float
 
@@ -37,11 +58,19 @@ class CommandPipeline:
     arrive within `answer_s`.
     """
 
-    def __init__(self, connection: AbstractConnection, *, answer_s: float, availability: Availability) -> None:
-        self.lost = asyncio.Event()
+    def __init__(
+        self,
+        connection: AbstractConnection,
+        *,
+        answer_s: float,
+        availability: Availability,
+        lost: asyncio.Event | None = None,
+    ) -> None:
+        self.lost = lost or asyncio.Event()
         """Set when the connection is lost or cannot be opened. This class never clears it."""
+        self._losses = 0
         self._connection = connection
-        self._availability = availability
+        self.availability = availability
         self._answer_s = answer_s
         self._protocol: _ConnectionProtocol | None = None
         self._connecting = asyncio.Lock()
@@ -59,10 +88,21 @@ class CommandPipeline:
             return self._connect_and_call(command)
         return protocol.send(command)
 
+    def losses(self, _key: str) -> object:
+        """Return a value that changes when data of a key may have been lost: with each loss of the connection."""
+        return self._losses
+
+    async def ping(self) -> None:
+        await self.call("PING")
+
     async def close(self) -> None:
         if self._protocol is not None:
             self._protocol.abort()
         await self._connection.disconnect(nowait=True)
+
+    def _lose(self) -> None:
+        self._losses += 1
+        self.lost.set()
 
     async def _connect_and_call(self, command: tuple[Word, ...]) -> Any:
         return await (await self._connected()).send(command)
@@ -79,8 +119,8 @@ class CommandPipeline:
                 self._protocol = await self._connect()
             except Exception as error:
                 self._failure = error
-                _record_outage(self._availability, error)
-                self.lost.set()
+                _record_outage(self.availability, error)
+                self._lose()
                 raise
             else:
                 self._failure = None
@@ -97,7 +137,7 @@ class CommandPipeline:
         if transport.is_closing():  # A transport that is lost already would not report that to its new protocol.
             raise RedisConnectionError("the connection was lost")
         protocol = _ConnectionProtocol(
-            transport, answer_s=self._answer_s, availability=self._availability, on_lost=self.lost.set
+            transport, answer_s=self._answer_s, availability=self.availability, on_lost=self._lose
         )
         transport.set_protocol(protocol)
         return protocol
@@ -166,6 +206,8 @@ class _ConnectionProtocol(asyncio.Protocol):
                     refusal = _refusal(answer)
                     _record_outage(self._availability, refusal)
                     future.set_exception(refusal)
+                    if isinstance(refusal, ReadOnlyError):  # The primary became a replica: find the new one.
+                        self.abort()
                 else:
                     future.set_result(answer)
         except (hiredis.ProtocolError, IndexError):
@@ -219,4 +261,7 @@ def _record_outage(availability: Availability, error: Exception) -> None:
 
 def _refusal(error: hiredis.ReplyError) -> RedisError:
     message = str(error)
-    return _REFUSALS.get(message.partition(" ")[0], ResponseError)(message)
+    word, _, rest = message.partition(" ")
+    if word in _OF_CLUSTER:
+        return _OF_CLUSTER[word](rest)
+    return _REFUSALS.get(word, ResponseError)(message)

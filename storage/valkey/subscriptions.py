@@ -12,6 +12,9 @@ from streams.wire.errors import StoreError
 log = structlog.get_logger()
 
 _SUBSCRIBE_AGAIN_S = 0.5
+_BEGINS = {"subscribe", "ssubscribe"}
+_MOVED = "sunsubscribe"
+"""A node of a cluster sends this without being asked when the slot of the channel moves to another node."""
 
 
 async def subscribe(
@@ -31,14 +34,17 @@ async def subscribe(
     while not stopping():
         try:
             with map_errors():
-                async with valkey.client.pubsub(ignore_subscribe_messages=True) as pubsub:
-                    await pubsub.subscribe(valkey.channel(topic))
-                    reachable = True
-                    on_subscribed()
+                async with valkey.subscribed(valkey.channel(topic)) as pubsub:
                     if stopping():
                         return
                     async for message in pubsub.listen():
-                        on_message(message["data"])
+                        if message["type"] in _BEGINS:
+                            reachable = True
+                            on_subscribed()
+                        elif message["type"] == _MOVED:
+                            break
+                        else:
+                            on_message(message["data"])
         except StoreError as error:
             if reachable:
                 log.warning("subscription.lost", topic=topic, error=error.what)

@@ -12,7 +12,7 @@ from storage.configs.store import ConfigStore, open_configs
 from storage.operators.audit import COMMAND
 from storage.postgres.database import open_database
 from storage.secrets import Keyring
-from storage.valkey.client import open_valkey
+from storage.valkey.opening import open_valkey
 
 NOWHERE = "redis://127.0.0.1:1"
 

@@ -110,8 +110,10 @@ async def _restore_configs(conn: Connection, configs: ConfigStore) -> None:
 
 
 async def _delete_keys(services: Services) -> None:
-    """Delete all keys except the list of running processes."""
-    client, kept = services.valkey.client, services.valkey.key("processes").encode()
+    """Delete all keys except the list of running processes and their registrations."""
+    client = services.valkey.client
+    kept = tuple(services.valkey.key(tag).encode() + b":regist" for tag in services.valkey.groups)
+    kept += (services.valkey.key("processes").encode(),)
     found = [key async for key in client.scan_iter(f"{services.settings.redis_prefix}*", count=5_000)]
     if deleted := [key for key in found if not key.startswith(kept)]:
         await client.delete(*deleted)

@@ -27,12 +27,14 @@ from app.settings import Settings
 from app.stores import open_stores
 from deploy.seeds import seed
 from deploy.stores import Stores, embedded_stores
+from deploy.valkey_cluster import valkey_cluster
 from storage.postgres.migrate import migrate
 from streams.wire.codec import loads
 from tests import card_numbers
 from tests.connections import check_connections
 from tests.environment import moved_clock
 from tests.running.backend_errors import check_backend_error
+from tests.running.scripts import check_scripts
 
 if TYPE_CHECKING:
     from app.http.rows.endpoint import Endpoint
@@ -50,18 +52,29 @@ _SEARCH_S = 20
 
 
 @contextmanager
-def running_stores() -> Iterator[Stores]:
+def running_stores(*, clustered: bool = False) -> Iterator[Stores]:
     """PostgreSQL and Valkey for one run of the tests, in a loop that is only used to start and stop them."""
     with (
         tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_swept(_fastest_folder())) as folder,
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
     ):
-        context = embedded_stores(Path(folder), durable=False, env=moved_clock())
+        context = _stores_in(Path(folder), clustered=clustered)
         stores = runner.run(context.__aenter__())
         try:
             yield stores
         finally:
             runner.run(context.__aexit__(None, None, None))
+
+
+@asynccontextmanager
+async def _stores_in(folder: Path, *, clustered: bool) -> AsyncIterator[Stores]:
+    async with embedded_stores(folder, durable=False, env=moved_clock()) as stores:
+        if not clustered:
+            yield stores
+            return
+        async with valkey_cluster(folder / "cluster") as cluster:
+            yield replace(stores, redis_url=cluster.url)
+            await check_scripts(cluster)
 
 
 def _swept(folder: str) -> str:

@@ -13,7 +13,8 @@ from redis.asyncio.connection import AbstractConnection
 
 from storage.postgres.database import Database, open_database
 from storage.postgres.notifications import listen
-from storage.valkey.client import Valkey, map_errors, open_valkey
+from storage.valkey.client import Valkey, map_errors
+from storage.valkey.opening import open_valkey
 from streams.tasks import background
 from streams.wire.errors import StoreUnavailable
 from tests.closed_transports import ClosingTransports, closing_transports

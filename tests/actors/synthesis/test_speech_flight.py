@@ -9,7 +9,7 @@ import pytest
 
 from actors.synthesis.flight import FAILED, GONE, UNSHARED, Flight, FlightResult, Flights
 from storage.conversations.speech_cache import SpeechCache, SpeechKey
-from storage.valkey.client import open_valkey
+from storage.valkey.opening import open_valkey
 from streams.tasks import background
 from tests.running.servers import Stores
 from tests.waiting import until

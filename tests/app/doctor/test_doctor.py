@@ -13,6 +13,7 @@ import pytest
 from aiohttp import ClientSession, web
 from pydantic import SecretStr
 
+from deploy.valkey_cluster import valkey_cluster
 from storage.jobs import jobs
 from storage.jobs.jobs import WorkWebhook
 from storage.operators import operators
@@ -140,6 +141,15 @@ async def test_a_valkey_that_evicts_is_named(doctor: Doctor) -> None:
     assert (unlimited.state, limited.state) == (DOUBTFUL, BROKEN)
     assert limited.fix == "set maxmemory-policy noeviction"
     assert point(await doctor.examine("valkey"), "eviction").state is GOOD
+
+
+async def test_a_cluster_whose_primaries_have_no_replica_is_doubtful(doctor: Doctor, tmp_path: Path) -> None:
+    async with valkey_cluster(tmp_path, primaries=2, replicas=False) as cluster:
+        await cluster.ask(cluster.nodes[1], "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        findings = await doctor.examine("valkey", redis_url=cluster.url)
+    assert point(findings, "connection").state is GOOD
+    assert point(findings, "replicas").seen == "a primary has no replica"
+    assert point(findings, "eviction").state is DOUBTFUL
 
 
 async def test_a_user_of_valkey_without_rights_is_broken(doctor: Doctor) -> None:

@@ -9,7 +9,8 @@ import pytest
 from storage.conversations.admission import Admissions, IdempotencyKey, Slot, StreamLocation, open_admissions
 from storage.postgres.database import Database, open_database
 from storage.processes.heartbeats import Heartbeat
-from storage.valkey.client import Valkey, open_valkey
+from storage.valkey.client import Valkey
+from storage.valkey.opening import open_valkey
 from streams.wire.errors import InvalidOperation, RateLimited, StoreError
 from streams.wire.ids import new_id
 from tests.app.valkey_proxy import valkey_proxy_to

@@ -10,7 +10,8 @@ import pytest
 from storage.conversations.speech_cache import CachedSpeech, SpeechCache, SpeechKey, viseme_key_of
 from storage.conversations.speech_sweep import open_speech_sweep, sweep
 from storage.objects import ObjectStore
-from storage.valkey.client import Valkey, open_valkey
+from storage.valkey.client import Valkey
+from storage.valkey.opening import open_valkey
 from streams.wire.errors import StoreError
 from streams.wire.ids import new_id
 from tests.app.valkey_proxy import valkey_proxy_to

@@ -10,7 +10,8 @@ import pytest
 from redis.asyncio import UnixDomainSocketConnection
 from structlog.testing import capture_logs
 
-from storage.valkey.client import map_errors, open_valkey
+from storage.valkey.client import map_errors
+from storage.valkey.opening import open_valkey
 from streams.wire.errors import StoreError, StoreUnavailable, ValkeyError
 from tests.running.servers import Stores
 from tests.storage.wrong_servers import UNKNOWN_HOST, wrong_servers

@@ -9,7 +9,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from storage.valkey.client import Valkey, map_errors, open_valkey
+from storage.valkey.client import Valkey, map_errors
+from storage.valkey.opening import open_valkey
 from streams.wire.errors import StoreUnavailable
 from streams.wire.ids import new_id
 from tests.running.servers import Stores

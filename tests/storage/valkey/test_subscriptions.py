@@ -2,7 +2,8 @@
 
 from contextlib import suppress
 
-from storage.valkey.client import Valkey, map_errors, open_valkey
+from storage.valkey.client import Valkey, map_errors
+from storage.valkey.opening import open_valkey
 from storage.valkey.subscriptions import subscribe
 from streams.tasks import background
 from streams.wire.errors import StoreError

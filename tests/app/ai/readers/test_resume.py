@@ -11,9 +11,9 @@ from storage.conversations.admission import Admissions, Slot
 from storage.processes.heartbeats import Heartbeat
 from streams.wire.ids import new_id
 from tests.app.ai.conftest import Talk
-from tests.app.ai.readers.resumed import limits, resume
+from tests.app.ai.readers.resumed import limits, resume, text_of
 from tests.app.ai.readers.two_servers import at
-from tests.peers.sse_client import SeenEvent, all_events, events, named
+from tests.peers.sse_client import SeenEvent, all_events, events
 from tests.peers.vendor import Vendor
 from tests.running.another_server import another_server
 from tests.running.servers import Server
@@ -43,10 +43,6 @@ async def read_some(response: ClientResponse, count: int) -> list[SeenEvent]:
 
 def ids(seen: list[SeenEvent]) -> list[int | None]:
     return [event.id for event in seen if event.name != "ping"]
-
-
-def text_of(seen: list[SeenEvent]) -> str:
-    return "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk"))
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])

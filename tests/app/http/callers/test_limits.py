@@ -13,7 +13,7 @@ from app.services import Services
 from storage.configs.kinds.limits import Rate
 from storage.limits import LocalLimiter, RateLimiter
 from storage.operators.audit import COMMAND
-from storage.valkey.client import open_valkey
+from storage.valkey.opening import open_valkey
 from streams.wire.errors import RateLimited
 from tests.app.valkey_proxy import valkey_proxy_to
 from tests.running.servers import SERVER_KEY, Server

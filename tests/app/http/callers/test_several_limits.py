@@ -7,7 +7,7 @@ import pytest
 from app.services import Services
 from storage.configs.kinds.limits import Rate
 from storage.limits import Bucket, RateLimiter
-from storage.valkey.client import open_valkey
+from storage.valkey.opening import open_valkey
 from tests.running.servers import Server
 
 
