@@ -31,6 +31,8 @@ State = Literal["hearing", "answering", "stopping", "settling"]
 cancelled. `settling`: the answer is complete and is being stored."""
 
 _LAST_REPLICATION_S = 5
+_DURABLE_BEHIND_S = 0.1
+"""How far the copy of a durable log may be behind while no other process reads it, to save commands."""
 _RECHECK_S = 1
 _DEADLINE = Expire(deadline=True)
 _GRACE_OVER = Expire(deadline=False)
@@ -43,6 +45,7 @@ class Actor:
     """
 
     __slots__ = (
+        "_durable",
         "_grace",
         "_mailbox",
         "_over",
@@ -71,6 +74,7 @@ class Actor:
         conversation_id: str | None,
         stream_s: float,
         resume_grace_s: float,
+        durable: bool = False,
     ) -> None:
         self.ctx = ctx
         self.kind = kind
@@ -82,6 +86,7 @@ class Actor:
         self._slot = slot
         self._stream_s = stream_s
         self._resume_grace_s = resume_grace_s
+        self._durable = durable
         self._replicator: LogReplicator | None = None
         self._replication: background[None] | None = None
         self._over = False
@@ -127,6 +132,8 @@ class Actor:
         self._mailbox.open(self._receive)
         deadline = asyncio.get_running_loop().call_later(self._stream_s, self._mailbox.put, _DEADLINE)
         self.ctx.say(Start())
+        if self._durable:
+            self._start_replication(behind_s=_DURABLE_BEHIND_S)
         # This stands only if the play raises `SystemExit` or `KeyboardInterrupt`.
         outcome: dict[str, Any] | ServiceError = _stopped(None)
         try:
@@ -136,7 +143,7 @@ class Actor:
         finally:
             deadline.cancel()
             self.ctx.receipt.mark("total")
-            self.log.finish(encode(self._last_event(outcome), self.log.last_id + 1, now_ms()))
+            self.log.finish(self._last_frame(outcome))
             self.outcome.set_result(outcome)
             self._mailbox.close()
             if self._grace is not None:
@@ -164,6 +171,16 @@ class Actor:
             await self._slot.release(aborted=self.ctx.stop is Stop.ABORTED)
         except Exception:
             log.exception("stream.release_failed", stream_id=self.stream_id, kind=self.kind)
+
+    def _last_frame(self, outcome: dict[str, Any] | ServiceError) -> bytes:
+        """Return the encoded last event. Without one, readers would wait forever."""
+        last_id = self.log.last_id + 1
+        try:
+            return encode(self._last_event(outcome), last_id, now_ms())
+        except Exception as error:  # noqa: BLE001 - a vendor's text may be in it
+            report_crash(self.stream_id, self.kind, error)
+            failed = Failed(error_content(InternalError(extra={"retryable": True})))
+            return encode(failed, last_id, now_ms())
 
     def _last_event(self, outcome: dict[str, Any] | ServiceError) -> Event:
         if isinstance(outcome, ServiceError):
@@ -224,9 +241,12 @@ class Actor:
     def _may_be_replicated(self) -> bool:
         return self.readable_s > 0 and self.ctx.stop is not Stop.ABORTED
 
-    def _start_replication(self) -> None:
-        if self._replication is None and self._may_be_replicated:
-            self._replicator = self._replicator or LogReplicator(self.log, self._slot)
+    def _start_replication(self, *, behind_s: float = 0) -> None:
+        if not self._may_be_replicated:
+            return
+        self._replicator = self._replicator or LogReplicator(self.log, self._slot)
+        self._replicator.behind_s = behind_s
+        if self._replication is None:
             self._replication = background(self._replicator.run())
             self._replication.start()
 

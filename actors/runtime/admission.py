@@ -49,6 +49,8 @@ class StreamRequest(NamedTuple):
     idempotency_key: IdempotencyKey | None = None
     readable: bool = True
     seen_running: bool = False
+    durable: bool = False
+    """Whether the log is copied to Valkey from the beginning, so that it survives this process."""
 
 
 class AdmissionControl:
@@ -143,6 +145,7 @@ class AdmissionControl:
             conversation_id=request.conversation_id,
             stream_s=limits.stream_s,
             resume_grace_s=limits.resume_grace_s,
+            durable=request.durable,
         )
 
     async def _await_slot(

@@ -24,6 +24,8 @@ class LogReplicator:
         self._events = events
         self._slot = slot
         self._detached = slot.detached_log()
+        self.behind_s = 0.0
+        """How long events are collected before they are copied together."""
         self._position = 0
         self._advanced = asyncio.Event()
         self._stopped = False
@@ -81,3 +83,5 @@ class LogReplicator:
                 self._position = ready.last_id
                 self._advanced.set()
                 del ready, batch  # Free their memory: the next events may take long to arrive.
+                if self.behind_s and not self._events.closed:
+                    await asyncio.sleep(self.behind_s)

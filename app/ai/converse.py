@@ -60,6 +60,7 @@ async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamRespo
         conversation_id=plan.conversation_id,
         idempotency_key=idempotency_key_of(call, params),
         seen_running=running,
+        durable=any(isinstance(strategy, Strategy) and strategy.config.durable for strategy in plan.strategies),
     )
     if isinstance(opened, StreamLocation):
         return await serve_existing(call, opened, unused=body.rest)

@@ -27,6 +27,7 @@ async def open_stream(
     idempotency_key: IdempotencyKey | None = None,
     readable: bool = True,
     seen_running: bool = False,
+    durable: bool = False,
 ) -> Actor | StreamLocation:
     """Admit the stream of a call and start it, as `AdmissionControl.admit` describes."""
     services, context, session_id = call.services, call.request[REQUEST_CONTEXT], call.caller.session_id
@@ -45,6 +46,7 @@ async def open_stream(
             idempotency_key=idempotency_key,
             readable=readable,
             seen_running=seen_running,
+            durable=durable,
         )
     )
     if isinstance(opened, Actor):

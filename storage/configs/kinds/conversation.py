@@ -40,6 +40,10 @@ class Conversation(Model):
     on_abandon: OnAbandon = "cancel"
     """What happens if no reader is left and none returns in time. `cancel`: the calls to vendors are cancelled, and
     the stored answer remains incomplete. `drain`: the stream continues to its end, so that its usage is known."""
+    durable: bool = False
+    """Whether the events of a stream are copied to Valkey while it runs, at most 250 ms late. If its process dies,
+    its clients can then read everything that was said, followed by an `error`. This costs about twenty commands a
+    second per stream. It applies if any strategy of the request has it."""
     voices_at_once: int = Field(default=2, ge=1, le=8)
     """Maximum number of concurrent syntheses per answer."""
 

@@ -104,7 +104,7 @@ async def strategy(server: Server, vendor: Vendor) -> Callable[..., Awaitable[No
     async def make(name: str, model: str, **fields: Any) -> None:
         top = {
             key: fields.pop(key)
-            for key in ("speech", "recognition", "paragraph_delimiter", "on_break", "on_abandon")
+            for key in ("speech", "recognition", "paragraph_delimiter", "on_break", "on_abandon", "durable")
             if key in fields
         }
         value = {"chat": {"account": "test", "model": model} | fields, **top}
