@@ -167,7 +167,7 @@ class Incoming:
                     raise Garbled(self.vendor, f"sent a response of more than {limit_bytes} bytes")
         try:
             return loads_exact(bytes(raw))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Garbled(self.vendor, "sent invalid JSON") from None
 
     async def value(self, model: type[M]) -> M:

@@ -13,6 +13,7 @@ from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
+from vendors.json_events import object_of
 from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioFormat, AudioInput, Transcript
 from vendors.speech.azure.languages import RECOGNITION, word_gap
 from vendors.speech.azure.recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
@@ -100,10 +101,15 @@ class AzureRecognition:
             repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
-            phrase = await response.json()
-            if not isinstance(phrase, dict) or "RecognitionStatus" not in phrase:
-                raise Garbled(vendor, "sent a response without a status")
-            return Transcript(phrase_text(vendor, phrase).strip(), final=True)
+            return parse_short(vendor, await response.json())
+
+
+def parse_short(vendor: str, response: Any) -> Transcript:
+    """Return the transcript of a short file."""
+    phrase = object_of(response)
+    if not phrase.keys() & {"RecognitionStatus", "DisplayText", "NBest"}:
+        raise Garbled(vendor, "sent a response without a status")
+    return Transcript(phrase_text(vendor, phrase).strip(), final=True)
 
 
 async def _transcripts(
