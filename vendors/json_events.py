@@ -10,13 +10,12 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streams.wire.codec import loads
+from streams.wire.codec import is_encodable, loads
 from streams.wire.damaged import loads_damaged
 
 DONE = b"[DONE]"
 """The end mark of OpenAI's streams, which others may send, too. White space may follow it."""
 _NOTHING: Mapping[str, Any] = {}
-_MAX_LEVELS = 100
 _PLAIN = str.maketrans("-_", "+/")
 """From the alphabet of base64 for URLs to the usual one."""
 
@@ -65,18 +64,17 @@ def loads_whole(raw: bytes) -> Any:
     try:
         value = loads(raw)
     except ValueError:
-        value = loads_damaged(raw)
-        if is_shallow(value):
-            value = _without_halves(value)
-    if not is_shallow(value):
+        value = _damaged(raw)
+    if not is_encodable(value):
         raise ValueError("nested too deeply")
     return value
 
 
-def is_shallow(value: Any, levels: int = _MAX_LEVELS) -> bool:
-    """Return whether objects and lists are nested at most `levels` deep. Deeper values cannot be encoded."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return not inner or (levels > 0 and all(is_shallow(item, levels - 1) for item in inner))
+def _damaged(raw: bytes) -> Any:
+    try:
+        return _without_halves(loads_damaged(raw))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def _without_halves(value: Any) -> Any:

@@ -3,8 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
+VERY_MANY = 100 * settings.default.max_examples
+"""100,000 in a soak: examples of a property whose faults are rare."""
 NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 
 

@@ -9,7 +9,7 @@ from vendors.account import Account, AssessmentSpec
 from vendors.errors import Garbled
 from vendors.http.outgoing import Outgoing
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.json_events import is_shallow, object_of
+from vendors.json_events import object_of
 from vendors.protocols import Assessment, AssessmentItem, AssessmentRequest, AudioInput
 
 _DEFAULT_MODEL = "pocketsphinx"
@@ -71,6 +71,6 @@ async def _items(response: Incoming) -> AsyncGenerator[AssessmentItem]:
 def parse_complete(vendor: str, response: Any) -> Assessment:
     value = object_of(response)
     text, raw = value.get("text"), value.get("raw_data")
-    if not isinstance(text, str) or not isinstance(raw, dict) or not is_shallow(raw):
+    if not isinstance(text, str) or not isinstance(raw, dict):
         raise Garbled(vendor, "sent a malformed assessment")
     return Assessment(text, raw)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streams.wire.codec import dumps
 from tests.streams.pieces import split
-from tests.vendors.random_json import mixed, numbers_in, random_json
+from tests.vendors.random_json import VERY_MANY, mixed, numbers_in, random_json
 from vendors.chat.anthropic import AnthropicReply
 from vendors.chat.gemini import GeminiReply
 from vendors.chat.openai import OpenAIReply
@@ -82,7 +82,7 @@ def test_json_that_is_nested_too_deeply_is_an_error_after_the_text(vendor: str) 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("vendor", REPLIES)
-@settings(max_examples=400_000, deadline=None)
+@settings(max_examples=VERY_MANY)
 @given(st.lists(VALUES, max_size=6), st.lists(st.integers(0, 900), max_size=4))
 def test_very_many_random_events_are_skipped(vendor: str, values: list[Any], at: list[int]) -> None:
     check(vendor, values, at)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streams.wire.codec import dumps
 from tests.streams.pieces import split
-from tests.vendors.random_json import mixed, numbers_in, random_json
+from tests.vendors.random_json import VERY_MANY, mixed, numbers_in, random_json
 from vendors.chat.speech_response import SpeechResponseParser
 from vendors.errors import VendorError
 from vendors.protocols import AudioBytes, Visemes
@@ -161,7 +161,7 @@ def test_heartbeats_are_skipped(stream: str) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("stream", STREAMS)
-@settings(max_examples=100_000, deadline=None)
+@settings(max_examples=VERY_MANY)
 @given(HARMLESS, ANY, SPLITS)
 def test_very_many_random_events(stream: str, harmless: list[Any], values: list[Any], at: list[int]) -> None:
     check(stream, harmless, at)

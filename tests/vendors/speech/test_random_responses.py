@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from streams.wire.codec import dumps
-from tests.vendors.random_json import extended, random_json
+from tests.vendors.random_json import VERY_MANY, extended, random_json
 from vendors.calls.meter import Meter
 from vendors.chat import speech_response
 from vendors.errors import VendorError
@@ -93,7 +93,7 @@ def test_a_response_without_a_result_is_silence_or_an_error(name: str, value: An
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", RESPONSES)
-@settings(max_examples=100_000, deadline=None)
+@settings(max_examples=VERY_MANY)
 @given(FURTHER, VALUES)
 def test_very_many_random_responses(name: str, further: Any, value: Any) -> None:
     check(name, further, value)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.wire.codec import dumps
-from tests.vendors.random_json import extended, numbers_in, random_json
+from tests.vendors.random_json import VERY_MANY, extended, numbers_in, random_json
 from tests.vendors.speech.azure.clients import ask
 from vendors.errors import VendorError
 from vendors.protocols import AudioBytes, Visemes
@@ -187,7 +187,7 @@ def test_values_of_another_type_are_skipped(path: str, value: Any) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-@settings(max_examples=200_000, deadline=None)
+@settings(max_examples=VERY_MANY)
 @given(messages(HARMLESS), messages(ANY), st.booleans())
 def test_very_many_random_messages(harmless: Messages, sent: Messages, miscue: bool) -> None:
     assessed(heard(harmless))
