@@ -1,4 +1,4 @@
-"""Answers of model and image hosts with JSON of random shape: what is read can be stored, or the answer is invalid."""
+"""Answers of model and image hosts with JSON of random shape: what is read can be stored."""
 
 from typing import Any
 
