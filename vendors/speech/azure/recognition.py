@@ -66,6 +66,13 @@ def phrase_text(vendor: str, phrase: Mapping[str, Any]) -> str:
     return next(filter(None, map(text_of, texts)), "")
 
 
+def is_unread(phrase: Mapping[str, Any]) -> bool:
+    """Return whether a phrase of which no text was read has one in a shape that is not understood."""
+    display, best = phrase.get("DisplayText"), phrase.get("NBest")
+    has_odd_text = bool(display) and not isinstance(display, str)
+    return phrase.get("RecognitionStatus") == "Success" and (has_odd_text or bool(best and not objects_of(best)))
+
+
 async def _turns(socket: SpeechSocket, request: RecognitionRequest) -> AsyncGenerator[Hypothesis | Phrase]:
     """Yield the results of all turns, usually one.
 

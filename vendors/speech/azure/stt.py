@@ -16,7 +16,14 @@ from vendors.http.transport import VendorHttp
 from vendors.json_events import object_of
 from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioFormat, AudioInput, Transcript
 from vendors.speech.azure.languages import RECOGNITION, word_gap
-from vendors.speech.azure.recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
+from vendors.speech.azure.recognition import (
+    Hypothesis,
+    Phrase,
+    RecognitionRequest,
+    is_unread,
+    open_recognition,
+    phrase_text,
+)
 from vendors.speech.azure.sockets import http_url, key_header, socket_url
 from vendors.speech.languages import vendor_code
 
@@ -109,7 +116,10 @@ def parse_short(vendor: str, response: Any) -> Transcript:
     phrase = object_of(response)
     if not phrase.keys() & {"RecognitionStatus", "DisplayText", "NBest"}:
         raise Garbled(vendor, "sent a response without a status")
-    return Transcript(phrase_text(vendor, phrase).strip(), final=True)
+    text = phrase_text(vendor, phrase).strip()
+    if not text and is_unread(phrase):
+        raise Garbled(vendor, "sent a malformed phrase")
+    return Transcript(text, final=True)
 
 
 async def _transcripts(
@@ -117,6 +127,7 @@ async def _transcripts(
 ) -> AsyncGenerator[Transcript]:
     """Yield the text so far each time it grows, and the complete text at the end."""
     phrases: list[str] = []
+    has_unread = False
     async for item in results:
         match item:
             case Hypothesis(text):
@@ -125,6 +136,10 @@ async def _transcripts(
                 if text := phrase_text(vendor, value).strip():
                     phrases.append(text)
                     yield Transcript(gap.join(phrases), final=False)
+                else:
+                    has_unread = has_unread or is_unread(value)
+    if has_unread and not phrases:  # Another vendor may understand what would look like silence.
+        raise Garbled(vendor, "sent malformed phrases")
     yield Transcript(gap.join(phrases), final=True)
 
 

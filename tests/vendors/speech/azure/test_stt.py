@@ -225,6 +225,19 @@ async def test_phrases_that_cannot_be_decoded_are_garbled(http: VendorHttp, upst
         await transcribe(recognizer(http, upstream.url), buffered(TONE))
 
 
+async def test_a_text_that_is_not_understood_is_no_silence(http: VendorHttp, upstream: Upstream):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(1 << 30)
+        await service.say("speech.phrase", {"RecognitionStatus": "Success", "NBest": [5]})
+        await service.say("turn.end")
+
+    upstream.respond_with(playing(play))
+
+    with pytest.raises(Garbled, match="sent malformed phrases"):
+        await transcribe(recognizer(http, upstream.url), buffered(TONE))
+
+
 async def test_halves_of_characters_in_a_phrase_are_replaced(http: VendorHttp, upstream: Upstream):
     async def play(service: Service) -> None:
         await service.begin_turn()
