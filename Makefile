@@ -11,7 +11,7 @@ RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour lock clean
+.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour soak-json lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -86,6 +86,9 @@ soak: $(INSTALLED) ## run the long tests: many streams, many examples of propert
 
 soak-hour: $(INSTALLED) ## run 300 streams for an hour while stores become unavailable (ARGS="--report bench/report.md")
 	@$(VENV)/bin/python -m bench.soak --minutes 60 $(ARGS)
+
+soak-json: $(INSTALLED) ## read random JSON as events of vendors for an hour (ARGS="--minutes 10")
+	@$(VENV)/bin/python -m bench.random_json --minutes 60 $(ARGS)
 
 lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrade for the newest versions)
 	@$(VENV)/bin/uv lock --quiet $(UPGRADE)

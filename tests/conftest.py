@@ -51,7 +51,6 @@ hash_cheaply()
 
 # Without a deadline, as the machine may be busy.
 hypothesis.settings.register_profile("parley", deadline=None, max_examples=40)
-hypothesis.settings.register_profile("soak", deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("parley")
 
 _RUN = pytest.StashKey[ExitStack]()
@@ -83,8 +82,14 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
     return {"uvloop": uvloop.new_event_loop}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--examples", type=int, default=1_000, help="examples of each property in a soak")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if _is_soak(config):
+        examples = config.getoption("examples")
+        hypothesis.settings.register_profile("soak", deadline=None, max_examples=examples)
         hypothesis.settings.load_profile("soak")
 
 

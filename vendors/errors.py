@@ -32,7 +32,15 @@ class VendorError(BackendUnavailable):
         self.vendor = vendor
         self.retryable = retryable
         self.vendor_status = vendor_status
-        super().__init__(f"{vendor} {problem}", retry_after_s=retry_after_s, extra=extra)
+        fields = {
+            name: _encodable(value) if isinstance(value, str) else value for name, value in (extra or {}).items()
+        }
+        super().__init__(f"{vendor} {_encodable(problem)}", retry_after_s=retry_after_s, extra=fields)
+
+
+def _encodable(text: str) -> str:
+    """Return `text` with `?` for halves of characters, which vendors send in damaged JSON."""
+    return text.encode(errors="replace").decode()
 
 
 class Refused(VendorError):

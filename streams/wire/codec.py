@@ -16,6 +16,7 @@ from streams.wire.long_integers import json_of, loads_exact
 from streams.wire.nesting import check_nesting
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
+_LEVELS_AROUND = 16
 _INTEGER_CHARACTERS = 20
 """Python refuses to convert thousands of digits."""
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -41,6 +42,17 @@ loads = orjson.loads
 
 Integers beyond 64 bits become floats. `loads_exact` keeps them, at little cost.
 """
+
+
+def is_encodable(value: Any) -> bool:
+    """Return whether decoded JSON can be encoded again as a part of other JSON. orjson refuses 255 levels."""
+    for _ in range(_LEVELS_AROUND):
+        value = [value]
+    try:
+        dumps(value)
+    except TypeError:
+        return False
+    return True
 
 
 def loads_request(raw: bytes, *, exact: bool = False) -> Any:

@@ -41,9 +41,12 @@ def json_object(raw: bytes) -> dict[str, Any] | None:
 def loads_damaged(raw: bytes) -> Any:
     """Decode JSON whose texts may contain control characters and surrogates. A byte that is not UTF-8 is U+FFFD.
 
-    Raises `ValueError` if the JSON itself is invalid.
+    Raises `ValueError` if the JSON itself is invalid, or nested too deeply for Python.
     """
-    return _DECODER.decode(raw.decode(errors="replace"))
+    try:
+        return _DECODER.decode(raw.decode(errors="replace"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def leading_members(raw: bytes) -> BrokenObject | None:

@@ -51,7 +51,8 @@ class Meter:
             text = item.text
             self._bytes += len(text) if text.isascii() else len(text.encode())
         elif isinstance(item, Transcript):
-            if item.seconds is not None and is_count(seconds := math.ceil(item.seconds)):
+            reported = item.seconds
+            if reported is not None and math.isfinite(reported) and is_count(seconds := math.ceil(reported)):
                 self._usage = Usage(seconds, 0)
         elif isinstance(item, Usage) and is_count(item.input_token) and is_count(item.output_token):
             self._usage = item

@@ -11,13 +11,13 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.events import JsonEvents, object_of, text_of
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
+from vendors.json_events import JsonEvents, object_of, text_of
 from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
 
 _WITHOUT_SAMPLING = "2026-10-21"

@@ -10,7 +10,6 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.events import JsonEvents, object_of, objects_of, text_of
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
@@ -18,6 +17,7 @@ from vendors.google import GoogleHttp, error_in_response
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import LIMIT_BYTES
 from vendors.http.transport import VendorHttp
+from vendors.json_events import JsonEvents, object_of, objects_of, text_of
 from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
 
 _FILTERED: FinishReason = "content_filter"

@@ -10,7 +10,6 @@ from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.events import DONE, JsonEvents, object_of, objects_of, text_of
 from vendors.chat.reply import open_reply
 from vendors.chat.thoughts import Habit, Thoughts
 from vendors.chat.turns import instructions, turns
@@ -18,6 +17,7 @@ from vendors.errors import Garbled, Refused, ThoughtsShown, VendorError, error_i
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import Incoming, VendorHttp
+from vendors.json_events import DONE, JsonEvents, object_of, objects_of, text_of
 from vendors.protocols import ChatMessage, Finish, Usage
 
 _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {

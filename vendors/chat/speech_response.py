@@ -1,14 +1,13 @@
 """Parses the speech of a chat model that reads a text, and checks the transcript. Does no I/O."""
 
-from base64 import b64decode
 from collections.abc import Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
 from vendors.calls.meter import is_count
-from vendors.chat.events import DONE, JsonEvents, object_of, objects_of, text_of
 from vendors.errors import Garbled, Refused, VendorError, error_in_stream
 from vendors.http.sse import SseParser
+from vendors.json_events import DONE, JsonEvents, bytes_of, object_of, objects_of, text_of
 from vendors.protocols import Usage
 from vendors.speech.samples import Samples
 
@@ -81,9 +80,9 @@ class SpeechResponseParser:
         for choice in objects_of(chunk.get("choices")):
             spoken = object_of(object_of(choice.get("delta")).get("audio"))
             self._transcript += self._events.joined(text_of(spoken.get("transcript")), is_last=False)
-            audio += b64decode(text_of(spoken.get("data")), validate=True)
+            audio += bytes_of(spoken.get("data"))
             _check_reason(self._vendor, choice.get("finish_reason"))
-            self.ended = self.ended or bool(choice.get("finish_reason")) or "expires_at" in spoken
+            self.ended = self.ended or bool(choice.get("finish_reason")) or bool(spoken.get("expires_at"))
         return audio
 
     def _released(self, audio: bytes) -> bytes:
@@ -101,21 +100,23 @@ class SpeechResponseParser:
 
 def parse_complete(vendor: str, response: Any, text: str | None) -> tuple[bytes, Usage | None]:
     """Return audio and usage of a response that was not streamed. Raise its error if it is invalid."""
+    if error := object_of(response).get("error"):
+        raise error_in_stream(vendor, error)
+    choice = next(iter(objects_of(object_of(response).get("choices"))), {})
+    message = object_of(choice.get("message"))
+    if message and message.get("audio") is None:
+        raise Garbled(vendor, "answered with text instead of speech", retryable=True)
+    _check_reason(vendor, choice.get("finish_reason"))
+    spoken = object_of(message.get("audio"))
     try:
-        if error := response.get("error"):
-            raise error_in_stream(vendor, error)
-        choice = response["choices"][0]
-        spoken = choice["message"].get("audio")
-        if spoken is None:
-            raise Garbled(vendor, "answered with text instead of speech", retryable=True)
-        transcript = spoken.get("transcript") or ""
-        audio = b64decode(spoken["data"], validate=True)
-        _check_reason(vendor, choice.get("finish_reason"))
-        if text is not None:
-            _check_transcript(vendor, text, transcript)
-        return audio, _usage(response)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        raise Garbled(vendor, "sent a malformed response") from None
+        audio = bytes_of(spoken.get("data"))
+    except ValueError:
+        audio = b""
+    if not audio:
+        raise Garbled(vendor, "sent a malformed response")
+    if text is not None:
+        _check_transcript(vendor, text, text_of(spoken.get("transcript")))
+    return audio, _usage(response)
 
 
 def _check_reason(vendor: str, reason: Any) -> None:

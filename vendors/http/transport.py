@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from streams.loop_time import wait_for_loop_time
 from streams.push import Sink
+from streams.wire.codec import is_encodable
 from streams.wire.ids import REQUEST_ID
 from streams.wire.long_integers import loads_exact
 from streams.wire.model import Model, faults
@@ -27,6 +28,8 @@ from vendors.http.sockets import Socket, dial
 
 _DRAIN_S = 0.25
 _LARGE_BYTES = 16 * 1024
+_MANY_CONTAINERS = 100
+"""JSON with fewer objects and lists cannot be nested too deeply."""
 
 M = TypeVar("M", bound=Model)
 
@@ -166,9 +169,12 @@ class Incoming:
                 if len(raw) > limit_bytes:
                     raise Garbled(self.vendor, f"sent a response of more than {limit_bytes} bytes")
         try:
-            return loads_exact(bytes(raw))
-        except ValueError:
+            value = loads_exact(bytes(raw))
+        except (ValueError, RecursionError):
             raise Garbled(self.vendor, "sent invalid JSON") from None
+        if raw.count(b"{") + raw.count(b"[") > _MANY_CONTAINERS and not is_encodable(value):
+            raise Garbled(self.vendor, "sent JSON that is nested too deeply")
+        return value
 
     async def value(self, model: type[M]) -> M:
         """Return the JSON body as a model. Raise `Garbled` if it does not fit."""

@@ -3,14 +3,14 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from aiohttp import WSCloseCode, web
 
-from streams.wire.codec import dumps
+from streams.wire.codec import dumps, loads
 from vendors.sandbox.bill import Bill, BilledCall
 from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.flow import AnswerEnded, Close, Flow, Frame
@@ -60,6 +60,8 @@ class Framing:
     error: Frame | Close | None = None
     malformed: Frame | None = None
     idle: Frame | None = None
+    odd_frames: Callable[[bytes], Sequence[Frame]] | None = None
+    """Returns the frames for JSON that a client should skip. On a socket they belong to a turn."""
 
 
 @dataclass(slots=True)
@@ -89,6 +91,11 @@ class Call:
     def charge(self, **units: float) -> None:
         """Add usage to the bill."""
         self.billed.update(units)
+
+    @property
+    def odd(self) -> list[Any]:
+        """The values that a client should skip."""
+        return list(loads(self.key_options.odd or "[]"))
 
     def encoded(self, value: Any) -> bytes:
         """Return `value` as the JSON of an answer."""
@@ -221,6 +228,8 @@ class Call:
             idle=framing.idle,
             delay_ms=self.key_options.delay_ms,
             pace_ms=self.key_options.pace_ms or (_DRIP_MS if slow else 0),
+            odd=[b"", *map(dumps, self.odd)] if self.key_options.odd else (),
+            odd_frames=framing.odd_frames,
         )
 
 

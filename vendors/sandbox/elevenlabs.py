@@ -87,7 +87,12 @@ def _headers(request: web.Request) -> Mapping[str, str]:
 ELEVENLABS = Dialect("elevenlabs", _key, _refuse, _headers)
 
 _BUSY = {"detail": {"status": "system_busy", "message": "The system is busy."}}
-LINES = Framing("application/json", error=dumps(_BUSY) + b"\n", malformed=b'{"audio_base64":"//NExAA\n')
+LINES = Framing(
+    "application/json",
+    error=dumps(_BUSY) + b"\n",
+    malformed=b'{"audio_base64":"//NExAA\n',
+    odd_frames=lambda odd: [odd + b"\n"],
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Sending the frames of an answer, and the faults that occur between them."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,6 +48,10 @@ class Flow:
     idle: Frame | None
     delay_ms: int
     pace_ms: int
+    odd: Sequence[bytes] = ()
+    """What a client should skip."""
+    odd_frames: Callable[[bytes], Sequence[Frame]] | None = None
+    """Returns the frames for each of `odd`."""
 
     async def frame(self, frame: Frame) -> None:
         """Send a frame without output, such as a head, an end mark or usage."""
@@ -66,6 +71,7 @@ class Flow:
         if pause_ms:
             await self.sink.pause(pause_ms / 1000)
         await self._fail_if_due()
+        await self._send_odd()
         await self.sink.send(frame)
         self.entry.outputs += 1
         self.entry.billed.update(units)
@@ -76,6 +82,13 @@ class Flow:
         if self.fault is Fault.HANG_BEFORE_OUTPUT:
             await self.sink.pause(None)
         await self._fail_if_due(at_end=True)
+        await self._send_odd()
+
+    async def _send_odd(self) -> None:
+        if self.odd_frames is not None:
+            for odd in self.odd:
+                for frame in self.odd_frames(odd):
+                    await self.sink.send(frame)
 
     async def _repeat_idle(self, frame: Frame) -> None:
         """Send `frame` repeatedly until the client disconnects."""

@@ -1,6 +1,5 @@
 """Speech synthesis by ElevenLabs over HTTP: raw audio, or JSON lines with audio and times of characters."""
 
-from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Annotated, Any
@@ -8,16 +7,17 @@ from urllib.parse import quote, urlencode
 
 from pydantic import Field
 
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.errors import ConfigInvalid, InvalidParameter, listed
 from streams.wire.model import Matches, Model
 from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
+from vendors.json_events import JsonEvents, bytes_of, number_of, object_of
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 from vendors.speech.languages import ELEVENLABS_MODELS, code_if_any
-from vendors.speech.visemes import visemes_of_letters
+from vendors.speech.visemes import MAX_OFFSET_MS, visemes_of_letters
 
 _MIN_SPEED, _MAX_SPEED = 0.7, 1.2
 _FORMATS = {"mp3": "mp3_44100_128", "wav": "pcm_24000"}
@@ -164,6 +164,7 @@ class TimedLines:
         self._vendor = vendor
         self._remaining = character_count
         self._tail = b""
+        self._events = JsonEvents()
         self._end_ms = 0
         self._shape = 0
 
@@ -181,16 +182,12 @@ class TimedLines:
         yield from _visemes(self._closed_mouth())
 
     def _items(self, line: bytes) -> list[SpeechItem]:
-        if not line.strip():
-            return []
         try:
-            value = loads(line)
-            if not isinstance(value, dict):
-                return []
+            value = self._events.decode(line)
             if fault := value.get("detail") or value.get("error"):
                 raise _stream_error(self._vendor, fault)
-            audio = b64decode(value.get("audio_base64") or "", validate=True)
-        except (ValueError, TypeError):
+            audio = bytes_of(value.get("audio_base64"))
+        except ValueError:
             raise Garbled(self._vendor, "sent a malformed line") from None
         shapes = self._shapes(value)
         return [*_visemes(shapes), *([AudioBytes(audio)] if audio else [])]
@@ -216,16 +213,19 @@ class TimedLines:
 
 def _timed_characters(alignment: Any) -> list[tuple[str, int, int]]:
     """Return characters with their begin and end in ms. It is empty for an alignment that cannot be read whole."""
-    if not isinstance(alignment, dict):
+    alignment = object_of(alignment)
+    names = ("characters", "character_start_times_seconds", "character_end_times_seconds")
+    columns = [alignment.get(name) for name in names]
+    if not all(isinstance(column, list) for column in columns) or len({*map(len, columns)}) > 1:
         return []
-    begins, ends = (alignment.get(f"character_{edge}_times_seconds") for edge in ("start", "end"))
-    try:
-        return [
-            (str(letter), round(begin * 1000), round(end * 1000))
-            for letter, begin, end in zip(alignment.get("characters") or (), begins or (), ends or (), strict=True)
-        ]
-    except (TypeError, ValueError, OverflowError):
-        return []
+    timed = [(letter, _ms(begin), _ms(end)) for letter, begin, end in zip(*columns, strict=True)]
+    found = [(letter, begin, end) for letter, begin, end in timed if begin is not None and end is not None]
+    return found if len(found) == len(timed) and all(isinstance(letter, str) for letter, _, _ in found) else []
+
+
+def _ms(seconds: Any) -> int | None:
+    number = number_of(seconds)
+    return round(number * 1000) if number is not None and abs(number * 1000) <= MAX_OFFSET_MS else None
 
 
 def _visemes(shapes: list[Viseme]) -> list[SpeechItem]:

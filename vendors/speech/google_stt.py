@@ -22,6 +22,7 @@ from vendors.errors import Garbled, Refused
 from vendors.google import GoogleHttp, response_object
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
+from vendors.json_events import number_of, objects_of, text_of
 from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioFormat, AudioInput, Transcript
 from vendors.speech.azure.languages import word_gap
 from vendors.speech.languages import GOOGLE_RECOGNITION, vendor_code
@@ -179,14 +180,22 @@ def _truncated(phrases: list[str]) -> list[str]:
 
 def _transcript(vendor: str, value: Mapping[str, Any]) -> Transcript:
     """Return the best alternative of each section. A response without results means silence."""
-    try:
-        text = "".join(
-            result["alternatives"][0].get("transcript", "")
-            for result in value.get("results") or ()
-            if result.get("alternatives")
-        )
-        billed = value.get("totalBilledTime")
-        seconds = float(billed.removesuffix("s")) if billed else None
-    except (TypeError, ValueError, AttributeError, KeyError, IndexError):
-        raise Garbled(vendor, "sent malformed results") from None
+    results = value.get("results") or []
+    text = "".join(map(_best, objects_of(results)))
+    if not text and not all(map(_is_silent, results if isinstance(results, list) else [results])):
+        raise Garbled(vendor, "sent malformed results")
+    billed = value.get("totalBilledTime")
+    seconds = number_of(billed.removesuffix("s") if isinstance(billed, str) else billed)
     return Transcript(text.strip(), final=True, seconds=seconds)
+
+
+def _best(section: Mapping[str, Any]) -> str:
+    texts = (text_of(alternative.get("transcript")) for alternative in objects_of(section.get("alternatives")))
+    return next(filter(None, texts), "")
+
+
+def _is_silent(section: Any) -> bool:
+    """Return whether a section has no text, rather than one that cannot be read."""
+    alternatives = section.get("alternatives") or [{}] if isinstance(section, dict) else []
+    found = objects_of(alternatives)
+    return bool(found) and not any(alternative.get("transcript") for alternative in found)

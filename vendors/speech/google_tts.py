@@ -1,7 +1,6 @@
 """Speech synthesis by Google Cloud. Long texts are split into several requests; times come from marks in SSML."""
 
 import re
-from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -19,9 +18,10 @@ from vendors.errors import Garbled
 from vendors.google import GoogleHttp, response_object
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
+from vendors.json_events import bytes_of, number_of, objects_of
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Visemes
 from vendors.speech.languages import GOOGLE_SYNTHESIS, code_if_any
-from vendors.speech.visemes import spread
+from vendors.speech.visemes import MAX_OFFSET_MS, spread
 
 _SERVICE = "texttospeech"
 _PART_BYTES = 900
@@ -105,12 +105,7 @@ class GoogleSpeech:
         A word without a time is joined to the previous one.
         """
         first_ms = begin_ms
-        try:
-            times_ms = {
-                point["markName"]: round(point["timeSeconds"] * 1000) for point in response.get("timepoints") or ()
-            }
-        except (TypeError, KeyError):
-            raise Garbled(self._account.platform, "sent malformed times") from None
+        times_ms = _times_ms(response)
         timed_words: list[tuple[str, int]] = []
         for number, word in enumerate(words):
             at_ms = times_ms.get(f"w{number}")
@@ -207,10 +202,23 @@ def _ssml(words: Sequence[str]) -> str:
 
 
 def _audio(vendor: str, response: Mapping[str, Any]) -> bytes:
+    content = response.get("audioContent")
     try:
-        return b64decode(response.get("audioContent") or "", validate=True)
-    except (ValueError, TypeError):
-        raise Garbled(vendor, "sent audio that is not valid base64") from None
+        if isinstance(content, str | None):
+            return bytes_of(content)
+    except ValueError:
+        pass
+    raise Garbled(vendor, "sent audio that is not valid base64") from None
+
+
+def _times_ms(response: Mapping[str, Any]) -> dict[str, int]:
+    """Return the times of the marks, by name."""
+    times_ms: dict[str, int] = {}
+    for point in objects_of(response.get("timepoints")):
+        name, seconds = point.get("markName"), number_of(point.get("timeSeconds"))
+        if isinstance(name, str) and seconds is not None and 0 <= seconds * 1000 <= MAX_OFFSET_MS:
+            times_ms[name] = round(seconds * 1000)
+    return times_ms
 
 
 class JoinedMp3:

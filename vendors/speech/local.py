@@ -1,22 +1,19 @@
 """Speech by the local engines: OpenAI's API, with more formats, and with events for the times of phonemes."""
 
-from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
 
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
-from vendors.errors import Garbled, Refused
+from vendors.errors import Garbled
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import ServerEvent, SseParser
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
+from vendors.protocols import ANY_CODEC, AcceptedAudio, SpeechFormat, SpeechItem
 from vendors.speech.decoding import DECODABLE_TYPES
 from vendors.speech.languages import plain_code
 from vendors.speech.openai import OpenAITranscription
-from vendors.speech.visemes import visemes_of
+from vendors.speech.openai_speech import read_events
 
 _ACCEPTED = AcceptedAudio(dict.fromkeys(("audio/pcm", *DECODABLE_TYPES), ANY_CODEC))
 
@@ -70,42 +67,6 @@ class LocalSpeech:
         mime_type = "audio/mpeg" if self._spec.audio_format == "mp3" else "audio/wav"
         rate = response.headers.get("X-Sample-Rate", "")
         yield SpeechFormat(mime_type, int(rate) if rate.isdecimal() else 22_050)  # type: ignore[arg-type]
-        parser = SseParser()
-        done = False
-        async with aclosing(response.pieces()) as pieces:
-            async for piece in pieces:
-                for event in _events(response.vendor, parser, piece):
-                    if event.data == b"[DONE]":
-                        continue
-                    item = _item(response.vendor, event.data)
-                    done = done or isinstance(item, Usage)
-                    if item is not None:
-                        yield item
-        if not done:
-            raise Garbled(response.vendor, "ended its audio without a final event", retryable=True)
-
-
-def _events(vendor: str, parser: SseParser, piece: bytes) -> list[ServerEvent]:
-    try:
-        return parser.feed(piece)
-    except ValueError as error:
-        raise Garbled(vendor, f"sent an invalid event: {error}") from None
-
-
-def _item(vendor: str, data: bytes) -> SpeechItem | None:
-    try:
-        event: dict[str, Any] = loads(data)
-        match event.get("type"):
-            case "speech.audio.delta":
-                return AudioBytes(b64decode(event["audio"]))
-            case "speech.audio.phonemes":
-                return Visemes(visemes_of([(p["phoneme"], p["offset_ms"]) for p in event["phonemes"]]))
-            case "speech.audio.done":
-                usage = event["usage"]
-                return Usage(usage["input_tokens"], usage.get("output_tokens", 0))
-            case _ if event.get("error"):
-                raise Refused(vendor, f"broke off with an error: {str(event['error'])[:200]}", retryable=True)
-            case _:
-                return None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise Garbled(vendor, "sent a malformed event") from None
+        async with aclosing(read_events(response)) as items:
+            async for item in items:
+                yield item

@@ -9,6 +9,7 @@ from vendors.account import Account, AssessmentSpec
 from vendors.errors import Garbled
 from vendors.http.outgoing import Outgoing
 from vendors.http.transport import Incoming, VendorHttp
+from vendors.json_events import object_of
 from vendors.protocols import Assessment, AssessmentItem, AssessmentRequest, AudioInput
 
 _DEFAULT_MODEL = "pocketsphinx"
@@ -64,9 +65,12 @@ class LocalAssessment:
 
 
 async def _items(response: Incoming) -> AsyncGenerator[AssessmentItem]:
-    value: Any = await response.json()
-    text = value.get("text") if isinstance(value, dict) else None
-    raw = value.get("raw_data") if isinstance(value, dict) else None
+    yield parse_complete(response.vendor, await response.json())
+
+
+def parse_complete(vendor: str, response: Any) -> Assessment:
+    value = object_of(response)
+    text, raw = value.get("text"), value.get("raw_data")
     if not isinstance(text, str) or not isinstance(raw, dict):
-        raise Garbled(response.vendor, "sent a malformed assessment")
-    yield Assessment(text, raw)
+        raise Garbled(vendor, "sent a malformed assessment")
+    return Assessment(text, raw)

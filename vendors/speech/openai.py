@@ -1,7 +1,7 @@
 """Transcription with OpenAI's API: it uploads a complete file, and receives the text whole or in parts."""
 
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from io import BytesIO
 from typing import Any, Literal
@@ -11,13 +11,13 @@ import aiohttp
 from streams.audio.audio import wav_header
 from streams.audio.formats import MP4
 from streams.loop_time import wait_for_loop_time
-from streams.wire.codec import loads
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import Incoming, VendorHttp
+from vendors.json_events import DONE, JsonEvents, number_of, object_of, objects_of, text_of
 from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioFormat, AudioInput, Transcript
 from vendors.speech.languages import WHISPER, WHISPER_1, code_if_any
 
@@ -133,33 +133,37 @@ def _language(account: Account, spec: RecognitionSpec) -> str | None:
 
 
 async def _read_whole(response: Incoming) -> AsyncGenerator[Transcript]:
-    value = await response.json()
-    if isinstance(value, dict) and (error := value.get("error")):
-        raise error_in_stream(response.vendor, error)
-    text = value.get("text") if isinstance(value, dict) else None
-    if not isinstance(text, str):
-        raise Garbled(response.vendor, "sent a response without a text")
-    if isinstance(segments := value.get("segments"), list) and segments:
-        text = "".join(_spoken(response.vendor, segment) for segment in segments)
-    yield Transcript(text.strip(), final=True, seconds=_seconds(value))
+    yield parse_complete(response.vendor, await response.json())
 
 
-def _spoken(vendor: str, segment: Any) -> str:
-    """Return the text of a segment, or an empty string if it was hallucinated during silence."""
-    try:
-        hallucinated = (
-            segment["no_speech_prob"] > _MAX_NO_SPEECH_PROBABILITY and segment["avg_logprob"] < _MIN_LOG_PROBABILITY
-        )
-        return "" if hallucinated else str(segment["text"])
-    except (KeyError, TypeError):
-        raise Garbled(vendor, "sent a malformed segment") from None
+def parse_complete(vendor: str, response: Any) -> Transcript:
+    """Return the transcript of a response that was not streamed. Raise its error if it has no text."""
+    value = object_of(response)
+    if error := value.get("error"):
+        raise error_in_stream(vendor, error)
+    text, segments = value.get("text"), value.get("segments")
+    if isinstance(segments, list) and segments and all(map(_has_text, segments)):
+        text = "".join(segment["text"] for segment in segments if not _is_hallucinated(segment))
+    if not isinstance(text, str | list):
+        raise Garbled(vendor, "sent a response without a text")
+    return Transcript(text_of(text).strip(), final=True, seconds=_seconds(value))
 
 
-def _seconds(value: dict[str, Any]) -> float | None:
-    usage = value.get("usage")
-    billed_seconds = usage.get("seconds") if isinstance(usage, dict) else None
-    seconds = value.get("duration") if billed_seconds is None else billed_seconds
-    return float(seconds) if isinstance(seconds, int | float) else None
+def _has_text(segment: Any) -> bool:
+    return isinstance(object_of(segment).get("text"), str)
+
+
+def _is_hallucinated(segment: Mapping[str, Any]) -> bool:
+    """Return whether the text of a segment was hallucinated during silence. One without figures was not."""
+    no_speech, probability = number_of(segment.get("no_speech_prob")), number_of(segment.get("avg_logprob"))
+    if no_speech is None or probability is None:
+        return False
+    return no_speech > _MAX_NO_SPEECH_PROBABILITY and probability < _MIN_LOG_PROBABILITY
+
+
+def _seconds(value: Mapping[str, Any]) -> float | None:
+    billed_seconds = number_of(object_of(value.get("usage")).get("seconds"))
+    return number_of(value.get("duration")) if billed_seconds is None else billed_seconds
 
 
 async def _read_stream(response: Incoming) -> AsyncGenerator[Transcript]:
@@ -177,39 +181,52 @@ async def _read_stream(response: Incoming) -> AsyncGenerator[Transcript]:
 
 
 class TranscriptEvents:
-    """Parses `transcript.text.delta` events and the final `transcript.text.done`. Does no I/O."""
+    """Parses `transcript.text.delta` events and the final `transcript.text.done`. Does no I/O.
+
+    Some servers send chunks in the form of chat completions instead, such as vLLM.
+    """
 
     def __init__(self, vendor: str) -> None:
         self.done = False
         self._vendor = vendor
         self._parser = SseParser()
+        self._events = JsonEvents()
         self._text = ""
 
     def feed(self, piece: bytes) -> Transcript | None:
         """Return the text so far if `piece` extends or completes it, else `None`."""
         text_before = self._text
         try:
-            for event in self._parser.feed(piece):
+            for payload in self._parser.payloads(piece):
                 if self.done:
                     break
-                self._read(event.data)
-        except (ValueError, KeyError, TypeError, AttributeError):
+                if payload.startswith(DONE):
+                    self._end("")
+                else:
+                    self._read(self._events.decode(payload))
+        except ValueError:
             raise Garbled(self._vendor, "sent a malformed event") from None
         if self.done or self._text != text_before:
             return Transcript(self._text.strip(), final=self.done)
         return None
 
-    def _read(self, data: bytes) -> None:
-        if data == b"[DONE]":
-            self.done = True
-            return
-        event: dict[str, Any] = loads(data)
+    def _read(self, event: Mapping[str, Any]) -> None:
         if error := event.get("error"):
             raise error_in_stream(self._vendor, error)
-        if event.get("type") == "transcript.text.delta":
-            self._text += event["delta"]
-        elif event.get("type") == "transcript.text.done":
-            text = event["text"]
-            if not isinstance(text, str):
-                raise TypeError
-            self._text, self.done = text, True
+        match event.get("type"):
+            case "transcript.text.delta":
+                self._text += self._events.joined(text_of(event.get("delta")), is_last=False)
+            case "transcript.text.done":
+                text = event.get("text")
+                if not isinstance(text, str | list) and not self._text:
+                    raise ValueError("the event has no text")
+                self._end(text_of(text))
+            case _:
+                for choice in objects_of(event.get("choices")):
+                    text = text_of(object_of(choice.get("delta")).get("content"))
+                    self._text += self._events.joined(text, is_last=False)
+
+    def _end(self, text: str) -> None:
+        """End with the final text, or with the parts so far if it is empty."""
+        parts = self._text + self._events.joined("", is_last=True)
+        self._text, self.done = self._events.joined(text, is_last=True) or parts, True

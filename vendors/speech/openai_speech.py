@@ -1,13 +1,12 @@
 """Speech synthesis with OpenAI's API: a stream of raw audio, or of events that end with the usage."""
 
-from base64 import b64decode
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 
 from pydantic import Field
 
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
 from vendors.calls.meter import is_count
@@ -15,8 +14,10 @@ from vendors.errors import Garbled, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage
+from vendors.json_events import DONE, JsonEvents, bytes_of, number_of, object_of, objects_of
+from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
 from vendors.speech.samples import Samples
+from vendors.speech.visemes import MAX_OFFSET_MS, visemes_of
 
 _VOICE = "alloy"
 _BASIC_MODELS = "tts-1"
@@ -71,7 +72,7 @@ class OpenAISpeech:
         )
         async with self._http.stream(call) as response:
             if response.content_type == "text/event-stream":
-                items = _from_events(response)
+                items = read_events(response)
             elif response.content_type in self._types:
                 items = _from_body(response)
             else:
@@ -116,7 +117,7 @@ async def _from_body(response: Incoming) -> AsyncGenerator[SpeechItem]:
             yield AudioBytes(piece)
 
 
-async def _from_events(response: Incoming) -> AsyncGenerator[SpeechItem]:
+async def read_events(response: Incoming) -> AsyncGenerator[SpeechItem]:
     events = SpeechEvents(response.vendor)
     async with aclosing(response.pieces()) as pieces:
         async for piece in pieces:
@@ -130,46 +131,59 @@ async def _from_events(response: Incoming) -> AsyncGenerator[SpeechItem]:
 
 
 class SpeechEvents:
-    """Parses `speech.audio.delta` events and the final `speech.audio.done`. Does no I/O."""
+    """Parses `speech.audio.delta` events and the final `speech.audio.done`. Does no I/O.
+
+    The local engines also send `speech.audio.phonemes`, before their audio.
+    """
 
     def __init__(self, vendor: str) -> None:
         self.done = False
         self._vendor = vendor
         self._parser = SseParser()
+        self._events = JsonEvents()
 
     def feed(self, piece: bytes) -> Iterator[SpeechItem]:
         """Yield the items of the events that `piece` completes, up to the first error."""
         try:
-            events = self._parser.feed(piece)
+            payloads = self._parser.payloads(piece)
         except ValueError as error:
             raise Garbled(self._vendor, f"sent an invalid event: {error}") from None
-        for event in events:
+        for payload in payloads:
             if self.done:
                 return
-            if event.data == b"[DONE]":
+            if payload.startswith(DONE):
                 self.done = True
-            elif (item := self._item(event.data)) is not None:
+            elif (item := self._item(payload)) is not None:
                 yield item
 
-    def _item(self, data: bytes) -> SpeechItem | None:
+    def _item(self, payload: bytes) -> SpeechItem | None:
         try:
-            event: dict[str, Any] = loads(data)
+            event = self._events.decode(payload)
             if error := event.get("error"):
                 raise error_in_stream(self._vendor, error)
             match event.get("type"):
                 case "speech.audio.delta":
-                    return AudioBytes(b64decode(event["audio"], validate=True))
+                    audio = bytes_of(event.get("audio"))
+                    return AudioBytes(audio) if audio else None
+                case "speech.audio.phonemes":
+                    shapes = visemes_of(_phonemes(event.get("phonemes")))
+                    return Visemes(shapes) if shapes else None
                 case "speech.audio.done":
                     self.done = True
-                    return _usage(event.get("usage"))
+                    return _usage(object_of(event.get("usage")))
                 case _:
                     return None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except ValueError:
             raise Garbled(self._vendor, "sent a malformed event") from None
 
 
-def _usage(usage: Any) -> Usage | None:
-    if not isinstance(usage, dict):
-        return None
+def _phonemes(phonemes: Any) -> Iterator[tuple[str, int]]:
+    for phoneme in objects_of(phonemes):
+        sound, offset_ms = phoneme.get("phoneme"), number_of(phoneme.get("offset_ms"))
+        if isinstance(sound, str) and offset_ms is not None and 0 <= offset_ms <= MAX_OFFSET_MS:
+            yield sound, int(offset_ms)
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage | None:
     input_token, output_token = usage.get("input_tokens"), usage.get("output_tokens")
     return Usage(input_token, output_token) if is_count(input_token) and is_count(output_token) else None

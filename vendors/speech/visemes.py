@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from vendors.protocols import Viseme
 
+MAX_OFFSET_MS = 24 * 60 * 60 * 1000
+"""A later time, which a vendor reports, is none."""
 _SILENCE = 0
 
 _SOUNDS = {

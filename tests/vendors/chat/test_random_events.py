@@ -8,21 +8,19 @@ from hypothesis import strategies as st
 
 from streams.wire.codec import dumps
 from tests.streams.pieces import split
+from tests.vendors.random_json import VERY_MANY, mixed, numbers_in, random_json
 from vendors.chat.anthropic import AnthropicReply
 from vendors.chat.gemini import GeminiReply
 from vendors.chat.openai import OpenAIReply
 from vendors.chat.reply import Reply
+from vendors.errors import Garbled
 
-NAMES = st.sampled_from([
-    "choices", "delta", "content", "text", "type", "index", "role", "usage", "refusal", "candidates", "parts",
-    "thought", "usageMetadata", "promptFeedback", "message", "prompt_tokens", "promptTokenCount", "x",
-])  # fmt: skip
-TYPES = st.sampled_from(["text_delta", "message_start", "ping", "thinking", "content_block_start", "text", "x"])
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.just("") | TYPES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
-    max_leaves=12,
-)
+NAMES = (
+    "choices", "delta", "content", "text", "index", "role", "usage", "refusal", "candidates", "parts", "thought",
+    "usageMetadata", "promptFeedback", "message", "prompt_tokens", "promptTokenCount",
+)  # fmt: skip
+TYPES = ("text_delta", "message_start", "ping", "thinking", "content_block_start", "text", "x")
+VALUES = random_json(NAMES, types=TYPES, texts=TYPES)
 """Without errors and reasons to finish, which end a reply."""
 
 
@@ -48,12 +46,10 @@ REPLIES = {
 def check(vendor: str, values: list[Any], at: list[int]) -> None:
     new, spoken = REPLIES[vendor]
     reply: Reply = new(vendor)
-    events = [event for number, value in enumerate(values) for event in (spoken(f"«{number}»"), value)]
-    stream = b"".join(b"data: %b\n\n" % dumps(event) for event in events)
+    stream = b"".join(b"data: %b\n\n" % dumps(event) for event in mixed(spoken, values))
     text = "".join(reply.feed(piece) for piece in split(stream, at))
     assert reply.fault is None
-    found = [part.partition("»")[0] for part in text.split("«")[1:]]
-    assert found == [str(number) for number in range(len(values))]
+    assert numbers_in(text.encode()) == list(range(len(values)))
 
 
 @pytest.mark.parametrize("vendor", REPLIES)
@@ -74,10 +70,19 @@ def test_values_of_another_type_are_skipped(vendor: str, value: Any) -> None:
     check(vendor, [value], [])
 
 
+@pytest.mark.parametrize("vendor", REPLIES)
+def test_json_that_is_nested_too_deeply_is_an_error_after_the_text(vendor: str) -> None:
+    new, spoken = REPLIES[vendor]
+    reply: Reply = new(vendor)
+
+    assert reply.feed(b"data: %b\n\ndata: %b\n\n" % (dumps(spoken("Hi.")), b"[" * 100_000)) == "Hi."
+    assert isinstance(reply.fault, Garbled)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("vendor", REPLIES)
-@settings(max_examples=400_000, deadline=None)
+@settings(max_examples=VERY_MANY)
 @given(st.lists(VALUES, max_size=6), st.lists(st.integers(0, 900), max_size=4))
 def test_very_many_random_events_are_skipped(vendor: str, values: list[Any], at: list[int]) -> None:
     check(vendor, values, at)

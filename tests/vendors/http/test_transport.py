@@ -128,6 +128,8 @@ async def test_json_is_decoded(http: VendorHttp, upstream: Upstream):
     ("answer", "reported"),
     [
         (plain(200, b'{"a"'), "sent invalid JSON"),
+        (plain(200, b"[" * 250 + b"]" * 250), "sent JSON that is nested too deeply"),
+        (plain(200, b"[" * 450 + b"9" * 30 + b"]" * 450), "sent (invalid JSON|JSON that is nested too deeply)"),
         (plain(200, b""), "sent invalid JSON"),
         (plain(204), "sent invalid JSON"),
         (plain(200, b"[%b1]" % (b"1," * 600)), "sent a response of more than 1000 bytes"),

@@ -17,6 +17,7 @@ from vendors.speech.azure.frames import Frame, read_frame
 
 TICKS_PER_MS = 10_000
 _ID = re.compile(r"[0-9a-f]{32}", re.IGNORECASE)
+_PATHS = ("speech.hypothesis", "speech.phrase", "audio.metadata", "audio", "response", "unknown")
 _JSON = "application/json; charset=utf-8"
 
 
@@ -64,8 +65,16 @@ SOCKET = Framing("a socket", error=Close(1011, "Internal server error."), malfor
 
 def text_message(path: str, request_id: str, body: Mapping[str, Any] | None = None) -> str:
     """Return a text message as the service writes it, without a space after the colons of its headers."""
-    content = dumps(body or {}).decode()
-    return f"X-RequestId:{request_id}\r\nContent-Type:{_JSON}\r\nPath:{path}\r\n\r\n{content}"
+    return _message(path, request_id, dumps(body or {}))
+
+
+def odd_messages(request_id: str, odd: bytes) -> list[str]:
+    """Return messages of a turn with JSON that a client should skip."""
+    return [_message(path, request_id, odd) for path in _PATHS]
+
+
+def _message(path: str, request_id: str, body: bytes) -> str:
+    return f"X-RequestId:{request_id}\r\nContent-Type:{_JSON}\r\nPath:{path}\r\n\r\n{body.decode()}"
 
 
 def audio_message(request_id: str, stream_id: str, audio: bytes, content_type: str | None) -> bytes:

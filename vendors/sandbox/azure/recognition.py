@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from streams.audio.audio import PCM, parse_wav
@@ -13,6 +14,7 @@ from vendors.sandbox.azure.dialect import (
     TurnReader,
     json_of,
     new_tag,
+    odd_messages,
     plain_text,
     text_message,
 )
@@ -129,6 +131,8 @@ async def recognize_file(call: Call) -> None:
     del result["Id"]
     if "NBest" in result:
         result["NBest"] = [flatten(best) for best in result["NBest"]]
+    if call.odd:
+        result["NBest"] = [*result.get("NBest", []), *call.odd]
     await call.answer(result, empty=nothing)
 
 
@@ -137,6 +141,7 @@ async def _turn(call: Call, turns: TurnReader, flow: Flow, context: Frame, *, mo
         raise ProtocolError(1002, f"{context.path} was not expected.")
     parameters = _parameters(call, json_of(context), mode)
     turn = context.request_id
+    flow.odd_frames = partial(odd_messages, turn)
     recognizer = _Recognizer(call, flow, parameters, turn)
     while not recognizer.ended:
         frame = await turns.next()

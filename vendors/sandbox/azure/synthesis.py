@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -15,6 +16,7 @@ from vendors.sandbox.azure.dialect import (
     audio_message,
     json_of,
     new_tag,
+    odd_messages,
     plain_text,
     text_message,
 )
@@ -91,6 +93,7 @@ async def _turn(call: Call, turns: TurnReader, flow: Flow, context: Frame) -> No
     synthesis = _synthesize(markup.body, str(audio.get("outputFormat", "")))
     _charge(call, synthesis)
     turn, stream = markup.request_id, new_tag()
+    flow.odd_frames = partial(odd_messages, turn)
     tag = {"context": {"serviceTag": new_tag()}}
     await flow.frame(text_message("turn.start", turn, tag))
     response = {**tag, "audio": {"type": "inline", "streamId": stream}}

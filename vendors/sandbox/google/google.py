@@ -117,7 +117,7 @@ async def _synthesize_timed(call: Call) -> None:
     if "SSML_MARK" in (body.get("enableTimePointing") or ()):
         each_ms = whole_ms / max(1, len(parsed.text))
         points = [{"markName": name, "timeSeconds": round(at * each_ms) / 1000} for name, at in parsed.marks]
-    timed = {"timepoints": points, "audioConfig": body["audioConfig"]}
+    timed = {"timepoints": [*call.odd, *points], "audioConfig": body["audioConfig"]}
     await call.answer(response | timed, empty={"audioContent": ""} | timed)
 
 
@@ -231,6 +231,9 @@ async def _recognize(call: Call) -> None:
     call.charge(seconds=billed)
     response = {"totalBilledTime": f"{billed}s", "requestId": str(call.entry.id)}
     results = _results(recorded.transcript(call.key_options.text), recorded.seconds, config["languageCode"])
+    for result in results:
+        result["alternatives"] = [*call.odd, *result["alternatives"]]
+    results = [*call.odd, *results]
     await call.answer({**({"results": results} if results else {}), **response}, empty=response)
 
 

@@ -45,8 +45,10 @@ async def _whole(call: Call, request: ChatRequest, text: str, *, cut: bool) -> N
     completion = Completion(request.model)
     audio = _encoded(call, text, request.audio_format or "")
     call.charge(output_tokens=len(text.split()), audio_tokens=speech_ms(text) // AUDIO_TOKEN_MS)
+    answer = completion.complete(_audio(text, audio), call.billed, finish_reason="length" if cut else "stop")
+    answer["choices"] += call.odd
     await call.answer(
-        completion.complete(_audio(text, audio), call.billed, finish_reason="length" if cut else "stop"),
+        answer,
         empty=completion.complete({"content": ""}, call.billed, finish_reason="stop"),
     )
 

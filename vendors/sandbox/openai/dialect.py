@@ -101,6 +101,7 @@ EVENTS = Framing(
     "text/event-stream; charset=utf-8",
     error=b"data: " + _refuse(Fault.SERVER_ERROR, KeyOptions()).body + b"\n\n",
     malformed=b'data: {"id":"chatcmpl-1","object":"chat.completion.chu\n\n',
+    odd_frames=lambda odd: [b"data: " + odd + b"\n\n"],
 )
 
 

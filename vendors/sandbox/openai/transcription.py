@@ -57,6 +57,8 @@ async def _transcribe(call: Call) -> None:
         call.charge(**({} if model == _WHISPER else {"output_tokens": tokens(text)}))
         detail = _verbose(form, recorded, text) if response_format == "verbose_json" else {}
         usage = _usage(call.billed)
+        if call.odd:
+            detail["segments"] = [*detail.get("segments", []), *call.odd]
         await call.answer({"text": text, **detail, "usage": usage}, empty={"text": "", "usage": usage})
 
 

@@ -1,7 +1,7 @@
 """Pronunciation assessment by vendor A (§4.18): phrases are recognized as audio arrives and merged at the end."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 
@@ -97,23 +97,24 @@ async def _items(
     vendor: str, results: AsyncIterator[Hypothesis | Phrase], request: AssessmentRequest
 ) -> AsyncGenerator[AssessmentItem]:
     gap = word_gap(request.language)
-    phrases: list[dict[str, Any]] = []
+    phrases: list[Mapping[str, Any]] = []
     texts: list[str] = []
-    phrase: dict[str, Any] = {}
+    phrase: Mapping[str, Any] = {}
     async for item in results:
         match item:
             case Hypothesis(text):
                 yield Transcript(gap.join([*texts, text.strip()]), final=False)
-            case Phrase(phrase):
-                if text := phrase_text(vendor, phrase).strip():
+            case Phrase(value):
+                phrase = value or phrase
+                if text := phrase_text(vendor, value).strip():
                     texts.append(text)
-                    phrases.append(phrase)
+                    phrases.append(value)
     if not phrases:
         yield Assessment("", phrase)
         return
     try:
         # Comparing a long text takes long enough to block the loop, so it runs in a thread.
         raw = await asyncio.to_thread(merge_phrases, phrases, request)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+    except ValueError:
         raise Garbled(vendor, "sent a malformed assessment") from None
     yield Assessment(gap.join(texts), raw)

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vendors.json_events import number_of, object_of, objects_of, text_of
 from vendors.protocols import AssessmentRequest
 from vendors.speech.azure.frames import ticks_of
 from vendors.speech.azure.languages import word_gap
 from vendors.speech.azure.miscues import Omitted, RecognizedWord, compare, units
 
-Fields = dict[str, Any]
+Fields = Mapping[str, Any]
 
 _FULL_MARKS = {"FivePoint": 5.0, "HundredMark": 100.0}
 _MISPRONOUNCED_BELOW = 0.6
@@ -19,15 +20,14 @@ def merge_phrases(phrases: Sequence[Fields], request: AssessmentRequest) -> Fiel
     """Merge recognized phrases, at least one, as if the vendor had returned them as one.
 
     A single phrase is returned unchanged, unless miscues are requested and found: the vendor does not report
-    omissions and insertions in this mode. A malformed phrase raises `KeyError`, `TypeError`, `ValueError` or
-    `AttributeError`.
+    omissions and insertions in this mode. A phrase without an assessment raises `ValueError`.
     """
     gap = word_gap(request.language)
-    bests: list[Fields] = [phrase["NBest"][0] for phrase in phrases]
-    if not all("PronunciationAssessment" in best for best in bests):
-        raise KeyError("PronunciationAssessment")
-    words = [word for best in bests for word in best.get("Words") or ()]
-    graded = all("AccuracyScore" in word.get("PronunciationAssessment", {}) for word in words)
+    bests = [next(iter(objects_of(phrase.get("NBest"))), {}) for phrase in phrases]
+    if not all(map(_assessment, bests)):
+        raise ValueError("a phrase has no assessment")
+    words = [word for best in bests for word in objects_of(best.get("Words")) if text_of(word.get("Word"))]
+    graded = all(_score(word, "AccuracyScore") is not None for word in words)
     marked = _mark_miscues(words, request, gap) if words and graded and request.enable_miscue else words
     if len(phrases) == 1 and all(_error(word) not in {"Omission", "Insertion"} for word in marked):
         return phrases[0]
@@ -37,16 +37,16 @@ def merge_phrases(phrases: Sequence[Fields], request: AssessmentRequest) -> Fiel
         scores = _scores(marked, bests, request, gap, duration=end - begin)
     else:
         scores = _mean_scores(phrases, bests)
-    best: Fields = {
+    best: dict[str, Any] = {
         **bests[0],
-        **{name: gap.join(str(best.get(name) or "") for best in bests) for name in _TEXTS if name in bests[0]},
+        **{name: gap.join(text_of(best.get(name)) for best in bests) for name in _TEXTS if name in bests[0]},
         "PronunciationAssessment": scores,
     }
-    if "Confidence" in bests[0]:
-        best["Confidence"] = round(_mean([float(best["Confidence"]) for best in bests]), 6)
+    if confidences := [number for best in bests if (number := number_of(best.get("Confidence"))) is not None]:
+        best["Confidence"] = round(_mean(confidences), 6)
     if words:
         best["Words"] = marked
-    text = gap.join(str(phrase.get("DisplayText") or "") for phrase in phrases)
+    text = gap.join(text_of(phrase.get("DisplayText")) for phrase in phrases)
     return {**phrases[0], "Offset": begin, "Duration": end - begin, "DisplayText": text, "NBest": [best]}
 
 
@@ -55,7 +55,7 @@ def _mark_miscues(words: Sequence[Fields], request: AssessmentRequest, gap: str)
     spoken = [word for word in words if _error(word) != "Omission"]
     full = _FULL_MARKS[request.grading_system]
     marked: list[Fields] = []
-    for mark in compare(request.reference_text, [str(word["Word"]) for word in spoken], gap=gap):
+    for mark in compare(request.reference_text, [text_of(word["Word"]) for word in spoken], gap=gap):
         match mark:
             case Omitted(word):
                 marked.append(_omission(word, request))
@@ -79,7 +79,7 @@ def _with_insertion(word: Fields, full: float, *, inserted: bool) -> Fields:
         error = "Mispronunciation" if _accuracy(word) < full * _MISPRONOUNCED_BELOW else "None"
     if error == _error(word):
         return word
-    return {**word, "PronunciationAssessment": {**word["PronunciationAssessment"], "ErrorType": error}}
+    return {**word, "PronunciationAssessment": {**_assessment(word), "ErrorType": error}}
 
 
 def _scores(
@@ -93,9 +93,9 @@ def _scores(
     if len(bests) > 1 or not fluencies:  # The vendor's scores do not include the pauses between phrases.
         spoken = sum(ticks_of(word, "Duration") for word in correct_words)
         fluencies = [min(full, spoken / duration * full) if duration > 0 else 0.0]
-    scores: Fields = {"AccuracyScore": _mean(accuracies), "FluencyScore": fluencies[0]}
+    scores: dict[str, float] = {"AccuracyScore": _mean(accuracies), "FluencyScore": fluencies[0]}
     if reference_count := len(units(request.reference_text, gap=gap)):
-        correct_count = sum(len(units(str(word["Word"]), gap=gap)) for word in correct_words)
+        correct_count = sum(len(units(text_of(word["Word"]), gap=gap)) for word in correct_words)
         scores["CompletenessScore"] = min(full, correct_count / reference_count * full)
     prosodies = _values(bests, "ProsodyScore")
     if prosodies:
@@ -113,25 +113,31 @@ def overall(scores: Sequence[float]) -> float:
 def _mean_scores(phrases: Sequence[Fields], bests: Sequence[Fields]) -> Fields:
     """Return the mean scores of the phrases, weighted by duration, for phrases without word scores."""
     weights = [max(1, ticks_of(phrase, "Duration")) for phrase in phrases]
-    names = bests[0].get("PronunciationAssessment", {})
     return {
         name: round(sum(w * s for w, s in zip(weights, scores, strict=True)) / sum(weights), 1)
-        for name in names
+        for name in _assessment(bests[0])
         if len(scores := _values(bests, name)) == len(bests)
     }
 
 
 def _values(bests: Sequence[Fields], name: str) -> list[float]:
-    scores = (best.get("PronunciationAssessment", {}).get(name) for best in bests)
-    return [float(score) for score in scores if score is not None]
+    return [score for best in bests if (score := _score(best, name)) is not None]
 
 
-def _error(word: Mapping[str, Any]) -> str:
-    return str(word.get("PronunciationAssessment", {}).get("ErrorType") or "None")
+def _assessment(part: Fields) -> Fields:
+    return object_of(part.get("PronunciationAssessment"))
+
+
+def _score(part: Fields, name: str) -> float | None:
+    return number_of(_assessment(part).get(name))
+
+
+def _error(word: Fields) -> str:
+    return text_of(_assessment(word).get("ErrorType")) or "None"
 
 
 def _accuracy(word: Fields) -> float:
-    return float(word["PronunciationAssessment"]["AccuracyScore"])
+    return _score(word, "AccuracyScore") or 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -10,6 +10,7 @@ from streams.tasks import background
 from vendors.account import Account
 from vendors.errors import Garbled, Refused, Unreachable, VendorError
 from vendors.http.transport import VendorHttp
+from vendors.json_events import objects_of, text_of
 from vendors.protocols import AudioFormat, AudioInput
 from vendors.speech.azure.audio import Chunker, PcmFormat, read_pcm, send_delay_s
 from vendors.speech.azure.frames import ticks_of
@@ -32,7 +33,7 @@ class Hypothesis:
 class Phrase:
     """The vendor's result for the speech between two pauses. Times count from the start of the input."""
 
-    value: dict[str, Any]
+    value: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +57,20 @@ async def open_recognition(
 
 def phrase_text(vendor: str, phrase: Mapping[str, Any]) -> str:
     """Return the text of a phrase, empty if no speech was recognized. Raise `Refused` for an error status."""
-    status = phrase.get("RecognitionStatus", "Success")
-    if status in _NO_SPEECH:
-        return ""
-    if status != "Success":
-        status_text = str(status)[:64]
-        raise Refused(vendor, f"broke off with the status {status_text}", retryable=status in _RETRYABLE)
-    best = phrase.get("NBest") or [{}]
-    try:
-        text = phrase.get("DisplayText") or best[0].get("Display") or ""
-    except (AttributeError, KeyError, TypeError):
-        text = None
-    if not isinstance(text, str):
-        raise Garbled(vendor, "sent a malformed phrase")
-    return text
+    status = phrase.get("RecognitionStatus")
+    if isinstance(status, str) and status not in {"", "Success"}:
+        if status in _NO_SPEECH:
+            return ""
+        raise Refused(vendor, f"broke off with the status {status[:64]}", retryable=status in _RETRYABLE)
+    texts = [phrase.get("DisplayText"), *(best.get("Display") for best in objects_of(phrase.get("NBest")))]
+    return next(filter(None, map(text_of, texts)), "")
+
+
+def is_unread(phrase: Mapping[str, Any]) -> bool:
+    """Return whether a phrase of which no text was read has one in a shape that is not understood."""
+    display, best = phrase.get("DisplayText"), phrase.get("NBest")
+    has_odd_text = bool(display) and not isinstance(display, str)
+    return phrase.get("RecognitionStatus") == "Success" and (has_odd_text or bool(best and not objects_of(best)))
 
 
 async def _turns(socket: SpeechSocket, request: RecognitionRequest) -> AsyncGenerator[Hypothesis | Phrase]:
@@ -104,7 +105,7 @@ async def _turn(socket: SpeechSocket, upload: "_Upload") -> AsyncGenerator[Hypot
         async for frame in frames:
             match frame.path:
                 case "speech.hypothesis" | "speech.fragment":
-                    yield Hypothesis(str(json_body(socket.vendor, frame).get("Text") or ""))
+                    yield Hypothesis(text_of(json_body(socket.vendor, frame).get("Text")))
                 case "speech.phrase":
                     yield Phrase(upload.shift_times(json_body(socket.vendor, frame)))
                 case "turn.end":
@@ -123,6 +124,7 @@ class _Upload:
         self._socket = socket
         self._request = request
         self._start = start
+        self._sent_bytes = 0
         self._pcm: PcmFormat | None = None
 
     async def run(self) -> None:
@@ -140,17 +142,14 @@ class _Upload:
         assert fault is not None, "called after a failure"
         return fault
 
-    def shift_times(self, phrase: dict[str, Any]) -> dict[str, Any]:
+    def shift_times(self, phrase: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the phrase with times that count from the start of the input."""
-        if self._pcm is None:
+        if self._pcm is None or not phrase:
             return phrase
         base = self._pcm.ticks(self._start)
-        try:
-            shifted = {**_shifted(phrase, base), "Offset": ticks_of(phrase, "Offset") + base}
-            end = shifted["Offset"] + ticks_of(shifted, "Duration")
-        except (TypeError, ValueError):
-            raise Garbled(self._socket.vendor, "sent a malformed phrase") from None
-        self.recognized_bytes = max(self.recognized_bytes, self._pcm.offset(end))
+        shifted = {**_shifted(phrase, base), "Offset": ticks_of(phrase, "Offset") + base}
+        end = self._pcm.offset(shifted["Offset"] + ticks_of(shifted, "Duration"))
+        self.recognized_bytes = max(self.recognized_bytes, min(end, self._start + self._sent_bytes))
         return shifted
 
     async def _send(self) -> None:
@@ -159,17 +158,16 @@ class _Upload:
         chunker = Chunker(skip=self._start)
         clock = asyncio.get_running_loop().time
         start_s = clock()
-        sent = 0
         async with aclosing(read_pcm(socket.vendor, request.audio, request.audio_format)) as samples:
             async for pcm, piece in samples:
                 if self._pcm is None:
                     self._pcm = pcm
                     await socket.send_audio(pcm.header(), content_type="audio/x-wav")
                 for ready in chunker.feed(pcm, piece):
-                    if pause := send_delay_s(sent / pcm.bytes_per_s, clock() - start_s):
+                    if pause := send_delay_s(self._sent_bytes / pcm.bytes_per_s, clock() - start_s):
                         await asyncio.sleep(pause)
+                    self._sent_bytes += len(ready)
                     await socket.send_audio(ready)
-                    sent += len(ready)
         if self._pcm is None:
             raise Refused(socket.vendor, "does not accept empty audio")
         self.ended = True

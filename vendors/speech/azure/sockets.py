@@ -9,12 +9,13 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 from uuid import uuid4
 
-from streams.wire.codec import dumps, loads
+from streams.wire.codec import dumps
 from vendors.account import Account
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sockets import Socket
 from vendors.http.transport import VendorHttp
+from vendors.json_events import loads_whole, object_of
 from vendors.speech.azure.frames import Frame, binary_frame, read_frame, text_frame
 
 _REGIONAL_HOST = re.compile(
@@ -145,12 +146,9 @@ def close_error(vendor: str, code: int, reason: str) -> VendorError:
     return Garbled(vendor, f"ended its turn without a final event ({code})", retryable=True)
 
 
-def json_body(vendor: str, frame: Frame) -> dict[str, Any]:
-    """Return the JSON object in a frame, `{}` for an empty body."""
+def json_body(vendor: str, frame: Frame) -> Mapping[str, Any]:
+    """Return the JSON object in a frame, `{}` for an empty body and other JSON."""
     try:
-        value = loads(frame.body) if frame.body.strip() else {}
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise Garbled(vendor, f"sent a {frame.path} that is not a JSON object")
-    return value
+        return object_of(loads_whole(frame.body)) if frame.body.strip() else {}
+    except ValueError as error:
+        raise Garbled(vendor, f"sent a {frame.path} that is not JSON: {error}") from None

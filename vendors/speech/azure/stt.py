@@ -13,9 +13,17 @@ from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import VendorHttp
+from vendors.json_events import object_of
 from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioFormat, AudioInput, Transcript
 from vendors.speech.azure.languages import RECOGNITION, word_gap
-from vendors.speech.azure.recognition import Hypothesis, Phrase, RecognitionRequest, open_recognition, phrase_text
+from vendors.speech.azure.recognition import (
+    Hypothesis,
+    Phrase,
+    RecognitionRequest,
+    is_unread,
+    open_recognition,
+    phrase_text,
+)
 from vendors.speech.azure.sockets import http_url, key_header, socket_url
 from vendors.speech.languages import vendor_code
 
@@ -100,10 +108,18 @@ class AzureRecognition:
             repeat=Repeat.SAFE,
         )
         async with self._http.stream(call) as response:
-            phrase = await response.json()
-            if not isinstance(phrase, dict) or "RecognitionStatus" not in phrase:
-                raise Garbled(vendor, "sent a response without a status")
-            return Transcript(phrase_text(vendor, phrase).strip(), final=True)
+            return parse_short(vendor, await response.json())
+
+
+def parse_short(vendor: str, response: Any) -> Transcript:
+    """Return the transcript of a short file."""
+    phrase = object_of(response)
+    if not phrase.keys() & {"RecognitionStatus", "DisplayText", "NBest"}:
+        raise Garbled(vendor, "sent a response without a status")
+    text = phrase_text(vendor, phrase).strip()
+    if not text and is_unread(phrase):
+        raise Garbled(vendor, "sent a malformed phrase")
+    return Transcript(text, final=True)
 
 
 async def _transcripts(
@@ -111,6 +127,7 @@ async def _transcripts(
 ) -> AsyncGenerator[Transcript]:
     """Yield the text so far each time it grows, and the complete text at the end."""
     phrases: list[str] = []
+    has_unread = False
     async for item in results:
         match item:
             case Hypothesis(text):
@@ -119,6 +136,10 @@ async def _transcripts(
                 if text := phrase_text(vendor, value).strip():
                     phrases.append(text)
                     yield Transcript(gap.join(phrases), final=False)
+                else:
+                    has_unread = has_unread or is_unread(value)
+    if has_unread and not phrases:  # Another vendor may understand what would look like silence.
+        raise Garbled(vendor, "sent malformed phrases")
     yield Transcript(gap.join(phrases), final=True)
 
 

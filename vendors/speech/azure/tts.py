@@ -5,7 +5,7 @@ call opens a new connection.
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,8 +18,9 @@ from vendors.account import Account, SpeechSpec
 from vendors.errors import Empty, Garbled
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
+from vendors.json_events import number_of, object_of, objects_of
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Viseme, Visemes
-from vendors.speech.azure.frames import TICKS_PER_MS, Frame
+from vendors.speech.azure.frames import TICKS_PER_MS
 from vendors.speech.azure.languages import SYNTHESIS
 from vendors.speech.azure.sockets import (
     SpeechSocket,
@@ -31,12 +32,14 @@ from vendors.speech.azure.sockets import (
 )
 from vendors.speech.azure.ssml import SpeakingOptions, ssml, takes_language
 from vendors.speech.languages import code_if_any
+from vendors.speech.visemes import MAX_OFFSET_MS
 
 _MP3_KBPS = {16_000: 128, 24_000: 96, 48_000: 192}
 """Constant bit rates in kbit/s by sample rate."""
 _CUT_MS = 599_000
 """The vendor cuts audio off at 10 minutes without an error."""
 _MAX_HELD_MS = 10_000
+_SHAPES = frozenset(range(22))
 _STYLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
@@ -173,10 +176,10 @@ async def _read_socket(socket: SpeechSocket, coding: _Coding) -> AsyncGenerator[
     async with aclosing(socket.frames()) as frames:
         async for frame in frames:
             match frame.path:
-                case "audio":
+                case "audio" if frame.is_binary:
                     items = aligner.add_audio(frame.body)
                 case "audio.metadata":
-                    items = aligner.add_visemes(_visemes(socket.vendor, frame))
+                    items = aligner.add_visemes([*_visemes(json_body(socket.vendor, frame))])
                 case "turn.end":
                     items = aligner.end()
                 case _:
@@ -187,16 +190,15 @@ async def _read_socket(socket: SpeechSocket, coding: _Coding) -> AsyncGenerator[
                 return
 
 
-def _visemes(vendor: str, frame: Frame) -> list[Viseme]:
-    """Return the visemes of one message. An animated viseme is repeated; only its last animation counts."""
-    try:
-        return [
-            Viseme(int(entry["Data"]["Offset"]) // TICKS_PER_MS, int(entry["Data"]["VisemeId"]))
-            for entry in json_body(vendor, frame).get("Metadata", [])
-            if entry["Type"] == "Viseme" and entry["Data"].get("IsLastAnimation") is not False
-        ]
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise Garbled(vendor, "sent malformed metadata") from None
+def _visemes(metadata: Mapping[str, Any]) -> Iterator[Viseme]:
+    """Yield the visemes of one message. An animated viseme is repeated; only its last animation counts."""
+    for entry in objects_of(metadata.get("Metadata")):
+        data = object_of(entry.get("Data"))
+        ticks, shape = number_of(data.get("Offset")), number_of(data.get("VisemeId"))
+        if entry.get("Type") != "Viseme" or data.get("IsLastAnimation") is False or ticks is None:
+            continue
+        if shape in _SHAPES and 0 <= ticks <= MAX_OFFSET_MS * TICKS_PER_MS:
+            yield Viseme(int(ticks) // TICKS_PER_MS, int(shape))
 
 
 @dataclass(slots=True)

@@ -92,6 +92,26 @@ async def test_compatible_servers_are_understood(
     assert seen[-1].content["finish_reason"] == "stop"
 
 
+@pytest.mark.parametrize("platform", ["vendor_b_llm", "gemini", "anthropic"])
+async def test_half_a_character_in_an_error_does_not_lose_the_end_of_the_stream(
+    talk: Talk, server: Server, sandbox: Running, platform: str
+) -> None:
+    spoken = {"type": "text_delta", "text": "Hi"}
+    said = {
+        "vendor_b_llm": delta("Hi"),
+        "gemini": candidate("Hi", ""),
+        "anthropic": event(type="content_block_delta", index=0, delta=spoken),
+    }
+    error = r'{"type": "a\ud83d", "status": "a\ud83d", "message": "Too busy \ud83d"}'
+    body = said[platform] + f'data: {{"type": "error", "error": {error}}}\n\n'
+    await chat(server, sandbox, "one", platform, key_of(events=body))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen)) == ("error", "Hi"), seen[-1]
+    assert seen[-1].content["error"]["message"].endswith("broke off with an error: Too busy ?")
+
+
 async def test_thoughts_without_an_opening_tag_are_void_once_and_then_never_shown(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:

@@ -212,8 +212,8 @@ async def test_a_vendor_that_closes_during_the_upload_is_reported_with_its_reaso
         await transcribe(recognizer(http, upstream.url), buffered(TONE * 4))
 
 
-@pytest.mark.parametrize("body", ["[]", "nonsense", '{"RecognitionStatus": "Success", "NBest": [5]}'])
-async def test_malformed_phrases_are_garbled(http: VendorHttp, upstream: Upstream, body: str):
+@pytest.mark.parametrize("body", ["nonsense", "[" * 300 + "]" * 300, "[" * 5000 + "]" * 5000])
+async def test_phrases_that_cannot_be_decoded_are_garbled(http: VendorHttp, upstream: Upstream, body: str):
     async def play(service: Service) -> None:
         await service.begin_turn()
         await service.samples(1 << 30)
@@ -223,3 +223,55 @@ async def test_malformed_phrases_are_garbled(http: VendorHttp, upstream: Upstrea
 
     with pytest.raises(Garbled, match="sent a"):
         await transcribe(recognizer(http, upstream.url), buffered(TONE))
+
+
+async def test_a_text_that_is_not_understood_is_no_silence(http: VendorHttp, upstream: Upstream):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(1 << 30)
+        await service.say("speech.phrase", {"RecognitionStatus": "Success", "NBest": [5]})
+        await service.say("turn.end")
+
+    upstream.respond_with(playing(play))
+
+    with pytest.raises(Garbled, match="sent malformed phrases"):
+        await transcribe(recognizer(http, upstream.url), buffered(TONE))
+
+
+async def test_halves_of_characters_in_a_phrase_are_replaced(http: VendorHttp, upstream: Upstream):
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(1 << 30)
+        headers = {"X-RequestId": service.turn, "Path": "speech.phrase"}
+        await service.socket.send_str(text_frame(headers, r'{"DisplayText": "a\ud83d b"}'))
+        await service.say("turn.end")
+
+    upstream.respond_with(playing(play))
+
+    assert (await transcribe(recognizer(http, upstream.url), buffered(TONE)))[-1].text == "a\ufffd b"
+
+
+async def test_a_time_beyond_the_audio_does_not_skip_the_rest_of_it(http: VendorHttp, upstream: Upstream):
+    heard: list[int] = []
+
+    async def play(service: Service) -> None:
+        await service.begin_turn()
+        await service.samples(len(TONE))
+        await service.phrase("One.", begin=10**6)
+        await service.say("turn.end")
+        await service.begin_turn()
+        heard.append(len(await service.samples(1 << 30)))
+        await service.phrase("Two.")
+        await service.say("turn.end")
+
+    upstream.respond_with(playing(play))
+    live = InputBuffer()
+    live.write(TONE)
+
+    async with recognizer(http, upstream.url).transcribe(live, PCM) as transcripts:
+        assert await anext(transcripts) == Transcript("One.", final=False)
+        live.write(TONE[:3200])
+        live.end()
+        assert [transcript async for transcript in transcripts][-1] == Transcript("One. Two.", final=True)
+
+    assert heard == [3200]

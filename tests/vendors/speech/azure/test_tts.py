@@ -199,14 +199,25 @@ async def test_a_close_before_the_end_of_a_turn_is_an_error(
     "frame",
     [
         ("audio.metadata", "[]"),
-        ("audio.metadata", "{"),
         ("audio.metadata", {"Metadata": [{"Type": "Viseme"}]}),
         ("audio.metadata", {"Metadata": [{"Type": "Viseme", "Data": {"Offset": "x", "VisemeId": 1}}]}),
+        ("audio.metadata", {"Metadata": [{"Type": "Viseme", "Data": {"Offset": 0, "VisemeId": 22}}]}),
         ("audio.metadata", {"Metadata": 5}),
+        ("audio", "{}"),
     ],
 )
-async def test_malformed_metadata_is_garbled(http: VendorHttp, upstream: Upstream, frame: tuple[str, Any]):
-    upstream.respond_with(Service(frame).answer)
+async def test_messages_that_are_not_understood_are_skipped(
+    http: VendorHttp, upstream: Upstream, frame: tuple[str, Any]
+):
+    upstream.respond_with(Service(frame, ("audio", b"some"), ("turn.end", {})).answer)
+
+    items = await synthesize(voice(http, upstream.url, need_viseme=True))
+
+    assert (audio_of(items), shapes_of(items)) == (b"some", [])
+
+
+async def test_metadata_that_is_no_json_is_garbled(http: VendorHttp, upstream: Upstream):
+    upstream.respond_with(Service(("audio.metadata", "{")).answer)
 
     with pytest.raises(Garbled, match="sent"):
         await synthesize(voice(http, upstream.url, need_viseme=True))

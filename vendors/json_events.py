@@ -1,0 +1,140 @@
+"""Reads the JSON of models and of speech: what is needed in whatever shape it comes, and nothing else. Does no I/O.
+
+Servers that offer the protocol of a vendor send heartbeats, nulls, unknown fields, lists instead of texts, texts
+instead of numbers, and characters that are cut into two events. Valid JSON that is not understood is skipped. Only
+what is no JSON, and audio that is no base64, is an error, because text or audio may be lost with it.
+"""
+
+import math
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from streams.wire.codec import is_encodable, loads
+from streams.wire.damaged import loads_damaged
+
+DONE = b"[DONE]"
+"""The end mark of OpenAI's streams, which others may send, too. White space may follow it."""
+_NOTHING: Mapping[str, Any] = {}
+_PLAIN = str.maketrans("-_", "+/")
+"""From the alphabet of base64 for URLs to the usual one."""
+
+
+class JsonEvents:
+    """Decodes the events of one reply, and joins characters that were cut into two."""
+
+    __slots__ = ("_half", "_is_repaired")
+
+    def __init__(self) -> None:
+        self._half = ""
+        """The first half of a character outside the BMP, whose second one is in the next text."""
+        self._is_repaired = False
+
+    def decode(self, payload: bytes) -> Mapping[str, Any]:
+        """Return the object in a payload, or the first one of a list. It is empty if there is none.
+
+        Raises `ValueError` if the payload is neither blank, nor OpenAI's end mark, nor JSON.
+        """
+        try:
+            value = loads(payload)
+        except ValueError:
+            if payload.strip() in {b"", DONE}:
+                return _NOTHING
+            value = loads_damaged(payload)
+            self._is_repaired = True
+        if isinstance(value, list):
+            value = next(iter(value), None)
+        return value if isinstance(value, dict) else _NOTHING
+
+    def joined(self, text: str, *, is_last: bool) -> str:
+        """Return `text` without halves of characters. A first half at its end is kept for the next one."""
+        if not self._is_repaired:
+            return text
+        text, self._half = self._half + text, ""
+        if text and not is_last and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return _joined(text)
+
+
+def loads_whole(raw: bytes) -> Any:
+    """Decode a value that is no part of a longer text. Halves of characters in it become U+FFFD.
+
+    Raise `ValueError` if it is no JSON, or nested so deeply that it could not be encoded again.
+    """
+    try:
+        value = loads(raw)
+    except ValueError:
+        value = _damaged(raw)
+    if not is_encodable(value):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _damaged(raw: bytes) -> Any:
+    try:
+        return _without_halves(loads_damaged(raw))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _without_halves(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_without_halves(name): _without_halves(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_halves(item) for item in value]
+    return _joined(value) if isinstance(value, str) else value
+
+
+def _joined(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def object_of(value: Any) -> Mapping[str, Any]:
+    """Return `value`, or an empty object if it is none."""
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def objects_of(value: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the objects in a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else ()
+
+
+def text_of(content: Any) -> str:
+    """Return a text, or that of a list of typed parts, without parts of other types such as `thinking`."""
+    if type(content) is str:
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "".join(_text_of_part(part) for part in content)
+
+
+def _text_of_part(part: Any) -> str:
+    if isinstance(part, dict):
+        text = part.get("text") if part.get("type", "text") == "text" else ""
+        return text if isinstance(text, str) else ""
+    return part if isinstance(part, str) else ""
+
+
+def number_of(value: Any) -> float | None:
+    """Return a finite number, which may be written as a text, or None if there is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def bytes_of(value: Any) -> bytes:
+    """Return the bytes of a base64 text, or no bytes if it is no text. Raise `ValueError` for any other text.
+
+    Padding may be missing, lines may be broken, and the alphabet may be that of URLs.
+    """
+    if not isinstance(value, str):
+        return b""
+    try:
+        return b64decode(value, validate=True)
+    except ValueError:
+        text = "".join(value.split()).rstrip("=").translate(_PLAIN)
+        return b64decode(text + "=" * (-len(text) % 4), validate=True)
