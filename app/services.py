@@ -124,6 +124,7 @@ def _turn_database(settings: Settings, database: Database) -> AbstractAsyncConte
         max_size=CONNECTIONS,
         lock_timeout_s=LOCKED_S,
         health=database.health,
+        pooled=settings.is_pooled,
     )
 
 
@@ -163,7 +164,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         sessions = SessionCache(valkey)
         await stack.enter_async_context(
-            open_session_watch(database, valkey, supervisor, sessions, dsn=settings.database_url)
+            open_session_watch(database, valkey, supervisor, sessions, dsn=settings.direct_url)
         )
         await stack.enter_async_context(ending(supervisor))
         vendors = VendorClients(configs, http, engines, local_url=settings.local_url)

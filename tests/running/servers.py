@@ -33,6 +33,7 @@ from tests import card_numbers
 from tests.connections import check_connections
 from tests.environment import moved_clock
 from tests.running.backend_errors import check_backend_error
+from tests.running.poolers import urls_of
 
 if TYPE_CHECKING:
     from app.http.rows.endpoint import Endpoint
@@ -155,7 +156,7 @@ async def _fill(name: str, stores: Stores) -> None:
 def settings_of(stores: Stores, database_url: str, port: int, data_dir: Path, **more: Any) -> Settings:
     """Return the settings of a test server, with a new prefix for its Valkey keys."""
     given = {
-        "database_url": database_url,
+        **urls_of(database_url),
         "redis_url": stores.redis_url,
         "redis_prefix": f"test-{uuid4().hex}:",
         "master_key": SecretStr(MASTER_KEY),
