@@ -10,7 +10,8 @@ from storage.postgres.pool import ConnectionPool
 
 _WITHIN_S = 2
 _LEFT = """
-select array(select 'setting ' || name from pg_settings where source = 'session' and name not in ('jit', 'client_encoding'))
+select array(select 'setting ' || name from pg_settings
+                   where source = 'session' and name not in ('jit', 'client_encoding'))
     || array(select 'advisory lock' from pg_locks where locktype = 'advisory' and pid = pg_backend_pid())
     || array(select 'channel ' || pg_listening_channels())
     || array(select 'prepared statement ' || name from pg_prepared_statements where from_sql)

@@ -21,6 +21,7 @@ from storage.postgres.causes import (
     wrong_option,
 )
 from storage.postgres.connection import Connection
+from storage.postgres.hosts import Hosts
 from storage.postgres.pool import ConnectionPool
 from streams.kept_errors import copy_of
 from streams.wire.codec import dumps
@@ -100,7 +101,7 @@ def _raise_converted(error: Exception) -> None:
 class _AcquiredConnection:
     """Acquires a connection for the duration of a block."""
 
-    __slots__ = ("_conn", "_health", "_pool")
+    __slots__ = ("_conn", "_generation", "_health", "_pool")
 
     def __init__(self, pool: ConnectionPool, health: "DatabaseHealth") -> None:
         self._pool = pool
@@ -109,6 +110,7 @@ class _AcquiredConnection:
     async def __aenter__(self) -> Connection:
         try:
             self._conn = await self._pool.acquire()
+            self._generation = self._pool.generation
         except Exception as error:
             self._health.failed(error)
             _raise_converted(error)
@@ -117,7 +119,11 @@ class _AcquiredConnection:
 
     async def __aexit__(self, *raised: object) -> None:
         with map_errors():
-            await self._pool.release(self._conn, discard=raised[0] is not None)
+            discard = raised[0] is not None or self._generation != self._pool.generation
+            await self._pool.release(self._conn, discard=discard)
+            if isinstance(raised[1], asyncpg.ReadOnlySQLTransactionError):
+                # The server is a standby, or was the primary until now. Another one may be at its address by now.
+                await self._pool.renew()
         if isinstance(error := raised[1], Exception):
             self._health.failed(error)
             _raise_converted(error)
@@ -266,6 +272,7 @@ async def open_database(
     with first_connection(dsn):
         pool = await asyncpg.create_pool(
             dsn,
+            connect=Hosts(dsn).connect,
             min_size=min_size,
             max_size=max_size,
             command_timeout=command_timeout_s,

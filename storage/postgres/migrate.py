@@ -9,6 +9,7 @@ from pathlib import Path
 import asyncpg
 
 from storage.postgres.database import Connection, first_connection, map_errors
+from storage.postgres.hosts import Hosts
 from streams.wire.ids import sha256_hex
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -59,7 +60,7 @@ async def migrate(
     """
     files = read_migrations(folder)
     with first_connection(dsn, variable):
-        conn = await asyncpg.connect(dsn, timeout=10)
+        conn = await Hosts(dsn).connect(timeout=10)
     try:
         with map_errors():
             await _lock(conn, wait_s=wait_s)

@@ -54,7 +54,7 @@ _SEARCH_S = 20
 def running_stores() -> Iterator[Stores]:
     """PostgreSQL and Valkey for one run of the tests, in a loop that is only used to start and stop them."""
     with (
-        tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_swept(_fastest_folder())) as folder,
+        tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_swept(fastest_folder())) as folder,
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
     ):
         context = embedded_stores(Path(folder), durable=False, env=moved_clock())
@@ -74,7 +74,7 @@ def _swept(folder: str) -> str:
     return folder
 
 
-def _fastest_folder() -> str:
+def fastest_folder() -> str:
     """Return a folder in memory if there is enough of it, where creating a database is about ten times faster."""
     memory = Path("/dev/shm")  # noqa: S108 - a new folder is created in it
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _MEMORY_BYTES:
