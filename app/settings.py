@@ -36,7 +36,10 @@ class Settings:
     database_direct_url: Annotated[str | None, "DATABASE_DIRECT_URL"] = None
     """URL of the same PostgreSQL database without a pooler, for migrations, notifications and the worker's jobs.
     Set it if and only if `DATABASE_URL` is that of a [pooler](../operating/postgresql.md#behind-a-pooler) such as
-    PgBouncer, which may be in transaction mode. Default: `DATABASE_URL`."""
+    PgBouncer. Default: `DATABASE_URL`."""
+    database_replica_url: Annotated[str | None, "DATABASE_REPLICA_URL"] = None
+    """URL of a [replica](../operating/postgresql.md#a-replica-for-reading) of the database (hot standby), to which
+    lists and figures for operators go. Default: `DATABASE_URL`."""
     env: Annotated[Literal["development", "production"], "PARLEY_ENV"] = "production"
     """`production` or `development`, which also serves the endpoints under `/dev`."""
     host: Annotated[str, "HOST"] = "127.0.0.1"
@@ -164,6 +167,7 @@ class Settings:
         return cls(
             database_url=read.store_url("DATABASE_URL", "postgresql", "postgres"),
             database_direct_url=read.optional_store_url("DATABASE_DIRECT_URL", "postgresql", "postgres"),
+            database_replica_url=read.optional_store_url("DATABASE_REPLICA_URL", "postgresql", "postgres"),
             redis_url=read.store_url("REDIS_URL", "redis", "rediss", "unix"),
             master_key=SecretStr(read.master_key()),
             admin_token=SecretStr(read.secret("PARLEY_ADMIN_TOKEN", development=mode == "development")),

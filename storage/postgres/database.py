@@ -141,8 +141,8 @@ async def _limited(acquired: _AcquiredConnection, lock_timeout: str) -> AsyncIte
 class DatabaseHealth:
     """The state of the database, as the calls of all pools of this process have found it."""
 
-    def __init__(self, dsn: str) -> None:
-        self.availability = Availability("postgres", location=location(dsn))
+    def __init__(self, dsn: str, *, store: str = "postgres") -> None:
+        self.availability = Availability(store, location=location(dsn))
         self.unwritable: tuple[str, float] | None = None
         """Why the database last refused a write, and when; `None` if writes succeed."""
 
@@ -261,15 +261,17 @@ async def open_database(
     lock_timeout_s: float | None = None,
     health: DatabaseHealth | None = None,
     pooled: bool = False,
+    variable: str = "DATABASE_URL",
 ) -> AsyncIterator[Database]:
     """Connect to `dsn` (`postgresql://…`) and close all connections at the end of the block.
 
     `lock_timeout_s` limits how long a statement waits for a locked row before it fails with `Locked`; by default
     only `command_timeout_s` applies. `health` is shared by the pools of one database.
     `pooled`: `dsn` is that of a pooler, which may pass each transaction to another session of PostgreSQL.
+    `variable`: the environment variable that `dsn` is from.
     """
     lock_timeout = None if lock_timeout_s is None else f"{lock_timeout_s * 1000:.0f}ms"
-    with first_connection(dsn):
+    with first_connection(dsn, variable):
         pool = await asyncpg.create_pool(
             dsn,
             connect=Hosts(dsn).connect,

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 
@@ -34,10 +35,11 @@ class Node:
     def url(self, name: str = "postgres") -> str:
         return f"postgresql:///{name}?host=127.0.0.1&port={self.port}&user=parley"
 
-    async def execute(self, statement: str) -> None:
+    async def execute(self, statement: str) -> Any:
+        """Execute a statement and return its first value."""
         conn = await asyncpg.connect(self.url())
         try:
-            await conn.execute(statement)
+            return await conn.fetchval(statement)
         finally:
             await conn.close()
 
@@ -82,11 +84,7 @@ async def replicated(primary: Node, stack: AsyncExitStack) -> AsyncIterator[Clus
     standby = await _started(folder, stack)
     await primary.execute("alter system set synchronous_standby_names = '*'")
     await primary.execute("select pg_reload_conf()")
-    conn = await asyncpg.connect(primary.url())
-    try:
-        await until(lambda: conn.fetchval("select count(*) from pg_stat_replication where sync_state = 'sync'"))
-    finally:
-        await conn.close()
+    await until(lambda: primary.execute("select count(*) from pg_stat_replication where sync_state = 'sync'"))
     yield Cluster(primary, standby)
 
 
