@@ -17,9 +17,11 @@ import pytest
 from app.process.children import ending_with_parent
 from app.settings import Settings
 from deploy.stores import _as_plain_user
+from tests.code.source_files import ROOT
 
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 NEEDS_PGBOUNCER = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
+CONFIG = ROOT / "deploy" / "pgbouncer.ini"
 _PORT = 6432
 """Part of the name of the socket. Each PgBouncer has a folder of its own for it."""
 _READY_S = 20
@@ -49,21 +51,30 @@ class Pooler:
         self.process.send_signal(signal.SIGHUP)
 
 
-def write_config(folder: Path, address: Mapping[str, str], **more: object) -> None:
-    options = {
+def write_config(folder: Path, address: Mapping[str, str], **options: object) -> None:
+    """Write the shipped configuration, with changes that an operator could make. `options` replaces values."""
+    where = " ".join(f"{name}={value}" for name, value in {"user": "parley", **address}.items())
+    given = {
         "listen_addr": "",
         "unix_socket_dir": folder,
-        "listen_port": _PORT,
+        "logfile": folder / "pgbouncer.log",
+        "pidfile": folder / "pgbouncer.pid",
         "auth_type": "any",
-        "pool_mode": "transaction",
         "default_pool_size": _SESSIONS,
         "max_client_conn": 1_000,
-        "server_login_retry": 1,
-        **more,
+        **options,
     }
-    where = " ".join(f"{name}={value}" for name, value in {"user": "parley", **address}.items())
-    lines = [f"{name} = {value}" for name, value in options.items()]
-    Path(folder, "pgbouncer.ini").write_text("\n".join(["[databases]", f"* = {where}", "[pgbouncer]", *lines, ""]))
+    lines = []
+    for line in CONFIG.read_text().splitlines():
+        name, assigned, _ = line.partition(" = ")
+        if name == "parley":
+            lines.append(f"* = {where}")
+        elif assigned and name in given:
+            lines.append(f"{name} = {given.pop(name)}")
+        elif name != "auth_file":
+            lines.append(line)
+    assert not given, f"{CONFIG} has no {', '.join(given)}"
+    (folder / "pgbouncer.ini").write_text("\n".join([*lines, ""]))
 
 
 @contextmanager
@@ -72,13 +83,10 @@ def running_pgbouncer(address: Mapping[str, str], **options: object) -> Iterator
     with tempfile.TemporaryDirectory(prefix="parley-") as name:  # A short path for the socket.
         folder = Path(name)
         write_config(folder, address, **options)
-        with (folder / "pgbouncer.log").open("wb") as log:
-            process = subprocess.Popen(
-                [*_as_plain_user(folder), str(PGBOUNCER), str(folder / "pgbouncer.ini")],
-                stdout=log,
-                stderr=log,
-                preexec_fn=ending_with_parent(signal.SIGKILL),  # noqa: PLW1509 - two system calls, no lock
-            )
+        process = subprocess.Popen(
+            [*_as_plain_user(folder), str(PGBOUNCER), "--quiet", str(folder / "pgbouncer.ini")],
+            preexec_fn=ending_with_parent(signal.SIGKILL),  # noqa: PLW1509 - two system calls, no lock
+        )
         try:
             _wait_for(folder / f".s.PGSQL.{_PORT}", process)
             yield Pooler(folder, process)

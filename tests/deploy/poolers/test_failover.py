@@ -68,7 +68,7 @@ async def site(stores: Stores, tmp_path: Path) -> AsyncIterator[Site]:
         async with open_databases(Stores(primary.url(), stores.redis_url)) as databases:
             await databases.admin.execute(f"create database {_NAME} template parley_seeded strategy file_copy")
         cluster = await enter(replicated(primary, processes))
-        pooler = stack.enter_context(running_pgbouncer(primary.address, query_wait_timeout=5))
+        pooler = stack.enter_context(running_pgbouncer(primary.address))
         sandbox, vendor = await enter(listening()), await enter(running_vendor())
         listener = stack.enter_context(listening_socket())
         urls = {

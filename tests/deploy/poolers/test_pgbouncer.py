@@ -168,6 +168,13 @@ async def test_a_process_behind_a_pooler_without_a_direct_url_says_what_to_set(
     assert process.lines == [f"parley: database: DATABASE_URL cannot be used: {cause}"]
 
 
+async def test_an_option_that_a_pooler_refuses_is_named(pooler: Pooler, database_url: str) -> None:
+    with pytest.raises(DatabaseError) as raised:
+        async with open_database(f"{pooler.url(database_url)}&statement_timeout=5s", pooled=True):
+            pass
+    assert raised.value.what == "DATABASE_URL cannot be used: unsupported startup parameter: statement_timeout"
+
+
 async def test_a_statement_that_a_pooler_sends_to_another_session_names_the_cause(
     pooler: Pooler, database_url: str
 ) -> None:
