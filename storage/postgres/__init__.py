@@ -10,10 +10,10 @@ were lost or may be in the middle of a statement. They are passed on without a r
 their state: settings and advisory locks must end with the transaction. `tests/connections.py` checks this after
 each test, and for a server that a module shares at the end of the module.
 
-A pooler in transaction mode may be in between (`DATABASE_DIRECT_URL` is set). Presence of the variable decides, not
-detection: it is needed in any case, and one connection cannot tell what a pooler will do with its next transaction.
-Statements are then not kept prepared, which costs a round trip and the parsing of each; without a pooler nothing
-changes. What needs a session uses the direct URL: `notifications.py`, `migrate.py`, and procrastinate in the worker.
+If `DATABASE_DIRECT_URL` is set, a pooler in transaction mode may be in between. The variable decides, not a probe:
+it is needed in any case, and a connection cannot tell what a pooler will do with its next transaction.
+Statements are then not kept prepared, which costs a round trip and the parsing of each. Without a pooler nothing
+changes. What needs a session uses the direct URL: `notifications.py`, `migrate.py`, and the worker's procrastinate.
 
 A connection to a server that refuses writes is closed, with all others of its pool, because it may be that of a
 former primary. `hosts.py` tries the hosts of a URL, and `reads.py` decides whether a replica executes a read.
