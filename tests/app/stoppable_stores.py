@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,10 @@ async def open_stoppable(databases: Databases, data_dir: Path, **settings: Any) 
             valkey_proxy_to(databases.stores.redis_url, Path(folder, "valkey"))
         )
         listener = stack.enter_context(listening_socket())
-        stores = {"database_url": url, "database_direct_url": None, "redis_url": valkey.url}
-        given = settings_of(databases.stores, url, listener.getsockname()[1], data_dir, **stores, **settings)
+        given = settings_of(
+            databases.stores, url, listener.getsockname()[1], data_dir, redis_url=valkey.url, **settings
+        )
+        given = replace(given, database_url=url, database_direct_url=None)
         services = await stack.enter_async_context(open_services(given))
         server = await stack.enter_async_context(running_server(services, listener))
         yield Stoppable(server, database, valkey)
