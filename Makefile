@@ -5,13 +5,16 @@ VENV := .venv
 RUNNABLE := $(VENV)/installed-run
 INSTALLED := $(VENV)/installed
 LOCKS := deploy/locks
+# The tests of areas whose effects on PostgreSQL differ: sign-in, turns, payments, assets, jobs, emails.
+POOLED := $(addprefix tests/app/,accounts/email accounts/sessions accounts/sign_in admin ai/conversations ai/readers \
+	assets leaderboards mail payments withdrawals work) tests/deploy/processes/test_worker.py tests/deploy/poolers
 RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour soak-json lock clean
+.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy test-pooler picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour soak-json lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -33,6 +36,9 @@ test-browser: $(INSTALLED) ## run the tests of the pages in Chromium (screenshot
 
 test-busy: $(INSTALLED) ## run the tests RUNS times (5) with one core kept busy, and count the failures of each
 	@$(VENV)/bin/python -m tests.chance.busy --runs $(or $(RUNS),5) --arguments='$(subst ','\'',$(ARGS))' test
+
+test-pooler: $(INSTALLED) ## run the tests of areas whose servers reach PostgreSQL through PgBouncer (Debian's pgbouncer)
+	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --pooler $(or $(ARGS),$(POOLED))
 
 picture: $(INSTALLED) ## update the README's picture of the talk page
 	@$(VENV)/bin/python -m pytest tests/browser/test_picture.py

@@ -63,6 +63,9 @@ class EnvironmentReader:
             raise SettingsError(f"parley: {name} must have no path, or the number of a database, such as /0")
         return value
 
+    def optional_store_url(self, name: str, *schemes: str) -> str | None:
+        return self.store_url(name, *schemes) if self.text(name, "") else None
+
     def http_url(self, name: str, *, example: str = "https://parley.example") -> str | None:
         value = self.text(name, "")
         if not value:

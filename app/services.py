@@ -38,6 +38,7 @@ from storage.objects import ObjectStore, open_objects
 from storage.objects.contract import ObjectsRefused
 from storage.operators.tokens import OperatorTokens
 from storage.postgres.database import Database, open_database
+from storage.postgres.reads import Reads, open_reads
 from storage.processes.heartbeats import Heartbeat, open_heartbeat
 from streams.keyed_lock import KeyedLock
 from streams.wire.ids import new_id
@@ -75,6 +76,8 @@ class Services(Stores):
     speech_cache: SpeechCache
     flights: Flights
     traces: Traces | None
+    reads: Reads
+    """Reads for operators, which a replica executes if there is one."""
     stored_figures: StoredFigures
     """Figures from PostgreSQL that the overview for operators shows."""
     geo: GeoFiles
@@ -124,6 +127,7 @@ def _turn_database(settings: Settings, database: Database) -> AbstractAsyncConte
         max_size=CONNECTIONS,
         lock_timeout_s=LOCKED_S,
         health=database.health,
+        pooled=settings.is_pooled,
     )
 
 
@@ -150,6 +154,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
         copies_folder = settings.data_dir if settings.s3_bucket is None else None
         geo = await stack.enter_async_context(open_geo_files(copies_folder))
+        reads = await stack.enter_async_context(open_reads(database, settings.database_replica_url))
         boards = await stack.enter_async_context(open_board_indexes(database, valkey))
         sinks = EventSinks(configs)
         opens = await stack.enter_async_context(open_mail_opens(database, sinks, clock, stores.keyring))
@@ -163,7 +168,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         sessions = SessionCache(valkey)
         await stack.enter_async_context(
-            open_session_watch(database, valkey, supervisor, sessions, dsn=settings.database_url)
+            open_session_watch(database, valkey, supervisor, sessions, dsn=settings.direct_url)
         )
         await stack.enter_async_context(ending(supervisor))
         vendors = VendorClients(configs, http, engines, local_url=settings.local_url)
@@ -200,7 +205,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             speech_cache=speech_cache,
             flights=flights,
             traces=traces,
-            stored_figures=StoredFigures(database),
+            reads=reads,
+            stored_figures=StoredFigures(reads),
             geo=geo,
             boards=boards,
             board_creations=BoardCreations(database),

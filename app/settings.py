@@ -37,6 +37,13 @@ class Settings:
     replace it](../operating/secrets.md#replace-the-master-key))."""
     admin_token: Annotated[SecretStr, "PARLEY_ADMIN_TOKEN"]
     """The root token: a bearer token of the admin API that includes all roles, at least 16 characters."""
+    database_direct_url: Annotated[str | None, "DATABASE_DIRECT_URL"] = None
+    """URL of the same PostgreSQL database without a pooler, for migrations, notifications and the worker's jobs.
+    Set it if and only if `DATABASE_URL` is that of a [pooler](../operating/postgresql.md#behind-a-pooler) such as
+    PgBouncer. Default: `DATABASE_URL`."""
+    database_replica_url: Annotated[str | None, "DATABASE_REPLICA_URL"] = None
+    """URL of a [replica](../operating/postgresql.md#a-replica-for-reading) of the database (hot standby), to which
+    lists and figures for operators go. Default: `DATABASE_URL`."""
     env: Annotated[Literal["development", "production"], "PARLEY_ENV"] = "production"
     """`production` or `development`, which also serves the endpoints under `/dev`."""
     host: Annotated[str, "HOST"] = "127.0.0.1"
@@ -114,6 +121,21 @@ class Settings:
     """Environment variables that name a proxy. They are ignored: vendors are called directly."""
 
     @property
+    def direct_url(self) -> str:
+        """The URL of PostgreSQL for what needs a session: migrations, notifications, and the library of jobs."""
+        return self.database_direct_url or self.database_url
+
+    @property
+    def direct_variable(self) -> str:
+        """The environment variable that `direct_url` is from."""
+        return "DATABASE_DIRECT_URL" if self.is_pooled else "DATABASE_URL"
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether `database_url` is that of a pooler, so that each transaction may get another session."""
+        return self.database_direct_url is not None
+
+    @property
     def development(self) -> bool:
         return self.env == "development"
 
@@ -148,6 +170,8 @@ class Settings:
         processes = read.number("PARLEY_PROCESSES", 1, minimum=1, maximum=256)
         return cls(
             database_url=read.store_url("DATABASE_URL", "postgresql", "postgres"),
+            database_direct_url=read.optional_store_url("DATABASE_DIRECT_URL", "postgresql", "postgres"),
+            database_replica_url=read.optional_store_url("DATABASE_REPLICA_URL", "postgresql", "postgres"),
             redis_url=read.store_url("REDIS_URL", *VALKEY_SCHEMES),
             master_key=SecretStr(read.master_key()),
             admin_token=SecretStr(read.secret("PARLEY_ADMIN_TOKEN", development=mode == "development")),

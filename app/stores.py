@@ -28,7 +28,7 @@ class Stores:
 async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
     async with AsyncExitStack() as stack:
         keyring = Keyring.from_hex(settings.master_key.get_secret_value())
-        database = await stack.enter_async_context(open_database(settings.database_url))
+        database = await stack.enter_async_context(open_database(settings.database_url, pooled=settings.is_pooled))
         valkey = await stack.enter_async_context(open_valkey(settings.redis_url, prefix=settings.redis_prefix))
         configs = await stack.enter_async_context(open_configs(database, valkey, keyring, check=check))
         clock = await stack.enter_async_context(open_clock(database, valkey, movable=settings.development))

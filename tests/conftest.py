@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from tests.environment import forget_settings, log_plain_tracebacks, raise_descr
 from tests.password_hashes import hash_cheaply
 from tests.running import forks
 from tests.running.backend_errors import check_backend_error
+from tests.running.poolers import pooler_of_all
 from tests.running.restoring import keep_configs, restored
 from tests.running.servers import (
     Databases,
@@ -84,6 +85,7 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--examples", type=int, default=1_000, help="examples of each property in a soak")
+    parser.addoption("--pooler", action="store_true", help="let servers reach PostgreSQL through PgBouncer")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -223,9 +225,10 @@ def local_vendors() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-async def databases(stores: Stores) -> AsyncIterator[Databases]:
-    async with open_databases(stores) as opened:
-        yield opened
+async def databases(stores: Stores, pytestconfig: pytest.Config) -> AsyncIterator[Databases]:
+    with pooler_of_all(stores.database_url) if pytestconfig.getoption("--pooler") else nullcontext():
+        async with open_databases(stores) as opened:
+            yield opened
 
 
 @pytest.fixture

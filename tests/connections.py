@@ -10,13 +10,14 @@ from storage.postgres.pool import ConnectionPool
 
 _WITHIN_S = 2
 _LEFT = """
-select array(select 'setting ' || name from pg_settings where source = 'session' and name <> 'jit')
+select array(select 'setting ' || name from pg_settings
+                   where source = 'session' and name not in ('jit', 'client_encoding'))
     || array(select 'advisory lock' from pg_locks where locktype = 'advisory' and pid = pg_backend_pid())
     || array(select 'channel ' || pg_listening_channels())
     || array(select 'prepared statement ' || name from pg_prepared_statements where from_sql)
     || array(select 'cursor ' || name from pg_cursors where is_holdable)
 """
-"""asyncpg itself switches `jit` off and on again."""
+"""asyncpg itself switches `jit` off and on again, and PgBouncer sets the encoding that its client has asked for."""
 
 
 async def check_connections(services: Services) -> None:

@@ -88,8 +88,9 @@ async def list_audit(call: Call, query: Query[AuditQuery]) -> AuditReply:
         until=query.until,
         of_operators=None if is_admin else False,
     )
-    async with call.services.database.connection() as conn:
-        found = await audit.entries(conn, filters, before_id=query.before, limit=query.size + 1)
+    found = await call.services.reads.read(
+        lambda conn: audit.entries(conn, filters, before_id=query.before, limit=query.size + 1)
+    )
     entries, further = page_of(found, query.size, lambda entry: entry.audit_id)
     return AuditReply(next=further, changes=[audit_row(entry) for entry in entries])
 

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace, settings: Settings) -> None:
     """Run one action in a transaction and print its lines once it has committed. Only PostgreSQL is needed."""
-    async with open_database(settings.database_url, max_size=1) as database:
+    async with open_database(settings.database_url, max_size=1, pooled=settings.is_pooled) as database:
         async with database.transaction() as conn:
             lines = await args.perform(conn, args)
         sys.stdout.writelines(f"{line}\n" for line in lines)

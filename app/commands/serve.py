@@ -38,7 +38,7 @@ def run_serve(args: argparse.Namespace) -> int:
 def run_migrate(args: argparse.Namespace) -> int:
     settings = Settings.from_env()
     try:
-        applied = asyncio.run(migrate(settings.database_url))
+        applied = asyncio.run(migrate(settings.direct_url, variable=settings.direct_variable))
     except MigrationRefused as error:
         sys.stderr.write(f"parley: {error}\n")
         return REFUSED

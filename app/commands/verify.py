@@ -33,7 +33,7 @@ def run_ledger(_: argparse.Namespace) -> int:
 async def _verify(settings: Settings) -> int:
     count = 0
     async with (
-        open_database(settings.database_url, max_size=1) as database,
+        open_database(settings.database_url, max_size=1, pooled=settings.is_pooled) as database,
         aclosing(find_differences(database)) as differences,
     ):
         async for found in differences:

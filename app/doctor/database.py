@@ -19,7 +19,9 @@ _SHOWN = 5
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
     try:
         async with (
-            open_database(here.settings.database_url, max_size=1, acquire_timeout_s=5) as database,
+            open_database(
+                here.settings.database_url, max_size=1, acquire_timeout_s=5, pooled=here.settings.is_pooled
+            ) as database,
             database.connection() as conn,
         ):
             migrations, complete = await _migrations(conn)

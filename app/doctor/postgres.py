@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
+from app.doctor import database_ways
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
 from storage.conversations.turns import CONNECTIONS
@@ -33,8 +34,13 @@ _CRASH_SAFE = ("fsync", "full_page_writes", "synchronous_commit")
 
 
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
+    settings = here.settings
     try:
-        async with open_database(here.settings.database_url, max_size=1, acquire_timeout_s=5) as database:
+        async for finding in database_ways.check(AREA, here):
+            yield finding
+        async with open_database(
+            settings.database_url, max_size=1, acquire_timeout_s=5, pooled=settings.is_pooled
+        ) as database:
             yield AREA.good("connection", "it accepts connections")
             yield await _writes(database)
             async with database.connection() as conn:
@@ -128,7 +134,9 @@ def _limits(given: dict[str, Any], here: Surroundings) -> Iterator[Finding]:
     free = int(given["max_connections"]) - int(given["superuser_reserved_connections"])
     needed = here.settings.processes * (_POOL + CONNECTIONS + _OTHERS)
     seen = f"{free} for all clients; {here.settings.processes} processes of this server use up to {needed}"
-    if needed > free:
+    if here.settings.is_pooled:
+        yield AREA.good("connections", f"{seen}, of which the pooler needs as many as its pool has")
+    elif needed > free:
         yield AREA.doubtful(
             "connections",
             seen,

@@ -12,7 +12,8 @@ from storage.operators import audit
 from storage.operators.audit import AuditEntry, Filters
 from storage.payments import money_today
 from storage.payments.money_today import Taken
-from storage.postgres.database import Database
+from storage.postgres.connection import Connection
+from storage.postgres.reads import Reads
 
 _MAX_AGE_S = 10.0
 _CHANGES = 6
@@ -31,8 +32,8 @@ class Figures(NamedTuple):
 class StoredFigures:
     """The figures as they were last read. They are read again when they are older than ten seconds."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, reads: Reads) -> None:
+        self._reads = reads
         self._read_at = float("-inf")
         self._reading = asyncio.Lock()
 
@@ -40,15 +41,15 @@ class StoredFigures:
         """Return the figures. Raises `StoreError` if they have to be read and cannot be."""
         async with self._reading:  # Others wait for what one reads.
             if time.monotonic() - self._read_at >= _MAX_AGE_S:
-                self._figures = await self._read()
+                self._figures = await self._reads.read(_read)
                 self._read_at = time.monotonic()
             return self._figures
 
-    async def _read(self) -> Figures:
-        midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        async with self._database.connection() as conn:
-            return Figures(
-                jobs=await jobs.job_counts(conn),
-                taken=await money_today.taken_since(conn, midnight),
-                changes=await audit.entries(conn, Filters(of_operators=False), before_id=None, limit=_CHANGES),
-            )
+
+async def _read(conn: Connection) -> Figures:
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return Figures(
+        jobs=await jobs.job_counts(conn),
+        taken=await money_today.taken_since(conn, midnight),
+        changes=await audit.entries(conn, Filters(of_operators=False), before_id=None, limit=_CHANGES),
+    )

@@ -191,7 +191,7 @@ def _application(
     services: Services, jobs: Sequence[JobRow[Any]], *, scheduled: bool
 ) -> tuple[procrastinate.App, JobManager]:
     connector = procrastinate.PsycopgConnector(
-        conninfo=services.settings.database_url, min_size=1, max_size=4, timeout=_CONNECT_S
+        conninfo=services.settings.direct_url, min_size=1, max_size=4, timeout=_CONNECT_S
     )
     app = procrastinate.App(connector=connector)
     app.job_manager = manager = JobManager(connector)

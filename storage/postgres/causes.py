@@ -49,6 +49,9 @@ _WRONG_OPTIONS = (
     asyncpg.InvalidParameterValueError,
     asyncpg.CantChangeRuntimeParamError,
 )
+_REFUSED_BY_POOLER = "unsupported startup parameter"
+_SET_BY_US = "lock_timeout"
+_NOT_DIRECT = "it is the URL of a pooler, so set DATABASE_DIRECT_URL to the URL of PostgreSQL itself"
 _NOT_REACHABLE = "the database is not reachable"
 _IN_PLACE_OF_TLS = {
     "rejected SSL upgrade": "the server at its address is not PostgreSQL, or refuses TLS",
@@ -94,6 +97,8 @@ def store_error(error: Exception) -> StoreError | None:
     message = "the database refused a statement"
     if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
         message = "the database is not up to date: run `python -m app migrate`"
+    elif isinstance(error, (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)):
+        message = "a pooler shares the sessions of the database: set DATABASE_DIRECT_URL"
     elif isinstance(error, asyncpg.InsufficientPrivilegeError):
         message = "the database user lacks a permission"
     elif isinstance(error, asyncpg.InterfaceError):
@@ -116,6 +121,8 @@ def wrong_option(error: Exception) -> str | None:
 
     asyncpg passes the options that it does not know to PostgreSQL.
     """
+    if isinstance(error, asyncpg.ProtocolViolationError) and _REFUSED_BY_POOLER in str(error):
+        return _NOT_DIRECT if _SET_BY_US in str(error) else str(error)
     if not isinstance(error, _WRONG_OPTIONS) or _is_unavailable(error):
         return None
     if isinstance(error, asyncpg.ClientConfigurationError) and "target_session_attrs" in str(error):

@@ -21,6 +21,7 @@ from storage.postgres.causes import (
     wrong_option,
 )
 from storage.postgres.connection import Connection
+from storage.postgres.hosts import Hosts
 from storage.postgres.pool import ConnectionPool
 from streams.kept_errors import copy_of
 from streams.wire.codec import dumps
@@ -43,6 +44,10 @@ _USER_REFUSED = "28000"
 """This SQLSTATE has several reasons, which only the message of the server distinguishes."""
 _JSONB_VERSION = b"\x01"
 """The first byte of a `jsonb` in the binary format. The JSON text follows it."""
+_WITHOUT_SESSION: dict[str, Any] = {"statement_cache_size": 0}
+"""Options of a connection through a pooler in transaction mode, whose next transaction may be in another session,
+where prepared statements are missing. Without its cache, asyncpg parses a statement again, without a name, in the
+same round trip in which it executes it."""
 _PROBE_S = 10.0
 _HOLD_S = 5.0
 """How long the database counts as not writable after a failed write, even if a probe succeeds."""
@@ -96,7 +101,7 @@ def _raise_converted(error: Exception) -> None:
 class _AcquiredConnection:
     """Acquires a connection for the duration of a block."""
 
-    __slots__ = ("_conn", "_health", "_pool")
+    __slots__ = ("_conn", "_generation", "_health", "_pool")
 
     def __init__(self, pool: ConnectionPool, health: "DatabaseHealth") -> None:
         self._pool = pool
@@ -105,6 +110,7 @@ class _AcquiredConnection:
     async def __aenter__(self) -> Connection:
         try:
             self._conn = await self._pool.acquire()
+            self._generation = self._pool.generation
         except Exception as error:
             self._health.failed(error)
             _raise_converted(error)
@@ -113,7 +119,11 @@ class _AcquiredConnection:
 
     async def __aexit__(self, *raised: object) -> None:
         with map_errors():
-            await self._pool.release(self._conn, discard=raised[0] is not None)
+            discard = raised[0] is not None or self._generation != self._pool.generation
+            await self._pool.release(self._conn, discard=discard)
+            if isinstance(raised[1], asyncpg.ReadOnlySQLTransactionError):
+                # The server is a standby, or was the primary until now. Another one may be at its address by now.
+                await self._pool.renew()
         if isinstance(error := raised[1], Exception):
             self._health.failed(error)
             _raise_converted(error)
@@ -121,11 +131,18 @@ class _AcquiredConnection:
             self._health.availability.worked()
 
 
+@asynccontextmanager
+async def _limited(acquired: _AcquiredConnection, lock_timeout: str) -> AsyncIterator[Connection]:
+    async with acquired as conn, conn.transaction():
+        await conn.execute(f"set local lock_timeout = '{lock_timeout}'")
+        yield conn
+
+
 class DatabaseHealth:
     """The state of the database, as the calls of all pools of this process have found it."""
 
-    def __init__(self, dsn: str) -> None:
-        self.availability = Availability("postgres", location=location(dsn))
+    def __init__(self, dsn: str, *, store: str = "postgres") -> None:
+        self.availability = Availability(store, location=location(dsn))
         self.unwritable: tuple[str, float] | None = None
         """Why the database last refused a write, and when; `None` if writes succeed."""
 
@@ -142,14 +159,22 @@ class DatabaseHealth:
 class Database:
     """A pool of connections. Functions in `storage` that execute SQL take a connection as first argument."""
 
-    def __init__(self, connections: ConnectionPool, health: DatabaseHealth) -> None:
+    def __init__(
+        self, connections: ConnectionPool, health: DatabaseHealth, *, lock_timeout: str | None = None
+    ) -> None:
+        """`lock_timeout`: a limit that is set in each transaction, because it cannot be set for the connection."""
         self.health = health
+        self._lock_timeout = lock_timeout
         self._pool = connections
         self._probed_at = float("-inf")
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
-        """Acquire a connection for single statements, each in a separate transaction."""
-        return _AcquiredConnection(self._pool, self.health)
+        """Acquire a connection for single statements, each in a separate transaction.
+
+        With a `lock_timeout` that is set in each transaction, they share one.
+        """
+        acquired = _AcquiredConnection(self._pool, self.health)
+        return acquired if self._lock_timeout is None else _limited(acquired, self._lock_timeout)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -208,8 +233,8 @@ async def _no_reset(_conn: Connection) -> None:
 
 
 @contextmanager
-def first_connection(dsn: str) -> Iterator[None]:
-    """Convert errors of the first connection of a process to `DatabaseUnavailable`.
+def first_connection(dsn: str, variable: str = "DATABASE_URL") -> Iterator[None]:
+    """Convert errors of the first connection of a process to `DatabaseUnavailable`. They name `variable`.
 
     If an option of the URL is wrong, the error is `DatabaseError`. The process has not started yet: its operator
     reads the message and no client does, so it names the host.
@@ -218,11 +243,11 @@ def first_connection(dsn: str) -> Iterator[None]:
         yield
     except Exception as error:
         if (wrong := wrong_option(error)) is not None:
-            raise DatabaseError(f"DATABASE_URL cannot be used: {wrong}") from error
+            raise DatabaseError(f"{variable} cannot be used: {wrong}") from error
         if (converted := store_error(error)) is None:
             raise
         said = f": {error}" if getattr(error, "sqlstate", None) == _USER_REFUSED else ""
-        raise DatabaseUnavailable(f"{converted.what}{said} (DATABASE_URL: {location(dsn)})") from error
+        raise DatabaseUnavailable(f"{converted.what}{said} ({variable}: {location(dsn)})") from error
 
 
 @asynccontextmanager
@@ -235,26 +260,33 @@ async def open_database(
     command_timeout_s: float = 15,
     lock_timeout_s: float | None = None,
     health: DatabaseHealth | None = None,
+    pooled: bool = False,
+    variable: str = "DATABASE_URL",
 ) -> AsyncIterator[Database]:
     """Connect to `dsn` (`postgresql://…`) and close all connections at the end of the block.
 
     `lock_timeout_s` limits how long a statement waits for a locked row before it fails with `Locked`; by default
     only `command_timeout_s` applies. `health` is shared by the pools of one database.
+    `pooled`: `dsn` is that of a pooler, which may pass each transaction to another session of PostgreSQL.
+    `variable`: the environment variable that `dsn` is from.
     """
-    with first_connection(dsn):
+    lock_timeout = None if lock_timeout_s is None else f"{lock_timeout_s * 1000:.0f}ms"
+    with first_connection(dsn, variable):
         pool = await asyncpg.create_pool(
             dsn,
+            connect=Hosts(dsn).connect,
             min_size=min_size,
             max_size=max_size,
             command_timeout=command_timeout_s,
             timeout=acquire_timeout_s,
             init=_set_codecs,
             reset=_no_reset,
-            server_settings={} if lock_timeout_s is None else {"lock_timeout": f"{lock_timeout_s * 1000:.0f}ms"},
+            server_settings={"lock_timeout": lock_timeout} if lock_timeout and not pooled else {},
+            **(_WITHOUT_SESSION if pooled else {}),
         )
     connections = ConnectionPool(pool, max_size=max_size, wait_s=acquire_timeout_s)
     try:
-        yield Database(connections, health or DatabaseHealth(dsn))
+        yield Database(connections, health or DatabaseHealth(dsn), lock_timeout=lock_timeout if pooled else None)
     finally:
         try:
             async with asyncio.timeout(_CLOSE_S):

@@ -9,6 +9,7 @@ from pathlib import Path
 import asyncpg
 
 from storage.postgres.database import Connection, first_connection, map_errors
+from storage.postgres.hosts import Hosts
 from streams.wire.ids import sha256_hex
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -45,18 +46,21 @@ class Migration:
     checksum: str
 
 
-async def migrate(dsn: str, *, folder: Path = MIGRATIONS, wait_s: float = 300) -> list[str]:
+async def migrate(
+    dsn: str, *, folder: Path = MIGRATIONS, wait_s: float = 300, variable: str = "DATABASE_URL"
+) -> list[str]:
     """Apply the missing migrations and return the names of their files.
 
     Several processes may call this at the same time: one applies the migrations, the others wait up to `wait_s`
-    for it to finish.
+    for it to finish. They wait for a lock of a session, so `dsn` must not be that of a pooler in transaction mode.
+    `variable`: the environment variable that it is from.
 
     Raises `MigrationRefused` if a file was changed after it was applied, if the database is newer than this code,
     or if a file fails. A file that fails is rolled back, unless it runs outside a transaction.
     """
     files = read_migrations(folder)
-    with first_connection(dsn):
-        conn = await asyncpg.connect(dsn, timeout=10)
+    with first_connection(dsn, variable):
+        conn = await Hosts(dsn).connect(timeout=10)
     try:
         with map_errors():
             await _lock(conn, wait_s=wait_s)

@@ -9,6 +9,7 @@ import asyncpg
 import structlog
 
 from storage.postgres.causes import UNAVAILABLE
+from storage.postgres.hosts import Hosts
 from streams.tasks import stopping
 
 log = structlog.get_logger()
@@ -32,10 +33,10 @@ async def listen(
     `on_checked` is called several times a second with two times, between which no notification was lost: when the
     connection began to listen, on PostgreSQL's clock, and when it was last checked, on the monotonic clock.
     """
-    reachable = True
+    reachable, hosts = True, Hosts(dsn)
     while not stopping():
         try:
-            async with _connection(dsn) as (conn, ended):
+            async with _connection(hosts) as (conn, ended):
                 await conn.add_listener(channel, lambda _conn, _pid, _channel, payload: on_message(payload))
                 checked_at = time.monotonic()
                 since_s = await conn.fetchval("select extract(epoch from clock_timestamp())::float8")
@@ -61,10 +62,10 @@ async def _wait(ended: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def _connection(dsn: str) -> AsyncIterator[tuple[asyncpg.Connection, asyncio.Event]]:
+async def _connection(hosts: Hosts) -> AsyncIterator[tuple[asyncpg.Connection, asyncio.Event]]:
     """Yield a connection, and an event that is set when it is lost."""
     named = {"application_name": _NAME}
-    conn = await asyncpg.connect(dsn, timeout=_CONNECT_S, command_timeout=_ANSWER_S, server_settings=named)
+    conn = await hosts.connect(timeout=_CONNECT_S, command_timeout=_ANSWER_S, server_settings=named)
     ended = asyncio.Event()
     conn.add_termination_listener(lambda _: ended.set())
     try:

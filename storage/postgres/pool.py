@@ -6,6 +6,7 @@ statement.
 """
 
 import asyncio
+import time
 from collections import deque
 from contextlib import suppress
 
@@ -15,6 +16,9 @@ from storage.postgres.connection import Connection
 
 _END_S = 1.0
 """How long the cancellation of a running statement may take before the connection is closed."""
+
+_RENEWED_S = 1.0
+"""So that a database that stays read-only is not asked for new connections by every call."""
 
 
 class AllInUse(TimeoutError):
@@ -30,6 +34,9 @@ class ConnectionPool:
         self._wait_s = wait_s
         self._taken = 0
         self._idle: list[Connection] = []
+        self._renewed_at = float("-inf")
+        self.generation = 0
+        """The number of times that all connections were replaced."""
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
 
     async def acquire(self) -> Connection:
@@ -55,6 +62,16 @@ class ConnectionPool:
             self._pass_on(conn)
         else:
             await self._discard(conn)
+
+    async def renew(self) -> None:
+        """Replace all connections, at most once a second. Those in use must be discarded when they are released."""
+        if time.monotonic() < self._renewed_at + _RENEWED_S:
+            return
+        self._renewed_at = time.monotonic()
+        self.generation += 1
+        await self._pool.expire_connections()
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*map(self._discard, idle))
 
     async def close(self) -> None:
         while self._idle:

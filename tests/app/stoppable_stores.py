@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ async def open_stoppable(databases: Databases, data_dir: Path, **settings: Any) 
         given = settings_of(
             databases.stores, url, listener.getsockname()[1], data_dir, redis_url=valkey.url, **settings
         )
+        given = replace(given, database_url=url, database_direct_url=None)
         services = await stack.enter_async_context(open_services(given))
         server = await stack.enter_async_context(running_server(services, listener))
         yield Stoppable(server, database, valkey)

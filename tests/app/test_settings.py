@@ -58,6 +58,8 @@ def test_connections_to_vendors_are_configured_by_the_environment():
         ("PARLEY_KEEP_ALIVE_S", "0", "from 1 to 3600"),
         ("DATABASE_URL", "foo", "a URL that begins with postgresql://"),
         ("DATABASE_URL", "http://127.0.0.1/parley", "a URL that begins with postgresql://"),
+        ("DATABASE_DIRECT_URL", "foo", "a URL that begins with postgresql://"),
+        ("DATABASE_REPLICA_URL", "redis://x", "a URL that begins with postgresql://"),
         ("REDIS_URL", "http://x", "a URL that begins with redis://"),
         ("PARLEY_PUBLIC_URL", "foo", "a URL such as https://parley.example"),
         ("PARLEY_PUBLIC_URL", "https://parley .example", "a URL such as https://parley.example"),

@@ -33,6 +33,8 @@ TIMED_SLEEPS = {
         "tests/app/ai/streams/test_many_streams.py",
         "tests/app/ai/inputs/test_tiny_chunks.py",
         "tests/deploy/killed/test_processes.py",
+        "tests/deploy/poolers/test_failover.py",
+        "tests/running/poolers.py",
         "tests/deploy/processes/test_paused_process.py",
         "tests/deploy/processes/test_processes.py",
         "tests/waiting.py",

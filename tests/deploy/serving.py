@@ -10,6 +10,7 @@ import pytest
 from app.settings import Settings
 from tests.deploy.commands import Command, command
 from tests.environment import core_packages
+from tests.running.poolers import database_env
 
 __all__ = ["server_env", "serving", "settings", "two_free_ports"]
 
@@ -19,7 +20,7 @@ def server_env(settings: Settings, **more: str) -> dict[str, str]:
     return {
         **core_packages(),
         "PARLEY_ENV": "development",
-        "DATABASE_URL": settings.database_url,
+        **database_env(settings),
         "REDIS_URL": settings.redis_url,
         "PARLEY_REDIS_PREFIX": settings.redis_prefix,
         "PARLEY_MASTER_KEY": settings.master_key.get_secret_value(),

@@ -34,6 +34,7 @@ from tests import card_numbers
 from tests.connections import check_connections
 from tests.environment import moved_clock
 from tests.running.backend_errors import check_backend_error
+from tests.running.poolers import urls_of
 from tests.running.scripts import check_scripts
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ _SEARCH_S = 20
 def running_stores(*, clustered: bool = False) -> Iterator[Stores]:
     """PostgreSQL and Valkey for one run of the tests, in a loop that is only used to start and stop them."""
     with (
-        tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_swept(_fastest_folder())) as folder,
+        tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_swept(fastest_folder())) as folder,
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
     ):
         context = _stores_in(Path(folder), clustered=clustered)
@@ -86,7 +87,7 @@ def _swept(folder: str) -> str:
     return folder
 
 
-def _fastest_folder() -> str:
+def fastest_folder() -> str:
     """Return a folder in memory if there is enough of it, where creating a database is about ten times faster."""
     memory = Path("/dev/shm")  # noqa: S108 - a new folder is created in it
     if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _MEMORY_BYTES:
@@ -168,7 +169,7 @@ async def _fill(name: str, stores: Stores) -> None:
 def settings_of(stores: Stores, database_url: str, port: int, data_dir: Path, **more: Any) -> Settings:
     """Return the settings of a test server, with a new prefix for its Valkey keys."""
     given = {
-        "database_url": database_url,
+        **urls_of(database_url),
         "redis_url": stores.redis_url,
         "redis_prefix": f"test-{uuid4().hex}:",
         "master_key": SecretStr(MASTER_KEY),

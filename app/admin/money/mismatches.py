@@ -47,10 +47,11 @@ async def list_mismatches(call: Call, query: Query[MismatchQuery]) -> MismatchLi
     They include events that no webhook has reported, which are already repaired, and cases that an operator has to
     look into. The newest comes first.
     """
-    async with call.services.database.connection() as conn:
-        found = await mismatches.page(
+    found = await call.services.reads.read(
+        lambda conn: mismatches.page(
             conn, of_app=query.app, kind=query.kind, before=query.before, size=query.size + 1
         )
+    )
     page, further = page_of(found, query.size, lambda mismatch: mismatch.mismatch_id)
     return MismatchList(next=further, mismatches=[mismatch_view(mismatch) for mismatch in page])
 

@@ -62,8 +62,8 @@ async def list_subscriptions(call: Call, query: Query[OrderQuery]) -> OrderList:
 
 
 async def _page(call: Call, query: OrderQuery, what: What) -> OrderList:
-    async with call.services.database.connection() as conn:
-        found = await order_list.page(
+    found = await call.services.reads.read(
+        lambda conn: order_list.page(
             conn,
             what,
             of_app=query.app,
@@ -73,6 +73,7 @@ async def _page(call: Call, query: OrderQuery, what: What) -> OrderList:
             before=query.before,
             size=query.size + 1,
         )
+    )
     page, further = page_of(found, query.size, lambda order: order.row_id)
     return OrderList(next=further, orders=[order_row(order) for order in page])
 

@@ -56,12 +56,14 @@ async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
     if query.app is not None:
         require_app(call, query.app)
     text = (query.text or "").strip()
-    async with call.services.database.connection() as conn:
-        if text:
-            apps = configs.apps() if query.app is None else [query.app]
-            found = await user_search.search(conn, apps, text=text, size=query.size)
-            return UserList(users=[_row(call, user) for user in found])
-        found = await user_search.page(
+    if text:
+        apps = configs.apps() if query.app is None else [query.app]
+        found = await call.services.reads.read(
+            lambda conn: user_search.search(conn, apps, text=text, size=query.size)
+        )
+        return UserList(users=[_row(call, user) for user in found])
+    found = await call.services.reads.read(
+        lambda conn: user_search.page(
             conn,
             query.app or "default",
             status=query.status,
@@ -70,6 +72,7 @@ async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
             before=query.before,
             size=query.size + 1,
         )
+    )
     page, further = page_of(found, query.size, lambda user: user.uid)
     return UserList(next=further, users=[_row(call, user) for user in page])
 

@@ -18,12 +18,13 @@ from tests.app.operator_calls import call
 from tests.calendar.clock import utc_now
 from tests.environment import core_packages
 from tests.running.forks import run
+from tests.running.poolers import database_env
 from tests.running.servers import ADMIN_TOKEN, MASTER_KEY, Server
 
 
 async def verified(server: Server) -> tuple[int, list[str]]:
     settings = server.services.settings
-    env = {**core_packages(), "DATABASE_URL": settings.database_url, "PARLEY_DATA_DIR": str(settings.data_dir)}
+    env = {**core_packages(), **database_env(settings), "PARLEY_DATA_DIR": str(settings.data_dir)}
     env |= {"REDIS_URL": settings.redis_url, "PARLEY_MASTER_KEY": MASTER_KEY, "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN}
     code, out, err = await run("app", "verify", "ledger", env=env)
     assert err == ""

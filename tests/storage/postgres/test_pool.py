@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from storage.postgres.database import Database, open_database
-from streams.wire.errors import StoreError, StoreUnavailable
+from streams.wire.errors import DatabaseUnavailable, StoreError, StoreUnavailable
 from tests.connections import left_on
 from tests.running.suspended import suspended
 from tests.waiting import passes, until
@@ -165,6 +165,29 @@ async def test_terminated_connections_are_replaced(database: Database, observer:
     assert pids
     assert ended not in pids
     assert await all_can_be_used(database)
+
+
+async def test_connections_to_a_server_that_is_read_only_are_replaced(
+    database_url: str, observer: asyncpg.Connection
+) -> None:
+    """As after a failover: the address leads to another server, but connections to the former one remain."""
+    name = await observer.fetchval("select current_database()")
+    await observer.execute(f"alter database {name} set default_transaction_read_only = on")
+
+    async def write(database: Database) -> None:
+        async with database.connection() as conn:
+            await conn.execute("create table if not exists lent (x int)")
+
+    async with open_database(database_url, max_size=MAX_CONNECTIONS) as database:
+        assert await all_can_be_used(database)
+        async with database.connection() as held:
+            await observer.execute(f"alter database {name} reset default_transaction_read_only")
+            with pytest.raises(DatabaseUnavailable, match="read-only"):
+                await write(database)
+            await asyncio.gather(*(write(database) for _ in range(MAX_CONNECTIONS - 1)))
+            assert await held.fetchval("show transaction_read_only") == "on"
+        await asyncio.gather(*(write(database) for _ in range(MAX_CONNECTIONS)))
+        assert await all_can_be_used(database)
 
 
 async def test_an_error_in_a_transaction_rolls_it_back(database: Database) -> None:

@@ -202,8 +202,8 @@ async def cut_off(databases: Databases, tmp_path: Path) -> AsyncIterator[CutOff]
         valkey = await enter(valkey_proxy_to(databases.stores.redis_url, tmp_path / "v.sock"))
         first = await enter(new_server(databases, tmp_path / "data", redis_url=valkey.url))
         settings = first.services.settings
-        postgresql, url = await enter(postgresql_proxy_to(settings.database_url))
-        behind = replace(settings, database_url=url, redis_url=databases.stores.redis_url)
+        postgresql, url = await enter(postgresql_proxy_to(settings.direct_url))
+        behind = replace(settings, database_url=url, database_direct_url=None, redis_url=databases.stores.redis_url)
         yield CutOff(first, await enter(another_server(behind)), valkey, postgresql)
 
 
