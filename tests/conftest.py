@@ -86,6 +86,7 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--examples", type=int, default=1_000, help="examples of each property in a soak")
     parser.addoption("--pooler", action="store_true", help="let servers reach PostgreSQL through PgBouncer")
+    parser.addoption("--valkey-cluster", action="store_true", help="let servers use a Valkey Cluster")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -184,12 +185,6 @@ def pytest_configure_node(node) -> None:
     """Let the workers of xdist share the stores of the process that started them."""
     stores = _stores(node.config)
     node.workerinput["stores"] = {"database_url": stores.database_url, "redis_url": stores.redis_url}
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--valkey-cluster", action="store_true", help="run with a Valkey Cluster instead of one server"
-    )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -39,6 +39,18 @@ async def test_a_stream_ends_although_its_slot_cannot_be_released() -> None:
     assert await names(actor) == ["start", "end"]
 
 
+async def test_a_stream_whose_last_event_cannot_be_encoded_ends_with_an_error() -> None:
+    async def half(_: StreamContext) -> dict[str, Any]:
+        return {"text": "\ud83d"}
+
+    async def release() -> None:
+        return None
+
+    actor = actor_of(half, release)
+    await actor.run()
+    assert await names(actor) == ["start", "error"]
+
+
 async def test_a_play_that_crashes_ends_its_stream_with_an_error() -> None:
     async def crash(_: StreamContext) -> dict[str, Any]:
         raise RuntimeError("a bug")
