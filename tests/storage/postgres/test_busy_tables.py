@@ -1,15 +1,12 @@
 """Migrations of tables that other transactions use: they give way, try again, and give up with one clear line."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
-from app.settings import Settings
 from storage.postgres.migrate import MigrationRefused, Patience, migrate
 from tests.waiting import until
 
@@ -17,18 +14,12 @@ _QUICK_TO_GIVE_UP = Patience(lock_s=0.3, pauses_s=(0.01, 0.01))
 
 
 @pytest.fixture
-async def busy(settings: Settings) -> AsyncIterator[str]:
+async def busy(empty: str) -> str:
     """The URL of a database with the table `words`."""
-    name = f"busy_{secrets.token_hex(6)}"
-    conn = await asyncpg.connect(settings.database_url)
-    await conn.execute(f"create database {name} template template0")
-    url = urlsplit(settings.database_url)._replace(path=f"/{name}").geturl()
-    mine = await asyncpg.connect(url)
-    await mine.execute("create table words as select n from generate_series(1, 3) n")
-    await mine.close()
-    yield url
-    await conn.execute(f"drop database {name} with (force)")
+    conn = await asyncpg.connect(empty)
+    await conn.execute("create table words as select n from generate_series(1, 3) n")
     await conn.close()
+    return empty
 
 
 @pytest.fixture
