@@ -67,6 +67,9 @@ class Settings:
     """Port of a worker for `/metrics`, `/healthz` and `/readyz`, on `PARLEY_METRICS_HOST`."""
     audit_days: Annotated[int, "PARLEY_AUDIT_DAYS"] = 365
     """Days after which rows of the audit log are deleted, at least 30."""
+    attempt_days: Annotated[int | None, "PARLEY_ATTEMPT_DAYS"] = None
+    """Days for which calls to vendors are kept at least, with their usage and cost. They are deleted in whole
+    months. Default: they are never deleted."""
     data_dir: Annotated[Path, "PARLEY_DATA_DIR"] = Path(".parley")
     """Folder for files if no S3 bucket is set."""
     redis_prefix: Annotated[str, "PARLEY_REDIS_PREFIX"] = "parley:"
@@ -185,6 +188,7 @@ class Settings:
             metrics_port=read.metrics_port(port, processes),
             worker_port=read.optional_number("PARLEY_WORKER_PORT", minimum=1, maximum=LAST_PORT),
             audit_days=read.number("PARLEY_AUDIT_DAYS", 365, minimum=30, maximum=36_500),
+            attempt_days=read.optional_number("PARLEY_ATTEMPT_DAYS", minimum=30, maximum=36_500),
             data_dir=Path(read.text("PARLEY_DATA_DIR", ".parley")),
             redis_prefix=read.text("PARLEY_REDIS_PREFIX", "parley:"),
             local_url=read.http_url("PARLEY_LOCAL_URL", example="http://127.0.0.1:8090/v1"),

@@ -25,6 +25,7 @@ from app.predictions.following import cancel_prediction, follow_prediction
 from app.services import Services
 from app.webhooks import SOURCES, compare_events, find_missed_events
 from app.withdrawals.payouts import check_payouts, pay_out
+from app.work.partitions import make_partitions
 from app.work.retention import remove_expired, remove_objects
 from app.work.webhooks import worker_of
 from storage.accounts.password_resets import SendReset
@@ -33,6 +34,7 @@ from storage.accounts.sms import SendSms
 from storage.jobs.jobs import (
     ExportUser,
     Job,
+    MakePartitions,
     RemoveExpired,
     RemoveObjects,
     RunScheduled,
@@ -85,6 +87,7 @@ async def run_scheduled(services: Services, _: RunScheduled) -> None:
 JOBS: Sequence[JobRow[Any]] = (
     JobRow(RunScheduled, run_scheduled),
     JobRow(RemoveExpired, remove_expired, schedule="7 * * * *"),
+    JobRow(MakePartitions, make_partitions, schedule="23 * * * *"),
     JobRow(RemoveObjects, remove_objects),
     JobRow(ExportUser, export_user),
     JobRow(EndFreeze, end_freeze),

@@ -10,7 +10,7 @@ from prometheus_client import Counter
 from app.services import Services
 from storage.configs.kinds.limits import LIMITS
 from storage.jobs.jobs import RemoveExpired, RemoveObjects
-from storage.userdata.retention import KeptApp
+from storage.userdata.retention import KeptApp, KeptDays
 from storage.userdata.tables import USER_TABLES
 from streams.wire.errors import ConfigInvalid, ServiceError
 
@@ -49,8 +49,8 @@ def _removals(
     """Yield the table, the app (`None`: all apps), and the function that deletes the expired rows."""
     for table in USER_TABLES:
         if table.expires_for_all_apps is not None:
-            audit_days = services.settings.audit_days
-            yield table.name, None, partial(table.expires_for_all_apps, services.database, audit_days=audit_days)
+            kept = KeptDays(services.settings.audit_days, services.settings.attempt_days)
+            yield table.name, None, partial(table.expires_for_all_apps, services.database, kept=kept)
         if table.expires is not None:
             for app in apps:
                 yield table.name, app.app_id, partial(table.remove_expired, app)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -41,6 +42,9 @@ _STALLED_S = 10
 _STOP_S = 30
 _LAST_WRITES_S = 5
 _MEASURE_S = 10
+_MEASURE_SHARE = 0.02
+"""The part of the time that may be used for counting. All events are counted, which may be millions after an outage
+of their sink."""
 _CONNECT_S = 5
 _MAX_RECONNECT_WAIT_S = 10
 _DROPPED = (
@@ -108,6 +112,7 @@ async def _operations(services: Services, sockets: Sequence[socket.socket]) -> A
 async def _measure(services: Services) -> None:
     """Update the gauges of stored jobs and events. While the database is unavailable, they keep their values."""
     while not stopping():
+        begun = time.monotonic()
         with suppress(StoreError):
             async with services.database.connection() as conn:
                 counts = await job_counts(conn)
@@ -117,7 +122,7 @@ async def _measure(services: Services) -> None:
                 JOBS_STORED.labels(one.task, one.status).set(one.count)
                 JOBS_OLDEST.labels(one.task, one.status).set(one.oldest_s)
             await measure_events(services)
-        await pause(_MEASURE_S)
+        await pause(max(_MEASURE_S, (time.monotonic() - begun) / _MEASURE_SHARE))
 
 
 async def run_jobs(

@@ -108,22 +108,24 @@ async def sign_up(
 
 
 _DELETE_DEAD = """
-delete from sessions where (app_id, digest) in (
-    select app_id, digest from sessions
-    where app_id = $1 and (expire_time < $2 or revoke_time < $2 or last_seen < $3)
-    limit $4 for update skip locked)
+delete from sessions where ctid = any(array(
+    select ctid from sessions
+    where ctid >= format('(%s,0)', $4::bigint)::tid and ctid < format('(%s,0)', $5::bigint)::tid
+        and app_id = $1 and (expire_time < $2 or revoke_time < $2 or last_seen < $3)
+    for update skip locked))
 """
 
 
 async def delete_dead_sessions(
-    conn: Connection, app_id: str, *, now: datetime, sliding_s: float, limit: int
+    conn: Connection, app_id: str, *, now: datetime, sliding_s: float, pages: range
 ) -> int:
-    """Delete at most `limit` sessions that ended long ago, and return their number.
+    """Delete the sessions in some pages of the table that ended long ago, and return their number.
 
     A login only deletes those of its own user. There is no index for this, because it would slow down every login.
     """
     ended = now - _KEEP_DEAD
-    status: str = await conn.execute(_DELETE_DEAD, app_id, ended, ended - timedelta(seconds=sliding_s), limit)
+    unseen = ended - timedelta(seconds=sliding_s)
+    status: str = await conn.execute(_DELETE_DEAD, app_id, ended, unseen, pages.start, pages.stop)
     return int(status.rpartition(" ")[2])
 
 

@@ -67,6 +67,12 @@ class RemoveExpired(Job):
     timeout_s: ClassVar[float] = 3000
 
 
+class MakePartitions(Job):
+    """Add the partitions of the coming months to the tables that have one for each month."""
+
+    task: ClassVar[str] = "make_partitions"
+
+
 class ExportUser(Job):
     """Write the file of an export of a user's data."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,11 +18,19 @@ ALONE = "-- no-transaction"
 """First line of a file that PostgreSQL refuses to run in a transaction (`create index concurrently`).
 
 Such a file may hold only one statement, because PostgreSQL runs several statements in one text as a transaction.
+It has no time limit, so the statement must not block readers or writers while it runs or waits. If it was
+interrupted, the next call repeats it.
 """
+FIRST_TIMED = 71
+"""The first number of a file whose statements have a time limit. Earlier ones change the rows of whole tables."""
 
 _SCHEMA_OF = re.compile(r"-- schema-of: (\w+) ([0-9a-f]{64})\n")
 """First line of a file whose statements are those of `sql/schema.sql` in an installed package, with its digest."""
 
+_CONCURRENT_INDEX = re.compile(
+    r"\s*create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(\w+)\s+on\s", re.IGNORECASE
+)
+_COMMENTS = re.compile(r"--[^\n]*\n")
 _FILE = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 _LOCK = 0x7061726C6579  # Any number that no other user of advisory locks in this database takes.
 _TABLE = """
@@ -39,6 +48,24 @@ class MigrationRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a file waits for locks, and how long its statements may take.
+
+    While a statement waits for the lock of a table, all others that come to the table wait behind it, even those
+    that only read. So it gives up soon, lets them pass, and tries again later.
+    """
+
+    lock_s: float = 2
+    statement_s: float = 20
+    """The limit for a statement, which may hold its locks for that long. Files without a transaction have none."""
+    pauses_s: Sequence[float] = (1, 2, 5, 10, 20, 30, 60)
+    """The pauses between tries."""
+
+
+PATIENCE = Patience()
+
+
+@dataclass(frozen=True, slots=True)
 class Migration:
     version: int
     name: str
@@ -47,7 +74,12 @@ class Migration:
 
 
 async def migrate(
-    dsn: str, *, folder: Path = MIGRATIONS, wait_s: float = 300, variable: str = "DATABASE_URL"
+    dsn: str,
+    *,
+    folder: Path = MIGRATIONS,
+    wait_s: float = 300,
+    variable: str = "DATABASE_URL",
+    patience: Patience = PATIENCE,
 ) -> list[str]:
     """Apply the missing migrations and return the names of their files.
 
@@ -56,7 +88,8 @@ async def migrate(
     `variable`: the environment variable that it is from.
 
     Raises `MigrationRefused` if a file was changed after it was applied, if the database is newer than this code,
-    or if a file fails. A file that fails is rolled back, unless it runs outside a transaction.
+    or if a file fails. A file that fails is rolled back, unless it runs outside a transaction. Files that were
+    applied before it stay, and the next call continues with it.
     """
     files = read_migrations(folder)
     with first_connection(dsn, variable):
@@ -65,7 +98,7 @@ async def migrate(
         with map_errors():
             await _lock(conn, wait_s=wait_s)
             await conn.execute(_TABLE)
-            return [await _apply(conn, file) for file in await _missing(conn, files)]
+            return [await _apply(conn, file, patience=patience) for file in await _missing(conn, files)]
     finally:
         await conn.close(timeout=10)
 
@@ -138,20 +171,78 @@ async def _missing(conn: Connection, files: list[Migration]) -> list[Migration]:
     return [file for file in files if file.version not in applied]
 
 
-async def _apply(conn: Connection, file: Migration) -> str:
+async def _apply(conn: Connection, file: Migration, *, patience: Patience) -> str:
     try:
         if file.sql.startswith(ALONE):
-            await conn.execute(file.sql)
-            await _record(conn, file)
+            await _apply_alone(conn, file)
         else:
-            async with conn.transaction():
-                # If a table is locked for long, fail the migration instead of queueing all traffic behind it.
-                await conn.execute("set local lock_timeout = '30s'")
-                await conn.execute(file.sql)
-                await _record(conn, file)
+            await _apply_patiently(conn, file, patience=patience)
     except asyncpg.PostgresError as error:
         raise MigrationRefused(f"{file.name} failed: {error}") from error
     return file.name
+
+
+async def _apply_alone(conn: Connection, file: Migration) -> None:
+    """Run a file without a transaction. An index whose build was interrupted is dropped and built again."""
+    await conn.execute("set statement_timeout = 0; set lock_timeout = 0")
+    index = concurrent_index(file.sql)
+    is_valid = None if index is None else await conn.fetchval(_IS_VALID, index)
+    if is_valid is False:
+        await conn.execute(f"drop index concurrently {index}")
+    if not is_valid:
+        await conn.execute(file.sql)
+    await _record(conn, file)
+
+
+_IS_VALID = "select indisvalid from pg_index where indexrelid = to_regclass($1)"
+
+
+def concurrent_index(sql: str) -> str | None:
+    """Return the name of the index that `sql` builds concurrently, or `None` if it builds none."""
+    match = _CONCURRENT_INDEX.match(_COMMENTS.sub("", sql))
+    return None if match is None else match[1]
+
+
+async def _apply_patiently(conn: Connection, file: Migration, *, patience: Patience) -> None:
+    for pause_s in (*patience.pauses_s, None):
+        try:
+            await _apply_once(conn, file, patience=patience)
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
+            if pause_s is None:
+                tries = len(patience.pauses_s) + 1
+                raise MigrationRefused(
+                    f"{file.name} was not applied: other transactions held a lock that it needs, in {tries} tries"
+                    f" of {patience.lock_s:g} s{await _oldest_transaction(conn)}; migrate again after them"
+                ) from error
+            await asyncio.sleep(pause_s)
+        else:
+            return
+
+
+async def _apply_once(conn: Connection, file: Migration, *, patience: Patience) -> None:
+    async with conn.transaction():
+        await conn.execute(f"set local lock_timeout = '{patience.lock_s * 1000:.0f}ms'")
+        if file.version >= FIRST_TIMED:
+            await conn.execute(f"set local statement_timeout = '{patience.statement_s * 1000:.0f}ms'")
+        await conn.execute(file.sql)
+        await _record(conn, file)
+
+
+_OLDEST = """
+select pid, state, application_name, extract(epoch from clock_timestamp() - xact_start)::float8 as age_s
+from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
+order by xact_start limit 1
+"""
+
+
+async def _oldest_transaction(conn: Connection) -> str:
+    """Describe the oldest transaction of the database, which is likely to hold the lock. Empty: there is none."""
+    row = await conn.fetchrow(_OLDEST)
+    if row is None:
+        return ""
+    name = f" of {row['application_name']}" if row["application_name"] else ""
+    return f" (the oldest: process {row['pid']}{name}, {row['state']}, for {row['age_s']:.0f} s)"
 
 
 async def _record(conn: Connection, file: Migration) -> None:

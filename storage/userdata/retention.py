@@ -2,9 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
+
+import structlog
 
 from storage.accounts import logins
 from storage.configs.kinds.auth import AUTH
@@ -19,10 +21,15 @@ from storage.jobs import idempotency
 from storage.jobs.jobs import due_in
 from storage.objects import ObjectStore
 from storage.operators import audit
-from storage.postgres.batches import Deletion, delete_in_batches
+from storage.postgres import partitions
+from storage.postgres.batches import Deletion, delete_in_batches, delete_page_by_page
 from storage.postgres.database import Connection, Database
+from storage.postgres.partitions import Partitioned
+
+log = structlog.get_logger()
 
 _ROWS_AT_ONCE = 1000
+_PAGES_AT_ONCE = 1000
 _CONVERSATIONS_AT_ONCE = 100
 _FILES_AT_ONCE = 100
 _RESTORABLE = timedelta(days=30)
@@ -53,8 +60,15 @@ Removal = Callable[[KeptApp], Awaitable[int]]
 """Deletes the expired data of an app. Returns the number of rows or files."""
 
 
+class KeptDays(NamedTuple):
+    """For how many days the settings keep rows that belong to no single app. `None`: they are never deleted."""
+
+    audit: int
+    attempts: int | None
+
+
 class RemovalForAllApps(Protocol):
-    async def __call__(self, database: Database, *, audit_days: int) -> int:
+    async def __call__(self, database: Database, *, kept: KeptDays) -> int:
         """Delete the expired rows of a table whose rows belong to no single app. Return their number."""
 
 
@@ -97,9 +111,8 @@ def rows_before(table: str, time: str, *, only: str = "true") -> DeleteBefore:
 
 async def sessions(app: KeptApp) -> int:
     sliding_s = app.configs.singleton(AUTH, app.app_id).session_sliding_s
-    return await app.delete(
-        partial(logins.delete_dead_sessions, app_id=app.app_id, now=app.now, sliding_s=sliding_s)
-    )
+    delete = partial(logins.delete_dead_sessions, app_id=app.app_id, now=app.now, sliding_s=sliding_s)
+    return await delete_page_by_page(app.database, "sessions", delete, size=_PAGES_AT_ONCE)
 
 
 async def conversations(app: KeptApp) -> int:
@@ -128,13 +141,27 @@ async def reported_events(app: KeptApp) -> int:
     return await app.delete(partial(queue.delete_expired, app_id=app.app_id, before=before, sinks=sinks))
 
 
-async def idempotency_keys(database: Database, *, audit_days: int) -> int:
+async def idempotency_keys(database: Database, *, kept: KeptDays) -> int:
     return await delete_in_batches(database, idempotency.delete_expired, size=_ROWS_AT_ONCE)
 
 
-async def audit_entries(database: Database, *, audit_days: int) -> int:
-    delete = partial(audit.delete_expired, days=audit_days)
+async def audit_entries(database: Database, *, kept: KeptDays) -> int:
+    """Drop partitions that have expired as a whole. Return the number of rows that are deleted from the others."""
+    await _drop_partitions(database, partitions.AUDIT, days=kept.audit)
+    delete = partial(audit.delete_expired, days=kept.audit)
     return await delete_in_batches(database, delete, size=_ROWS_AT_ONCE)
+
+
+async def attempts(database: Database, *, kept: KeptDays) -> int:
+    """Drop partitions that have expired as a whole. No row is deleted from the others."""
+    if kept.attempts is not None:
+        await _drop_partitions(database, partitions.ATTEMPTS, days=kept.attempts)
+    return 0
+
+
+async def _drop_partitions(database: Database, table: Partitioned, *, days: int) -> None:
+    for name in await partitions.drop_expired(database, table, kept=timedelta(days=days), now=datetime.now(UTC)):
+        log.info("partition.dropped", table=table.name, partition=name)
 
 
 async def delete_folder(objects: ObjectStore, folder: str) -> int:

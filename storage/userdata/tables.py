@@ -288,7 +288,12 @@ USER_TABLES: Sequence[UserTable] = (
         "for at most `event_days`",
         expires=retention.reported_events,
     ),
-    UserTable("attempts", kept="usage and cost of calls to vendors, without content", counted=False),
+    UserTable(
+        "attempts",
+        kept="usage and cost of calls to vendors, without content",
+        counted=False,
+        expires_for_all_apps=retention.attempts,
+    ),
     UserTable(
         "audit",
         kept="changes by operators that name the user id, until PARLEY_AUDIT_DAYS",

@@ -12,6 +12,7 @@ AREAS = (
     "app/ai/images/tasks.py",
     "app/assets/*.py",
     "app/work/event_delivery.py",
+    "app/work/partitions.py",
     "app/http/rows/webhooks.py",
     "app/leaderboards/*.py",
     "app/mail/*.py",

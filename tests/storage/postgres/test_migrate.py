@@ -1,27 +1,13 @@
 """Every migration is applied once, also by concurrent processes, and must not change afterwards."""
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
-from app.settings import Settings
 from storage.postgres.migrate import MIGRATIONS, MigrationRefused, migrate, read_migrations
-
-
-@pytest.fixture
-async def empty(settings: Settings) -> AsyncIterator[str]:
-    """The URL of an empty database."""
-    name = f"empty_{secrets.token_hex(6)}"
-    conn = await asyncpg.connect(settings.database_url)
-    await conn.execute(f"create database {name} template template0")
-    yield urlsplit(settings.database_url)._replace(path=f"/{name}").geturl()
-    await conn.execute(f"drop database {name} with (force)")
-    await conn.close()
 
 
 @pytest.fixture

@@ -193,10 +193,12 @@ async def has_failed(server: Server, uid: str) -> bool:
 
 
 async def without_entry(conn: Connection) -> set[str]:
-    """Return the tables of users that no entry says what becomes of."""
-    rows = await conn.fetch(
-        "select table_name from information_schema.columns where table_schema = 'public' and column_name = 'uid'"
-    )
+    """Return the tables of users that no entry says what becomes of. Partitions belong to their table."""
+    rows = await conn.fetch("""
+        select relname as table_name from pg_attribute join pg_class c on c.oid = attrelid
+        where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v') and not relispartition
+            and attname = 'uid' and not attisdropped
+    """)
     entries = {table.name for table in USER_TABLES if table.erased or table.erased_later or table.kept}
     return {row["table_name"] for row in rows} - entries
 
