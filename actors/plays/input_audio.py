@@ -29,6 +29,7 @@ class InputAudio:
         self._converting = asyncio.Lock()
         self._converted: InputBuffer | None = None
         self._file_s: float | None = None
+        self._is_measured = False
 
     @classmethod
     async def begun(cls, buffer: InputBuffer, converter: AudioConverter) -> "InputAudio":
@@ -61,19 +62,28 @@ class InputAudio:
     async def transcribed(self, recognizer: Recognizer, vendor: str) -> AsyncIterator[AsyncIterator[Transcript]]:
         """Pass the audio to a recognizer, as PCM if it does not accept the format or the duration of the file."""
         buffer, audio_format = self.buffer, self.format
-        if not recognizer.accepted.accepts(audio_format, self._file_s or 0):
+        seconds = 0 if self.streams_to(recognizer) else await self._measured()
+        if not recognizer.accepted.accepts(audio_format, seconds):
             buffer, audio_format = await self._converted_for(recognizer, vendor), PCM
         async with recognizer.transcribe(buffer, audio_format) as transcripts:
             yield transcripts
 
     async def half_s(self) -> float:
         """Wait for the end of the input and return half of its duration."""
-        await self.buffer.completed()
-        if self._file_s is None and self.format is not PCM:
-            audio = await self.buffer.whole()
-            # Use a thread, because MP3 must be read frame by frame.
-            self._file_s = await asyncio.to_thread(duration_s, audio, self.format.mime_type)
+        await self._measured()
         return self._seconds() / 2
+
+    async def _measured(self) -> float | None:
+        """Wait for the end of the input and return its duration, or `None` if the file does not state it."""
+        await self.buffer.completed()
+        if self.format is PCM:
+            return self._seconds()
+        if not self._is_measured:
+            audio = await self.buffer.whole()
+            # Use a thread, because MP3 and others must be read frame by frame.
+            self._file_s = await asyncio.to_thread(duration_s, audio, self.format.mime_type)
+            self._is_measured = True
+        return self._file_s
 
     def seconds_so_far(self) -> int:
         """Return the duration so far, rounded up to full seconds as vendors bill it.
@@ -89,8 +99,8 @@ class InputAudio:
 
     async def _converted_for(self, recognizer: Recognizer, vendor: str) -> InputBuffer:
         too_long = recognizer.accepted.accepts(self.format)
-        limit = f" of more than {recognizer.accepted.max_file_s:.0f} s" if too_long else ""
-        problem = f"does not accept {self.format}{limit}"
+        length = "unknown length" if self._file_s is None else f"more than {recognizer.accepted.max_file_s:.0f} s"
+        problem = f"does not accept {self.format}{f' of {length}' if too_long else ''}"
         if self.format.mime_type not in self._converter.types:
             raise Refused(vendor, f"{problem}, and this server cannot convert it")
         try:
@@ -106,7 +116,7 @@ class InputAudio:
                 self._converted = InputBuffer()
                 self._converted.write(samples)
                 self._converted.end()
-                self._file_s = pcm_seconds(len(samples), PCM_RATE)
+                self._file_s, self._is_measured = pcm_seconds(len(samples), PCM_RATE), True
             return self._converted
 
     def _refused(self, accepted: Sequence[AcceptedAudio]) -> InvalidParameter:

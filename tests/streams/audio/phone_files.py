@@ -24,6 +24,8 @@ _ENCODERS = {
     "webm": ("webm", "libopus", 48_000, {}),
     "flac": ("flac", "flac", 16_000, {}),
     "adpcm": ("wav", "adpcm_ima_wav", 16_000, {}),
+    "mulaw": ("wav", "pcm_mulaw", 8_000, {}),
+    "mp3": ("mp3", "libmp3lame", 16_000, {}),
 }
 """Muxer, encoder, sample rate and options of FFmpeg."""
 
@@ -58,6 +60,14 @@ def phone_file(name: str, *, seconds: float = 0.5, silent: bool = False) -> byte
                 target.mux(stream.encode(piece))
         target.mux(stream.encode(None))
     return target_file.getvalue()
+
+
+def unsized_flac(*, seconds: float = 0.5) -> bytes:
+    """Return FLAC that was written while it was recorded, so that its header does not state its length."""
+    flac = bytearray(phone_file("flac", seconds=seconds))
+    flac[21] &= 0xF0
+    flac[22:26] = bytes(4)
+    return bytes(flac)
 
 
 def amr_wb(*, seconds: float = 0.5) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from streams.audio.durations import ogg_s
+from streams.audio.ogg import ogg_s
 from streams.audio.formats import OGG, OPUS, PCM_16, WAV
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec

@@ -1,6 +1,7 @@
 """Audio as phones record it is recognized as it is, converted for the recognizer, or refused with its format."""
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.peers.sse_client import all_events, named
 from tests.running.servers import Server
 from tests.streams.audio.mp3_files import plain_mp3, tone
 from tests.streams.audio.pcm_samples import silence
-from tests.streams.audio.phone_files import phone_file, silk
+from tests.streams.audio.phone_files import phone_file, silk, unsized_flac
 from vendors.sandbox.server import Running
 
 PAGE = b"<!DOCTYPE html><title>Sign in to the network</title>".ljust(4_000)
@@ -123,6 +124,45 @@ async def test_more_than_a_minute_is_recognized_in_pieces_that_end_at_a_pause(
         first, second = (float(part.split()[0]) for part in text.split("I heard ")[1:])
         assert 52 <= first <= 54
         assert first + second == pytest.approx(70, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "audio",
+    [
+        lambda: phone_file("webm", seconds=70),
+        lambda: phone_file("mulaw", seconds=70),
+        pytest.param(lambda: phone_file("opus", seconds=70), marks=pytest.mark.soak),
+        pytest.param(lambda: phone_file("opus", seconds=35) * 2, marks=pytest.mark.soak),
+        pytest.param(lambda: phone_file("flac", seconds=70), marks=pytest.mark.soak),
+        pytest.param(lambda: unsized_flac(seconds=70), marks=pytest.mark.soak),
+        pytest.param(lambda: phone_file("amr", seconds=70), marks=pytest.mark.soak),
+        pytest.param(lambda: phone_file("m4a", seconds=70), marks=pytest.mark.soak),
+    ],
+    ids=["webm", "mulaw", "ogg", "chained ogg", "flac", "flac of unknown length", "amr", "m4a"],
+)
+async def test_a_long_file_of_any_type_is_converted_and_cut(
+    talk: Talk, server: Server, sandbox: Running, audio: Callable[[], bytes]
+) -> None:
+    await ears(server, sandbox, "one", "vendor_d_audio")
+
+    seen = await said(talk, audio(), "one")
+
+    assert seen[-1].name == "end", seen[-1]
+    heard_s = [float(part.split()[0]) for part in named(seen, "user_input")[0].split("I heard ")[1:]]
+    assert len(heard_s) == 2
+    assert sum(heard_s) == pytest.approx(70, abs=0.2)
+
+
+async def test_a_file_of_unknown_length_is_not_sent_to_a_recognizer_with_a_limit(
+    talk: Talk, server: Server, sandbox: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.services.resources.converter, "types", frozenset())
+    await ears(server, sandbox, "one", "vendor_d_audio")
+
+    seen = await said(talk, unsized_flac(), "one")
+
+    (attempt,) = seen[-1].content["error"]["extra"]["attempts"]
+    assert attempt["message"].endswith("does not accept FLAC of unknown length, and this server cannot convert it")
 
 
 async def test_a_long_file_of_another_type_is_converted_or_the_next_strategy_is_tried(
