@@ -10,7 +10,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from streams.audio.formats import NAMES, PCM_16, WAV
+from streams.audio.codec import PCM_16
+from streams.audio.signatures import NAMES, WAV
 
 Role = Literal["system", "user", "assistant"]
 
@@ -86,7 +87,7 @@ class AcceptedAudio:
     """The maximum length of files whose samples cannot be cut, which are all but 16-bit PCM."""
 
     def accepts(self, audio_format: AudioFormat, seconds: float | None = 0) -> bool:
-        """`seconds`: the length of the file, or `None` if it is unknown, which a recognizer with a limit refuses."""
+        """Return whether the recognizer accepts a file of this length, which is `None` if it is unknown."""
         mime_type, codec = audio_format.mime_type, audio_format.codec
         if mime_type not in self.types:
             return False

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from streams.audio.audio import parse_wav, pcm_seconds
-from streams.audio.formats import AMR, AMR_WB, FLAC, MP3, MP4, OGG, WAV, WEBM
 from streams.audio.mp3 import id3v2_bytes, mp3_duration_ms
 from streams.audio.mp4 import mp4_s
 from streams.audio.ogg import ogg_s
+from streams.audio.signatures import AMR, AMR_WB, FLAC, MP3, MP4, OGG, WAV, WEBM
 from streams.audio.webm import webm_s
 
 _STREAMINFO = slice(8, 42)
