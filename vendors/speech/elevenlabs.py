@@ -1,5 +1,6 @@
 """Speech synthesis by ElevenLabs over HTTP: raw audio, or JSON lines with audio and times of characters."""
 
+import unicodedata
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -197,7 +198,9 @@ class TimedLines:
 
     def _shapes(self, value: Mapping[str, Any]) -> list[Viseme]:
         written = _timed_characters(value.get("alignment"))
-        spoken = _timed_characters(value.get("normalized_alignment")) or written
+        spoken = _timed_characters(value.get("normalized_alignment"))
+        if not spoken or (_has_other_script(written) and not _has_other_script(spoken)):
+            spoken = written  # The vendor romanizes some texts. Clients know the characters of the original.
         self._remaining -= len(written)
         timed: list[tuple[str, int, int]] = []
         for letter, begin_ms, end_ms in spoken:
@@ -226,6 +229,12 @@ def _timed_characters(alignment: Any) -> list[tuple[str, int, int]]:
         ]
     except (TypeError, ValueError, OverflowError):
         return []
+
+
+def _has_other_script(timed: list[tuple[str, int, int]]) -> bool:
+    """Return whether there are letters other than Latin ones."""
+    letters = (letter for text, _, _ in timed for letter in text if letter.isalpha() and not letter.isascii())
+    return any(not unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
 
 
 def _visemes(shapes: list[Viseme]) -> list[SpeechItem]:
