@@ -33,6 +33,7 @@ _ENCODERS = {
     "w64": ("w64", "pcm_s16le", 16_000, {}),
     "voc": ("voc", "pcm_s16le", 16_000, {}),
     "wavpack": ("wv", "wavpack", 16_000, {}),
+    "ac3": ("matroska", "ac3", 48_000, {}),
     "mulaw": ("wav", "pcm_mulaw", 8_000, {}),
     "alaw": ("wav", "pcm_alaw", 8_000, {}),
     "wav_8": ("wav", "pcm_u8", 16_000, {}),
