@@ -5,8 +5,6 @@ import re
 from streams.audio.mp3 import id3v2_bytes, mp3_header
 from streams.audio.signatures import (
     AAC,
-    GZIP,
-    GZIP_MAGIC,
     JPEG,
     JPEG_MAGIC,
     LATM,
@@ -43,13 +41,7 @@ def sniff(head: bytes) -> str | None:
 
     `head` must hold the first `SNIFF_BYTES` bytes, or the whole audio if it is shorter.
     """
-    return (
-        signed_type(head)
-        or _short_signed_type(head)
-        or _framed_type(head)
-        or _misplaced_type(head)
-        or text_type(head)
-    )
+    return signed_type(head) or _jpeg_type(head) or _framed_type(head) or _misplaced_type(head) or text_type(head)
 
 
 def _framed_type(head: bytes) -> str | None:
@@ -72,16 +64,12 @@ def _misplaced_type(head: bytes) -> str | None:
     return MISPLACED if is_file else None
 
 
-def _short_signed_type(head: bytes) -> str | None:
-    """Return the types whose signature is only three bytes, if what follows it is also right."""
-    if head.startswith(JPEG_MAGIC):
-        next_at = _SOI_BYTES + 2 + int.from_bytes(head[4:6])
-        follows = head[next_at : next_at + 1] in {b"\xff", b""}
-        return JPEG if head[3:4] in _JPEG_SEGMENTS and follows else None
-    # RFC 1952: reserved flags are zero, and compressors write few values for the level and the system.
-    if head.startswith(GZIP_MAGIC) and len(head) > 9 and head[3] < 0x20 and head[8] in {0, 2, 4}:
-        return GZIP if head[9] <= 13 or head[9] == 0xFF else None
-    return None
+def _jpeg_type(head: bytes) -> str | None:
+    """Require that another segment follows the first one, because the signature has only three bytes."""
+    if not head.startswith(JPEG_MAGIC) or head[3:4] not in _JPEG_SEGMENTS:
+        return None
+    next_at = _SOI_BYTES + 2 + int.from_bytes(head[4:6])
+    return JPEG if head[next_at : next_at + 1] in {b"\xff", b""} else None
 
 
 def _two_mp3_frames(head: bytes) -> bool:

@@ -133,9 +133,13 @@ SIGNATURES: tuple[tuple[str, tuple[tuple[int, bytes], ...]], ...] = (
     ("audio/midi", ((0, b"MThd\0\0\0\6"),)),
     ("video/x-flv", ((0, b"FLV\1"),)),
     (PNG, ((0, b"\x89PNG\r\n\x1a\n"),)),
+    (JPEG, ((0, b"\xff\xd8\xff\xe0"), (6, b"JFIF"))),
+    (JPEG, ((0, b"\xff\xd8\xff\xe1"), (6, b"Exif"))),
     (GIF, ((0, b"GIF87a"),)),
     (GIF, ((0, b"GIF89a"),)),
     (PDF, ((0, b"%PDF-"),)),
+    (GZIP, ((0, b"\x1f\x8b\x08\0"),)),
+    (GZIP, ((0, b"\x1f\x8b\x08\x08"),)),  # With the name of the file.
     ("application/zip", ((0, b"PK\3\4"),)),
     ("application/x-7z-compressed", ((0, b"7z\xbc\xaf\x27\x1c"),)),
     ("application/vnd.rar", ((0, b"Rar!\x1a\7"),)),
@@ -144,8 +148,7 @@ SIGNATURES: tuple[tuple[str, tuple[tuple[int, bytes], ...]], ...] = (
 """Each type with what it has at fixed offsets: at least four bytes, because two samples may look like anything."""
 
 JPEG_MAGIC = b"\xff\xd8\xff"
-GZIP_MAGIC = b"\x1f\x8b\x08"
-"""These are too short to tell a file from PCM by them alone."""
+"""Too short to tell an image from PCM by it alone."""
 
 
 def signed_type(head: bytes) -> str | None:
