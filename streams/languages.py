@@ -15,21 +15,26 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator
 
+from streams.regions import ALPHA_2
+
 MAX_CHARACTERS = 100
 """The maximal length of a tag in a request. RFC 5646, section 4.4.1, allows any limit of at least 35."""
 
 _WELL_FORMED = re.compile(
     r"(?P<language>[a-z]{2,3})(?:-(?P<extended>[a-z]{3})(?:-[a-z]{3}){0,2})?"
-    r"(?:-(?P<script>[a-z]{4}))?(?:-(?P<region>[a-z]{2}|[0-9]{3}))?"
+    r"(?:-(?P<script>[a-z]{4}))?(?:-(?P<region>[a-z]{2,3}|[0-9]{3}))?"
     r"(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*"
     r"(?:-[a-wyz0-9](?:-[a-z0-9]{2,8})+)*(?:-x(?:-[a-z0-9]{1,8})+)?"
 )
-"""RFC 5646, section 2.1. No language has a code of more than three letters."""
+"""RFC 5646, section 2.1, and regions of three letters. No language has a code of more than three letters."""
 _PRIVATE = re.compile(r"x(?:-[a-z0-9]{1,8})+")
 _ICU_KEYWORDS = re.compile(r"@[a-z0-9=;_-]*$")
 """As in `en_US@calendar=gregorian`, which is `Locale.identifier` of iOS."""
-_JAVA_SCRIPT = re.compile(r"-([a-z]{2}|[0-9]{3})?-#([a-z]{4})(?=-|$)")
-"""As in `zh_TW_#Hant`, which is `Locale.toString()` of Android."""
+_JAVA = re.compile(
+    r"(?P<language>[a-z]{2,3})-(?P<region>[a-z]{2}|[0-9]{3})?-(?:[a-z0-9-]+-)?#(?P<script>[a-z]{4}(?=-|$))?-?"
+    r"(?P<extensions>.*)"
+)
+"""As in `zh_TW_#Hant` and `th_TH_TH_#u-nu-thai`, which are `Locale.toString()` of Android. Variants are dropped."""
 
 _REGISTERED = {
     "art-lojban": "jbo", "en-gb-oed": "en-gb", "i-ami": "ami", "i-bnn": "bnn", "i-default": "und",
@@ -37,8 +42,12 @@ _REGISTERED = {
     "i-pwn": "pwn", "i-tao": "tao", "i-tay": "tay", "i-tsu": "tsu", "no-bok": "no", "no-nyn": "nn",
     "sgn-be-fr": "sfb", "sgn-be-nl": "vgt", "sgn-ch-de": "sgg", "zh-hakka": "hak", "zh-min-nan": "nan",
     "zh-xiang": "hsn",
+    # Of Windows and of Java, before there were tags for them.
+    "zh-chs": "zh-hans", "zh-cht": "zh-hant", "ja-jp-jp": "ja-jp", "no-no-ny": "nn-no", "th-th-th": "th-th",
 }  # fmt: skip
-"""Whole tags with their replacements in the IANA registry."""
+"""Whole tags with their replacements, mostly of the IANA registry."""
+_EXTENDED = frozenset({"ar", "kok", "lv", "ms", "sgn", "sw", "uz", "zh"})
+"""The languages with registered extended subtags, such as `zh-yue`."""
 _REPLACED = (
     # IANA and CLDR: deprecated codes, and codes of the spoken language that another one includes.
     "he=iw id=in yi=ji jv=jw ro=mo,mol sr-Latn=sh,hbs zh=cmn no=nb,nob ar=arb fa=pes sw=swh ms=zsm fil=tl,tgl "
@@ -64,6 +73,8 @@ _NO_LANGUAGE = frozenset({"und", "mul", "mis", "zxx"})
 """Undetermined, several, uncoded, and no language."""
 _SCRIPTS = {"zh": "Hans", "yue": "Hant", "sr": "Cyrl"}
 _SCRIPTS_OF_REGIONS = {("zh", region): "Hant" for region in ("TW", "HK", "MO")} | {("yue", "CN"): "Hans"}
+_AMBIGUOUS = frozenset({("zh", "mnp"), ("ms", "pse")})
+"""Extended subtags that are also codes of regions: Northern Min, and Central Malay."""
 
 _LATIN_AMERICA = "AR BO BR BZ CL CO CR CU DO EC GT HN MX NI PA PE PR PY SV US UY VE"
 _CONTAINED = {("es", "419"): _LATIN_AMERICA}
@@ -99,7 +110,7 @@ def parse_tag(code: str) -> LanguageTag:
     if "@" in text:
         text = _ICU_KEYWORDS.sub("", text)
     if "#" in text:
-        text = _JAVA_SCRIPT.sub(lambda match: f"-{match[2]}{'-' + match[1] if match[1] else ''}", text)
+        text = _without_java(text)
     text = _REGISTERED.get(text, text)
     match = _WELL_FORMED.fullmatch(text) if code.isascii() else None
     if match is None:
@@ -107,12 +118,24 @@ def parse_tag(code: str) -> LanguageTag:
             return LanguageTag("")
         raise ValueError("must be a language code such as en-US")
     language, extended, script, region = match.group("language", "extended", "script", "region")
-    language = extended or language
+    if extended in ALPHA_2 and (language, extended) not in _AMBIGUOUS:
+        region = region or ALPHA_2[extended]
+    elif extended and language in _EXTENDED:
+        language = extended
     language, _, own_script = _LANGUAGES.get(language, language).partition("-")
     if language in _NO_LANGUAGE:
         return LanguageTag("")
+    if region and len(region) > 2 and region.isalpha():
+        region = ALPHA_2.get(region)
+        if region is None:
+            raise ValueError("must be a language code such as en-US")
     region = (region or "").upper()
     return LanguageTag(language, (script or own_script).title(), _REGIONS.get(region, region))
+
+
+def _without_java(text: str) -> str:
+    match = _JAVA.fullmatch(text)
+    return "-".join(filter(None, match.group("language", "script", "region", "extensions"))) if match else text
 
 
 def well_formed(code: str) -> str:

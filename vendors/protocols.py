@@ -10,7 +10,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from streams.audio.formats import NAMES, WAV
+from streams.audio.codec import PCM_16
+from streams.audio.signatures import NAMES, WAV
 
 Role = Literal["system", "user", "assistant"]
 
@@ -83,11 +84,15 @@ class AcceptedAudio:
 
     types: Mapping[str, frozenset[str] | None]
     max_file_s: float = math.inf
-    """The maximum length of files other than WAV."""
+    """The maximum length of files whose samples cannot be cut, which are all but 16-bit PCM."""
 
-    def accepts(self, audio_format: AudioFormat, seconds: float = 0) -> bool:
+    def accepts(self, audio_format: AudioFormat, seconds: float | None = 0) -> bool:
+        """Return whether the recognizer accepts a file of this length, which is `None` if it is unknown."""
         mime_type, codec = audio_format.mime_type, audio_format.codec
-        if mime_type not in self.types or (seconds > self.max_file_s and mime_type not in {"audio/pcm", WAV}):
+        if mime_type not in self.types:
+            return False
+        can_be_cut = mime_type == "audio/pcm" or (mime_type == WAV and codec == PCM_16)
+        if not can_be_cut and (math.inf if seconds is None else seconds) > self.max_file_s:
             return False
         codecs = self.types[mime_type]
         return not codec or codecs is None or codec in codecs

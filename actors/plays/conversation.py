@@ -9,7 +9,6 @@ from typing import Any
 from actors.clients.strategies import NO_OVERRIDES, Broken, SpeechOverrides, Strategy, Voice
 from actors.plays import prompt
 from actors.plays.answer import Answer
-from actors.plays.input_audio import PCM_RATE
 from actors.plays.listener import HeardInput, hear, read_text
 from actors.plays.records import audio_item, close_turn, open_turn, source, store_attempts, text_item, unit_price
 from actors.plays.speaker import Speaker
@@ -188,9 +187,9 @@ class Turn:
         return open_turn(self._ctx, self._plan.conversation_id, message)
 
     async def _store_input_audio(self, audio: bytes) -> str:
-        mime_type = self._heard.audio_format.mime_type
+        mime_type, rate = self._heard.audio_format.mime_type, self._heard.audio_format.sample_rate
         if mime_type == "audio/pcm":
-            mime_type, audio = "audio/wav", wav_header(PCM_RATE, data_bytes=len(audio)) + audio
+            mime_type, audio = "audio/wav", wav_header(rate, data_bytes=len(audio)) + audio
         key = f"{self._folder}/user.{extension_of(mime_type)}"
         await self._ctx.resources.objects.put(key, audio, content_type=mime_type)
         return key

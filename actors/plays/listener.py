@@ -5,14 +5,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from actors.clients.strategies import Broken, RecognitionStrategy, Strategy, hedge_of, price_of
-from actors.plays.input_audio import PCM, PCM_RATE, InputAudio
+from actors.plays.input_audio import PCM, InputAudio
 from actors.runtime.context import StreamContext
-from streams.audio.audio import PCM as PCM_TAG
-from streams.audio.audio import WAV_HEAD_BYTES, WavFormat, parse_wav
-from streams.audio.durations import duration_s
-from streams.audio.formats import WAV
 from streams.audio.pcm import has_sound
-from streams.input_buffer import InputBuffer
 from streams.tasks import background, unless_failed
 from streams.wire.errors import InvalidParameter, ServiceError
 from vendors.calls.attempts import Attempt, failed_attempt
@@ -72,48 +67,31 @@ async def hear(
 
 
 async def _check_audio(audio: InputAudio, recognizers: Sequence[Recognizer]) -> None:
-    """Raise `InvalidParameter` if the audio is too short or silent, as far as its format shows that."""
-    mime_type = audio.format.mime_type
-    if audio.format is PCM or mime_type == WAV:
-        await _wait_for_sound(audio.buffer, has_header=mime_type == WAV)
-    elif not any(audio.streams_to(recognizer) for recognizer in recognizers):
-        _check(duration_s(await audio.buffer.whole(), mime_type) or _MIN_AUDIO_S)
+    """Raise `InvalidParameter` if the audio is too short or silent.
 
-
-async def _wait_for_sound(buffer: InputBuffer, *, has_header: bool) -> None:
-    """Wait until samples are worth asking a recognizer. Raises `InvalidParameter` if they end before that.
-
-    WAV whose samples are not of 16 bits is not examined.
+    16-bit samples are examined while they arrive, other files once they are complete, if they can be decoded here.
     """
-    head: bytes | None = b"" if has_header else None
-    per_second, count, is_audible = 2 * PCM_RATE, 0, False
-    async with aclosing(buffer.read()) as pieces:
-        async for piece in pieces:
-            samples = piece
-            if head is not None:
-                head += piece
-                wav = _header(head)
-                if wav is None and len(head) < WAV_HEAD_BYTES:
-                    continue
-                if wav is None or (wav.format_tag, wav.bits) != (PCM_TAG, 16):
-                    return
-                per_second, samples, head = 2 * wav.channels * wav.sample_rate, head[wav.data_offset :], None
+    if audio.has_plain_samples:
+        await _wait_for_sound(audio)
+    elif not any(audio.streams_to(recognizer) for recognizer in recognizers):
+        found = await audio.find_sound(min_s=_MIN_AUDIO_S)
+        if found is not None:
+            _check(found.seconds, is_audible=found.is_audible)
+
+
+async def _wait_for_sound(audio: InputAudio) -> None:
+    """Wait until samples are worth asking a recognizer. Raises `InvalidParameter` if they end before that."""
+    count, is_audible = 0, False
+    async with aclosing(audio.samples()) as pieces:
+        async for per_second, samples in pieces:
             is_audible = is_audible or has_sound(samples, at=count)
             count += len(samples)
             if is_audible and count >= _MIN_AUDIO_S * per_second:
                 return
-    if head is None:
-        _check(count / per_second, is_audible=is_audible)
+    _check(count / per_second if count else 0, is_audible=is_audible)
 
 
-def _header(head: bytes) -> WavFormat | None:
-    try:
-        return parse_wav(head[:WAV_HEAD_BYTES])
-    except ValueError:
-        return None
-
-
-def _check(seconds: float, *, is_audible: bool = True) -> None:
+def _check(seconds: float, *, is_audible: bool) -> None:
     if seconds < _MIN_AUDIO_S:
         raise InvalidParameter("audio is too short")
     if not is_audible:

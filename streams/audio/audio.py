@@ -3,16 +3,19 @@
 import struct
 from dataclasses import dataclass
 
-WAV_HEAD_BYTES = 64 * 1024
-"""Upper bound for the header of a valid WAV file. If `parse_wav` finds no samples in this many bytes, give up."""
+WAV_HEAD_BYTES = 1024 * 1024
+"""Upper bound for the header of a valid WAV file. If `parse_wav` finds no samples in this many bytes, give up.
+
+Recorders reserve up to some 100 KB before the samples, and some write pictures there.
+"""
 
 PCM = 1
 """WAV format tag of uncompressed integer samples."""
 _EXTENSIBLE = 0xFFFE
 _STREAMED = 0xFFFF_FFFF
 _MIN_STREAMED = 0x7FFF_F000  # Some writers use 0x7FFF_FFFF instead, or subtract the size of the header.
-_RIFF_BYTES = 12
-_CHUNK_BYTES = 8
+RIFF_BYTES = 12
+CHUNK_BYTES = 8
 _FMT_BYTES = 16
 _EXTENSIBLE_BYTES = 26  # Up to and including the format tag, which is the first field of the GUID.
 
@@ -36,24 +39,25 @@ def parse_wav(head: bytes) -> WavFormat | None:
     Other chunks are skipped. Raises `ValueError` if `head` is not a WAV header, or if the samples come before
     the format.
     """
-    if len(head) < _RIFF_BYTES:
+    if len(head) < RIFF_BYTES:
         return None
     if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
         raise ValueError("not a WAV file")
     fmt: bytes | None = None
-    at = _RIFF_BYTES
-    while len(head) >= at + _CHUNK_BYTES:
+    at = RIFF_BYTES
+    while len(head) >= at + CHUNK_BYTES:
         name, size = struct.unpack_from("<4sI", head, at)
-        at += _CHUNK_BYTES
+        at += CHUNK_BYTES
         if name == b"data":
-            return _wav_format(fmt, data_offset=at, data_bytes=size)
+            return wav_format(fmt, data_offset=at, data_bytes=size)
         if name == b"fmt ":
             fmt = head[at : at + size]
         at += size + size % 2
     return None
 
 
-def _wav_format(fmt: bytes | None, *, data_offset: int, data_bytes: int) -> WavFormat:
+def wav_format(fmt: bytes | None, *, data_offset: int, data_bytes: int) -> WavFormat:
+    """Return the format by the content of the `fmt ` chunk. Raises `ValueError` if there is none."""
     tag = None if fmt is None else format_tag(fmt)
     if fmt is None or tag is None:
         raise ValueError("the samples come before the format")

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 from streams.audio.audio import parse_wav, pcm_seconds
-from streams.audio.formats import AMR, AMR_WB, FLAC, MP3, OGG, WAV
 from streams.audio.mp3 import id3v2_bytes, mp3_duration_ms
+from streams.audio.mp4 import mp4_s
+from streams.audio.ogg import ogg_s
+from streams.audio.signatures import AMR, AMR_WB, FLAC, MP3, MP4, OGG, WAV, WEBM
+from streams.audio.webm import webm_s
 
-OPUS_RATE = 48_000
-_PAGE, _PAGE_TIME = b"OggS", slice(6, 14)
-_NO_TIME = (1 << 64) - 1
 _STREAMINFO = slice(8, 42)
 _AMR_FRAME_BYTES = (12, 13, 15, 17, 19, 20, 26, 31, 5)
 _AMR_WB_FRAME_BYTES = (17, 23, 32, 36, 40, 46, 50, 58, 60, 5)
@@ -19,17 +19,6 @@ def duration_s(audio: bytes, mime_type: str) -> float | None:
     """Return the duration in seconds, or `None` if the container does not state it in a place that is read here."""
     read = _READERS.get(mime_type)
     return read(audio) if read else None
-
-
-def ogg_s(ogg: bytes) -> float:
-    """Return the duration of Ogg Opus in seconds by its last page with a timestamp. The pre-skip is included."""
-    at = ogg.rfind(_PAGE)
-    while at >= 0:
-        samples = int.from_bytes(ogg[at:][_PAGE_TIME], "little")
-        if samples != _NO_TIME:
-            return samples / OPUS_RATE
-        at = ogg.rfind(_PAGE, 0, at)
-    return 0.0
 
 
 def _mp3_s(audio: bytes) -> float:
@@ -72,6 +61,8 @@ _READERS: dict[str, Callable[[bytes], float | None]] = {
     OGG: ogg_s,
     FLAC: _flac_s,
     MP3: _mp3_s,
+    MP4: mp4_s,
+    WEBM: webm_s,
     AMR: lambda audio: _amr_s(audio, len(b"#!AMR\n"), _AMR_FRAME_BYTES),
     AMR_WB: lambda audio: _amr_s(audio, len(b"#!AMR-WB\n"), _AMR_WB_FRAME_BYTES),
 }

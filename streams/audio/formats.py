@@ -1,115 +1,75 @@
-"""Identify audio by its first bytes: containers, the codec in them, and texts that are sent instead of audio."""
+"""Identify audio, and what is sent instead of audio, by its first bytes."""
 
-import codecs
-import struct
-from collections.abc import Callable
+import re
 
-from streams.audio.audio import PCM, format_tag
-from streams.audio.mp3 import HEADER_BYTES, MAX_FRAME_BYTES, id3v2_bytes, mp3_header
+from streams.audio.mp3 import id3v2_bytes, mp3_header
+from streams.audio.signatures import (
+    AAC,
+    JPEG,
+    JPEG_MAGIC,
+    LATM,
+    MISPLACED,
+    MP3,
+    MPEG_TS,
+    signed_type,
+)
+from streams.audio.texts import text_type
 
-WAV = "audio/wav"
-OGG = "audio/ogg"
-FLAC = "audio/flac"
-MP4 = "audio/mp4"
-WEBM = "audio/webm"
-MP3 = "audio/mpeg"
-AMR = "audio/amr"
-AMR_WB = "audio/amr-wb"
-AAC = "audio/aac"
-CAF = "audio/x-caf"
-AIFF = "audio/aiff"
-RF64 = "audio/x-rf64"
-WMA = "audio/x-ms-wma"
-SILK = "audio/silk"
-HTML = "text/html"
-XML = "application/xml"
-JSON = "application/json"
+SNIFF_BYTES = 3_200
+"""`sniff` needs at most this many bytes: more bytes do not change its result.
 
-NAMES = {
-    "audio/pcm": "PCM",
-    WAV: "WAV",
-    OGG: "Ogg",
-    FLAC: "FLAC",
-    MP3: "MP3",
-    MP4: "MP4",
-    WEBM: "WebM",
-    AMR: "AMR",
-    AMR_WB: "AMR-WB",
-    AAC: "AAC",
-    CAF: "CAF",
-    AIFF: "AIFF",
-    RF64: "RF64",
-    WMA: "WMA",
-    SILK: "SILK",
-    HTML: "an HTML page",
-    XML: "an XML document",
-    JSON: "a JSON text",
-}
-"""How messages call the types, in the order in which they list them."""
-
-PCM_16 = "16-bit PCM"
-MULAW = "mu-law"
-OPUS = "Opus"
-FRAGMENTED = "fragmented"
-OTHER = "another codec"
+They are 0.1 s of PCM, which every recognizer needs. The largest MP3 frame has 1,441 bytes, and AAC of usual bit
+rates has several frames in them.
+"""
 
 _ADTS_BYTES = 7
 _MAX_ADTS_BYTES = 2 * 768 + 9
 """The largest AAC frame of two channels (ISO/IEC 13818-7: 6144 bits for each), with its header and checksum."""
-
-SNIFF_BYTES = max(MAX_FRAME_BYTES + HEADER_BYTES, _MAX_ADTS_BYTES + _ADTS_BYTES)
-"""`sniff` needs at most this many bytes: more bytes do not change its result."""
-
-_MAGIC = (
-    (0, b"OggS", OGG),
-    (0, b"fLaC", FLAC),
-    (4, b"ftyp", MP4),
-    (0, b"\x1a\x45\xdf\xa3", WEBM),
-    (0, b"#!AMR-WB", AMR_WB),  # RFC 4867, 5.1
-    (0, b"#!AMR", AMR),
-    (0, b"caff\0\1\0\0", CAF),
-    (0, b"#!SILK_V3", SILK),
-    (0, b"\2#!SILK_V3", SILK),  # Written by messengers.
-    (0, bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c"), WMA),  # The GUID of ASF's header.
-)
-_FORMS = (
-    (b"RIFF", b"WAVE", WAV),
-    (b"RF64", b"WAVE", RF64),  # ITU-R BS.2088, which also defines BW64
-    (b"BW64", b"WAVE", RF64),
-    (b"FORM", b"AIFF", AIFF),
-    (b"FORM", b"AIFC", AIFF),
-)
-"""The words at 0 and at 8. The size is between them."""
-_MARKUP = ((b"<!doctype", HTML), (b"<html", HTML), (b"<?xml", XML))
+_LOAS_BYTES = 3
+_FRAMES = 3
+"""How many frames must follow each other where a recording was cut within a frame."""
+_TS_BYTES = 188
+_TS_PACKETS = 5
+_SOI_BYTES = 2
+_JPEG_SEGMENTS = frozenset(bytes([marker]) for marker in (*range(0xE0, 0xF0), 0xC0, 0xC2, 0xC4, 0xDB, 0xFE))
+_ADTS_SYNC = re.compile(rb"\xff[\xf0\xf1\xf8\xf9]")
 _BLANK = b" \t\r\n"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_TEXT_BYTES = 32
-"""How many bytes must be text after an opening brace. In PCM, a sample may look like one."""
 
 
 def sniff(head: bytes) -> str | None:
-    """Return the MIME type of the audio or text that begins with `head`, or `None` for raw PCM.
+    """Return the MIME type of the audio or other file that begins with `head`, or `None` for raw PCM.
 
     `head` must hold the first `SNIFF_BYTES` bytes, or the whole audio if it is shorter.
     """
-    for first, second, mime_type in _FORMS:
-        if head.startswith(first) and head.startswith(second, 8):
-            return mime_type
-    for at, magic, mime_type in _MAGIC:
-        if head.startswith(magic, at):
-            return mime_type
-    if id3v2_bytes(head) or _two_mp3_frames(head):
+    return signed_type(head) or _jpeg_type(head) or _framed_type(head) or _misplaced_type(head) or text_type(head)
+
+
+def _framed_type(head: bytes) -> str | None:
+    """Return the types whose files are only frames, by several of them."""
+    if tag_bytes := id3v2_bytes(head):
+        return AAC if _adts_frames(head, tag_bytes, count=2) else MP3
+    if _two_mp3_frames(head):
         return MP3
-    return AAC if _two_adts_frames(head) else _text_type(head)
+    if _adts_frames(head, 0, count=2) or _adts_frames_follow(head):
+        return AAC
+    if _loas_frames(head):
+        return LATM
+    sync_bytes = head[::_TS_BYTES]
+    return MPEG_TS if len(sync_bytes) >= _TS_PACKETS and not sync_bytes.strip(b"G") else None
 
 
-def codec_of(head: bytes, mime_type: str) -> str:
-    """Return the codec, if recognizers differ in the codecs of this type, or an empty string if it is unknown.
+def _misplaced_type(head: bytes) -> str | None:
+    """Recognize the line break that careless clients of multipart forms leave before a file."""
+    is_file = head[:1] in {b"\r", b"\n"} and signed_type(head.lstrip(_BLANK))
+    return MISPLACED if is_file else None
 
-    For MP4, this is `FRAGMENTED` if the header says so, whatever the codec is.
-    """
-    find = _CODECS.get(mime_type)
-    return find(head) if find else ""
+
+def _jpeg_type(head: bytes) -> str | None:
+    """Require that another segment follows the first one, because the signature has only three bytes."""
+    if not head.startswith(JPEG_MAGIC) or head[3:4] not in _JPEG_SEGMENTS:
+        return None
+    next_at = _SOI_BYTES + 2 + int.from_bytes(head[4:6])
+    return JPEG if head[next_at : next_at + 1] in {b"\xff", b""} else None
 
 
 def _two_mp3_frames(head: bytes) -> bool:
@@ -119,11 +79,23 @@ def _two_mp3_frames(head: bytes) -> bool:
     return first is not None and second is not None and second.continues(first)
 
 
-def _two_adts_frames(head: bytes) -> bool:
-    """Require two headers with the same fixed part (ISO/IEC 13818-7, 6.2), the second where the first one says."""
-    size = _adts_bytes(head)
-    second = head[size : size + _ADTS_BYTES] if size else b""
-    return bool(_adts_bytes(second)) and _fixed_part(second) == _fixed_part(head)
+def _adts_frames_follow(head: bytes) -> bool:
+    """Return whether several frames follow the rest of one: the recording was cut off at its beginning."""
+    return any(
+        _adts_frames(head, sync.start(), count=_FRAMES) for sync in _ADTS_SYNC.finditer(head, 1, _MAX_ADTS_BYTES)
+    )
+
+
+def _adts_frames(head: bytes, at: int, *, count: int) -> bool:
+    """Require headers with the same fixed part (ISO/IEC 13818-7, 6.2), each where the one before it says."""
+    fixed_part = _fixed_part(head[at : at + _ADTS_BYTES])
+    for _ in range(count):
+        header = head[at : at + _ADTS_BYTES]
+        size = _adts_bytes(header)
+        if not size or _fixed_part(header) != fixed_part:
+            return False
+        at += size
+    return True
 
 
 def _adts_bytes(head: bytes) -> int:
@@ -138,48 +110,11 @@ def _fixed_part(header: bytes) -> int:
     return int.from_bytes(header[:4]) >> 4
 
 
-def _text_type(head: bytes) -> str | None:
-    text = head.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANK)
-    begin = text[:16].lower()
-    for magic, mime_type in _MARKUP:
-        if begin.startswith(magic):
-            return mime_type
-    is_object = text.startswith(b"{") and text[1:].lstrip(_BLANK).startswith(b'"')
-    return JSON if is_object and _is_text(text[:_TEXT_BYTES]) else None
-
-
-def _is_text(raw: bytes) -> bool:
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(raw)
-    except UnicodeDecodeError:
-        return False
-    return len(raw) == _TEXT_BYTES and "".join(text.split()).isprintable()
-
-
-def _wav_codec(head: bytes) -> str:
-    at = head.find(b"fmt ", 12) + 8
-    tag = format_tag(head[at:]) if at >= 8 else None
-    if tag is None:
-        return ""
-    (bits,) = struct.unpack_from("<H", head, at + 14)
-    return {(PCM, 16): PCM_16, (7, 8): MULAW}.get((tag, bits), OTHER)
-
-
-def _ogg_codec(head: bytes) -> str:
-    return OPUS if b"OpusHead" in head[:128] else OTHER
-
-
-def _webm_codec(head: bytes) -> str:
-    return OPUS if b"A_OPUS" in head else OTHER if b"A_" in head else ""
-
-
-def _mp4_codec(head: bytes) -> str:
-    return FRAGMENTED if b"mvex" in head or b"moof" in head else ""
-
-
-_CODECS: dict[str, Callable[[bytes], str]] = {
-    WAV: _wav_codec,
-    OGG: _ogg_codec,
-    WEBM: _webm_codec,
-    MP4: _mp4_codec,
-}
+def _loas_frames(head: bytes) -> bool:
+    """Require frames of LOAS, each with a sync word of 11 bits and a size of 13 (ISO/IEC 14496-3, 1.7.2)."""
+    at = 0
+    for _ in range(_FRAMES):
+        if len(head) < at + _LOAS_BYTES or head[at] != 0x56 or head[at + 1] & 0xE0 != 0xE0:
+            return False
+        at += _LOAS_BYTES + ((head[at + 1] & 0x1F) << 8 | head[at + 2])
+    return True

@@ -1,18 +1,12 @@
 """Identifies images, sounds, videos and PDF documents by their first bytes."""
 
-from streams.audio.formats import FLAC, MP3, OGG, SNIFF_BYTES, WAV, WEBM, sniff
+from streams.audio.formats import SNIFF_BYTES, sniff
+from streams.audio.signatures import FLAC, GIF, JPEG, JPEG_MAGIC, MP3, OGG, PDF, PNG, WAV, WEBM, WEBP
 
 HEAD_BYTES = SNIFF_BYTES
 """`media_type` needs at most this many bytes."""
 
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"%PDF-", "application/pdf"),
-)
-_AUDIO = frozenset({WAV, OGG, FLAC, WEBM, MP3})
+_STORED = frozenset({PNG, JPEG, GIF, WEBP, PDF, WAV, OGG, FLAC, WEBM, MP3})
 """Only these types of `sniff` are returned, because callers store files of each type that they get."""
 _AUDIO_BRANDS = (b"M4A ", b"M4B ")
 _VIDEO_BRANDS = (
@@ -31,13 +25,10 @@ def media_type(head: bytes) -> str | None:
 
     `head` must hold the first `HEAD_BYTES` bytes, or the whole file if it is shorter.
     """
-    for magic, found in _MAGIC:
-        if head.startswith(magic):
-            return found
-    if head.startswith(b"RIFF") and head.startswith(b"WEBP", 8):
-        return "image/webp"
+    if head.startswith(JPEG_MAGIC):
+        return JPEG
     if head.startswith(b"ftyp", 4):
         brand = head[8:12]
         return "video/mp4" if brand in _VIDEO_BRANDS else "audio/mp4" if brand in _AUDIO_BRANDS else None
-    sound = sniff(head)
-    return sound if sound in _AUDIO else None
+    found = sniff(head)
+    return found if found in _STORED else None

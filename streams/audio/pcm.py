@@ -1,7 +1,9 @@
 """Validate PCM as it arrives: other formats are rejected at their first bytes, silence and clipping at the end."""
 
-from streams.audio.audio import PCM, WAV_HEAD_BYTES, parse_wav, pcm_seconds
-from streams.audio.formats import NAMES, SNIFF_BYTES, WAV, sniff
+from streams.audio.audio import PCM, WavFormat, pcm_seconds
+from streams.audio.formats import SNIFF_BYTES, sniff
+from streams.audio.signatures import NAMES, WAV, signed_type
+from streams.audio.wav_samples import WavSamples
 from streams.wire.errors import InvalidParameter
 
 MIN_AUDIO_S = 0.3
@@ -10,7 +12,6 @@ MIN_AUDIO_S = 0.3
 _BITS = 16
 _MAGIC_BYTES = 12
 """Enough for the magic bytes of most types. More bytes do not change a type that is found in these."""
-_WAV_BYTES = 44
 _QUIET = b"\x00\xff"
 """The high bytes of samples that count as silence: below 1/128 of full scale."""
 _AT_FULL_SCALE = (0x7F, 0x80)
@@ -33,9 +34,7 @@ class PcmDecoder:
         self._sample_rate = sample_rate
         self._head: bytearray | None = bytearray()
         """The bytes received until the start of the samples is known; then `None`."""
-        self._parse_from = _WAV_BYTES
-        self._left: int | None = None
-        """Remaining bytes of samples according to the WAV header. Bytes after them are ignored."""
+        self._wav: WavSamples | None = None
         self._half = b""
         self._count = 0
         self._first_sound: int | None = None
@@ -53,7 +52,9 @@ class PcmDecoder:
         """Return the samples in `piece`. Raises `InvalidParameter` as soon as the format turns out to be wrong."""
         if self._head is not None:
             self._head += piece
-            piece = self._skip_header(self._head, at_end=False)
+            piece = self._begin(self._head, at_end=False)
+        elif self._wav is not None:
+            piece = self._read_wav(self._wav, piece)
         return self._samples(piece)
 
     def finish(self) -> bytes:
@@ -62,7 +63,9 @@ class PcmDecoder:
         if self._head is not None:
             if not self._head:
                 raise InvalidParameter("audio is required")
-            rest = self._samples(self._skip_header(self._head, at_end=True))
+            rest = self._samples(self._begin(self._head, at_end=True))
+        if self._wav is not None and self._wav.format is None:
+            raise self._refused("a WAV without samples")
         if pcm_seconds(2 * self._count, self._sample_rate) < MIN_AUDIO_S:
             raise InvalidParameter("audio is too short")
         if self._half:
@@ -73,36 +76,33 @@ class PcmDecoder:
             raise InvalidParameter("audio is clipped: over half of its samples are at full scale")
         return rest
 
-    def _skip_header(self, head: bytearray, *, at_end: bool) -> bytes:
-        """Return the part of `head` that is samples, or `b""` while the start of the samples is unknown."""
-        if len(head) < _MAGIC_BYTES and not at_end:
-            return b""
-        mime_type = sniff(bytes(head[:SNIFF_BYTES]))
-        if mime_type == WAV:
-            begin = self._after_header(head, at_end=at_end)
-        elif mime_type is not None:
-            raise self._refused(NAMES[mime_type])
+    def _begin(self, head: bytearray, *, at_end: bool) -> bytes:
+        """Return the part of `head` that is samples, or `b""` while the type is unknown."""
+        if at_end or len(head) >= SNIFF_BYTES:
+            mime_type = sniff(bytes(head[:SNIFF_BYTES]))
         else:
-            begin = 0 if at_end or len(head) >= SNIFF_BYTES else None
-        if begin is None:
-            return b""
+            mime_type = signed_type(bytes(head[:SNIFF_BYTES])) if len(head) >= _MAGIC_BYTES else None
+            if mime_type is None:
+                return b""
+        if mime_type not in {None, WAV}:
+            raise self._refused(NAMES[mime_type])
         self._head = None
-        return bytes(head[begin:])
+        if mime_type is None:
+            return bytes(head)
+        self._wav = WavSamples()
+        return self._read_wav(self._wav, bytes(head))
 
-    def _after_header(self, head: bytearray, *, at_end: bool) -> int | None:
-        size = len(head)
-        if size < self._parse_from and not at_end:
-            return None
-        # Parse again only when the size has doubled, so that a long header is not parsed once per byte.
-        self._parse_from = min(2 * size, WAV_HEAD_BYTES)
+    def _read_wav(self, file: WavSamples, piece: bytes) -> bytes:
+        is_known = file.format is not None
         try:
-            wav = parse_wav(bytes(head[:WAV_HEAD_BYTES]))
+            samples = file.feed(piece)
         except ValueError as error:
             raise self._refused(f"an invalid WAV file ({error})") from None
-        if wav is None:
-            if at_end or size >= WAV_HEAD_BYTES:
-                raise self._refused("a WAV without samples")
-            return None
+        if file.format is not None and not is_known:
+            self._check_format(file.format)
+        return samples
+
+    def _check_format(self, wav: WavFormat) -> None:
         actual = (wav.format_tag, wav.channels, wav.sample_rate, wav.bits)
         if actual != (PCM, 1, self._sample_rate, _BITS):
             kind = "PCM" if wav.format_tag == PCM else f"format {wav.format_tag}"
@@ -110,13 +110,8 @@ class PcmDecoder:
             raise self._refused(
                 f"a WAV of {kind}, {wav.channels} {channels}, {wav.sample_rate} Hz, {wav.bits} bits"
             )
-        self._left = wav.data_bytes
-        return wav.data_offset
 
     def _samples(self, piece: bytes) -> bytes:
-        if self._left is not None:
-            piece = piece[: self._left]
-            self._left -= len(piece)
         piece = self._half + piece
         end = len(piece) // 2 * 2
         self._half = piece[end:]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from streams.audio.durations import duration_s
-from streams.audio.formats import WAV
+from streams.audio.signatures import WAV
 from streams.wire.codec import dumps
 
 

@@ -12,8 +12,9 @@ from zlib import crc32
 
 from streams.audio.audio import parse_wav, pcm_seconds
 from streams.audio.durations import duration_s
-from streams.audio.formats import AMR, AMR_WB, FLAC, MP3, MP4, OGG, WAV, WEBM, sniff
+from streams.audio.formats import sniff
 from streams.audio.mp3 import Mp3Joiner
+from streams.audio.signatures import AMR, AMR_WB, FLAC, MP3, MP4, OGG, WAV, WEBM
 from vendors.local.endpoints.encoding import Mp3
 from vendors.local.engines import scripted
 from vendors.protocols import ChatMessage

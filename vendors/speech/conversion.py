@@ -3,12 +3,17 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
+from streams.audio.codec import STEREO
+from streams.audio.mono import mono_samples
+from streams.audio.signatures import WAV
 from streams.wire.errors import Unavailable
-from vendors.speech.decoding import SAMPLE_RATE, Stopped, Undecodable, decode, decoded_types
+from vendors.protocols import AudioFormat
+from vendors.speech.decoding import SAMPLE_RATE, FoundSound, Stopped, Undecodable, decode, decoded_types, find_sound
 
 THREADS = 2
 MAX_WAITING = 16
@@ -17,6 +22,10 @@ MAX_AUDIO_S = 600
 """The maximum length of audio that is converted. An input that is sent as it is recorded has the same limit."""
 MAX_ELAPSED_S = 10
 """The time limit for the wait and the conversion together. A minute of AAC takes less than 0.1 s."""
+
+_Result = TypeVar("_Result")
+_SEARCHED_S = 60
+_MAX_SEARCH_S = 1.0
 
 
 class ConversionBusy(Unavailable):
@@ -41,29 +50,61 @@ class AudioConverter:
         self._free = asyncio.Semaphore(THREADS)
         self._waiting = 0
 
+    async def find_sound(self, audio: bytes, mime_type: str, *, min_s: float) -> FoundSound | None:
+        """Decode a file until `min_s` and the first sound have been found.
+
+        Returns `None` if the file cannot be decoded, if no thread is free, or if the first minute is silent. Speech
+        begins early, so that this takes 0.2 to 10 ms. A silent minute takes up to 80 ms.
+        """
+        if mime_type not in self.types or self._free.locked():
+            return None
+        await self._free.acquire()
+        limits = _Conversion(_SEARCHED_S, _MAX_SEARCH_S, time.monotonic() + _MAX_SEARCH_S)
+        try:
+            return await self._run(find_sound, audio, mime_type, limits, min_s=min_s)
+        except (Undecodable, Stopped):
+            return None
+
+    def converts(self, audio_format: AudioFormat) -> bool:
+        """Return whether files of this format are converted. Plain samples are mixed without the decoders."""
+        return audio_format.mime_type in self.types or _is_plain(audio_format)
+
+    async def as_pcm(self, audio: bytes, audio_format: AudioFormat) -> tuple[bytes, int]:
+        """Return 16-bit mono samples and their rate. Raises `NotConverted` and `ConversionBusy`."""
+        if audio_format.mime_type in self.types:
+            return await self.convert(audio, audio_format.mime_type), SAMPLE_RATE
+        return await asyncio.to_thread(mono_samples, audio)
+
     async def convert(self, audio: bytes, mime_type: str) -> bytes:
         """Return 16-bit mono samples at `SAMPLE_RATE`. Raises `NotConverted` and `ConversionBusy`."""
         deadline = time.monotonic() + self._max_elapsed_s
         await self._wait_for_thread(deadline)
         conversion = _Conversion(self._max_audio_s, self._max_elapsed_s, deadline)
-        loop = asyncio.get_running_loop()
-        result = self._threads.submit(decode, audio, mime_type, goes_on=conversion.goes_on)
-        # The thread is free when it has finished, even if the caller is cancelled before.
-        result.add_done_callback(lambda _: loop.call_soon_threadsafe(self._free.release))
         try:
-            return await asyncio.wrap_future(result)
-        except Undecodable:
-            raise NotConverted("is damaged, has no sound, or has an unusual codec") from None
+            return await self._run(decode, audio, mime_type, conversion)
+        except Undecodable as error:
+            raise NotConverted(str(error)) from None
         except Stopped:
             raise NotConverted(conversion.problem) from None
-        finally:
-            conversion.cancel()
 
     async def close(self) -> None:
         """Wait for the threads to finish."""
         for _ in range(THREADS):
             await self._free.acquire()
         self._threads.shutdown()
+
+    async def _run(
+        self, work: Callable[..., _Result], audio: bytes, mime_type: str, limits: "_Conversion", **options: float
+    ) -> _Result:
+        """Call `work` in a thread that has been acquired."""
+        loop = asyncio.get_running_loop()
+        result = self._threads.submit(work, audio, mime_type, goes_on=limits.goes_on, **options)
+        # The thread is free when it has finished, even if the caller is cancelled before.
+        result.add_done_callback(lambda _: loop.call_soon_threadsafe(self._free.release))
+        try:
+            return await asyncio.wrap_future(result)
+        finally:
+            limits.cancel()
 
     async def _wait_for_thread(self, deadline: float) -> None:
         if self._free.locked() and self._waiting >= MAX_WAITING:
@@ -78,8 +119,12 @@ class AudioConverter:
             self._waiting -= 1
 
 
+def _is_plain(audio_format: AudioFormat) -> bool:
+    return (audio_format.mime_type, audio_format.codec) == (WAV, STEREO)
+
+
 class _Conversion:
-    """The limits of one conversion."""
+    """The limits of one conversion, or of one search for sound."""
 
     def __init__(self, max_audio_s: float, max_elapsed_s: float, deadline: float) -> None:
         self.problem = ""

@@ -1,5 +1,6 @@
 """Speech synthesis by ElevenLabs over HTTP: raw audio, or JSON lines with audio and times of characters."""
 
+import unicodedata
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Annotated, Any
@@ -194,7 +195,9 @@ class TimedLines:
 
     def _shapes(self, value: Mapping[str, Any]) -> list[Viseme]:
         written = _timed_characters(value.get("alignment"))
-        spoken = _timed_characters(value.get("normalized_alignment")) or written
+        spoken = _timed_characters(value.get("normalized_alignment"))
+        if not spoken or (_has_other_script(written) and not _has_other_script(spoken)):
+            spoken = written  # The vendor romanizes some texts. Clients know the characters of the original.
         self._remaining -= len(written)
         timed: list[tuple[str, int, int]] = []
         for letter, begin_ms, end_ms in spoken:
@@ -226,6 +229,12 @@ def _timed_characters(alignment: Any) -> list[tuple[str, int, int]]:
 def _ms(seconds: Any) -> int | None:
     number = number_of(seconds)
     return round(number * 1000) if number is not None and abs(number * 1000) <= MAX_OFFSET_MS else None
+
+
+def _has_other_script(timed: list[tuple[str, int, int]]) -> bool:
+    """Return whether there are letters other than Latin ones."""
+    letters = (letter for text, _, _ in timed for letter in text if letter.isalpha() and not letter.isascii())
+    return any(not unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
 
 
 def _visemes(shapes: list[Viseme]) -> list[SpeechItem]:

@@ -9,10 +9,11 @@ from typing import Any
 from pydantic import Field
 
 from streams.audio.audio import PCM, WAV_HEAD_BYTES, WavFormat, parse_wav, pcm_seconds, wav_header
+from streams.audio.codec import MULAW, OPUS, PCM_16
 from streams.audio.durations import duration_s
-from streams.audio.formats import AMR, AMR_WB, FLAC, MP3, MULAW, OGG, OPUS, PCM_16, WAV, WEBM
 from streams.audio.mp3 import Mp3Joiner, id3v2_bytes
 from streams.audio.pcm import has_sound
+from streams.audio.signatures import AMR, AMR_WB, FLAC, MP3, OGG, WAV, WEBM
 from streams.audio.slices import slices
 from streams.loop_time import wait_for_loop_time
 from streams.wire.codec import dumps
@@ -43,7 +44,7 @@ _ACCEPTED = AcceptedAudio(
     {
         "audio/pcm": ANY_CODEC,
         WAV: frozenset({PCM_16, MULAW}),
-        FLAC: ANY_CODEC,
+        FLAC: frozenset(),
         OGG: frozenset({OPUS}),
         WEBM: frozenset({OPUS}),
         MP3: ANY_CODEC,
@@ -52,6 +53,7 @@ _ACCEPTED = AcceptedAudio(
     },
     max_file_s=_SYNC_S,
 )
+"""Of FLAC and WAV, only one channel: the vendor refuses others, or recognizes the first one only."""
 _PIECE_BYTES = 48 * 1024
 _MAX_PHRASE_CHARACTERS = 100
 _MAX_PHRASES = 500

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import aiohttp
 
 from streams.audio.audio import wav_header
-from streams.audio.formats import MP4
+from streams.audio.signatures import MP4
 from streams.loop_time import wait_for_loop_time
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec

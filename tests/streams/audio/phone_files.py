@@ -1,6 +1,8 @@
 """Short recordings in the formats of phones and browsers, encoded when they are needed."""
 
 import io
+import struct
+from array import array
 from functools import cache
 
 import av
@@ -24,6 +26,21 @@ _ENCODERS = {
     "webm": ("webm", "libopus", 48_000, {}),
     "flac": ("flac", "flac", 16_000, {}),
     "adpcm": ("wav", "adpcm_ima_wav", 16_000, {}),
+    "latm": ("latm", "aac", 44_100, {}),
+    "mpegts": ("mpegts", "aac", 44_100, {}),
+    "mov": ("mov", "pcm_s16be", 16_000, {}),
+    "au": ("au", "pcm_s16be", 16_000, {}),
+    "w64": ("w64", "pcm_s16le", 16_000, {}),
+    "voc": ("voc", "pcm_s16le", 16_000, {}),
+    "wavpack": ("wv", "wavpack", 16_000, {}),
+    "ac3": ("matroska", "ac3", 48_000, {}),
+    "mulaw": ("wav", "pcm_mulaw", 8_000, {}),
+    "alaw": ("wav", "pcm_alaw", 8_000, {}),
+    "wav_8": ("wav", "pcm_u8", 16_000, {}),
+    "wav_24": ("wav", "pcm_s24le", 16_000, {}),
+    "wav_float": ("wav", "pcm_f32le", 16_000, {}),
+    "stereo_flac": ("flac", "flac", 16_000, {}),
+    "mp3": ("mp3", "libmp3lame", 16_000, {}),
 }
 """Muxer, encoder, sample rate and options of FFmpeg."""
 
@@ -36,12 +53,21 @@ PHONE_TYPES = {
     "wma": "audio/x-ms-wma",
     "fragmented": "audio/mp4",
 }
+RARE_TYPES = {
+    "au": "audio/basic",
+    "w64": "audio/x-w64",
+    "voc": "audio/x-voc",
+    "wavpack": "audio/x-wavpack",
+    "latm": "audio/mp4a-latm",
+    "mpegts": "video/mp2t",
+}
 
 
 @cache
 def phone_file(name: str, *, seconds: float = 0.5, silent: bool = False) -> bytes:
     """Return a recording of a tone, or of silence."""
     container, codec, rate, options = _ENCODERS[name]
+    layout = "stereo" if name.startswith("stereo") else "mono"
     size = 2 * int(seconds * RATE)
     pcm = bytes(size) if silent else tone(seconds=seconds, sample_rate=RATE)
     source_file, target_file = io.BytesIO(wav_header(RATE, data_bytes=size) + pcm), io.BytesIO()
@@ -49,15 +75,39 @@ def phone_file(name: str, *, seconds: float = 0.5, silent: bool = False) -> byte
         av.open(source_file, format="wav") as source,
         av.open(target_file, "w", format=container, options=options) as target,
     ):
-        stream = target.add_stream(codec, rate=rate, layout="mono")
+        stream = target.add_stream(codec, rate=rate, layout=layout)
         if codec == "wmav2":
             stream.bit_rate = 64_000  # Its default is too low for any sample rate.
-        resampler = av.AudioResampler(stream.format, "mono", rate, frame_size=stream.frame_size or None)
+        if codec == "libopus":
+            stream.options = {"compression_level": "0"}  # Ten times as fast.
+        resampler = av.AudioResampler(stream.format, layout, rate, frame_size=stream.frame_size or None)
         for frame in [*source.decode(audio=0), None]:
             for piece in resampler.resample(frame):
                 target.mux(stream.encode(piece))
         target.mux(stream.encode(None))
     return target_file.getvalue()
+
+
+def stereo_wav(*, rate: int, seconds: float = 0.5) -> bytes:
+    """Return WAV of 16-bit PCM with a tone in the second channel and silence in the first one."""
+    left = array("h", bytes(2 * int(seconds * rate)))
+    right = array("h", tone(seconds=seconds, sample_rate=rate))
+    samples = array("h", (sample for frame in zip(left, right, strict=True) for sample in frame)).tobytes()
+    return wav_header(rate, channels=2, data_bytes=len(samples)) + samples
+
+
+def behind_a_box(mp4: bytes) -> bytes:
+    """Insert 2 KB of padding between the first two boxes, as muxers do that fill in the index later."""
+    size = int.from_bytes(mp4[:4])
+    return mp4[:size] + struct.pack(">I4s", 2_008, b"free") + bytes(2_000) + mp4[size:]
+
+
+def unsized_flac(*, seconds: float = 0.5) -> bytes:
+    """Return FLAC that was written while it was recorded, so that its header does not state its length."""
+    flac = bytearray(phone_file("flac", seconds=seconds))
+    flac[21] &= 0xF0
+    flac[22:26] = bytes(4)
+    return bytes(flac)
 
 
 def amr_wb(*, seconds: float = 0.5) -> bytes:

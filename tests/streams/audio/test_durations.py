@@ -7,11 +7,13 @@ from fractions import Fraction
 
 import av
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streams.audio.audio import wav_header
 from streams.audio.durations import duration_s
 from tests.streams.audio.mp3_files import plain_mp3, tagged_mp3, tone
-from tests.streams.audio.phone_files import amr_wb, phone_file
+from tests.streams.audio.phone_files import amr_wb, phone_file, unsized_flac
 
 
 def encoded(container_format: str, codec: str, *, seconds: float, rate: int) -> bytes:
@@ -46,6 +48,13 @@ def pcm() -> bytes:
         (lambda: plain_mp3(seconds=1.5), "audio/mpeg", 1.5),
         (lambda: tagged_mp3(seconds=1.5), "audio/mpeg", 1.5),
         (lambda: phone_file("amr", seconds=1.5), "audio/amr", 1.5),
+        (lambda: phone_file("webm", seconds=1.5), "audio/webm", 1.5),
+        (lambda: phone_file("webm", seconds=1.5) * 2, "audio/webm", 3),
+        (lambda: phone_file("webm", seconds=1.5)[:300], "audio/webm", 0),
+        (lambda: phone_file("opus", seconds=1.5) * 2, "audio/ogg", 3),
+        (lambda: phone_file("opus", seconds=1.5)[:100], "audio/ogg", 0),
+        (lambda: phone_file("ogg_flac", seconds=1.5), "audio/ogg", 1.5),
+        (lambda: phone_file("m4a", seconds=1.5), "audio/mp4", 1.5),
         (lambda: amr_wb(seconds=1.5) + b"\x7c" * 25, "audio/amr-wb", 2),
     ],
 )
@@ -55,7 +64,26 @@ def test_duration_counts_only_audio_that_plays(made: Callable[[], bytes], mime_t
 
 @pytest.mark.parametrize(
     ("audio", "mime_type"),
-    [(b"RIFF", "audio/wav"), (b"junk" * 20, "audio/wav"), (b"fLaC", "audio/flac"), (b"\0" * 64, "audio/mp4")],
+    [
+        (b"RIFF", "audio/wav"),
+        (b"junk" * 20, "audio/wav"),
+        (b"fLaC", "audio/flac"),
+        (unsized_flac(), "audio/flac"),
+        (b"\0" * 64, "audio/mp4"),
+        (phone_file("fragmented"), "audio/mp4"),
+        (phone_file("webm") + bytes(64), "audio/webm"),
+    ],
 )
 def test_files_without_a_duration_have_none(audio: bytes, mime_type: str) -> None:
     assert duration_s(audio, mime_type) is None
+
+
+@given(st.sampled_from(["webm", "opus", "m4a", "fragmented"]), st.data())
+def test_damaged_files_do_not_raise(name: str, data: st.DataObject) -> None:
+    audio = bytearray(phone_file(name))
+    for at in data.draw(st.lists(st.integers(min_value=0, max_value=len(audio) - 1), max_size=8)):
+        audio[at] = data.draw(st.integers(min_value=0, max_value=255))
+    damaged = bytes(audio[: data.draw(st.integers(min_value=0, max_value=len(audio)))])
+
+    for mime_type in ("audio/webm", "audio/ogg", "audio/mp4"):
+        assert (duration_s(damaged, mime_type) or 0) >= 0

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.audio.audio import WAV_HEAD_BYTES, wav_header
+from streams.audio.audio import wav_header
+from streams.audio.formats import SNIFF_BYTES
 from streams.audio.pcm import PcmDecoder
 from streams.wire.errors import InvalidParameter
 from tests.streams.audio.mp3_files import plain_mp3, tagged_mp3
@@ -67,7 +68,10 @@ FAULTS = {
         "audio is clipped: over half of its samples are at full scale",
     ),
     "a header cut short": (wav_header(RATE)[:30], f"audio is a WAV without samples: {WANTED}"),
-    "an endless header": (wav(GOOD, *[LONG_LIST] * 3, data=tone(0.4)), f"audio is a WAV without samples: {WANTED}"),
+    "an endless header": (
+        wav(GOOD)[:36] + b"LIST\xff\xff\xff\x7f" + tone(0.4),
+        f"audio is a WAV without samples: {WANTED}",
+    ),
     "ogg": (b"OggS\0\2" + bytes(20_000), f"audio is Ogg: {WANTED}"),
     "a little ogg": (b"OggS", f"audio is Ogg: {WANTED}"),
     "flac": (b"fLaC" + bytes(20_000), f"audio is FLAC: {WANTED}"),
@@ -124,12 +128,10 @@ def test_error_names_the_cause(name: str):
         ("ogg", 12),
         ("flac", 12),
         ("mp4 that might be webm", 12),
-        ("mp3 with a tag", 12),
-        ("mp3", 1_445),
+        ("mp3", SNIFF_BYTES),
         ("stereo", 44),
         ("another rate", 44),
         ("floats", 44),
-        ("an endless header", WAV_HEAD_BYTES),
     ],
 )
 def test_other_formats_are_refused_at_their_first_bytes(name: str, at_most: int):

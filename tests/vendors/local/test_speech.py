@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from streams.audio.audio import parse_wav
-from streams.audio.formats import WAV, sniff
+from streams.audio.formats import sniff
 from streams.audio.mp3 import mp3_duration_ms
+from streams.audio.signatures import WAV
 from tests.sampling import paired, sampled
 from tests.vendors.local.conftest import Local, events, refusal
 from vendors.local.engines.engines import Engines

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from streams.audio.audio import wav_header
-from streams.audio.formats import MP3, sniff
+from streams.audio.formats import sniff
+from streams.audio.signatures import MP3
 from tests.vendors.sandbox.requests import SandboxClient, events, refusal
 from vendors.sandbox.content import mp3, speech
 

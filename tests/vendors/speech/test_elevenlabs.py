@@ -179,12 +179,22 @@ def test_audio_plays_without_times_or_with_those_of_the_written_text(times: Any)
     assert (shapes, audio) == (Visemes([Viseme(0, 21), Viseme(100, 0)]), AudioBytes(b"ab"))
 
 
-def test_romanised_times_are_those_of_the_audio():
-    romanised = line(b"ab", alignment=alignment("你好", 0), normalized_alignment=alignment("mo", 0))
+def test_times_are_those_of_the_original_script():
+    """The vendor romanizes some texts. Clients know only the characters of the original."""
+    romanized = line(b"ab", alignment=alignment("你好", 0), normalized_alignment=alignment("ni hao", 0))
 
-    shapes, audio = read([romanised], letters=2)
+    (shapes, audio), (plain, _) = read([romanized], letters=2), read([line(b"ab", "你好")], letters=2)
 
-    assert (shapes, audio) == (Visemes([Viseme(0, 21), Viseme(100, 8), Viseme(200, 0)]), AudioBytes(b"ab"))
+    assert (shapes, audio) == (plain, AudioBytes(b"ab"))
+
+
+def test_times_of_words_for_numbers_are_those_that_are_spoken():
+    written, spoken = alignment("é2", 0), alignment("é mo", 0)
+
+    shapes, _ = read([line(b"ab", alignment=written, normalized_alignment=spoken)], letters=2)
+
+    assert isinstance(shapes, Visemes)
+    assert [shape.viseme_id for shape in shapes.visemes][-3:] == [21, 8, 0]
 
 
 @pytest.mark.parametrize(

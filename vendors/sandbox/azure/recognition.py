@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from streams.audio.audio import PCM, parse_wav
-from streams.audio.formats import OGG, WAV, sniff
+from streams.audio.formats import sniff
+from streams.audio.signatures import OGG, WAV
 from vendors.sandbox.azure.dialect import (
     SOCKET,
     TICKS_PER_MS,

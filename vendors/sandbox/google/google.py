@@ -13,7 +13,9 @@ import jwt
 from aiohttp import web
 
 from streams.audio.audio import wav_header
-from streams.audio.formats import AMR, AMR_WB, FLAC, MP3, OGG, WAV, WEBM, sniff
+from streams.audio.codec import STEREO, codec_of
+from streams.audio.formats import sniff
+from streams.audio.signatures import AMR, AMR_WB, FLAC, MP3, OGG, WAV, WEBM
 from streams.wire.codec import dumps
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import mp3, recording, speech, speech_ms
@@ -218,6 +220,7 @@ async def _recognize(call: Call) -> None:
         raise invalid("Invalid recognition 'config': bad sample rate hertz.")
     if encoding not in _ENCODINGS_BY_TYPE.get(sniff(audio), ()):
         raise invalid("Invalid recognition 'config': bad encoding.")
+    _check_channels(audio, config.get("audioChannelCount") or 1)
     recorded = recording(audio, sample_rate=rate if encoding == "LINEAR16" and audio[:4] != b"RIFF" else None)
     if recorded is None:
         raise invalid("Invalid recognition 'config': bad encoding.")
@@ -235,6 +238,13 @@ async def _recognize(call: Call) -> None:
         result["alternatives"] = [*call.odd, *result["alternatives"]]
     results = [*call.odd, *results]
     await call.answer({**({"results": results} if results else {}), **response}, empty=response)
+
+
+def _check_channels(audio: bytes, count: int) -> None:
+    mime_type = sniff(audio)
+    if mime_type in {WAV, FLAC} and codec_of(audio, mime_type) == STEREO and count == 1:
+        name = "WAV" if mime_type == WAV else "FLAC"
+        raise invalid(f"Must use single channel (mono) audio, but {name} header indicates several channels.")
 
 
 def _encoding(value: str | int) -> str:

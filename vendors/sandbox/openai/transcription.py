@@ -8,7 +8,9 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiMapping
 
-from streams.audio.formats import FLAC, FRAGMENTED, MP3, MP4, OGG, WAV, WEBM, codec_of, sniff
+from streams.audio.codec import FRAGMENTED, codec_of
+from streams.audio.formats import sniff
+from streams.audio.signatures import FLAC, MP3, MP4, OGG, WAV, WEBM
 from vendors.sandbox.calls import Call
 from vendors.sandbox.content import Recording, recording, timed_words, tokens
 from vendors.sandbox.openai.dialect import EVENTS, OPENAI, TRANSCRIPTION_MODELS, check_model, event, invalid

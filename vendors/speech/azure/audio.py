@@ -4,7 +4,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from streams.audio.audio import PCM, WAV_HEAD_BYTES, WavFormat, parse_wav, wav_header
+from streams.audio.audio import PCM, wav_header
+from streams.audio.wav_samples import WavSamples
 from vendors.errors import Refused
 from vendors.protocols import AudioFormat, AudioInput
 from vendors.speech.azure.frames import TICKS_PER_MS
@@ -48,32 +49,29 @@ class PcmFormat:
 async def read_pcm(
     vendor: str, audio: AudioInput, audio_format: AudioFormat
 ) -> AsyncGenerator[tuple[PcmFormat, bytes]]:
-    """Yield the samples as they arrive, each piece with its format, without the header of a WAV file."""
-    is_wav = audio_format.mime_type == "audio/wav"
-    pcm = None if is_wav else PcmFormat(audio_format.sample_rate)
-    head = b""
+    """Yield the samples as they arrive, each piece with its format, without the rest of a WAV file."""
+    pcm = PcmFormat(audio_format.sample_rate)
+    wav = WavSamples() if audio_format.mime_type == "audio/wav" else None
     async with aclosing(audio.read()) as pieces:
         async for piece in pieces:
-            if pcm is not None:
-                yield pcm, piece
-                continue
-            head += piece
-            wav = _wav(vendor, head)
+            samples = piece
             if wav is not None:
-                pcm = PcmFormat(wav.sample_rate, wav.channels)
-                yield pcm, head[wav.data_offset :]
+                samples = _wav_samples(vendor, wav, piece)
+                if wav.format is None:
+                    continue
+                pcm = PcmFormat(wav.format.sample_rate, wav.format.channels)
+            yield pcm, samples
 
 
-def _wav(vendor: str, head: bytes) -> WavFormat | None:
+def _wav_samples(vendor: str, wav: WavSamples, piece: bytes) -> bytes:
     try:
-        wav = parse_wav(head)
+        samples = wav.feed(piece)
     except ValueError as error:
         raise Refused(vendor, f"does not accept this WAV file: {error}") from None
-    if wav is None and len(head) > WAV_HEAD_BYTES:
-        raise Refused(vendor, f"does not accept WAV files with more than {WAV_HEAD_BYTES} bytes before the samples")
-    if wav is not None and (wav.format_tag != PCM or wav.bits != _BITS or not wav.channels or not wav.sample_rate):
+    known = wav.format
+    if known and (known.format_tag != PCM or known.bits != _BITS or not known.channels or not known.sample_rate):
         raise Refused(vendor, "only accepts WAV files with 16-bit PCM")
-    return wav
+    return samples
 
 
 class Chunker:

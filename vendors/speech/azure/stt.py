@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from streams.audio.durations import ogg_s
-from streams.audio.formats import OGG, OPUS, PCM_16, WAV
+from streams.audio.codec import OPUS, PCM_16
+from streams.audio.ogg import ogg_s
+from streams.audio.signatures import OGG, WAV
 from streams.wire.model import Model
 from vendors.account import Account, RecognitionSpec
 from vendors.errors import Garbled, Refused

@@ -124,6 +124,15 @@ async def test_wrong_fields_are_named(
         (coded(tone(0.29)), "audio is too short"),
         (coded(tone(0.29) + b"\0"), "audio is too short"),
         (coded(silence(2)), "audio is silent throughout"),
+        *(
+            (coded(head.ljust(20_000, b"\x81")), f"audio is {name}: send PCM, 16000 Hz, mono, 16 bits")
+            for head, name in (
+                (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+                (b"PK\3\4\x14\0", "a ZIP archive"),
+                (b"<head><title>Gone</title></head>", "an HTML page"),
+                (b"Internal Server Error. " * 40, "text"),
+            )
+        ),
         (b"AAA*", "audio is not valid base64"),
         (b"AAAAA", "audio is not valid base64 (chunks must contain multiples of 3 bytes)"),
         (

@@ -1,6 +1,7 @@
 """Audio as phones record it is recognized as it is, converted for the recognizer, or refused with its format."""
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,19 +11,28 @@ from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.ears import coded, ears, heard
 from tests.peers.sse_client import all_events, named
 from tests.running.servers import Server
-from tests.streams.audio.mp3_files import plain_mp3, tone
+from tests.streams.audio.mp3_files import plain_mp3, tagged_mp3, tone
 from tests.streams.audio.pcm_samples import silence
-from tests.streams.audio.phone_files import phone_file, silk
+from tests.streams.audio.phone_files import behind_a_box, phone_file, silk, stereo_wav, unsized_flac
 from vendors.sandbox.server import Running
 
 PAGE = b"<!DOCTYPE html><title>Sign in to the network</title>".ljust(4_000)
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".ljust(4_000, b"\x81")
 ERROR = b'{"error": {"code": 404, "message": "the recording does not exist"}}'.ljust(4_000)
-EVERY_TYPE = "PCM, WAV, Ogg, FLAC, MP3, MP4, WebM, AMR, AMR-WB, AAC, CAF, AIFF, RF64 or WMA"
+EVERY_TYPE = (
+    "PCM, WAV, Ogg, FLAC, MP3, MP4, WebM, AMR, AMR-WB, AAC, CAF, AIFF, RF64, WMA, AU, W64, VOC, WavPack, LATM, "
+    "QCP, MPEG-TS or QuickTime"
+)
 
 
 @pytest.fixture
 def server(shared_server: Server) -> Server:
     return shared_server
+
+
+def plain_wav() -> bytes:
+    pcm = tone(seconds=0.5, sample_rate=16_000)
+    return wav_header(16_000, data_bytes=len(pcm)) + pcm
 
 
 async def said(talk: Talk, audio: bytes, *names: str) -> list[Any]:
@@ -44,6 +54,12 @@ async def said(talk: Talk, audio: bytes, *names: str) -> list[Any]:
         ("aiff", "vendor_d_audio"),
         ("rf64", "vendor_d_audio"),
         ("ogg_flac", "vendor_d_audio"),
+        ("au", "vendor_b_audio"),
+        *(
+            pytest.param(name, platform, marks=pytest.mark.soak)
+            for name in ("w64", "voc", "wavpack", "latm", "mpegts")
+            for platform in ("vendor_a_audio", "vendor_b_audio", "vendor_d_audio")
+        ),
     ],
 )
 async def test_recordings_are_converted_for_a_recognizer_that_does_not_accept_them(
@@ -74,12 +90,17 @@ async def test_a_recognizer_gets_a_recording_that_it_accepts_as_it_is(
     [
         (PAGE, f"audio is an HTML page: send {EVERY_TYPE}"),
         (ERROR, f"audio is a JSON text: send {EVERY_TYPE}"),
+        (PNG, f"audio is a PNG image: send {EVERY_TYPE}"),
+        (b"\r\n" + plain_wav(), f"audio is a file behind white space: send {EVERY_TYPE}"),
+        (coded(plain_wav()), f"audio is text in base64 (encode audio once): send {EVERY_TYPE}"),
+        (b"Bad Gateway. " * 300, f"audio is text: send {EVERY_TYPE}"),
+        (b"MThd\0\0\0\6" + bytes(4_000), f"audio is MIDI: send {EVERY_TYPE}"),
         (silk(), f"audio is SILK, which this server cannot convert: send {EVERY_TYPE}"),
-        (b"caff\0\1\0\0" + bytes(4_000), "audio is CAF, which is damaged, has no sound, or has an unusual codec"),
+        (b"caff\0\1\0\0" + bytes(4_000), "audio is CAF, which is damaged"),
         (phone_file("caf", silent=True), "no speech was heard"),
         (phone_file("aac", seconds=0.02), "audio is too short"),
     ],
-    ids=["page", "error", "silk", "damaged", "silence", "short"],
+    ids=["page", "error", "image", "misplaced", "base64", "text", "midi", "silk", "damaged", "silence", "short"],
 )
 async def test_no_vendor_is_asked_about_other_files(
     talk: Talk, server: Server, sandbox: Running, audio: bytes, reported: str
@@ -123,6 +144,139 @@ async def test_more_than_a_minute_is_recognized_in_pieces_that_end_at_a_pause(
         first, second = (float(part.split()[0]) for part in text.split("I heard ")[1:])
         assert 52 <= first <= 54
         assert first + second == pytest.approx(70, abs=0.1)
+
+
+SILENT = ("m4a", "webm", "flac", "mulaw", "wav_8", "mp3", "opus", "wav_24", "wav_float", "alaw")
+"""Of files that recognizers accept. The last ones are tested with `soak`."""
+
+
+@pytest.mark.parametrize(
+    ("audio", "reported"),
+    [
+        *(
+            pytest.param(
+                lambda name=name: phone_file(name, silent=True),
+                "no speech was heard",
+                id=f"silent {name}",
+                marks=() if at < 5 else pytest.mark.soak,
+            )
+            for at, name in enumerate(SILENT)
+        ),
+        pytest.param(lambda: phone_file("m4a", seconds=0.02), "audio is too short", id="short m4a"),
+        pytest.param(lambda: phone_file("opus")[:100], "audio is too short", id="header of ogg"),
+        pytest.param(lambda: b"#!AMR\n", "audio is too short", id="header of amr"),
+        pytest.param(lambda: tagged_mp3()[:200], "audio is too short", id="header of mp3", marks=pytest.mark.soak),
+    ],
+)
+async def test_nothing_is_asked_about_accepted_files_without_sound(
+    talk: Talk, server: Server, sandbox: Running, audio: Callable[[], bytes], reported: str
+) -> None:
+    await ears(server, sandbox, "one", "vendor_b_audio", model="whisper-1")
+    await ears(server, sandbox, "two", "vendor_d_audio")
+
+    seen = await said(talk, audio(), "one", "two")
+
+    assert seen[-1].content["error"]["message"] == f"invalid_parameter: {reported}"
+    assert not list(sandbox.bill.since(0))
+
+
+async def test_a_file_whose_sound_cannot_be_examined_is_passed_on(
+    talk: Talk, server: Server, sandbox: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.services.resources.converter, "types", frozenset())
+    await ears(server, sandbox, "one", "vendor_b_audio", model="whisper-1")
+
+    seen = await said(talk, phone_file("flac", silent=True), "one")
+
+    assert seen[-1].name == "end", seen[-1]
+
+
+async def test_segments_of_a_broadcast_are_converted(talk: Talk, server: Server, sandbox: Running) -> None:
+    """AAC behind an ID3 tag, and AAC that begins within a frame. Both are no MP3 and no PCM."""
+    await ears(server, sandbox, "one", "vendor_b_audio", model="whisper-1")
+    aac = phone_file("aac")
+
+    for segment in (b"ID3\4\0\0\0\0\0\x3fPRIV" + bytes(59) + aac, aac[50:]):
+        seen = await said(talk, segment, "one")
+        assert seen[-1].name == "end", seen[-1]
+        assert named(seen, "user_input")[0].startswith("I heard 0.")
+
+
+async def test_fragments_are_found_behind_other_boxes(talk: Talk, server: Server, sandbox: Running) -> None:
+    await ears(server, sandbox, "one", "vendor_b_audio", model="whisper-1")
+
+    seen = await said(talk, behind_a_box(phone_file("fragmented")), "one")
+
+    assert seen[-1].name == "end", seen[-1]
+    assert named(seen, "user_input") == ["I heard 0.5 seconds of sound."]
+
+
+@pytest.mark.parametrize("platform", ["vendor_a_audio", "vendor_d_audio"])
+@pytest.mark.parametrize(
+    ("audio", "needs_decoder"),
+    [
+        pytest.param(stereo_wav(rate=16_000), False, id="wav"),
+        pytest.param(stereo_wav(rate=48_000), False, id="wav of 48 kHz"),
+        pytest.param(phone_file("stereo_flac"), True, id="flac"),
+    ],
+)
+async def test_several_channels_are_mixed_for_recognizers_that_accept_only_one(
+    talk: Talk,
+    server: Server,
+    sandbox: Running,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    platform: str,
+    audio: bytes,
+    needs_decoder: bool,
+) -> None:
+    await ears(server, sandbox, "one", platform)
+
+    for types in [server.services.resources.converter.types, *([] if needs_decoder else [frozenset[str]()])]:
+        monkeypatch.setattr(server.services.resources.converter, "types", types)
+        seen = await said(talk, audio, "one")
+        assert seen[-1].name == "end", seen[-1]
+        (text,) = named(seen, "user_input")
+        assert platform == "vendor_a_audio" or text == "I heard 0.5 seconds of sound."
+
+
+@pytest.mark.parametrize(
+    "audio",
+    [
+        lambda: phone_file("webm", seconds=70),
+        lambda: phone_file("mulaw", seconds=70),
+        pytest.param(lambda: phone_file("opus", seconds=70), marks=pytest.mark.soak),
+        pytest.param(lambda: phone_file("opus", seconds=35) * 2, marks=pytest.mark.soak),
+        pytest.param(lambda: phone_file("flac", seconds=70), marks=pytest.mark.soak),
+        pytest.param(lambda: unsized_flac(seconds=70), marks=pytest.mark.soak),
+        pytest.param(lambda: phone_file("amr", seconds=70), marks=pytest.mark.soak),
+        pytest.param(lambda: phone_file("m4a", seconds=70), marks=pytest.mark.soak),
+    ],
+    ids=["webm", "mulaw", "ogg", "chained ogg", "flac", "flac of unknown length", "amr", "m4a"],
+)
+async def test_a_long_file_of_any_type_is_converted_and_cut(
+    talk: Talk, server: Server, sandbox: Running, audio: Callable[[], bytes]
+) -> None:
+    await ears(server, sandbox, "one", "vendor_d_audio")
+
+    seen = await said(talk, audio(), "one")
+
+    assert seen[-1].name == "end", seen[-1]
+    heard_s = [float(part.split()[0]) for part in named(seen, "user_input")[0].split("I heard ")[1:]]
+    assert len(heard_s) == 2
+    assert sum(heard_s) == pytest.approx(70, abs=0.2)
+
+
+async def test_a_file_of_unknown_length_is_not_sent_to_a_recognizer_with_a_limit(
+    talk: Talk, server: Server, sandbox: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.services.resources.converter, "types", frozenset())
+    await ears(server, sandbox, "one", "vendor_d_audio")
+
+    seen = await said(talk, unsized_flac(), "one")
+
+    (attempt,) = seen[-1].content["error"]["extra"]["attempts"]
+    assert attempt["message"].endswith("does not accept FLAC of unknown length, and this server cannot convert it")
 
 
 async def test_a_long_file_of_another_type_is_converted_or_the_next_strategy_is_tried(

@@ -12,11 +12,14 @@ from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.ears import coded, ears, heard
 from tests.peers.sse_client import all_events, named
 from tests.running.servers import Server
+from tests.streams.audio.wav_files import fmt, wav
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
 SPOKEN = b"".join(struct.pack("<h", round(9000 * math.sin(at / 20))) for at in range(16_000))
 """One second of a tone: 32,000 bytes."""
+LOUD_LIST = b"LIST\xa0\x0f\0\0INFOISFT\x94\x0f\0\0" + b"x" * 3_988
+"""Text that may follow the samples of WAV. As samples, it would be loud."""
 
 
 @pytest.fixture
@@ -52,9 +55,12 @@ async def test_vendor_receives_audio_while_the_user_still_speaks(
         (SPOKEN[:3_198], "audio is too short"),
         (wav_header(16_000, data_bytes=3_198) + SPOKEN[:3_198], "audio is too short"),
         (wav_header(48_000, channels=2) + bytes(96_000), "no speech was heard"),
+        (wav_header(16_000, data_bytes=32_000) + bytes(32_000) + LOUD_LIST, "no speech was heard"),
+        (wav_header(16_000, data_bytes=1_600) + SPOKEN[:1_600] + LOUD_LIST, "audio is too short"),
+        (wav((b"JUNK", bytes(70_000)), fmt(1, 1, 16_000, 16), data=bytes(32_000)), "no speech was heard"),
     ],
 )
-async def test_nothing_is_asked_about_audio_without_sound(
+async def test_nothing_is_asked_about_samples_without_sound(
     talk: Talk, sandbox: Running, platform: str, audio: bytes, reported: str
 ) -> None:
     server = talk.server

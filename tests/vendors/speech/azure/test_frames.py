@@ -170,7 +170,9 @@ async def _pcm(audio: bytes, mime_type: str, cut: int) -> list[tuple[PcmFormat, 
 @pytest.mark.parametrize("cut", [1, 7, 44, 45, 5000])
 async def test_samples_of_a_wav_are_found_for_every_split(cut: int):
     samples = bytes(range(200))
-    wav = wav_header(44_100, channels=2, data_bytes=len(samples)) + samples
+    header = wav_header(44_100, channels=2, data_bytes=len(samples))
+    junk = b"JUNK" + (10_001).to_bytes(4, "little") + bytes(10_002)
+    wav = header[:12] + junk + header[12:] + samples + b"LIST\x04\0\0\0INFO"
     pieces = await _pcm(wav, "audio/wav", cut)
 
     assert {pcm for pcm, _ in pieces} == {PcmFormat(44_100, 2)}
@@ -179,8 +181,8 @@ async def test_samples_of_a_wav_are_found_for_every_split(cut: int):
 
 @pytest.mark.parametrize(
     "wav",
-    [b"RIFF....NOPE" * 9, wav_header(8_000, bits=8) + b"x", b"RIFF\0\0\0\0WAVEjunk\xff\xff\0\0" + bytes(70_000)],
-    ids=["no WAV", "8 bits", "samples come late"],
+    [b"RIFF....NOPE" * 9, wav_header(8_000, bits=8) + b"x", b"RIFF\0\0\0\0WAVEdata\0\0\0\0\1\0\1\0"],
+    ids=["no WAV", "8 bits", "no format"],
 )
 async def test_unsupported_wav_is_refused(wav: bytes):
     with pytest.raises(Refused, match=r"acme (does not accept|only accepts)"):
