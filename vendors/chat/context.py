@@ -1,9 +1,10 @@
 """How much of a model's context messages take, and replies to messages that turn out to be too long."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
-from vendors.errors import TooLong
+from vendors.chat.second_try import second_try
+from vendors.errors import TooLong, VendorError
 from vendors.protocols import ChatItem, ChatMessage, ChatModel
 
 
@@ -24,22 +25,19 @@ def context_size(text: str) -> int:
     return -(-(ascii_count + 3 * two_bytes + 6 * three_bytes + 10 * beyond_bmp) // 4)
 
 
-@asynccontextmanager
-async def fitting_reply(model: ChatModel, messages: list[ChatMessage]) -> AsyncIterator[AsyncIterator[ChatItem]]:
+def fitting_reply(model: ChatModel, messages: list[ChatMessage]) -> second_try[AsyncIterator[ChatItem]]:
     """Open the reply of a model. If `messages` are too long for it, it is asked once more with half of the history.
 
     They are those that were sent last.
     """
-    async with AsyncExitStack() as stack:
-        try:
-            items = await stack.enter_async_context(model.reply(messages))
-        except TooLong:
-            shorter = _shortened(messages)
-            if len(shorter) == len(messages):
-                raise
-            messages[:] = shorter
-            items = await stack.enter_async_context(model.reply(messages))
-        yield items
+
+    def shorter(error: VendorError) -> AbstractAsyncContextManager[AsyncIterator[ChatItem]] | None:
+        if not isinstance(error, TooLong) or len(kept := _shortened(messages)) == len(messages):
+            return None
+        messages[:] = kept
+        return model.reply(messages)
+
+    return second_try(model.reply(messages), shorter)
 
 
 def _shortened(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -19,12 +19,13 @@ _NOTHING: Mapping[str, Any] = {}
 class JsonEvents:
     """Decodes the events of one reply, and joins characters that were cut into two."""
 
-    __slots__ = ("_half", "_is_repaired")
+    __slots__ = ("_half", "is_repaired")
 
     def __init__(self) -> None:
+        self.is_repaired = False
+        """Whether an event held half of a character, so that texts must be `joined`."""
         self._half = ""
         """The first half of a character outside the BMP, whose second one is in the next text."""
-        self._is_repaired = False
 
     def decode(self, payload: bytes) -> Mapping[str, Any]:
         """Return the object in a payload, or the first one of a list. It is empty if there is none.
@@ -37,19 +38,22 @@ class JsonEvents:
             if payload.strip() in {b"", DONE}:
                 return _NOTHING
             value = loads_damaged(payload)
-            self._is_repaired = True
-        if isinstance(value, list):
-            value = next(iter(value), None)
-        return value if isinstance(value, dict) else _NOTHING
+            self.is_repaired = True
+        return value if type(value) is dict else first_object(value)
 
     def joined(self, text: str, *, is_last: bool) -> str:
         """Return `text` without halves of characters. A first half at its end is kept for the next one."""
-        if not self._is_repaired:
+        if not self.is_repaired:
             return text
         text, self._half = self._half + text, ""
         if text and not is_last and "\ud800" <= text[-1] <= "\udbff":
             text, self._half = text[:-1], text[-1]
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def first_object(value: Any) -> Mapping[str, Any]:
+    """Return `value`, or the first item of a list, if that is an object. Otherwise return an empty object."""
+    return object_of(next(iter(value), None) if isinstance(value, list) else value)
 
 
 def object_of(value: Any) -> Mapping[str, Any]:

@@ -1,17 +1,18 @@
 """Chat completions of OpenAI's API, as offered by OpenAI, vLLM, Ollama, llama.cpp and the local engines."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
 from pydantic import Field
 
-from streams.wire.codec import dumps
+from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.events import DONE, JsonEvents, object_of, objects_of, text_of
+from vendors.chat.events import DONE, JsonEvents, first_object, text_of
 from vendors.chat.reply import open_reply
+from vendors.chat.second_try import second_try
 from vendors.chat.thoughts import Habit, Thoughts
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, ThoughtsShown, VendorError, error_in_stream
@@ -85,19 +86,18 @@ class OpenAIChat:
             return self._http.stream(self._call(self._head + rest))
         return self._asked_for_usage(rest)
 
-    @asynccontextmanager
-    async def _asked_for_usage(self, rest: bytes) -> AsyncIterator[Incoming]:
+    def _asked_for_usage(self, rest: bytes) -> second_try[Incoming]:
         """Ask for the usage. A server that refuses that is asked again without it, now and in all later calls."""
-        async with AsyncExitStack() as stack:
-            call = self._http.stream(self._call(self._head_with_usage + rest))
-            try:
-                response = await stack.enter_async_context(call)
-            except Refused as error:
-                if error.vendor_status not in _INVALID or _USAGE.encode() not in error.body:
-                    raise
-                self._account.refused.add(_USAGE)
-                response = await stack.enter_async_context(self._http.stream(self._call(self._head + rest)))
-            yield response
+
+        def without_usage(error: VendorError) -> AbstractAsyncContextManager[Incoming] | None:
+            if not isinstance(error, Refused) or error.vendor_status not in _INVALID:
+                return None
+            if _USAGE.encode() not in error.body:
+                return None
+            self._account.refused.add(_USAGE)
+            return self._http.stream(self._call(self._head + rest))
+
+        return second_try(self._http.stream(self._call(self._head_with_usage + rest)), without_usage)
 
     def _call(self, body: bytes) -> Outgoing:
         return Outgoing(
@@ -144,36 +144,44 @@ class OpenAIReply:
         text = ""
         try:
             for payload in self._parser.payloads(piece):
-                if payload.startswith(DONE):
+                if payload[:6] == DONE:
                     self.done = True
                     break
-                text += self._read(self._events.decode(payload))
+                try:
+                    chunk = loads(payload)
+                except ValueError:
+                    chunk = self._events.decode(payload)
+                text += self._read(chunk if type(chunk) is dict else first_object(chunk))
         except VendorError as error:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         has_ended = self.done or self._reason is not None
-        text = self._events.joined(text, is_last=has_ended)
-        if self._thoughts is None:
+        if self._events.is_repaired:
+            text = self._events.joined(text, is_last=has_ended)
+        thoughts = self._thoughts
+        if thoughts is None:
             return text
-        text = self._thoughts.feed(text)
-        if self._thoughts.were_shown:
+        text = thoughts.feed(text)
+        if thoughts.were_shown:
             self.fault = ThoughtsShown(self._vendor, "sent its reasoning as its answer")
-        return text + self._thoughts.end() if has_ended else text
+        return text + thoughts.end() if has_ended else text
 
     def _read(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk, which may have no choices."""
         if error := chunk.get("error"):
             raise error_in_stream(self._vendor, error)
         text = ""
-        for choice in objects_of(chunk.get("choices")):
-            if choice.get("index") not in (0, None):  # Not a set: the value may be a list.
+        choices = chunk.get("choices")
+        for choice in choices if type(choices) is list else ():
+            if type(choice) is not dict or choice.get("index") not in (0, None):  # Not a set: it may be a list.
                 continue  # Only one choice was requested.
             reason = choice.get("finish_reason")
             if reason == "error" or choice.get("error"):
                 raise error_in_stream(self._vendor, choice.get("error") or "error")
-            delta = object_of(choice.get("delta"))
-            text += text_of(delta.get("content")) or text_of(delta.get("refusal"))
+            if type(delta := choice.get("delta")) is dict:
+                content = delta.get("content")
+                text += content if content and type(content) is str else _text_of(delta)
             if text and self._reason is not None:
                 self._resumed = True
             if reason:
@@ -181,6 +189,10 @@ class OpenAIReply:
         if (usage := chunk.get("usage")) is not None:
             self.usage = _usage(usage) or self.usage
         return text
+
+
+def _text_of(delta: Mapping[str, Any]) -> str:
+    return text_of(delta.get("content")) or text_of(delta.get("refusal"))
 
 
 def _usage(usage: Any) -> Usage | None:

@@ -46,7 +46,10 @@ class Thoughts:
     def feed(self, text: str) -> str:
         """Return the text that is known to be no thought."""
         if "<" not in text and not (self._held or self._inside or self._unopened or self._is_leading):
-            return self._returned(text)  # The usual delta.
+            if text and not text.isspace():
+                self._before = text
+                return text  # The usual delta.
+            return self._returned(text)
         text, self._held = self._held + text, ""
         said = ""
         while text and not self.were_shown:
