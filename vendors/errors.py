@@ -58,10 +58,6 @@ class Garbled(VendorError):
     """The response violates the vendor's protocol or ends without its end mark."""
 
 
-class ThoughtsShown(VendorError):
-    """The text so far was a thought of the model. The same call does not show it again."""
-
-
 class Empty(VendorError):
     """The response is complete but has no content."""
 

@@ -16,9 +16,9 @@ from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import SseParser
+from vendors.http.sse import END_OF_EVENT, SseParser
 from vendors.http.transport import VendorHttp
-from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
+from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage, Withdrawal
 
 _WITHOUT_SAMPLING = "2026-10-21"
 _MAX_TOKENS = 4096
@@ -127,6 +127,7 @@ class AnthropicReply:
         self.finish: Finish | None = None
         self.done = False
         self.fault: VendorError | None = None
+        self.notice: Thinking | Withdrawal | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -144,8 +145,16 @@ class AnthropicReply:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
-        text = self._events.joined(text, is_last=self.finish is not None)
+        text = self._events.joined(text, is_last=False)
         return self._without_space(text) if self._space else text
+
+    def end(self) -> str:
+        """Return the text that was held back. The last event may lack the blank line behind it, or be cut off."""
+        text = ""
+        if not (self.done or self.fault):
+            text = self.feed(END_OF_EVENT)
+            self.fault = None if isinstance(self.fault, Garbled) else self.fault
+        return text + self._events.joined("", is_last=True)
 
     @property
     def usage(self) -> Usage | None:
@@ -160,7 +169,10 @@ class AnthropicReply:
         match event.get("type"):
             case "content_block_delta":
                 delta = object_of(event.get("delta"))
-                return text_of(delta.get("text")) if delta.get("type") == "text_delta" else ""
+                if delta.get("type") == "text_delta":
+                    return text_of(delta.get("text"))
+                if delta.get("thinking"):
+                    self.notice = THINKING
             case "message_start":
                 self._count(object_of(event.get("message")).get("usage"))
             case "message_delta":

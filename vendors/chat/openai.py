@@ -13,13 +13,13 @@ from vendors.calls.meter import is_count
 from vendors.chat.events import DONE, JsonEvents, first_object, text_of
 from vendors.chat.reply import open_reply
 from vendors.chat.second_try import second_try
-from vendors.chat.thoughts import Habit, Thoughts
+from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns
-from vendors.errors import Garbled, Refused, ThoughtsShown, VendorError, error_in_stream
+from vendors.errors import Garbled, Refused, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import SseParser
+from vendors.http.sse import END_OF_EVENT, SseParser
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.protocols import ChatMessage, Finish, Usage
+from vendors.protocols import THINKING, WITHDRAWAL, ChatMessage, Finish, Thinking, Usage, Withdrawal
 
 _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
     "length": "length",
@@ -29,6 +29,8 @@ _USAGE = "stream_options"
 """The request field that asks for the usage, which some servers refuse."""
 _USAGE_OPTIONS = {_USAGE: {"include_usage": True}}
 _INVALID = frozenset({400, 422})
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
+"""The fields of a delta in which servers send thoughts."""
 
 
 class Options(Model):
@@ -37,10 +39,12 @@ class Options(Model):
     token_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"  # noqa: S105 - a field's name
     """The request field for `max_tokens`. Older and some self-hosted servers only know `max_tokens`."""
     hide_thoughts: bool = True
-    """Whether what stands between `<think>` and `</think>` is left out of the text."""
+    """Whether thoughts are left out of the text: what stands between `<think>` and `</think>` or similar tags that
+    begin a line or a sentence, outside of code and quotation marks."""
     begins_with_thought: bool = False
     """Whether replies begin with a thought without an opening tag, as with DeepSeek R1 and QwQ behind some servers.
-    Otherwise, this is learned from the first such reply, which begins again after its thought was shown."""
+    Text is then held back until the closing tag, or the end of a reply without one. Otherwise such a thought is
+    shown first, and the answer begins again if the closing tag stands alone on its line."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Additional request fields, such as `top_p` or `reasoning_effort`."""
 
@@ -64,7 +68,8 @@ class OpenAIChat:
         # Everything except the messages is encoded once for all requests.
         self._head = _head_of({**fields, **options.extra})
         self._head_with_usage = _head_of({**fields, **_USAGE_OPTIONS, **options.extra})
-        self._habit = Habit(options.begins_with_thought) if options.hide_thoughts else None
+        self._hides_thoughts = options.hide_thoughts
+        self._begins_inside = options.begins_with_thought
         self._headers = {
             **account.bearer(),
             "Content-Type": "application/json",
@@ -77,7 +82,7 @@ class OpenAIChat:
         system = instructions(messages)
         history = [{"role": "system", "content": system}] if system else []
         history += [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
-        thoughts = None if self._habit is None else Thoughts(self._habit)
+        thoughts = Thoughts(begins_inside=self._begins_inside) if self._hides_thoughts else None
         return open_reply(self._asked(dumps(history) + b"}"), OpenAIReply(self._account.platform, thoughts))
 
     def _asked(self, rest: bytes) -> AbstractAsyncContextManager[Incoming]:
@@ -117,7 +122,18 @@ def _head_of(fields: Mapping[str, Any]) -> bytes:
 class OpenAIReply:
     """Parses a reply incrementally. Does no I/O."""
 
-    __slots__ = ("_events", "_parser", "_reason", "_resumed", "_thoughts", "_vendor", "done", "fault", "usage")
+    __slots__ = (
+        "_events",
+        "_parser",
+        "_reason",
+        "_resumed",
+        "_thoughts",
+        "_vendor",
+        "done",
+        "fault",
+        "notice",
+        "usage",
+    )
 
     def __init__(self, vendor: str, thoughts: Thoughts | None = None) -> None:
         self._vendor = vendor
@@ -126,10 +142,11 @@ class OpenAIReply:
         self._events = JsonEvents()
         self._reason: str | None = None
         self._resumed = False
-        """Whether text has followed a finish reason, which some servers send with each chunk."""
+        """Whether the last text followed a finish reason, which some servers send with each chunk."""
         self.usage: Usage | None = None
         self.done = False
         self.fault: VendorError | None = None
+        self.notice: Thinking | Withdrawal | None = None
 
     @property
     def finish(self) -> Finish | None:
@@ -137,7 +154,7 @@ class OpenAIReply:
 
     @property
     def is_whole(self) -> bool:
-        return self._reason is not None and not self._resumed and not isinstance(self.fault, ThoughtsShown)
+        return self._reason is not None and not self._resumed
 
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
@@ -156,16 +173,36 @@ class OpenAIReply:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
-        has_ended = self.done or self._reason is not None
         if self._events.is_repaired:
-            text = self._events.joined(text, is_last=has_ended)
+            text = self._events.joined(text, is_last=False)
         thoughts = self._thoughts
         if thoughts is None:
             return text
-        text = thoughts.feed(text)
+        shown = thoughts.feed(text)
+        if shown is not text:
+            self._notice(thoughts)
+        return shown
+
+    def end(self) -> str:
+        """Return the text that was held back. The last event may lack the blank line behind it, or be cut off."""
+        text = ""
+        if not (self.done or self.fault):
+            text = self.feed(END_OF_EVENT)
+            self.fault = None if isinstance(self.fault, Garbled) else self.fault
+        half = self._events.joined("", is_last=True)
+        thoughts = self._thoughts
+        if thoughts is None:
+            return text + half
+        text += thoughts.feed(half)
+        self._notice(thoughts)
+        return text + thoughts.end() if self.done or self.is_whole else text
+
+    def _notice(self, thoughts: Thoughts) -> None:
         if thoughts.were_shown:
-            self.fault = ThoughtsShown(self._vendor, "sent its reasoning as its answer")
-        return text + thoughts.end() if has_ended else text
+            thoughts.were_shown = False
+            self.notice = WITHDRAWAL
+        elif thoughts.hides:
+            self.notice = THINKING
 
     def _read(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk, which may have no choices."""
@@ -181,18 +218,23 @@ class OpenAIReply:
                 raise error_in_stream(self._vendor, choice.get("error") or "error")
             if type(delta := choice.get("delta")) is dict:
                 content = delta.get("content")
-                text += content if content and type(content) is str else _text_of(delta)
+                text += content if content and type(content) is str else self._odd_text(delta)
             if text and self._reason is not None:
                 self._resumed = True
             if reason:
                 self._reason = str(reason)
+                self._resumed = self._resumed and bool(text)
         if (usage := chunk.get("usage")) is not None:
             self.usage = _usage(usage) or self.usage
         return text
 
-
-def _text_of(delta: Mapping[str, Any]) -> str:
-    return text_of(delta.get("content")) or text_of(delta.get("refusal"))
+    def _odd_text(self, delta: Mapping[str, Any]) -> str:
+        """Return the text of a delta whose content is no text."""
+        content = delta.get("content")
+        text = text_of(content) or text_of(delta.get("refusal"))
+        if not text and (isinstance(content, list) or any(map(delta.get, _THOUGHTS))):
+            self.notice = THINKING
+        return text
 
 
 def _usage(usage: Any) -> Usage | None:

@@ -1,15 +1,14 @@
 """Answers of language models in forms that are legal or widespread, though no vendor documents them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from storage.operators.audit import COMMAND
-from streams.wire.codec import dumps
+from tests.app.ai.attempts.odd_events import DONE, END, STOPPED, block, candidate, delta, event, said_by
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import chat
-from tests.peers.sse_client import SeenEvent, events, named
+from tests.peers.sse_client import events
 from tests.running.servers import Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
@@ -21,26 +20,6 @@ def server(shared_server: Server) -> Server:
     return shared_server
 
 
-def event(**value: Any) -> str:
-    return f"data: {dumps(value).decode()}\n\n"
-
-
-def delta(content: Any, reason: Any = None) -> str:
-    return event(choices=[{"index": 0, "delta": {"content": content}, "finish_reason": reason}])
-
-
-def candidate(text: str, reason: str = "STOP") -> str:
-    usage = {"promptTokenCount": 1, "candidatesTokenCount": 2}
-    content = {"parts": [{"text": text}], "role": "model"}
-    return event(candidates=[{"content": content, "finishReason": reason}], usageMetadata=usage)
-
-
-def said_by(seen: Sequence[SeenEvent]) -> str:
-    return "".join(chunk["text"] for chunk in named(seen, "assistant_output_chunk"))
-
-
-END = delta("", "stop")
-DONE = "data: [DONE]\n\n"
 HEARTBEATS = "data: \n\ndata:\n\n: ping\n\ndata:   \n\n"
 HALVES = '{"choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}'
 HIGH, LOW = (f"data: {HALVES % half}\n\n" for half in (r"a\ud83d", r"\ude00b"))
@@ -69,16 +48,6 @@ ODD = [
         (LOW + END + DONE, "\ufffdb"),
         ("".join(delta("o") + odd for odd in ODD) + END + DONE, "o" * len(ODD)),
         (delta("He", "stop") + delta("llo.", "stop") + DONE, "Hello."),
-        (delta("<think>Hm. 1 < 2.\n</think>\n\nHello.") + END + DONE, "Hello."),
-        (
-            "".join(map(delta, "\n<thinking>Hm.</thinking>\n\nHello, <b> 1<2 <thin")) + END + DONE,
-            "\nHello, <b> 1<2 <thin",
-        ),
-        (delta("Hm. So</think>Hello.") + END + DONE, "Hello."),
-        (
-            delta("Put `<think>` and `</think>` around it, not <think>.") + END + DONE,
-            "Put `<think>` and `</think>` around it, not <think>.",
-        ),
     ],
 )
 async def test_compatible_servers_are_understood(
@@ -90,41 +59,6 @@ async def test_compatible_servers_are_understood(
 
     assert (seen[-1].name, said_by(seen)) == ("end", answer), seen[-1]
     assert seen[-1].content["finish_reason"] == "stop"
-
-
-async def test_thoughts_without_an_opening_tag_are_void_once_and_then_never_shown(
-    talk: Talk, server: Server, sandbox: Running
-) -> None:
-    key = key_of(events=delta("Hm. So ") + delta("</think>\n\nHello.", "stop"), pace_ms=300)
-    await chat(server, sandbox, "one", "vendor_b_llm", key)
-
-    first, second = await talk.turn("Hello", "one"), await talk.turn("Hello", "one")
-
-    assert (first[-1].name, second[-1].name) == ("end", "end")
-    restarted = [event.name for event in first].index("assistant_output_restart")
-    assert said_by(first[restarted:]) == said_by(second) == "Hello."
-    assert "assistant_output_restart" not in [event.name for event in second]
-    for record in (await talk.history())["conversation_records"]:
-        assert [item["text"] for item in record["content"][1]["content"]] == ["Hello."]
-
-
-async def test_text_is_held_back_only_until_a_reply_without_thoughts_ends(
-    talk: Talk, server: Server, sandbox: Running
-) -> None:
-    options = {"options": {"begins_with_thought": True}}
-    await chat(server, sandbox, "one", "vendor_b_llm", key_of(text="No thoughts at all."))
-    value = {"chat": {"account": "one", "model": "gpt-4o-mini", **options}}
-    await server.services.configs.put("default", "conversation", "one", value, author="test", origin=COMMAND)
-
-    assert said_by(await talk.turn("Hello", "one")) == "No thoughts at all."
-
-
-async def test_thoughts_are_shown_if_the_strategy_wants_it(talk: Talk, server: Server, sandbox: Running) -> None:
-    await chat(server, sandbox, "one", "vendor_b_llm", key_of(text="<think>Hm.</think> Hello."))
-    value = {"chat": {"account": "one", "model": "gpt-4o-mini", "options": {"hide_thoughts": False}}}
-    await server.services.configs.put("default", "conversation", "one", value, author="test", origin=COMMAND)
-
-    assert said_by(await talk.turn("Hello", "one")) == "<think>Hm.</think> Hello."
 
 
 @pytest.mark.parametrize(
@@ -164,16 +98,11 @@ async def test_a_cut_among_chunks_that_all_have_a_finish_reason_is_an_error(
 async def test_anthropic_events_that_are_not_understood_are_skipped(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    def text(value: Any) -> str:
-        return event(type="content_block_delta", index=0, delta={"type": "text_delta", "text": value})
-
-    odd = [event(), event(type=None), event(type="x"), text(None), text(5), event(type="content_block_delta")]
+    odd = [event(), event(type=None), event(type="x"), block(None), block(5), event(type="content_block_delta")]
     odd += [event(type="message_start", message=None), event(type="message_delta", delta=None), "data: []\n\n"]
-    stop = event(type="message_delta", delta={"stop_reason": "end_turn"}, usage=None)
     late = event(type="error", error="too late")
-    await chat(
-        server, sandbox, "one", "anthropic", key_of(events="".join(text("o") + each for each in odd) + stop + late)
-    )
+    body = "".join(block("o") + each for each in odd) + STOPPED + late
+    await chat(server, sandbox, "one", "anthropic", key_of(events=body))
 
     seen = await talk.turn("Hello", "one")
 
