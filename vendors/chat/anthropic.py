@@ -14,11 +14,12 @@ from vendors.calls.meter import is_count
 from vendors.chat.events import JsonEvents, object_of, text_of
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
-from vendors.errors import Garbled, Refused, VendorError
+from vendors.errors import Garbled, Refused, TooLong, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import END_OF_EVENT, SseParser
 from vendors.http.transport import VendorHttp
 from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage, Withdrawal
+from vendors.too_long import says_too_long
 
 _WITHOUT_SAMPLING = "2026-10-21"
 _MAX_TOKENS = 4096
@@ -173,6 +174,9 @@ class AnthropicReply:
                     return text_of(delta.get("text"))
                 if delta.get("thinking"):
                     self.notice = THINKING
+            case "content_block_start":
+                block = object_of(event.get("content_block"))
+                return text_of(block.get("text")) if block.get("type") == "text" else ""
             case "message_start":
                 self._count(object_of(event.get("message")).get("usage"))
             case "message_delta":
@@ -203,7 +207,7 @@ class AnthropicReply:
 def _stream_error(vendor: str, error: Any) -> Refused:
     code = str(object_of(error).get("type"))
     message = " ".join(str(object_of(error).get("message") or error).split())[:200]
-    return Refused(
+    return (TooLong if says_too_long(message, code) else Refused)(
         vendor,
         f"broke off with an error: {message}",
         retryable=code in _TRANSIENT,

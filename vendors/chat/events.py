@@ -5,6 +5,7 @@ characters that are cut into two events. Valid JSON that is not understood is sk
 error, because text may be lost with it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from streams.wire.damaged import loads_damaged
 
 DONE = b"[DONE]"
 """The end mark of OpenAI's streams, which others may send, too. White space may follow it."""
+_NO_EVENT = re.compile(rb"\s*(?:\[DONE\]|[A-Za-z][\w-]{0,31})?\s*")
+_TEXT_TYPES = ("text", "output_text", None)
+"""It is no set, because a type may be a list."""
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -30,12 +34,13 @@ class JsonEvents:
     def decode(self, payload: bytes) -> Mapping[str, Any]:
         """Return the object in a payload, or the first one of a list. It is empty if there is none.
 
-        Raises `ValueError` if the payload is neither blank, nor OpenAI's end mark, nor JSON.
+        Raises `ValueError` if the payload is neither JSON, nor blank, nor a word such as `ping`, nor OpenAI's
+        end mark.
         """
         try:
             value = loads(payload)
         except ValueError:
-            if payload.strip() in {b"", DONE}:
+            if _NO_EVENT.fullmatch(payload):
                 return _NOTHING
             value = loads_damaged(payload)
             self.is_repaired = True
@@ -67,16 +72,23 @@ def objects_of(value: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def text_of(content: Any) -> str:
-    """Return a text, or that of a list of typed parts, without parts of other types such as `thinking`."""
+    """Return a text, or that of a typed part or a list of them, without types such as `thinking`."""
     if type(content) is str:
         return content
-    if not isinstance(content, list):
-        return ""
-    return "".join(_text_of_part(part) for part in content)
+    if isinstance(content, dict):
+        return _text_of_part(content)
+    return "".join(map(_text_of_part, content)) if isinstance(content, list) else ""
+
+
+def is_error(error: Any) -> bool:
+    """Return whether the `error` of an event is one, and no object of nulls."""
+    return any(error.values()) if isinstance(error, dict) else bool(error)
 
 
 def _text_of_part(part: Any) -> str:
     if isinstance(part, dict):
-        text = part.get("text") if part.get("type", "text") == "text" else ""
+        text = part.get("text") if part.get("type", "text") in _TEXT_TYPES else ""
+        if isinstance(text, dict):  # As in OpenAI's Assistants.
+            text = text.get("value")
         return text if isinstance(text, str) else ""
     return part if isinstance(part, str) else ""

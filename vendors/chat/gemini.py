@@ -10,7 +10,7 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.events import JsonEvents, object_of, objects_of, text_of
+from vendors.chat.events import JsonEvents, is_error, object_of, objects_of, text_of
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
@@ -140,7 +140,7 @@ class GeminiReply:
 
     def _text(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk without the model's thoughts."""
-        if error := chunk.get("error"):
+        if (error := chunk.get("error")) and is_error(error):
             raise error_in_response(self._vendor, error)
         text = ""
         for candidate in objects_of(chunk.get("candidates")):

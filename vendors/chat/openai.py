@@ -1,7 +1,7 @@
 """Chat completions of OpenAI's API, as offered by OpenAI, vLLM, Ollama, llama.cpp and the local engines."""
 
+import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
 from pydantic import Field
@@ -10,15 +10,15 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.events import DONE, JsonEvents, first_object, text_of
+from vendors.chat.events import DONE, JsonEvents, first_object, is_error, object_of, text_of
 from vendors.chat.reply import open_reply
-from vendors.chat.second_try import second_try
+from vendors.chat.second_try import Opened, second_try
 from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns
-from vendors.errors import Garbled, Refused, VendorError, error_in_stream
+from vendors.errors import Garbled, Refused, TooLong, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import END_OF_EVENT, SseParser
-from vendors.http.transport import Incoming, VendorHttp
+from vendors.http.transport import VendorHttp
 from vendors.protocols import THINKING, WITHDRAWAL, ChatMessage, Finish, Thinking, Usage, Withdrawal
 
 _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
@@ -28,7 +28,17 @@ _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
 _USAGE = "stream_options"
 """The request field that asks for the usage, which some servers refuse."""
 _USAGE_OPTIONS = {_USAGE: {"include_usage": True}}
+_NAMES_USAGE = re.compile(rb"stream_?options|include_usage", re.IGNORECASE)
+_UNKNOWN_FIELD = re.compile(
+    rb"(?:extra|additional|unknown|unexpected|unrecogni[sz]ed|unsupported) (?:\w+ )?"
+    rb"(?:input|field|propert|param|arg|key)|not permitted",
+    re.IGNORECASE,
+)
+"""How servers refuse a field without its name."""
 _INVALID = frozenset({400, 422})
+_REFUSING = _INVALID | {404, 500, 501}
+_FIRST = (0, None, "0")
+"""The index of the only choice that was requested. It is no set, because a value may be a list."""
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 """The fields of a delta in which servers send thoughts."""
 
@@ -77,32 +87,30 @@ class OpenAIChat:
         }
         self._url = account.url("/chat/completions")
 
-    def reply(self, messages: Sequence[ChatMessage]) -> open_reply:
-        """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error."""
+    def reply(self, messages: Sequence[ChatMessage]) -> Opened:
+        """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error.
+
+        A server that refuses to be asked for the usage is asked again without it, and if that works, in all later
+        calls, too.
+        """
         system = instructions(messages)
         history = [{"role": "system", "content": system}] if system else []
         history += [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
-        thoughts = Thoughts(begins_inside=self._begins_inside) if self._hides_thoughts else None
-        return open_reply(self._asked(dumps(history) + b"}"), OpenAIReply(self._account.platform, thoughts))
-
-    def _asked(self, rest: bytes) -> AbstractAsyncContextManager[Incoming]:
-        """Send the request whose messages are `rest`, with `stream_options` if the account takes them."""
+        rest = dumps(history) + b"}"
         if not self._account.stream_options or _USAGE in self._account.refused:
-            return self._http.stream(self._call(self._head + rest))
-        return self._asked_for_usage(rest)
+            return self._opened(self._head + rest)
 
-    def _asked_for_usage(self, rest: bytes) -> second_try[Incoming]:
-        """Ask for the usage. A server that refuses that is asked again without it, now and in all later calls."""
+        def without_usage(error: VendorError) -> Opened | None:
+            return self._opened(self._head + rest) if _refuses_usage(error) else None
 
-        def without_usage(error: VendorError) -> AbstractAsyncContextManager[Incoming] | None:
-            if not isinstance(error, Refused) or error.vendor_status not in _INVALID:
-                return None
-            if _USAGE.encode() not in error.body:
-                return None
+        def remember() -> None:
             self._account.refused.add(_USAGE)
-            return self._http.stream(self._call(self._head + rest))
 
-        return second_try(self._http.stream(self._call(self._head_with_usage + rest)), without_usage)
+        return second_try(self._opened(self._head_with_usage + rest), without_usage, remember)
+
+    def _opened(self, body: bytes) -> open_reply:
+        thoughts = Thoughts(begins_inside=self._begins_inside) if self._hides_thoughts else None
+        return open_reply(self._http.stream(self._call(body)), OpenAIReply(self._account.platform, thoughts))
 
     def _call(self, body: bytes) -> Outgoing:
         return Outgoing(
@@ -115,6 +123,16 @@ class OpenAIChat:
         )
 
 
+def _refuses_usage(error: VendorError) -> bool:
+    """Return whether the error may be about the request field that asks for the usage."""
+    if not isinstance(error, Refused) or isinstance(error, TooLong):
+        return False
+    said = error.body or str(error).encode()
+    if _NAMES_USAGE.search(said):
+        return error.vendor_status is None or error.vendor_status in _REFUSING
+    return error.vendor_status in _INVALID and _UNKNOWN_FIELD.search(said) is not None
+
+
 def _head_of(fields: Mapping[str, Any]) -> bytes:
     return dumps(fields)[:-1] + b',"messages":'
 
@@ -124,6 +142,7 @@ class OpenAIReply:
 
     __slots__ = (
         "_events",
+        "_has_delta",
         "_parser",
         "_reason",
         "_resumed",
@@ -143,6 +162,8 @@ class OpenAIReply:
         self._reason: str | None = None
         self._resumed = False
         """Whether the last text followed a finish reason, which some servers send with each chunk."""
+        self._has_delta = False
+        """Whether any choice had a delta. Then a message repeats the text of the deltas."""
         self.usage: Usage | None = None
         self.done = False
         self.fault: VendorError | None = None
@@ -206,19 +227,22 @@ class OpenAIReply:
 
     def _read(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk, which may have no choices."""
-        if error := chunk.get("error"):
+        if (error := chunk.get("error")) and is_error(error):
             raise error_in_stream(self._vendor, error)
         text = ""
         choices = chunk.get("choices")
         for choice in choices if type(choices) is list else ():
-            if type(choice) is not dict or choice.get("index") not in (0, None):  # Not a set: it may be a list.
+            if type(choice) is not dict or choice.get("index") not in _FIRST:
                 continue  # Only one choice was requested.
             reason = choice.get("finish_reason")
-            if reason == "error" or choice.get("error"):
+            if reason == "error" or ((error := choice.get("error")) and is_error(error)):
                 raise error_in_stream(self._vendor, choice.get("error") or "error")
             if type(delta := choice.get("delta")) is dict:
                 content = delta.get("content")
                 text += content if content and type(content) is str else self._odd_text(delta)
+                self._has_delta = True
+            elif not self._has_delta:
+                text += self._odd_text(object_of(choice.get("message")))
             if text and self._reason is not None:
                 self._resumed = True
             if reason:
