@@ -104,6 +104,7 @@ class LanguageTag(NamedTuple):
         return "-".join(filter(None, self))
 
 
+@lru_cache(1024)
 def parse_tag(code: str) -> LanguageTag:
     """Parse a tag with hyphens or underscores, in upper or lower case. Raises `ValueError` if it is malformed."""
     text = code.lower().replace("_", "-")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streams.wire.errors import BackendUnavailable
+from vendors.too_long import says_too_long
 
 
 class VendorError(BackendUnavailable):
@@ -66,15 +67,15 @@ class Garbled(VendorError):
     """The response violates the vendor's protocol or ends without its end mark."""
 
 
-class ThoughtsShown(VendorError):
-    """The text so far was a thought of the model. The same call does not show it again."""
-
-
 class Empty(VendorError):
     """The response is complete but has no content."""
 
 
 def error_in_stream(vendor: str, error: Any) -> Refused:
     """Return the error for an OpenAI error object, or a plain string, inside a 200 response."""
-    message = error.get("message", "") if isinstance(error, dict) else error
-    return Refused(vendor, f"broke off with an error: {str(message)[:200]}", retryable=True)
+    fields = error if isinstance(error, dict) else {"message": error}
+    message = str(fields.get("message") or fields.get("code") or fields.get("type") or "")
+    is_too_long = says_too_long(message, str(fields.get("code")))
+    return (TooLong if is_too_long else Refused)(
+        vendor, f"broke off with an error: {message[:200]}", retryable=not is_too_long
+    )

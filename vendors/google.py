@@ -19,11 +19,12 @@ from streams.wire.errors import ConfigInvalid
 from streams.wire.ids import sha256_hex
 from streams.wire.model import HttpUrl, Model, faults
 from vendors.account import Account, KeyAccount, fits_header
-from vendors.errors import Garbled, Refused, VendorError
+from vendors.errors import Garbled, Refused, TooLong, VendorError
 from vendors.http.kept import Kept
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.refusals import RETRYABLE_STATUS
 from vendors.http.transport import Incoming, VendorHttp
+from vendors.too_long import says_too_long
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
@@ -153,7 +154,9 @@ def error_in_response(vendor: str, error: Any) -> VendorError:
     code, status = error.get("code"), error.get("status")
     message = " ".join(str(error.get("message") or status or code).split())[:200]
     extra = {"code": str(status)[:64]} if status else None
-    return Refused(vendor, f"broke off with an error: {message}", retryable=code in RETRYABLE_STATUS, extra=extra)
+    return (TooLong if says_too_long(message) else Refused)(
+        vendor, f"broke off with an error: {message}", retryable=code in RETRYABLE_STATUS, extra=extra
+    )
 
 
 def _with_headers(call: Outgoing, headers: dict[str, str]) -> Outgoing:

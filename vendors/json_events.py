@@ -6,6 +6,7 @@ what is no JSON, and audio that is no base64, is an error, because text or audio
 """
 
 import math
+import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +16,9 @@ from streams.wire.damaged import loads_damaged
 
 DONE = b"[DONE]"
 """The end mark of OpenAI's streams, which others may send, too. White space may follow it."""
+_NO_EVENT = re.compile(rb"\s*(?:\[DONE\]|[A-Za-z][\w-]{0,31})?\s*")
+_TEXT_TYPES = ("text", "output_text", None)
+"""It is no set, because a type may be a list."""
 _NOTHING: Mapping[str, Any] = {}
 _PLAIN = str.maketrans("-_", "+/")
 """From the alphabet of base64 for URLs to the usual one."""
@@ -23,32 +27,32 @@ _PLAIN = str.maketrans("-_", "+/")
 class JsonEvents:
     """Decodes the events of one reply, and joins characters that were cut into two."""
 
-    __slots__ = ("_half", "_is_repaired")
+    __slots__ = ("_half", "is_repaired")
 
     def __init__(self) -> None:
+        self.is_repaired = False
+        """Whether an event held half of a character, so that texts must be `joined`."""
         self._half = ""
         """The first half of a character outside the BMP, whose second one is in the next text."""
-        self._is_repaired = False
 
     def decode(self, payload: bytes) -> Mapping[str, Any]:
         """Return the object in a payload, or the first one of a list. It is empty if there is none.
 
-        Raises `ValueError` if the payload is neither blank, nor OpenAI's end mark, nor JSON.
+        Raises `ValueError` if the payload is neither JSON, nor blank, nor a word such as `ping`, nor OpenAI's
+        end mark.
         """
         try:
             value = loads(payload)
         except ValueError:
-            if payload.strip() in {b"", DONE}:
+            if _NO_EVENT.fullmatch(payload):
                 return _NOTHING
             value = loads_damaged(payload)
-            self._is_repaired = True
-        if isinstance(value, list):
-            value = next(iter(value), None)
-        return value if isinstance(value, dict) else _NOTHING
+            self.is_repaired = True
+        return value if type(value) is dict else first_object(value)
 
     def joined(self, text: str, *, is_last: bool) -> str:
         """Return `text` without halves of characters. A first half at its end is kept for the next one."""
-        if not self._is_repaired:
+        if not self.is_repaired:
             return text
         text, self._half = self._half + text, ""
         if text and not is_last and "\ud800" <= text[-1] <= "\udbff":
@@ -89,6 +93,11 @@ def _joined(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def first_object(value: Any) -> Mapping[str, Any]:
+    """Return `value`, or the first item of a list, if that is an object. Otherwise return an empty object."""
+    return object_of(next(iter(value), None) if isinstance(value, list) else value)
+
+
 def object_of(value: Any) -> Mapping[str, Any]:
     """Return `value`, or an empty object if it is none."""
     return value if isinstance(value, dict) else _NOTHING
@@ -100,17 +109,24 @@ def objects_of(value: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def text_of(content: Any) -> str:
-    """Return a text, or that of a list of typed parts, without parts of other types such as `thinking`."""
+    """Return a text, or that of a typed part or a list of them, without types such as `thinking`."""
     if type(content) is str:
         return content
-    if not isinstance(content, list):
-        return ""
-    return "".join(_text_of_part(part) for part in content)
+    if isinstance(content, dict):
+        return _text_of_part(content)
+    return "".join(map(_text_of_part, content)) if isinstance(content, list) else ""
+
+
+def is_error(error: Any) -> bool:
+    """Return whether the `error` of an event is one, and no object of nulls."""
+    return any(error.values()) if isinstance(error, dict) else bool(error)
 
 
 def _text_of_part(part: Any) -> str:
     if isinstance(part, dict):
-        text = part.get("text") if part.get("type", "text") == "text" else ""
+        text = part.get("text") if part.get("type", "text") in _TEXT_TYPES else ""
+        if isinstance(text, dict):  # As in OpenAI's Assistants.
+            text = text.get("value")
         return text if isinstance(text, str) else ""
     return part if isinstance(part, str) else ""
 

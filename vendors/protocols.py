@@ -45,7 +45,20 @@ class Finish:
     reason: FinishReason
 
 
-ChatItem = TextDelta | Usage | Finish
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A part of a thought has arrived, which is not shown. It extends the time limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """All text so far was a thought. The answer follows."""
+
+
+THINKING = Thinking()
+WITHDRAWAL = Withdrawal()
+
+ChatItem = TextDelta | Usage | Finish | Thinking | Withdrawal
 
 
 class ChatModel(Protocol):

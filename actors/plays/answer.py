@@ -10,7 +10,7 @@ from actors.runtime.context import StreamContext
 from streams.events import AssistantOutputContentSegment, AssistantOutputRestart
 from streams.paragraphs import Paragraphs, Part
 from streams.push import drain_into
-from vendors.protocols import ChatItem, Finish, FinishReason, TextDelta
+from vendors.protocols import WITHDRAWAL, ChatItem, Finish, FinishReason, TextDelta
 
 
 class Answer:
@@ -20,6 +20,7 @@ class Answer:
         "_began",
         "_ctx",
         "_cut",
+        "_is_withdrawn",
         "_paragraphs",
         "_received",
         "_segments",
@@ -35,6 +36,7 @@ class Answer:
         self.finish_reason: FinishReason = "stop"
         self._size = 0
         self._cut = False
+        self._is_withdrawn = False
         self._received: list[str] = []
         self._began = False
         self._ctx = ctx
@@ -62,19 +64,27 @@ class Answer:
         self._segments, self._paragraphs = [], Paragraphs("\n\n")
         await self._ctx.emit(AssistantOutputRestart(0))
 
-    async def write(self, items: AsyncIterator[ChatItem]) -> None:
-        """Emit a complete reply as it arrives. Each delta is processed in the callback of its socket read."""
+    async def write(self, items: AsyncIterator[ChatItem]) -> bool:
+        """Emit a reply as it arrives. Each delta is processed in the callback of its socket read.
+
+        Return whether it is complete. If not, its text so far is withdrawn, and more follows after `restart`.
+        """
         while await drain_into(items, self._accept) and not self._cut:
+            if self._is_withdrawn:
+                self._is_withdrawn = False
+                return False
             await self._ctx.wait_for_room()
         self._emit(self._paragraphs.finish())
         await self._ctx.wait_for_room()
+        return True
 
     def _accept(self, item: ChatItem) -> bool:
         """Process one item and return whether more are accepted now. An answer that is too long is truncated."""
         if not isinstance(item, TextDelta):
             if isinstance(item, Finish):
                 self.finish_reason = item.reason
-            return True
+            self._is_withdrawn = item is WITHDRAWAL
+            return not self._is_withdrawn
         text = item.text.replace("\0", "")
         self._size += len(text) if text.isascii() else len(text.encode())
         if (excess := self._size - self._ctx.answer_bytes) > 0:

@@ -25,7 +25,7 @@ from vendors.calls.attempts import Attempt, failed_attempt
 from vendors.calls.fallback import AllStrategiesFailed, first_success
 from vendors.calls.meter import Meter, estimated_tokens
 from vendors.chat.context import fitting_reply
-from vendors.errors import ThoughtsShown, VendorError
+from vendors.errors import VendorError
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
 _HISTORY_RECORDS = 200
@@ -247,7 +247,11 @@ class Turn:
                 self._ctx.outlives_readers = winner.config.on_abandon == "drain"
                 if is_first:
                     self._start_speaking(winner)
-                await self._answer.write(items)
+                while not await self._answer.write(items):
+                    await self._stop_speaking()
+                    await self._answer.restart()
+                    self._answer.set_writer(winner)
+                    self._start_speaking(winner)
 
     def _after_break(self, error: VendorError) -> tuple[Sequence[Strategy | Broken], str]:
         """Return the strategies to try after an answer broke off, and the text that they continue.
@@ -258,8 +262,6 @@ class Turn:
         assert broken is not None, "an answer breaks off only after its first output"
         on_break = broken.config.on_break
         number = [strategy.name for strategy in self._plan.strategies].index(broken.name)
-        if isinstance(error, ThoughtsShown):
-            return self._plan.strategies[number:], ""
         remaining = self._plan.strategies[number + 1 :]
         if on_break == "continue":
             remaining = [s for s in remaining if isinstance(s, Strategy) and s.model.takes_prefill]

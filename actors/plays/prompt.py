@@ -6,7 +6,7 @@ from typing import Any, Literal
 from storage.conversations.conversations import Record
 from streams.wire.codec import loads
 from streams.wire.template import render
-from vendors.chat.context import context_size
+from vendors.calls.meter import estimated_tokens
 from vendors.protocols import ChatMessage
 
 _ROLES: tuple[Literal["user", "assistant"], ...] = ("user", "assistant")
@@ -25,11 +25,11 @@ def build(
     `history` is ordered newest first. Complete records are added until the estimated size reaches `context_tokens`.
     """
     system = render(system_prompt, params)
-    remaining = context_tokens - context_size(system) - context_size(user_text)
+    remaining = context_tokens - estimated_tokens(system) - estimated_tokens(user_text)
     past: list[list[ChatMessage]] = []
     for record in history:
         messages = _messages(record)
-        remaining -= sum(context_size(message.content) for message in messages)
+        remaining -= sum(estimated_tokens(message.content) for message in messages)
         if remaining < 0:
             break
         past.append(messages)

@@ -8,12 +8,27 @@ from typing import Any, Literal, TypeGuard
 
 from vendors.protocols import TextDelta, Transcript, Usage
 
-BYTES_PER_TOKEN = 4
-
 
 def estimated_tokens(text: str) -> int:
-    """Estimate tokens as UTF-8 bytes / 4, rounded up."""
-    return -(-len(text.encode()) // BYTES_PER_TOKEN)
+    """Estimate how many tokens a text takes, by the length of its characters in UTF-8, rounded up.
+
+    That tells scripts apart: a token has four ASCII characters, but Chinese, Japanese and Korean take up to one and
+    a half tokens for each of theirs. Measured with cl100k_base, o200k_base, and the tokenizers of Claude 2 and
+    DeepSeek.
+    """
+    return -(-_quarters(text) // 4)
+
+
+def _quarters(text: str) -> int:
+    """Estimate the tokens of a text, in quarters."""
+    if text.isascii():
+        return len(text)
+    ascii_count = len(text.encode("ascii", "ignore"))
+    beyond_bmp = len(text.encode("utf-16-le")) // 2 - len(text)
+    other = len(text) - ascii_count - beyond_bmp
+    three_bytes = len(text.encode()) - ascii_count - 4 * beyond_bmp - 2 * other
+    two_bytes = other - three_bytes
+    return ascii_count + 3 * two_bytes + 6 * three_bytes + 10 * beyond_bmp
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +58,18 @@ class Meter:
     def __init__(self, input_token: int | Callable[[], int] = 0, *, ignore_reports: bool = False) -> None:
         self._input_token = input_token
         self._ignore_reports = ignore_reports
-        self._bytes = 0
+        self._ascii = 0
+        self._other: list[str] = []
+        """The texts that are not only ASCII. They are counted once the usage is asked for."""
         self._usage: Usage | None = None
 
     def observe(self, item: Any) -> None:
         if isinstance(item, TextDelta):
             text = item.text
-            self._bytes += len(text) if text.isascii() else len(text.encode())
+            if text.isascii():
+                self._ascii += len(text)
+            else:
+                self._other.append(text)
         elif isinstance(item, Transcript):
             reported = item.seconds
             if reported is not None and math.isfinite(reported) and is_count(seconds := math.ceil(reported)):
@@ -62,7 +82,8 @@ class Meter:
         if self._usage is not None and not self._ignore_reports:
             return self._usage
         input_token = self._input_token if isinstance(self._input_token, int) else self._input_token()
-        return Usage(input_token, 0 if self._ignore_reports else -(-self._bytes // BYTES_PER_TOKEN))
+        quarters = self._ascii + _quarters("".join(self._other))
+        return Usage(input_token, 0 if self._ignore_reports else -(-quarters // 4))
 
     @property
     def source(self) -> Literal["vendor", "estimated"]:

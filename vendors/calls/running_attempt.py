@@ -17,7 +17,7 @@ from vendors.calls.gate import Admission
 from vendors.calls.hedging import Clock
 from vendors.calls.timeouts import IdleTimeout
 from vendors.errors import Empty, Garbled, TimedOut, VendorError
-from vendors.protocols import Transcript
+from vendors.protocols import THINKING, Transcript
 
 log = structlog.get_logger()
 
@@ -128,6 +128,9 @@ class RunningAttempt(PushSource[Item]):
         self._opened = opening
         self._record.accepted = True
         async for item in items:
+            if item is THINKING:
+                self._timeout.since = self._loop.time()
+                continue
             self.meter.observe(item)
             self._buffer_item(item)
             if attempt.is_output(item):

@@ -13,12 +13,13 @@ from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
 from vendors.chat.reply import open_reply
 from vendors.chat.turns import instructions, turns
-from vendors.errors import Garbled, Refused, VendorError
+from vendors.errors import Garbled, Refused, TooLong, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import SseParser
+from vendors.http.sse import END_OF_EVENT, SseParser
 from vendors.http.transport import VendorHttp
 from vendors.json_events import JsonEvents, object_of, text_of
-from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
+from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage, Withdrawal
+from vendors.too_long import says_too_long
 
 _WITHOUT_SAMPLING = "2026-10-21"
 _MAX_TOKENS = 4096
@@ -127,6 +128,7 @@ class AnthropicReply:
         self.finish: Finish | None = None
         self.done = False
         self.fault: VendorError | None = None
+        self.notice: Thinking | Withdrawal | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -144,8 +146,16 @@ class AnthropicReply:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
-        text = self._events.joined(text, is_last=self.finish is not None)
+        text = self._events.joined(text, is_last=False)
         return self._without_space(text) if self._space else text
+
+    def end(self) -> str:
+        """Return the text that was held back. The last event may lack the blank line behind it, or be cut off."""
+        text = ""
+        if not (self.done or self.fault):
+            text = self.feed(END_OF_EVENT)
+            self.fault = None if isinstance(self.fault, Garbled) else self.fault
+        return text + self._events.joined("", is_last=True)
 
     @property
     def usage(self) -> Usage | None:
@@ -160,7 +170,13 @@ class AnthropicReply:
         match event.get("type"):
             case "content_block_delta":
                 delta = object_of(event.get("delta"))
-                return text_of(delta.get("text")) if delta.get("type") == "text_delta" else ""
+                if delta.get("type") == "text_delta":
+                    return text_of(delta.get("text"))
+                if delta.get("thinking"):
+                    self.notice = THINKING
+            case "content_block_start":
+                block = object_of(event.get("content_block"))
+                return text_of(block.get("text")) if block.get("type") == "text" else ""
             case "message_start":
                 self._count(object_of(event.get("message")).get("usage"))
             case "message_delta":
@@ -191,7 +207,7 @@ class AnthropicReply:
 def _stream_error(vendor: str, error: Any) -> Refused:
     code = str(object_of(error).get("type"))
     message = " ".join(str(object_of(error).get("message") or error).split())[:200]
-    return Refused(
+    return (TooLong if says_too_long(message, code) else Refused)(
         vendor,
         f"broke off with an error: {message}",
         retryable=code in _TRANSIENT,

@@ -1,45 +1,26 @@
-"""How much of a model's context messages take, and replies to messages that turn out to be too long."""
+"""Replies to messages that turn out to be too long for a model."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
 
-from vendors.errors import TooLong
-from vendors.protocols import ChatItem, ChatMessage, ChatModel
-
-
-def context_size(text: str) -> int:
-    """Estimate how many tokens of a model's context a text takes, by the length of its characters in UTF-8.
-
-    That tells scripts apart: a token has four ASCII characters, but Chinese, Japanese and Korean take up to one and
-    a half tokens for each of theirs. Measured with cl100k_base, o200k_base, and the tokenizers of Claude 2 and
-    DeepSeek.
-    """
-    if text.isascii():
-        return -(-len(text) // 4)
-    ascii_count = len(text.encode("ascii", "ignore"))
-    beyond_bmp = len(text.encode("utf-16-le")) // 2 - len(text)
-    other = len(text) - ascii_count - beyond_bmp
-    three_bytes = len(text.encode()) - ascii_count - 4 * beyond_bmp - 2 * other
-    two_bytes = other - three_bytes
-    return -(-(ascii_count + 3 * two_bytes + 6 * three_bytes + 10 * beyond_bmp) // 4)
+from vendors.calls.meter import estimated_tokens
+from vendors.chat.second_try import Opened, second_try
+from vendors.errors import TooLong, VendorError
+from vendors.protocols import ChatMessage, ChatModel
 
 
-@asynccontextmanager
-async def fitting_reply(model: ChatModel, messages: list[ChatMessage]) -> AsyncIterator[AsyncIterator[ChatItem]]:
+def fitting_reply(model: ChatModel, messages: list[ChatMessage]) -> second_try:
     """Open the reply of a model. If `messages` are too long for it, it is asked once more with half of the history.
 
     They are those that were sent last.
     """
-    async with AsyncExitStack() as stack:
-        try:
-            items = await stack.enter_async_context(model.reply(messages))
-        except TooLong:
-            shorter = _shortened(messages)
-            if len(shorter) == len(messages):
-                raise
-            messages[:] = shorter
-            items = await stack.enter_async_context(model.reply(messages))
-        yield items
+
+    def shorter(error: VendorError) -> Opened | None:
+        if not isinstance(error, TooLong) or len(kept := _shortened(messages)) == len(messages):
+            return None
+        messages[:] = kept
+        return model.reply(messages)
+
+    return second_try(model.reply(messages), shorter)
 
 
 def _shortened(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -47,10 +28,10 @@ def _shortened(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     last = max(index for index, message in enumerate(messages) if message.role == "user")
     head = [message for message in messages[:last] if message.role == "system"]
     history = [message for message in messages[:last] if message.role != "system"]
-    left = sum(context_size(message.content) for message in history) // 2
+    left = sum(estimated_tokens(message.content) for message in history) // 2
     kept: list[ChatMessage] = []
     for message in reversed(history):
-        left -= context_size(message.content)
+        left -= estimated_tokens(message.content)
         if left < 0:
             break
         kept.append(message)

@@ -15,10 +15,10 @@ from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.google import GoogleHttp, error_in_response
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import LIMIT_BYTES
+from vendors.http.sse import END_OF_EVENT, LIMIT_BYTES
 from vendors.http.transport import VendorHttp
-from vendors.json_events import JsonEvents, object_of, objects_of, text_of
-from vendors.protocols import ChatMessage, Finish, FinishReason, Usage
+from vendors.json_events import JsonEvents, is_error, object_of, objects_of, text_of
+from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage, Withdrawal
 
 _FILTERED: FinishReason = "content_filter"
 _REASONS: dict[str, FinishReason] = {
@@ -104,10 +104,11 @@ class GeminiReply:
         self._payloads = _Payloads()
         self._events = JsonEvents()
         self._resumed = False
-        """Whether text has followed a finish reason, which some models send with each chunk."""
+        """Whether the last text followed a finish reason, which some models send with each chunk."""
         self.usage: Usage | None = None
         self.finish: Finish | None = None
         self.fault: VendorError | None = None
+        self.notice: Thinking | Withdrawal | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -119,34 +120,46 @@ class GeminiReply:
         try:
             for payload in self._payloads.feed(piece):
                 chunk = self._events.decode(payload)
-                text += self._text(chunk)
+                part = self._text(chunk)
+                text += part
                 self.usage = _usage(chunk) or self.usage
-                self._end(chunk)
+                self._end(chunk, has_text=bool(part))
         except VendorError as error:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
-        return self._events.joined(text, is_last=self.finish is not None)
+        return self._events.joined(text, is_last=False)
+
+    def end(self) -> str:
+        """Return the text that was held back. The last event may lack the blank line behind it, or be cut off."""
+        text = ""
+        if not (self.done or self.fault):
+            text = self.feed(END_OF_EVENT)
+            self.fault = None if isinstance(self.fault, Garbled) else self.fault
+        return text + self._events.joined("", is_last=True)
 
     def _text(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk without the model's thoughts."""
-        if error := chunk.get("error"):
+        if (error := chunk.get("error")) and is_error(error):
             raise error_in_response(self._vendor, error)
         text = ""
         for candidate in objects_of(chunk.get("candidates")):
             for part in objects_of(object_of(candidate.get("content")).get("parts")):
                 if not part.get("thought"):
                     text += text_of(part.get("text"))
+                elif part.get("text"):
+                    self.notice = THINKING
         if text and self.finish is not None:
             self._resumed = True
         return text
 
-    def _end(self, chunk: Mapping[str, Any]) -> None:
+    def _end(self, chunk: Mapping[str, Any], *, has_text: bool) -> None:
         candidates = objects_of(chunk.get("candidates"))
         reasons = [value for candidate in candidates if (value := candidate.get("finishReason"))]
-        reason = str(reasons[0]) if reasons else _NO_REASON
+        reason = str(reasons[0]).upper() if reasons else _NO_REASON
         if reason in _REASONS:
             self.finish = Finish(_REASONS[reason])
+            self._resumed = self._resumed and has_text
         elif reason != _NO_REASON:
             raise Refused(self._vendor, f"broke off its answer: {reason[:64]}", retryable=True)
         elif not candidates and object_of(chunk.get("promptFeedback")).get("blockReason"):

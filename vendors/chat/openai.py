@@ -1,24 +1,25 @@
 """Chat completions of OpenAI's API, as offered by OpenAI, vLLM, Ollama, llama.cpp and the local engines."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 
-from streams.wire.codec import dumps
+from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
 from vendors.chat.reply import open_reply
-from vendors.chat.thoughts import Habit, Thoughts
+from vendors.chat.second_try import Opened, second_try
+from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns
-from vendors.errors import Garbled, Refused, ThoughtsShown, VendorError, error_in_stream
+from vendors.errors import Garbled, Refused, TooLong, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import SseParser
-from vendors.http.transport import Incoming, VendorHttp
-from vendors.json_events import DONE, JsonEvents, object_of, objects_of, text_of
-from vendors.protocols import ChatMessage, Finish, Usage
+from vendors.http.sse import END_OF_EVENT, SseParser
+from vendors.http.transport import VendorHttp
+from vendors.json_events import DONE, JsonEvents, first_object, is_error, object_of, text_of
+from vendors.protocols import THINKING, WITHDRAWAL, ChatMessage, Finish, Thinking, Usage, Withdrawal
 
 _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
     "length": "length",
@@ -27,7 +28,19 @@ _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
 _USAGE = "stream_options"
 """The request field that asks for the usage, which some servers refuse."""
 _USAGE_OPTIONS = {_USAGE: {"include_usage": True}}
+_NAMES_USAGE = re.compile(rb"stream_?options|include_usage", re.IGNORECASE)
+_UNKNOWN_FIELD = re.compile(
+    rb"(?:extra|additional|unknown|unexpected|unrecogni[sz]ed|unsupported) (?:\w+ )?"
+    rb"(?:input|field|propert|param|arg|key)|not permitted",
+    re.IGNORECASE,
+)
+"""How servers refuse a field without its name."""
 _INVALID = frozenset({400, 422})
+_REFUSING = _INVALID | {404, 500, 501}
+_FIRST = (0, None, "0")
+"""The index of the only choice that was requested. It is no set, because a value may be a list."""
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
+"""The fields of a delta in which servers send thoughts."""
 
 
 class Options(Model):
@@ -36,10 +49,12 @@ class Options(Model):
     token_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"  # noqa: S105 - a field's name
     """The request field for `max_tokens`. Older and some self-hosted servers only know `max_tokens`."""
     hide_thoughts: bool = True
-    """Whether what stands between `<think>` and `</think>` is left out of the text."""
+    """Whether thoughts are left out of the text: what stands between `<think>` and `</think>` or similar tags that
+    begin a line or a sentence, outside of code and quotation marks."""
     begins_with_thought: bool = False
     """Whether replies begin with a thought without an opening tag, as with DeepSeek R1 and QwQ behind some servers.
-    Otherwise, this is learned from the first such reply, which begins again after its thought was shown."""
+    Text is then held back until the closing tag, or the end of a reply without one. Otherwise such a thought is
+    shown first, and the answer begins again if the closing tag stands alone on its line."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Additional request fields, such as `top_p` or `reasoning_effort`."""
 
@@ -63,7 +78,8 @@ class OpenAIChat:
         # Everything except the messages is encoded once for all requests.
         self._head = _head_of({**fields, **options.extra})
         self._head_with_usage = _head_of({**fields, **_USAGE_OPTIONS, **options.extra})
-        self._habit = Habit(options.begins_with_thought) if options.hide_thoughts else None
+        self._hides_thoughts = options.hide_thoughts
+        self._begins_inside = options.begins_with_thought
         self._headers = {
             **account.bearer(),
             "Content-Type": "application/json",
@@ -71,33 +87,30 @@ class OpenAIChat:
         }
         self._url = account.url("/chat/completions")
 
-    def reply(self, messages: Sequence[ChatMessage]) -> open_reply:
-        """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error."""
+    def reply(self, messages: Sequence[ChatMessage]) -> Opened:
+        """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error.
+
+        A server that refuses to be asked for the usage is asked again without it, and if that works, in all later
+        calls, too.
+        """
         system = instructions(messages)
         history = [{"role": "system", "content": system}] if system else []
         history += [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
-        thoughts = None if self._habit is None else Thoughts(self._habit)
-        return open_reply(self._asked(dumps(history) + b"}"), OpenAIReply(self._account.platform, thoughts))
-
-    def _asked(self, rest: bytes) -> AbstractAsyncContextManager[Incoming]:
-        """Send the request whose messages are `rest`, with `stream_options` if the account takes them."""
+        rest = dumps(history) + b"}"
         if not self._account.stream_options or _USAGE in self._account.refused:
-            return self._http.stream(self._call(self._head + rest))
-        return self._asked_for_usage(rest)
+            return self._opened(self._head + rest)
 
-    @asynccontextmanager
-    async def _asked_for_usage(self, rest: bytes) -> AsyncIterator[Incoming]:
-        """Ask for the usage. A server that refuses that is asked again without it, now and in all later calls."""
-        async with AsyncExitStack() as stack:
-            call = self._http.stream(self._call(self._head_with_usage + rest))
-            try:
-                response = await stack.enter_async_context(call)
-            except Refused as error:
-                if error.vendor_status not in _INVALID or _USAGE.encode() not in error.body:
-                    raise
-                self._account.refused.add(_USAGE)
-                response = await stack.enter_async_context(self._http.stream(self._call(self._head + rest)))
-            yield response
+        def without_usage(error: VendorError) -> Opened | None:
+            return self._opened(self._head + rest) if _refuses_usage(error) else None
+
+        def remember() -> None:
+            self._account.refused.add(_USAGE)
+
+        return second_try(self._opened(self._head_with_usage + rest), without_usage, remember)
+
+    def _opened(self, body: bytes) -> open_reply:
+        thoughts = Thoughts(begins_inside=self._begins_inside) if self._hides_thoughts else None
+        return open_reply(self._http.stream(self._call(body)), OpenAIReply(self._account.platform, thoughts))
 
     def _call(self, body: bytes) -> Outgoing:
         return Outgoing(
@@ -110,6 +123,16 @@ class OpenAIChat:
         )
 
 
+def _refuses_usage(error: VendorError) -> bool:
+    """Return whether the error may be about the request field that asks for the usage."""
+    if not isinstance(error, Refused) or isinstance(error, TooLong):
+        return False
+    said = error.body or str(error).encode()
+    if _NAMES_USAGE.search(said):
+        return error.vendor_status is None or error.vendor_status in _REFUSING
+    return error.vendor_status in _INVALID and _UNKNOWN_FIELD.search(said) is not None
+
+
 def _head_of(fields: Mapping[str, Any]) -> bytes:
     return dumps(fields)[:-1] + b',"messages":'
 
@@ -117,7 +140,19 @@ def _head_of(fields: Mapping[str, Any]) -> bytes:
 class OpenAIReply:
     """Parses a reply incrementally. Does no I/O."""
 
-    __slots__ = ("_events", "_parser", "_reason", "_resumed", "_thoughts", "_vendor", "done", "fault", "usage")
+    __slots__ = (
+        "_events",
+        "_has_delta",
+        "_parser",
+        "_reason",
+        "_resumed",
+        "_thoughts",
+        "_vendor",
+        "done",
+        "fault",
+        "notice",
+        "usage",
+    )
 
     def __init__(self, vendor: str, thoughts: Thoughts | None = None) -> None:
         self._vendor = vendor
@@ -126,10 +161,13 @@ class OpenAIReply:
         self._events = JsonEvents()
         self._reason: str | None = None
         self._resumed = False
-        """Whether text has followed a finish reason, which some servers send with each chunk."""
+        """Whether the last text followed a finish reason, which some servers send with each chunk."""
+        self._has_delta = False
+        """Whether any choice had a delta. Then a message repeats the text of the deltas."""
         self.usage: Usage | None = None
         self.done = False
         self.fault: VendorError | None = None
+        self.notice: Thinking | Withdrawal | None = None
 
     @property
     def finish(self) -> Finish | None:
@@ -137,49 +175,89 @@ class OpenAIReply:
 
     @property
     def is_whole(self) -> bool:
-        return self._reason is not None and not self._resumed and not isinstance(self.fault, ThoughtsShown)
+        return self._reason is not None and not self._resumed
 
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._parser.payloads(piece):
-                if payload.startswith(DONE):
+                if payload[:6] == DONE:
                     self.done = True
                     break
-                text += self._read(self._events.decode(payload))
+                try:
+                    chunk = loads(payload)
+                except ValueError:
+                    chunk = self._events.decode(payload)
+                text += self._read(chunk if type(chunk) is dict else first_object(chunk))
         except VendorError as error:
             self.fault = error
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
-        has_ended = self.done or self._reason is not None
-        text = self._events.joined(text, is_last=has_ended)
-        if self._thoughts is None:
+        if self._events.is_repaired:
+            text = self._events.joined(text, is_last=False)
+        thoughts = self._thoughts
+        if thoughts is None:
             return text
-        text = self._thoughts.feed(text)
-        if self._thoughts.were_shown:
-            self.fault = ThoughtsShown(self._vendor, "sent its reasoning as its answer")
-        return text + self._thoughts.end() if has_ended else text
+        shown = thoughts.feed(text)
+        if shown is not text:
+            self._notice(thoughts)
+        return shown
+
+    def end(self) -> str:
+        """Return the text that was held back. The last event may lack the blank line behind it, or be cut off."""
+        text = ""
+        if not (self.done or self.fault):
+            text = self.feed(END_OF_EVENT)
+            self.fault = None if isinstance(self.fault, Garbled) else self.fault
+        half = self._events.joined("", is_last=True)
+        thoughts = self._thoughts
+        if thoughts is None:
+            return text + half
+        text += thoughts.feed(half)
+        self._notice(thoughts)
+        return text + thoughts.end() if self.done or self.is_whole else text
+
+    def _notice(self, thoughts: Thoughts) -> None:
+        if thoughts.were_shown:
+            thoughts.were_shown = False
+            self.notice = WITHDRAWAL
+        elif thoughts.hides:
+            self.notice = THINKING
 
     def _read(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk, which may have no choices."""
-        if error := chunk.get("error"):
+        if (error := chunk.get("error")) and is_error(error):
             raise error_in_stream(self._vendor, error)
         text = ""
-        for choice in objects_of(chunk.get("choices")):
-            if choice.get("index") not in (0, None):  # Not a set: the value may be a list.
+        choices = chunk.get("choices")
+        for choice in choices if type(choices) is list else ():
+            if type(choice) is not dict or choice.get("index") not in _FIRST:
                 continue  # Only one choice was requested.
             reason = choice.get("finish_reason")
-            if reason == "error" or choice.get("error"):
+            if reason == "error" or ((error := choice.get("error")) and is_error(error)):
                 raise error_in_stream(self._vendor, choice.get("error") or "error")
-            delta = object_of(choice.get("delta"))
-            text += text_of(delta.get("content")) or text_of(delta.get("refusal"))
+            if type(delta := choice.get("delta")) is dict:
+                content = delta.get("content")
+                text += content if content and type(content) is str else self._odd_text(delta)
+                self._has_delta = True
+            elif not self._has_delta:
+                text += self._odd_text(object_of(choice.get("message")))
             if text and self._reason is not None:
                 self._resumed = True
             if reason:
                 self._reason = str(reason)
+                self._resumed = self._resumed and bool(text)
         if (usage := chunk.get("usage")) is not None:
             self.usage = _usage(usage) or self.usage
+        return text
+
+    def _odd_text(self, delta: Mapping[str, Any]) -> str:
+        """Return the text of a delta whose content is no text."""
+        content = delta.get("content")
+        text = text_of(content) or text_of(delta.get("refusal"))
+        if not text and (isinstance(content, list) or any(map(delta.get, _THOUGHTS))):
+            self.notice = THINKING
         return text
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from streams.push import PushSource, Sink
 from vendors.errors import Garbled, VendorError
 from vendors.http.transport import Incoming
-from vendors.protocols import ChatItem, Finish, TextDelta, Usage
+from vendors.protocols import ChatItem, Finish, TextDelta, Thinking, Usage, Withdrawal
 
 
 class Reply(Protocol):
@@ -20,6 +20,9 @@ class Reply(Protocol):
 
     fault: VendorError | None
     """The error that ended the reply, until it is raised. The text before it is valid."""
+
+    notice: Thinking | Withdrawal | None
+    """What the last call of `feed` or `end` read, if it is no text. With a withdrawal, `feed` returns no text."""
 
     @property
     def usage(self) -> Usage | None: ...
@@ -35,6 +38,12 @@ class Reply(Protocol):
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
 
+    def end(self) -> str:
+        """Return the text that was held back, at the end of the stream, even if it was cut off.
+
+        The last event may lack the blank line behind it. If it was cut off, it is left out.
+        """
+
 
 class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
     """A context manager that opens `response` and returns the items of the reply: text, then usage and finish.
@@ -42,14 +51,18 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
     A reply that does not end properly raises an error.
     """
 
-    __slots__ = ("_exhausted", "_last", "_opening", "_reply", "_response")
+    __slots__ = ("_cut", "_exhausted", "_has_ended", "_last", "_opening", "_reply", "_response")
 
     def __init__(self, response: AbstractAsyncContextManager[Incoming], reply: Reply) -> None:
         self._opening = response
         self._reply = reply
         self._exhausted = False
+        self._cut: VendorError | None = None
+        """The error that cut off the stream, until it is raised."""
         self._last: list[ChatItem] | None = None
-        """The items after the text, last one first, or `None` while text may follow."""
+        """The items after the end of the stream, last one first, or `None` before it."""
+        self._has_ended = False
+        """Whether `_last` has the items after the text."""
 
     async def __aenter__(self) -> AsyncIterator[ChatItem]:
         self._response = response = await self._opening.__aenter__()
@@ -70,18 +83,17 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         while not self._exhausted:
             try:
                 piece = await self._response.read()
-            except VendorError:
-                if not self._reply.is_whole:
-                    raise
-                piece = b""
+            except VendorError as error:
+                self._cut, piece = error, b""
             text = self._reply.feed(piece)
             self._check_end(ended=not piece)
             if text:
                 return TextDelta(text)
-        last = await self._ending()
-        if not last:
+            if (notice := self._notice()) is not None:
+                return notice
+        if (item := await self._next_last()) is None:
             raise StopAsyncIteration
-        return last.pop()
+        return item
 
     async def push_to(self, sink: Sink[ChatItem]) -> bool:
         reply, accepts_more = self._reply, True
@@ -90,43 +102,55 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
             nonlocal accepts_more
             if text := reply.feed(piece):
                 accepts_more = sink(TextDelta(text))
+            elif (notice := self._notice()) is not None:
+                accepts_more = sink(notice)
             return accepts_more and not reply.done and reply.fault is None
 
-        try:
-            if not (self._exhausted or self._response.closed):
-                self._check_end(ended=not await self._response.push_to(push))
-        except VendorError:
-            if not reply.is_whole:
-                raise
-            self._exhausted = True
+        if not (self._exhausted or self._response.closed):
+            try:
+                ended = not await self._response.push_to(push)
+            except VendorError as error:
+                self._cut, ended = error, True
+            self._check_end(ended=ended)
         if not accepts_more:
             return True
-        last = [] if self._response.closed else await self._ending()
-        while last:
-            if not sink(last.pop()):
+        while (item := await self._next_last()) is not None:
+            if not sink(item):
                 return True
         return False
 
-    def _take_fault(self) -> VendorError:
-        """Return the error of the reply. It is not kept, because its traceback will refer to this object."""
-        fault, self._reply.fault = self._reply.fault, None
-        assert fault is not None, "called after a fault"
-        return fault
+    def _notice(self) -> ChatItem | None:
+        notice, self._reply.notice = self._reply.notice, None
+        return notice
 
     def _check_end(self, *, ended: bool) -> None:
         self._exhausted = ended or self._reply.done or self._reply.fault is not None
 
+    async def _next_last(self) -> ChatItem | None:
+        """Return the next item after the end of the stream. Raise the error of the reply after its text."""
+        if self._response.closed:
+            return None
+        if self._last is None:
+            text = self._reply.end()
+            notice = self._notice()
+            self._last = ([TextDelta(text)] if text else []) + ([notice] if notice is not None else [])
+        if not self._last and not self._has_ended:
+            self._last, self._has_ended = await self._ending(), True
+        return self._last.pop() if self._last else None
+
     async def _ending(self) -> list[ChatItem]:
-        """Return the items after the text that are not yet consumed. Raise the error of the reply."""
-        if self._last is not None:
-            return self._last
+        """Return the items after the text, last one first. Raise the error of the reply."""
         reply = self._reply
-        if reply.fault is not None and not reply.is_whole:
-            raise self._take_fault()
+        # The errors are not kept, because their tracebacks will refer to this object.
+        cut, self._cut = self._cut, None
+        fault, reply.fault = reply.fault, None
+        if not reply.is_whole:
+            if (error := fault or cut) is not None:
+                cut = fault = None
+                raise error
+            if not reply.done and reply.finish is None:
+                raise Garbled(self._response.vendor, "ended its stream without a final event", retryable=True)
         if reply.done:
             await self._response.drain()
-        elif reply.finish is None:
-            raise Garbled(self._response.vendor, "ended its stream without a final event", retryable=True)
         finish = reply.finish or Finish("stop")
-        self._last = [finish] if reply.usage is None else [finish, reply.usage]
-        return self._last
+        return [finish] if reply.usage is None else [finish, reply.usage]

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
@@ -12,15 +11,9 @@ from streams.wire.codec import loads, now_ms
 from streams.wire.errors import ConfigInvalid, ServiceError
 from vendors.errors import Refused, TooLong
 from vendors.http.causes import FAULTS
+from vendors.too_long import says_too_long
 
 RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504, 529})
-_TOO_LONG_STATUS = frozenset({400, 413, 422})
-_TOO_LONG = re.compile(
-    "maximum context length|context length exceeded|prompt is too long|exceeds the maximum number of tokens"
-    "|exceeds? the (?:available |model's )?context (?:size|window|length)|input length .{0,40}exceed",
-    re.IGNORECASE,
-)
-"""How OpenAI and vLLM, Anthropic, Gemini, llama.cpp and others say that messages are too long."""
 _ERROR_BODY_BYTES = 16 * 1024
 _ERROR_BODY_S = 2
 
@@ -33,7 +26,8 @@ def refusal(vendor: str, status: int, raw: bytes, headers: Mapping[str, str]) ->
         return ConfigInvalid(f"{vendor}: {message}")
     text = f"answered {status}" + (f": {message}" if message else "")
     quota = code in {"insufficient_quota", "quota_exceeded"}
-    refused = (TooLong if _is_too_long(status, code, message) else Refused)(
+    is_too_long = says_too_long(str(error.get("message") or message), code, status=status)
+    refused = (TooLong if is_too_long else Refused)(
         vendor,
         text,
         retryable=status in RETRYABLE_STATUS and not quota,
@@ -53,12 +47,6 @@ async def error_body(read: Callable[[], Awaitable[bytes]]) -> bytes:
             while len(raw) < _ERROR_BODY_BYTES and (piece := await read()):
                 raw += piece
     return bytes(raw)
-
-
-def _is_too_long(status: int, code: str, message: str) -> bool:
-    return status in _TOO_LONG_STATUS and (
-        code == "context_length_exceeded" or _TOO_LONG.search(message) is not None
-    )
 
 
 def invalid_header(vendor: str) -> ConfigInvalid:

@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 LIMIT_BYTES = 4 * 1024 * 1024
+END_OF_EVENT = b"\n\n"
+"""Ends an event whose last lines are missing. The standard drops it, but some vendors end their streams with it."""
 _DATA = b"data: "
 _CR, _LF = b"\r\n"
 _BOM = b"\xef\xbb\xbf"

@@ -87,6 +87,11 @@ class KeyOptions(Model, extra="forbid"):
     """What a model refuses, as servers that offer OpenAI's protocol do."""
     context_tokens: int = Field(default=128_000, ge=1)
     """How long the messages to a model may be."""
+    refusal: str | None = None
+    """How OpenAI's protocol refuses what `refuses` or `context_tokens` refuse: the body of the response, instead of
+    the words of vLLM and of OpenAI."""
+    refusal_status: int = Field(default=400, ge=200, le=599)
+    """The status of a `refusal`. With 200, it is an event of a stream."""
 
     @classmethod
     def of_key(cls, key: str) -> Self:

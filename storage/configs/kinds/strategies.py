@@ -15,9 +15,9 @@ class Timeouts(Model):
     connect_s: float = Field(default=5, ge=0.01, le=HOUR_S)
     """Timeout for the connection to the vendor."""
     first_output_s: float = Field(default=10, ge=0.01, le=HOUR_S)
-    """Timeout for the first output."""
+    """Timeout for the first output. It begins anew with each part of a model's thoughts."""
     between_s: float = Field(default=20, ge=0.01, le=HOUR_S)
-    """Maximum pause between two outputs."""
+    """Maximum pause between two outputs or parts of thoughts."""
 
 
 _MAX_PRICE = 1_000_000

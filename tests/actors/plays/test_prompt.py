@@ -12,7 +12,6 @@ from actors.plays.records import audio_item, source, text_item
 from storage.conversations.conversations import Record, RecordStatus
 from streams.wire.codec import dumps
 from vendors.calls.meter import estimated_tokens
-from vendors.chat.context import context_size
 from vendors.protocols import ChatMessage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,9 +42,9 @@ def built(
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("éé", 1), ("你好", 2), ("😀😀", 2)]
+    ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("éé", 2), ("你好", 3), ("😀😀", 5)]
 )
-def test_tokens_are_a_quarter_of_the_bytes_rounded_up(text: str, tokens: int):
+def test_tokens_are_estimated_by_script_and_rounded_up(text: str, tokens: int):
     assert estimated_tokens(text) == tokens
 
 
@@ -62,14 +61,19 @@ def test_tokens_are_a_quarter_of_the_bytes_rounded_up(text: str, tokens: int):
         ("😀🎉🔥✨", 5, 10),
     ],
 )
-def test_the_size_of_a_context_is_near_what_models_count(text: str, fewest: int, most: int):
+def test_the_estimate_is_near_what_models_count(text: str, fewest: int, most: int):
     """They are the least and most of cl100k_base, o200k_base, and the tokenizers of Claude 2 and DeepSeek."""
-    assert most * 0.7 <= context_size(text) <= 3 * fewest
+    assert most * 0.7 <= estimated_tokens(text) <= 3 * fewest
 
 
 @given(st.text())
-def test_the_size_of_a_context_grows_with_its_text(text: str):
-    assert context_size(text) <= context_size(text + "é") <= context_size(text + "é你") < context_size(text) + 4
+def test_the_estimate_grows_with_the_text(text: str):
+    assert (
+        estimated_tokens(text)
+        <= estimated_tokens(text + "é")
+        <= estimated_tokens(text + "é你")
+        < estimated_tokens(text) + 4
+    )
 
 
 def test_the_newest_records_are_kept_in_chronological_order():

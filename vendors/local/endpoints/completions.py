@@ -108,7 +108,7 @@ async def _completion(items: AsyncIterator[ChatItem], head: dict[str, Any]) -> d
             text.append(item.text)
         elif isinstance(item, Finish):
             finish = item
-        else:
+        elif isinstance(item, Usage):
             usage = item
     message: dict[str, Any] = {"role": "assistant", "content": "".join(text), "refusal": None, "annotations": []}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish.reason}

@@ -6,8 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 from vendors.protocols import ChatMessage, Role
-from vendors.sandbox.calls import Call
+from vendors.sandbox.calls import Call, Refusal
 from vendors.sandbox.content import tokens
+from vendors.sandbox.flow import AnswerEnded
 from vendors.sandbox.openai.dialect import (
     AUDIO_MODELS,
     CHAT_MODELS,
@@ -35,6 +36,7 @@ _ROLES: dict[Any, Role] = {
     "assistant": "assistant",
     "tool": "user",
 }
+_OK = 200
 _AUDIO_FORMATS = ("wav", "aac", "mp3", "flac", "opus", "pcm16")
 _UNCHANGEABLE = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
 """Parameters that reasoning models accept with their default value only."""
@@ -63,8 +65,13 @@ async def read_chat_request(call: Call) -> ChatRequest:
     _check_numbers(body)
     if model in REASONING_MODELS:
         _check_reasoning(body)
-    _check_length(messages, maximum=call.key_options.context_tokens)
-    _check_compatible(call.key_options.refuses, body, messages)
+    try:
+        _check_length(messages, maximum=call.key_options.context_tokens)
+        _check_compatible(call.key_options.refuses, body, messages)
+    except Refusal:
+        if call.key_options.refusal is not None:
+            await _refuse_as_scripted(call, call.key_options.refusal)
+        raise
     options = _stream_options(body)
     call.record(**{name: value for name, value in body.items() if name != "messages"})
     return ChatRequest(
@@ -76,6 +83,15 @@ async def read_chat_request(call: Call) -> ChatRequest:
         include_obfuscation=options.get("include_obfuscation") is not False,
         audio_format=_audio_format(body, model),
     )
+
+
+async def _refuse_as_scripted(call: Call, body: str) -> None:
+    """Refuse a request in the words of the key."""
+    status = call.key_options.refusal_status
+    if status == _OK:
+        await call.send_scripted(f": processing\n\ndata: {body}\n\n")
+        raise AnswerEnded
+    raise Refusal(status, body.encode())
 
 
 def _check_numbers(body: Mapping[str, Any]) -> None:

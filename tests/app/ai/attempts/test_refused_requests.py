@@ -1,0 +1,173 @@
+"""Requests that language models refuse for a reason that another request does not have."""
+
+from typing import Any
+
+import pytest
+
+from storage.operators.audit import COMMAND
+from streams.wire.codec import dumps
+from tests.app.ai.attempts.odd_events import DONE, delta, said_by
+from tests.app.ai.conftest import Talk
+from tests.app.ai.sandbox_accounts import chat
+from tests.running.servers import Server
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+def refusal(message: str, status: int = 400, **fields: Any) -> dict[str, Any]:
+    return {"refusal": dumps({"error": {"message": message, **fields}}).decode(), "refusal_status": status}
+
+
+async def check_stream_options(talk: Talk, server: Server, sandbox: Running, **words: Any) -> None:
+    key = key_of(refuses="stream_options", text="Hello.", **words)
+    await chat(server, sandbox, "one", "vendor_b_llm", key)
+    other = {"chat": {"account": "one", "model": "gpt-4.1-mini"}}
+    await server.services.configs.put("default", "conversation", "two", other, author="test", origin=COMMAND)
+
+    for strategy in ("one", "one", "two"):
+        seen = await talk.turn("Hello", strategy)
+        assert (seen[-1].name, said_by(seen)) == ("end", "Hello."), seen[-1]
+
+    refused = [entry for entry in sandbox.bill.since(0) if not entry.billed]
+    assert len(refused) == 1, "the account remembers it"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {},
+        refusal("Extra inputs are not permitted"),
+        refusal("stream_options is not implemented", 501),
+        refusal("stream_options is not supported", 200),
+    ],
+)
+async def test_a_server_that_refuses_stream_options_is_asked_without_them(
+    talk: Talk, server: Server, sandbox: Running, words: dict[str, Any]
+) -> None:
+    await check_stream_options(talk, server, sandbox, **words)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        ("Unrecognized request argument supplied: stream_options", 400),
+        ("Unknown field include_usage", 400),
+        ('Unrecognized field "streamOptions"', 422),
+        ("stream_options not supported", 404),
+        ("Additional properties are not allowed", 400),
+        ("Unknown parameter", 400),
+    ],
+)
+async def test_stream_options_are_refused_in_many_words(
+    talk: Talk, server: Server, sandbox: Running, message: str, status: int
+) -> None:
+    await check_stream_options(talk, server, sandbox, **refusal(message, status))
+
+
+async def test_another_refusal_is_not_remembered(talk: Talk, server: Server, sandbox: Running) -> None:
+    words = refusal("Extra inputs are not permitted")
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(context_tokens=1, **words))
+
+    for _ in range(2):
+        assert (await talk.turn("much too long", "one"))[-1].name == "error"
+
+    calls = list(sandbox.bill.since(0))
+    assert len(calls) == 4, "each is tried without stream_options, because that may be refused"
+
+
+async def test_an_account_may_never_ask_with_stream_options(talk: Talk, server: Server, sandbox: Running) -> None:
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(text="Hello."))
+    value = {
+        "platform": "vendor_b_llm", "base_url": f"{sandbox.url}/openai/v1", "api_key": key_of(text="Hello."),
+        "stream_options": False,
+    }  # fmt: skip
+    await server.services.configs.put("default", "vendor_accounts", "one", value, author="test", origin=COMMAND)
+
+    await talk.turn("Hello", "one")
+
+    (entry,) = sandbox.bill.since(0)
+    assert "stream_options" not in entry.asked
+
+
+@pytest.mark.parametrize("platform", ["vendor_b_llm", "anthropic", "gemini"])
+async def test_a_history_that_is_too_long_is_halved_once(
+    talk: Talk, server: Server, sandbox: Running, platform: str
+) -> None:
+    await check_halving(talk, server, sandbox, platform)
+
+
+async def test_a_history_is_halved_if_a_stream_begins_with_its_refusal(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    words = refusal("This endpoint's maximum context length is 60 tokens. You requested 90.", 200)
+    await check_halving(talk, server, sandbox, **words)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        ("Input is too long for requested model.", 400),
+        ("litellm.ContextWindowExceededError: litellm.BadRequestError", 400),
+        ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", 400),
+        ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 400),
+        ("Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000", 422),
+        ("Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with", 400),
+        ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]", 400),
+        ("This model's maximum prompt length is 131072 but the request contains 140000 tokens.", 400),
+        ("Request too large for model. Please reduce your message size and try again.", 413),
+        ("context size exceeded: the request exceeds the available context size", 500),
+    ],
+)
+async def test_messages_are_too_long_in_many_words(
+    talk: Talk, server: Server, sandbox: Running, message: str, status: int
+) -> None:
+    await check_halving(talk, server, sandbox, **refusal(message, status))
+
+
+async def check_halving(
+    talk: Talk, server: Server, sandbox: Running, platform: str = "vendor_b_llm", **words: Any
+) -> None:
+    await chat(server, sandbox, "talks", "vendor_b_llm", key_of(text="yes " * 20))
+    await chat(server, sandbox, "short", platform, key_of(text="Fine.", context_tokens=60, **words))
+    for _ in range(4):
+        await talk.turn("well " * 4, "talks")
+    before = len(list(sandbox.bill.since(0)))
+
+    seen = await talk.turn("And now?", "short")
+
+    assert (seen[-1].name, said_by(seen)) == ("end", "Fine."), seen[-1]
+    *refused, answered = list(sandbox.bill.since(0))[before:]
+    assert not any(call.billed for call in refused)
+    assert len(refused) == (2 if words.get("refusal_status") == 500 else 1), "the status 500 is tried again"
+    assert 2 < answered.billed["input_tokens"] <= 60
+
+
+async def test_a_message_that_is_too_long_by_itself_is_an_error_after_one_call(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await chat(server, sandbox, "short", "vendor_b_llm", key_of(context_tokens=3))
+
+    seen = await talk.turn("This is much too long for it", "short")
+
+    assert seen[-1].name == "error"
+    (attempt,) = seen[-1].content["error"]["extra"]["attempts"]
+    assert "maximum context length is 3 tokens" in attempt["message"]
+    assert len(list(sandbox.bill.since(0))) == 1
+
+
+async def test_usage_that_is_not_reported_is_estimated_by_script(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=delta("你好" * 50, "stop") + DONE))
+
+    seen = await talk.turn("你好" * 50, "one")
+
+    price = seen[-1].content["unit_price"]
+    assert (price["input_token"], price["output_token"]) == (150, 150)

@@ -1,0 +1,143 @@
+"""Thoughts of language models are neither shown nor stored, and no answer loses text because it looks like one."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from storage.operators.audit import COMMAND
+from tests.app.ai.attempts.odd_events import DONE, END, STOPPED, block, candidate, delta, event, said_by
+from tests.app.ai.conftest import Talk
+from tests.app.ai.sandbox_accounts import MODELS, chat
+from tests.peers.sse_client import SeenEvent, named
+from tests.running.servers import Server
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    return shared_server
+
+
+async def strategy(server: Server, name: str, platform: str = "vendor_b_llm", **fields: Any) -> None:
+    value = {"chat": {"account": name, "model": MODELS[platform], **fields}}
+    await server.services.configs.put("default", "conversation", name, value, author="test", origin=COMMAND)
+
+
+def restarts(seen: list[SeenEvent]) -> int:
+    return len(named(seen, "assistant_output_restart"))
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        (delta("<think>Hm. 1 < 2.\n</think>\n\nHello."), "Hello."),
+        ("".join(map(delta, "\n<thinking>Hm.</thinking>\n\nHello, <b> 1<2 <thin")), "Hello, <b> 1<2 <thin"),
+        (delta("<th", "stop") + delta("ink>secret</th", "stop") + delta("ink>Hello.", "stop"), "Hello."),
+        (delta("Sure. <think>secret plan</think>Hello."), "Sure. Hello."),
+        (delta("The model first prints\n<think>\nand ") + delta("then it reasons."),
+         "The model first prints\n<think>\nand then it reasons."),
+        (delta("The tags <think> ") + delta("and </think> mark thoughts."),
+         "The tags <think> and </think> mark thoughts."),
+        (delta('```python\na = text.split("') + delta('</think>")[-1]\n```'),
+         '```python\na = text.split("</think>")[-1]\n```'),
+        (delta("Put `<think>` and `</think>` around it, not <think>."),
+         "Put `<think>` and `</think>` around it, not <think>."),
+    ],
+)  # fmt: skip
+async def test_only_thoughts_are_left_out(
+    talk: Talk, server: Server, sandbox: Running, body: str, answer: str
+) -> None:
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=body + END + DONE))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen), restarts(seen)) == ("end", answer, 0), seen[-1]
+    assert len(list(sandbox.bill.since(0))) == 1
+
+
+async def test_a_thought_without_an_opening_tag_is_withdrawn_within_its_reply(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    body = delta("Hm. So\n") + delta("</think>\n\n") + delta("Hel") + delta("lo.", "stop") + DONE
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=body, pace_ms=250))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen), restarts(seen)) == ("end", "Hello.", 1), seen[-1]
+    (record,) = (await talk.history())["conversation_records"]
+    assert [item["text"] for item in record["content"][1]["content"]] == ["Hello."]
+    assert len(list(sandbox.bill.since(0))) == 1
+
+
+async def test_a_reply_does_not_change_how_others_are_streamed(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    """All users of a strategy share what is learned from a reply, and a user can choose its text."""
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(pace_ms=250))
+    other = Talk(server, *await server.login())
+
+    poison = await talk.turn("Say </think> please", "one")
+    seen = await other.turn("B C D", "one")
+
+    assert (said_by(poison), restarts(poison)) == ("You said: Say </think> please", 0)
+    assert (said_by(seen), restarts(seen)) == ("You said: B C D", 0)
+    assert len(named(seen, "assistant_output_chunk")) > 1, "its text is not held back"
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "answer"),
+    [
+        ({"begins_with_thought": True}, "No thoughts at all.", "No thoughts at all."),
+        ({"begins_with_thought": True}, "Hm. So</think> Hello.", "Hello."),
+        ({"hide_thoughts": False}, "<think>Hm.</think> Hello.", "<think>Hm.</think> Hello."),
+    ],
+)
+async def test_the_operator_decides_on_thoughts(
+    talk: Talk, server: Server, sandbox: Running, *, options: dict[str, Any], text: str, answer: str
+) -> None:
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(text=text))
+    await strategy(server, "one", options=options)
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (said_by(seen), restarts(seen)) == (answer, 0)
+
+
+async def test_a_reply_of_an_unfinished_thought_is_an_error(talk: Talk, server: Server, sandbox: Running) -> None:
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=delta("<think>Hm.", "length") + DONE))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert seen[-1].name == "error"
+    assert "sent an empty response" in seen[-1].content["error"]["extra"]["attempts"][0]["message"]
+
+
+def reasoning(**fields: Any) -> str:
+    return event(choices=[{"index": 0, "delta": {"content": None, **fields}}])
+
+
+THINKING = {
+    "tags": ("vendor_b_llm", delta("<think>") + delta("Hm. ") * 7 + delta("</think>Hello.", "stop")),
+    "field": ("vendor_b_llm", reasoning(reasoning_content="Hm. ") * 8 + delta("Hello.", "stop")),
+    "parts": ("vendor_b_llm", delta([{"type": "thinking", "thinking": []}]) * 8 + delta("Hello.", "stop")),
+    "anthropic": ("anthropic", block("Hm. ", "thinking") * 8 + block("Hello.") + STOPPED),
+    "gemini": ("gemini", candidate("Hm. ", None, thought=True) * 8 + candidate("Hello.")),
+}
+
+
+async def test_thoughts_extend_the_wait_for_the_first_output(talk: Talk, server: Server, sandbox: Running) -> None:
+    waits = {"first_output_s": 1, "between_s": 1}
+    silent = event() * 12 + delta("Hello.", "stop")
+    for name, (platform, body) in {**THINKING, "silent": ("vendor_b_llm", silent)}.items():
+        await chat(server, sandbox, name, platform, key_of(events=body, pace_ms=250))
+        await strategy(server, name, platform, waits=waits)
+
+    async def turn(name: str) -> tuple[str, str]:
+        seen = await Talk(server, *await server.login()).turn("Hello", name)
+        return seen[-1].name, said_by(seen)
+
+    seen = await asyncio.gather(*map(turn, [*THINKING, "silent"]))
+
+    assert seen == [("end", "Hello.")] * len(THINKING) + [("error", "")]

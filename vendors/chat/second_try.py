@@ -1,0 +1,89 @@
+"""Opens a reply, or another one if it is refused before its first text. Cheaper than a generator."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+
+from streams.push import PushSource, Sink, drain_into
+from vendors.errors import VendorError
+from vendors.protocols import ChatItem, TextDelta
+
+Opened = AbstractAsyncContextManager[AsyncIterator[ChatItem]]
+
+
+class second_try(PushSource[ChatItem]):  # noqa: N801 - used like a function
+    """A context manager that opens `first` or, if the vendor refuses that, what `second` returns for the error.
+
+    Some vendors refuse within a response of status 200. If `second` returns `None`, the error is raised.
+    `on_success` is called at the first item of the second reply.
+    """
+
+    __slots__ = ("_entered", "_has_begun", "_is_second", "_items", "_on_success", "_second")
+
+    def __init__(
+        self,
+        first: Opened,
+        second: Callable[[VendorError], Opened | None],
+        on_success: Callable[[], None] | None = None,
+    ) -> None:
+        self._entered: Opened | None = first
+        self._second = second
+        self._on_success = on_success
+        self._is_second = False
+        self._has_begun = False
+        """Whether there was any text."""
+
+    async def __aenter__(self) -> AsyncIterator[ChatItem]:
+        assert self._entered is not None, "entered once"
+        try:
+            self._items = await self._entered.__aenter__()
+        except VendorError as error:
+            if (again := self._second(error)) is None:
+                raise
+        else:
+            return self
+        await self._enter_second(again)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        entered, self._entered = self._entered, None
+        if entered is not None:
+            await entered.__aexit__(kind, error, trace)
+
+    async def __anext__(self) -> ChatItem:
+        if self._has_begun:
+            return await anext(self._items)
+        try:
+            item = await anext(self._items)
+        except VendorError as error:
+            if self._is_second or (again := self._second(error)) is None:
+                raise
+        else:
+            return self._noted(item)
+        await self.__aexit__(None, None, None)
+        await self._enter_second(again)
+        return self._noted(await anext(self._items))
+
+    async def push_to(self, sink: Sink[ChatItem]) -> bool:
+        while not self._has_begun:
+            try:
+                item = await anext(self)
+            except StopAsyncIteration:
+                return False
+            if not sink(item):
+                return True
+        return await drain_into(self._items, sink)
+
+    async def _enter_second(self, second: Opened) -> None:
+        self._is_second, self._entered = True, None
+        self._items = await second.__aenter__()
+        self._entered = second
+
+    def _noted(self, item: ChatItem) -> ChatItem:
+        self._has_begun = isinstance(item, TextDelta)
+        if self._is_second and self._on_success is not None:
+            self._on_success()
+            self._on_success = None
+        return item
