@@ -24,7 +24,7 @@ from streams.wire.errors import ServiceError
 from vendors.calls.attempts import Attempt, failed_attempt
 from vendors.calls.fallback import AllStrategiesFailed, first_success
 from vendors.calls.meter import Meter, estimated_tokens
-from vendors.chat.context import fitting_reply
+from vendors.chat.second_try import fitting_reply
 from vendors.errors import VendorError
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 

@@ -14,13 +14,13 @@ _KEPT_OF_LINE = 400
 class MarkdownPlace:
     """The position behind the text so far.
 
-    Text is appended to `unread`, and read only when the position matters. It is read in whole runs of backticks.
+    Text is appended to `unread`, and read only when the position matters. No run of backticks may be split then.
     """
 
-    __slots__ = ("_fence", "_line", "_ticks", "unread")
+    __slots__ = ("_fence", "_line", "_ticks", "_unread")
 
-    def __init__(self) -> None:
-        self.unread: list[str] = []
+    def __init__(self, unread: list[str]) -> None:
+        self._unread = unread
         self._line = ""
         """The current line, without its middle if it is long."""
         self._fence = ""
@@ -53,8 +53,8 @@ class MarkdownPlace:
         return self._line.endswith(_QUOTATION_MARKS)
 
     def _read(self) -> None:
-        text = "".join(self.unread)
-        self.unread.clear()
+        text = "".join(self._unread)
+        self._unread.clear()
         *lines, rest = text.split("\n")
         for line in lines:
             self._continue_line(line)

@@ -75,6 +75,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Coroutine[Any, Any, bool | None]:
+        self._cut = None
         return self._opening.__aexit__(kind, error, trace)
 
     async def __anext__(self) -> ChatItem:
@@ -138,18 +139,22 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
             self._last, self._has_ended = await self._ending(), True
         return self._last.pop() if self._last else None
 
+    def _take_error(self) -> VendorError:
+        """Return the error that ended the stream. It is not kept, as its traceback will refer to this object."""
+        error = self._reply.fault or self._cut
+        self._reply.fault = self._cut = None
+        assert error is not None, "called after an error"
+        return error
+
     async def _ending(self) -> list[ChatItem]:
         """Return the items after the text, last one first. Raise the error of the reply."""
         reply = self._reply
-        # The errors are not kept, because their tracebacks will refer to this object.
-        cut, self._cut = self._cut, None
-        fault, reply.fault = reply.fault, None
-        if not reply.is_whole:
-            if (error := fault or cut) is not None:
-                cut = fault = None
-                raise error
-            if not reply.done and reply.finish is None:
-                raise Garbled(self._response.vendor, "ended its stream without a final event", retryable=True)
+        if reply.is_whole:
+            self._cut = reply.fault = None
+        elif not (self._cut is None and reply.fault is None):
+            raise self._take_error()
+        elif not reply.done and reply.finish is None:
+            raise Garbled(self._response.vendor, "ended its stream without a final event", retryable=True)
         if reply.done:
             await self._response.drain()
         finish = reply.finish or Finish("stop")

@@ -1,12 +1,13 @@
-"""Opens a reply, or another one if it is refused before its first text. Cheaper than a generator."""
+"""Opens a reply, or another one if it is refused before its first text: for example because it is too long."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
 from streams.push import PushSource, Sink, drain_into
-from vendors.errors import VendorError
-from vendors.protocols import ChatItem, TextDelta
+from vendors.calls.meter import estimated_tokens
+from vendors.errors import TooLong, VendorError
+from vendors.protocols import ChatItem, ChatMessage, ChatModel, TextDelta
 
 Opened = AbstractAsyncContextManager[AsyncIterator[ChatItem]]
 
@@ -14,7 +15,7 @@ Opened = AbstractAsyncContextManager[AsyncIterator[ChatItem]]
 class second_try(PushSource[ChatItem]):  # noqa: N801 - used like a function
     """A context manager that opens `first` or, if the vendor refuses that, what `second` returns for the error.
 
-    Some vendors refuse within a response of status 200. If `second` returns `None`, the error is raised.
+    It is cheaper than a generator. Some vendors refuse within a response of status 200. If `second` returns `None`, the error is raised.
     `on_success` is called at the first item of the second reply.
     """
 
@@ -87,3 +88,33 @@ class second_try(PushSource[ChatItem]):  # noqa: N801 - used like a function
             self._on_success()
             self._on_success = None
         return item
+
+
+def fitting_reply(model: ChatModel, messages: list[ChatMessage]) -> second_try:
+    """Open the reply of a model. If `messages` are too long for it, it is asked once more with half of the history.
+
+    They are those that were sent last.
+    """
+
+    def shorter(error: VendorError) -> Opened | None:
+        if not isinstance(error, TooLong) or len(kept := _shortened(messages)) == len(messages):
+            return None
+        messages[:] = kept
+        return model.reply(messages)
+
+    return second_try(model.reply(messages), shorter)
+
+
+def _shortened(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Return the messages with the newer half of their history, by its size. The last one of the user is kept."""
+    last = max(index for index, message in enumerate(messages) if message.role == "user")
+    head = [message for message in messages[:last] if message.role == "system"]
+    history = [message for message in messages[:last] if message.role != "system"]
+    left = sum(estimated_tokens(message.content) for message in history) // 2
+    kept: list[ChatMessage] = []
+    for message in reversed(history):
+        left -= estimated_tokens(message.content)
+        if left < 0:
+            break
+        kept.append(message)
+    return [*head, *reversed(kept), *messages[last:]]

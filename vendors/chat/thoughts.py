@@ -74,8 +74,9 @@ class Thoughts:
         """White space and marks at the beginning of the reply or after a thought, while nothing else follows."""
         self._emphasis = ""
         """The emphasis marks around a thought at the beginning of the reply."""
-        self._place = MarkdownPlace()
-        self._unread = self._place.unread
+        self._unread: list[str] = []
+        """The text that `_place` has not read yet."""
+        self._place: MarkdownPlace | None = None
         self._is_usual = False
         """Whether a text without a tag is returned as it is."""
 
@@ -141,17 +142,17 @@ class Thoughts:
         if tag is None:
             certain = len(text) - _beginning_of_tag(text)
             part, self._held = text[:certain], text[certain:]
-            self._place.unread.append(part)
+            self._unread.append(part)
             return part, ""
         if tag.start():
-            self._place.unread.append(text[: tag.start()])
+            self._unread.append(text[: tag.start()])
             return text[: tag.start()], text[tag.start() :]
         after = text[tag.end() :]
         is_closing, is_first = any(tag.groups()), not self._has_tag
-        if self._place.is_code():
+        if self._here().is_code():
             is_text: bool | None = True
         elif not is_closing:
-            is_text = not (self._place.begins_sentence() or self._follows_thought())
+            is_text = not (self._here().begins_sentence() or self._follows_thought())
         else:
             is_text = self._is_text(after, is_first=is_first)
         if is_text is None:
@@ -159,7 +160,7 @@ class Thoughts:
             return "", ""
         self._has_tag = True
         if is_text:
-            self._place.unread.append(tag[0])
+            self._unread.append(tag[0])
             return tag[0], after
         if not is_closing:
             self._begin(tag[0])
@@ -171,13 +172,19 @@ class Thoughts:
     def _is_text(self, after: str, *, is_first: bool) -> bool | None:
         """Return whether a closing tag without an opening one is text, or None if that is not known yet."""
         if self._has_thought:
-            place = self._place
+            place = self._here()
             is_apart = place.ends_with_mark() or (place.ends_with_space() and not place.is_line_blank())
             return self._lead is None and is_apart
-        if not is_first or not self._place.is_line_blank():
+        if not is_first or not self._here().is_line_blank():
             return not (is_first and self._lead is not None)
         line = after.lstrip(" \t\r")
         return None if not line else line[0] != "\n" and self._lead is None
+
+    def _here(self) -> MarkdownPlace:
+        """Return the position behind the text so far."""
+        if self._place is None:  # Most replies have no tag.
+            self._place = MarkdownPlace(self._unread)
+        return self._place
 
     def _follows_thought(self) -> bool:
         return self._has_thought and self._lead is not None
@@ -211,7 +218,7 @@ class Thoughts:
 
     def _end_thought(self) -> None:
         self._hidden, self._kept, self._has_thought = "", [], True
-        if self._place.ends_with_space() or self._lead is not None:
+        if self._here().ends_with_space() or self._lead is not None:
             self._lead = ""
 
     def _with_lead(self, part: str) -> str:

@@ -39,7 +39,7 @@ async def test_malformed_frames_are_garbled_after_the_preceding_text(
     [
         ({"message": "overloaded", "type": "server_error", "code": None}, "overloaded"),
         ("plain", "plain"),
-        ({"type": "server_error"}, ""),
+        ({"type": "server_error"}, "server_error"),
     ],
 )
 @pytest.mark.parametrize("apart", [True, False])
