@@ -111,7 +111,7 @@ def test_values_of_another_type_are_skipped(vendor: str, value: Any) -> None:
     check(vendor, [value, value], [])
 
 
-@pytest.mark.parametrize("vendor", REPLIES)
+@pytest.mark.parametrize("vendor", sorted({*REPLIES} - {"openai_held"}))  # That one holds all text back.
 def test_json_that_is_nested_too_deeply_is_an_error_after_the_text(vendor: str) -> None:
     new, spoken = REPLIES[vendor]
     reply = new()
