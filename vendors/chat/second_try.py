@@ -16,8 +16,7 @@ class second_try(PushSource[ChatItem]):  # noqa: N801 - used like a function
     """A context manager that opens `first` or, if the vendor refuses that, what `second` returns for the error.
 
     It is cheaper than a generator. Some vendors refuse within a response of status 200. If `second` returns `None`,
-    the error is raised.
-    `on_success` is called at the first item of the second reply.
+    the error is raised. `on_success` is called at the first item of the second reply.
     """
 
     __slots__ = ("_entered", "_has_begun", "_is_second", "_items", "_on_success", "_second")
