@@ -1,0 +1,86 @@
+"""The verdict about a scenario: which streams were lost, answered twice or ended by the kill, and which errors."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bench.nodes.run import Run
+from bench.nodes.scenarios import VICTIM
+from bench.soak.observations import Answer, Stream
+
+_VICTIM = f"parley{VICTIM + 1}"
+_BROKEN = {0, 502, 504}
+"""No response, and the proxy's answers for a node that does not answer."""
+
+
+@dataclass(slots=True)
+class Judged:
+    """Counts and misses. `killed`: streams of a killed node that ended with an honest `error`."""
+
+    run: Run
+    whole: int = 0
+    resumed: int = 0
+    killed: int = 0
+    lost: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    refused: int = 0
+    """Stream requests that were answered with 503 and `Retry-After`, and repeated."""
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def misses(self) -> list[str]:
+        named = (("lost", self.lost), ("answered twice", self.twice), ("error", self.errors))
+        return [f"{what}: {miss}" for what, misses in named for miss in misses]
+
+
+def judge(run: Run) -> Judged:
+    judged = Judged(run)
+    complete = Counter(record.user_text for record in run.records if record.status == "complete")
+    for stream in run.observations.streams:
+        judged.resumed += bool(stream.resumes)
+        text = run.text_of(stream.user, stream.number)
+        if stream.outcome == "end" and not stream.faults and complete[text]:
+            judged.whole += 1
+        elif _ended_by_kill(run, stream):
+            judged.killed += 1
+        else:
+            record = "" if complete[text] else ", no complete record"
+            judged.lost.append(f"{text[:40]} on {stream.node}: {_what(stream)}{record}")
+    judged.twice += _answered_twice(run)
+    for answer in run.observations.answers:
+        if answer.status == 503 and answer.retry_after:
+            judged.refused += 1
+        elif not _explained(run, answer):
+            judged.errors.append(f"{answer.operation}: {answer.status} {answer.detail}")
+    judged.errors += run.rest.errors
+    return judged
+
+
+def _what(stream: Stream) -> str:
+    seen = stream.outcome or "no terminal event"
+    return "; ".join([f"{seen} {stream.message}".strip(), *stream.faults])
+
+
+def _ended_by_kill(run: Run, stream: Stream) -> bool:
+    """Return whether the stream ran on the killed node, and its client was told that it is over."""
+    on_it = stream.node == _VICTIM and stream.begin_s <= run.happened_s <= stream.end_s
+    return run.scenario == "kill" and on_it and stream.outcome.startswith("error") and not stream.faults
+
+
+def _answered_twice(run: Run) -> Iterator[str]:
+    """Name the texts with two records or two calls. A call that ended with the killed node was no answer."""
+    records = Counter(record.user_text for record in run.records)
+    calls = run.calls_ended if run.scenario == "kill" else run.calls_begun
+    answers = Counter(record.user_text for record in run.records if record.status == "complete")
+    for text, count in (answers if run.scenario == "kill" else records).items():
+        if count > 1:
+            yield f"{text[:40]}: {count} records"
+    for text, count in calls.items():
+        if count > 1:
+            yield f"{text[:40]}: {count} calls"
+
+
+def _explained(run: Run, answer: Answer) -> bool:
+    """Return whether a kill explains a failed request: it cut its connection."""
+    in_time = answer.begin_s <= run.happened_s + 3 and answer.end_s >= run.happened_s
+    return run.scenario == "kill" and answer.status in _BROKEN and in_time
