@@ -114,8 +114,8 @@ class RestFigures:
     answered: Counter[str] = field(default_factory=Counter)
     refused: int = 0
     """Answers of 503 with `Retry-After`."""
-    errors: list[str] = field(default_factory=list)
-    """All other errors."""
+    errors: list[tuple[float, int, str]] = field(default_factory=list)
+    """All other errors: when the request was sent, its status (0: no response), and what it is."""
     seconds: list[float] = field(default_factory=list)
 
 
@@ -153,6 +153,7 @@ class RestCaller:
 
     async def _answered(self, name: str, method: str, path: str, body: Any, headers: Mapping[str, str]) -> bool:
         """Send a request once. Return whether it was refused and can be repeated."""
+        begun = time.monotonic()
         try:
             async with (
                 asyncio.timeout(_ANSWER_S),
@@ -160,7 +161,7 @@ class RestCaller:
             ):
                 content = await response.read()
         except (ClientError, OSError, TimeoutError) as error:
-            self.figures.errors.append(f"{name}: {error!r}")
+            self.figures.errors.append((begun, 0, f"{name}: {error!r}"))
             return False
         if response.ok:
             self.figures.answered[name] += 1
@@ -169,7 +170,8 @@ class RestCaller:
             self.figures.refused += 1
             return True
         where = response.headers.get(NODE_HEADER, "proxy")
-        self.figures.errors.append(f"{name}: {response.status} from {where}: {_said(content)}")
+        error = f"{name}: {response.status} from {where}: {_said(content)}"
+        self.figures.errors.append((begun, response.status, error))
         return False
 
 

@@ -6,26 +6,39 @@ from dataclasses import dataclass, field
 
 from bench.nodes.run import Run
 from bench.nodes.scenarios import VICTIM
-from bench.soak.observations import Answer, Stream
+from bench.soak.observations import Stream
 
 _VICTIM = f"parley{VICTIM + 1}"
-_BROKEN = {0, 502, 504}
-"""No response, and the proxy's answers for a node that does not answer."""
+_BROKEN = {0, 502}
+"""No response, and the proxy's answer if a node ends without an answer."""
+_LONGEST_REQUEST_S = 3
 
 
 @dataclass(slots=True)
 class Judged:
-    """Counts and misses. `killed`: streams of a killed node that ended with an honest `error`."""
+    """Counts and misses. `killed`: streams of a killed node that ended with an honest `error`.
+
+    `cut`: requests that the killed node had received, so that the proxy must not repeat them.
+    """
 
     run: Run
     whole: int = 0
     resumed: int = 0
     killed: int = 0
+    cut: int = 0
     lost: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
     refused: int = 0
     """Stream requests that were answered with 503 and `Retry-After`, and repeated."""
     errors: list[str] = field(default_factory=list)
+
+    def add_error(self, begin_s: float, status: int, error: str) -> None:
+        """Count a failed request as cut if the kill explains it, otherwise as an error."""
+        since_s = self.run.happened_s - begin_s
+        if self.run.scenario == "kill" and status in _BROKEN and abs(since_s) < _LONGEST_REQUEST_S:
+            self.cut += 1
+        else:
+            self.errors.append(error)
 
     @property
     def misses(self) -> list[str]:
@@ -50,9 +63,10 @@ def judge(run: Run) -> Judged:
     for answer in run.observations.answers:
         if answer.status == 503 and answer.retry_after:
             judged.refused += 1
-        elif not _explained(run, answer):
-            judged.errors.append(f"{answer.operation}: {answer.status} {answer.detail}")
-    judged.errors += run.rest.errors
+        else:
+            judged.add_error(answer.begin_s, answer.status, f"{answer.operation}: {answer.status} {answer.detail}")
+    for begun, status, error in run.rest.errors:
+        judged.add_error(begun - run.begun, status, error)
     return judged
 
 
@@ -62,9 +76,14 @@ def _what(stream: Stream) -> str:
 
 
 def _ended_by_kill(run: Run, stream: Stream) -> bool:
-    """Return whether the stream ran on the killed node, and its client was told that it is over."""
-    on_it = stream.node == _VICTIM and stream.begin_s <= run.happened_s <= stream.end_s
-    return run.scenario == "kill" and on_it and stream.outcome.startswith("error") and not stream.faults
+    """Return whether the stream ran on the killed node, and its client was told that it is over.
+
+    If the node had not answered yet, another node answers the repeated request: with a terminal event without an id.
+    """
+    if run.scenario != "kill" or not stream.begin_s <= run.happened_s <= stream.end_s:
+        return False
+    on_it = stream.node == _VICTIM or stream.unnumbered
+    return on_it and stream.outcome.startswith("error") and not stream.faults
 
 
 def _answered_twice(run: Run) -> Iterator[str]:
@@ -78,9 +97,3 @@ def _answered_twice(run: Run) -> Iterator[str]:
     for text, count in calls.items():
         if count > 1:
             yield f"{text[:40]}: {count} calls"
-
-
-def _explained(run: Run, answer: Answer) -> bool:
-    """Return whether a kill explains a failed request: it cut its connection."""
-    in_time = answer.begin_s <= run.happened_s + 3 and answer.end_s >= run.happened_s
-    return run.scenario == "kill" and answer.status in _BROKEN and in_time

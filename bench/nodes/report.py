@@ -15,7 +15,8 @@ MARKS = ("<!-- nodes: written by bench.nodes -->", "<!-- /nodes -->")
 _MAX_MISSES = 20
 _HEADINGS = (
     "scenario", "streams begun", "ended whole", "resumed", "ended by the kill", "lost", "answered twice",
-    "begins and resumes refused", "REST requests", "REST refused", "other errors", "REST p50 / p99 / max s",
+    "stream requests refused", "REST requests", "REST refused", "cut by the kill", "other errors",
+    "REST p50 / p99 / max s",
 )  # fmt: skip
 
 
@@ -33,7 +34,7 @@ def summary(plan: Plan, judged: Sequence[Judged]) -> str:
         f"{plan.streams:,} streams at a time, and {plan.rest_callers} users of the other endpoints.",
         "",
         table(_HEADINGS, [_row(one) for one in judged]),
-        *(f"- {one.run.scenario}: {one.run.happened}; {one.run.seconds:.0f} s in all." for one in judged),
+        *(f"- {one.run.scenario}: {one.run.happened}; {one.run.seconds:.0f} s in all.{_told(one)}" for one in judged),
     ]
     for one in judged:
         if one.misses:
@@ -53,9 +54,18 @@ def _row(one: Judged) -> list[str]:
         one.refused,
         run.rest.answered.total(),
         run.rest.refused,
+        one.cut,
         len(one.errors),
     ]
     return [run.scenario, *(f"{count:,}" for count in counts), _spread(run.rest.seconds)]
+
+
+def _told(one: Judged) -> str:
+    """Say how long clients waited until they were told that their stream has ended."""
+    waits = sorted(s.end_s - s.cut_at_s[0] for s in one.run.observations.streams if s.unnumbered and s.cut_at_s)
+    if not waits:
+        return ""
+    return f" Streams of the killed node ended {waits[0]:.0f} to {waits[-1]:.0f} s after they broke off."
 
 
 def _spread(seconds: Sequence[float]) -> str:
