@@ -8,9 +8,9 @@ Then each scenario happens once:
 - `kill`: a node is killed with SIGKILL, and started again;
 - `cut-valkey`, `cut-postgres`: all packets between a node and a store are dropped for 20 s.
 
-Clients resume with `Last-Event-ID`, and repeat refused requests with the same `Idempotency-Key`. The run passes if no
-stream is lost, none is answered twice, and no request gets an error other than 503 with `Retry-After`. The streams of
-a killed node end with `error`, which is counted separately.
+Clients resume with `Last-Event-ID`, and repeat refused requests with the same `Idempotency-Key`. The run passes if
+no stream is lost, none is answered twice, and no request gets an error other than 503 with `Retry-After`. What only
+a kill explains is counted separately: streams that end with `error`, and requests that the node had received.
 
 It needs root, to create network namespaces, and HAProxy. The files in `build/nodes/` are the logs and the misses.
 """
@@ -92,9 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--streams", type=int, default=1000, metavar="N", help="streams at a time (default: %(default)s)")
     add("--nodes", type=int, default=3, metavar="N", help="nodes (default: %(default)s)")
     add("--rest", type=int, default=20, metavar="N", help="users of the other endpoints (default: %(default)s)")
-    add(
-        "--scenarios", nargs="+", choices=SCENARIOS, default=list(SCENARIOS), help="what happens (default: all)"
-    )
+    add("--scenarios", nargs="+", choices=SCENARIOS, default=list(SCENARIOS), help="what happens (default: all)")
     add("--model", default="60x400", help="length of the answers, see bench.upstream (default: %(default)s)")
     add(
         "--over",

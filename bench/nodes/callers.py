@@ -170,8 +170,8 @@ class RestCaller:
             self.figures.refused += 1
             return True
         where = response.headers.get(NODE_HEADER, "proxy")
-        error = f"{name}: {response.status} from {where}: {_said(content)}"
-        self.figures.errors.append((begun, response.status, error))
+        said = f"{name}: {response.status} from {where}: {_said(content)}"
+        self.figures.errors.append((begun, response.status, said))
         return False
 
 

@@ -78,7 +78,7 @@ def _what(stream: Stream) -> str:
 def _ended_by_kill(run: Run, stream: Stream) -> bool:
     """Return whether the stream ran on the killed node, and its client was told that it is over.
 
-    If the node had not answered yet, another node answers the repeated request: with a terminal event without an id.
+    If the node had not answered yet, another node answers the repeated request, with an event that has no id.
     """
     if run.scenario != "kill" or not stream.begin_s <= run.happened_s <= stream.end_s:
         return False
@@ -87,7 +87,7 @@ def _ended_by_kill(run: Run, stream: Stream) -> bool:
 
 
 def _answered_twice(run: Run) -> Iterator[str]:
-    """Name the texts with two records or two calls. A call that ended with the killed node was no answer."""
+    """Name the texts with two records or two calls. A call that ended with the killed node is no answer."""
     records = Counter(record.user_text for record in run.records)
     calls = run.calls_ended if run.scenario == "kill" else run.calls_begun
     answers = Counter(record.user_text for record in run.records if record.status == "complete")

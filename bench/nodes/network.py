@@ -23,14 +23,14 @@ _INSIDE = "--in-namespace"
 
 
 def inside_namespace(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments, in a network namespace without any interface: outside, execute this program anew there."""
+    """Return the arguments, but only in a network namespace of this program: elsewhere, execute it anew in one."""
     if arguments[:1] == [_INSIDE]:
         return list(arguments[1:])
     if sys.platform != "linux" or os.geteuid() != 0:
         raise Failed("only root can create network namespaces, and only on Linux")
     command = ["unshare", "--net", "--", sys.executable, "-m", "bench.nodes", _INSIDE, *arguments]
     sys.stdout.flush()
-    os.execvp(command[0], command)  # noqa: S606 - the same program with the same arguments
+    return os.execvp(command[0], command)  # noqa: S606 - the same program with the same arguments
 
 
 def hub(net: Net) -> str:

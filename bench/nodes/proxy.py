@@ -31,12 +31,15 @@ listen valkey
 @asynccontextmanager
 async def node_proxy(folder: Path, nodes: Mapping[str, str]) -> AsyncIterator[Process]:
     """Run HAProxy on port 80. `nodes`: addresses by name. Responses say which node they are from."""
+    backend = "    default_backend parley\n"
     text = _edited(
         {
-            "    server parley1 127.0.0.1:8080\n": "".join(f"    server {name} {at}\n" for name, at in nodes.items()),
+            "    server parley1 127.0.0.1:8080\n": "".join(
+                f"    server {name} {at}\n" for name, at in nodes.items()
+            ),
             "    maxconn 32768\n": "",  # The default follows the limit of open files.
             "gt 1000 }": "gt 1000000 }",  # All clients have one address.
-            "    default_backend parley\n": f"    http-response set-header {NODE_HEADER} %s\n    default_backend parley\n",
+            backend: f"    http-response set-header {NODE_HEADER} %s\n{backend}",
         }
     )
     async with _haproxy(folder / "haproxy.cfg", text) as process:
@@ -66,13 +69,18 @@ def _edited(edits: Mapping[str, str]) -> str:
     return text
 
 
-@asynccontextmanager
-async def _haproxy(config: Path, text: str) -> AsyncIterator[Process]:
+def _program(config: Path, text: str) -> list[str]:
+    """Write the configuration, and return the command that runs HAProxy with it."""
     program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
     if program is None:
         raise Failed("haproxy is not installed")
     config.write_text(text)
+    return [program, "-db", "-f", str(config)]
+
+
+@asynccontextmanager
+async def _haproxy(config: Path, text: str) -> AsyncIterator[Process]:
+    command = _program(config, text)
     with config.with_suffix(".log").open("ab") as output:
-        command = [program, "-db", "-f", str(config)]
         async with running(command, stdout=output, stderr=output) as process:
             yield process

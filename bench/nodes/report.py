@@ -34,7 +34,10 @@ def summary(plan: Plan, judged: Sequence[Judged]) -> str:
         f"{plan.streams:,} streams at a time, and {plan.rest_callers} users of the other endpoints.",
         "",
         table(_HEADINGS, [_row(one) for one in judged]),
-        *(f"- {one.run.scenario}: {one.run.happened}; {one.run.seconds:.0f} s in all.{_told(one)}" for one in judged),
+        *(
+            f"- {one.run.scenario}: {one.run.happened}; {one.run.seconds:.0f} s in all.{_told(one)}"
+            for one in judged
+        ),
     ]
     for one in judged:
         if one.misses:

@@ -28,7 +28,7 @@ _READY_S = 60
 
 @dataclass
 class NodesTestbed:
-    """The running testbed. Clients use `url`, the address of the proxy. `calls` is the vendor's list of its calls."""
+    """The running testbed. Clients use `url`, the address of the proxy. `calls`: the list of the vendor's calls."""
 
     url: str
     tokens: list[str]

@@ -1,9 +1,9 @@
 """Subscriptions to channels of Valkey, which are renewed whenever they break.
 
 A subscription that receives nothing looks the same whether nothing is published or all packets are dropped. So it
-sends a PING after some seconds of silence. redis-py's `listen` must not be used: if the kernel gives a connection up
-(ETIMEDOUT), it takes the error for the end of its own timeout, and reads again without end and without a pause, which
-blocks the event loop.
+sends a PING after some seconds of silence. redis-py's `listen` must not be used: if the kernel gives a connection
+up (ETIMEDOUT), it takes the error for the end of its own timeout, and reads again without end and without a pause,
+which blocks the event loop.
 """
 
 import asyncio

@@ -115,7 +115,9 @@ def test_the_templates_of_the_chart_use_values_that_exist() -> None:
 
 def outline(template: str) -> list[dict[str, Any]]:
     """Read a template without Helm: lines of directives are left out, and each inserted value is 0."""
-    text = (CHART / "templates" / template).read_text().replace('{{- include "parley.env" . | nindent 10 }}', "env:")
+    text = (
+        (CHART / "templates" / template).read_text().replace('{{- include "parley.env" . | nindent 10 }}', "env:")
+    )
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("{{")]
     return list(yaml.safe_load_all(_DIRECTIVE.sub("0", "\n".join(lines))))
 
@@ -125,14 +127,18 @@ def test_the_chart_replaces_pods_one_by_one_and_lets_them_drain() -> None:
     assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     assert (budget["kind"], budget["spec"]["maxUnavailable"]) == ("PodDisruptionBudget", 1)
     pod = deployment["spec"]["template"]["spec"]
-    assert [constraint["whenUnsatisfiable"] for constraint in pod["topologySpreadConstraints"]] == ["ScheduleAnyway"]
+    assert [constraint["whenUnsatisfiable"] for constraint in pod["topologySpreadConstraints"]] == [
+        "ScheduleAnyway"
+    ]
     (container,) = pod["containers"]
     paths = {name: container[name]["httpGet"]["path"] for name in container if name.endswith("Probe")}
     # A pod that drains is alive, but gets no requests.
     assert paths == {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
     (word, pause_s) = container["lifecycle"]["preStop"]["exec"]["command"]
     text = (CHART / "templates" / "server.yaml").read_text()
-    after_drain_s = int(re.findall(r"terminationGracePeriodSeconds: {{ add .Values.server.drainTimeoutS (\d+) }}", text)[0])
+    after_drain_s = int(
+        re.findall(r"terminationGracePeriodSeconds: {{ add .Values.server.drainTimeoutS (\d+) }}", text)[0]
+    )
     assert (word, after_drain_s >= int(pause_s) + _OVERDUE_S) == ("sleep", True)
 
 

@@ -34,7 +34,9 @@ async def http() -> AsyncIterator[ClientSession]:
 
 
 def haproxy_of(folder: Path, nodes: Sequence[Node], *, checks: str):
-    others = {f"#server parley{at} 192.0.2.1{at}:8080": f"server parley{at} {nodes[at - 1].address}" for at in (2, 3)}
+    others = {
+        f"#server parley{at} 192.0.2.1{at}:8080": f"server parley{at} {nodes[at - 1].address}" for at in (2, 3)
+    }
     return running_haproxy(folder, nodes[0].address, {**others, CHECKS: checks})
 
 

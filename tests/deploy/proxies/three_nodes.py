@@ -78,7 +78,9 @@ async def three_nodes() -> AsyncIterator[list[Node]]:
 
 
 @asynccontextmanager
-async def live_stream(http: ClientSession, url: str, nodes: Iterable[Node]) -> AsyncIterator[tuple[Node, ClientResponse]]:
+async def live_stream(
+    http: ClientSession, url: str, nodes: Iterable[Node]
+) -> AsyncIterator[tuple[Node, ClientResponse]]:
     """Begin a stream. Yield its node and its response after the first event."""
     async with http.post(url + STREAM, data=b"{}") as response:
         assert await response.content.readuntil(b"\n\n") == b"event: start\n\n"
