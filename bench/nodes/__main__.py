@@ -9,8 +9,9 @@ Then each scenario happens once:
 - `cut-valkey`, `cut-postgres`: all packets between a node and a store are dropped for 20 s.
 
 Clients resume with `Last-Event-ID`, and repeat refused requests with the same `Idempotency-Key`. The run passes if
-no stream is lost, none is answered twice, and no request gets an error other than 503 with `Retry-After`. What only
-a kill explains is counted separately: streams that end with `error`, and requests that the node had received.
+no stream is lost, none is answered twice, and no request gets an error other than 503 with `Retry-After`. What the
+fault of the node explains is counted separately: its streams that end with `error`, and, if it is killed, requests
+that it had received.
 
 It needs root, to create network namespaces, and HAProxy. The files in `build/nodes/` are the logs and the misses.
 """

@@ -1,4 +1,4 @@
-"""The verdict about a scenario: which streams were lost, answered twice or ended by the kill, and which errors."""
+"""The verdict about a scenario: which streams were lost, answered twice or ended with their node, and the errors."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _LONGEST_REQUEST_S = 3
 
 @dataclass(slots=True)
 class Judged:
-    """Counts and misses. `killed`: streams of a killed node that ended with an honest `error`.
+    """Counts and misses. `ended_with_node`: streams of the killed or cut-off node that ended with `error`.
 
     `cut`: requests that the killed node had received, so that the proxy must not repeat them.
     """
@@ -24,7 +24,7 @@ class Judged:
     run: Run
     whole: int = 0
     resumed: int = 0
-    killed: int = 0
+    ended_with_node: int = 0
     cut: int = 0
     lost: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
@@ -54,8 +54,8 @@ def judge(run: Run) -> Judged:
         text = run.text_of(stream.user, stream.number)
         if stream.outcome == "end" and not stream.faults and complete[text]:
             judged.whole += 1
-        elif _ended_by_kill(run, stream):
-            judged.killed += 1
+        elif _ended_with_node(run, stream):
+            judged.ended_with_node += 1
         else:
             record = "" if complete[text] else ", no complete record"
             judged.lost.append(f"{text[:40]} on {stream.node}: {_what(stream)}{record}")
@@ -75,14 +75,14 @@ def _what(stream: Stream) -> str:
     return "; ".join([f"{seen} {stream.message}".strip(), *stream.faults])
 
 
-def _ended_by_kill(run: Run, stream: Stream) -> bool:
-    """Return whether the stream ran on the killed node, and its client was told that it is over.
+def _ended_with_node(run: Run, stream: Stream) -> bool:
+    """Return whether the stream ran on the killed or cut-off node then, and its client was told that it has ended.
 
-    If the node had not answered yet, another node answers the repeated request, with an event that has no id.
+    If a killed node had not answered yet, another node answers the repeated request, with an event that has no id.
     """
-    if run.scenario != "kill" or not stream.begin_s <= run.happened_s <= stream.end_s:
+    if run.scenario == "rolling" or not stream.begin_s <= run.happened_until_s or stream.end_s < run.happened_s:
         return False
-    on_it = stream.node == _VICTIM or stream.unnumbered
+    on_it = stream.node == _VICTIM or (run.scenario == "kill" and stream.unnumbered)
     return on_it and stream.outcome.startswith("error") and not stream.faults
 
 

@@ -14,7 +14,7 @@ from bench.nodes.run import Plan
 MARKS = ("<!-- nodes: written by bench.nodes -->", "<!-- /nodes -->")
 _MAX_MISSES = 20
 _HEADINGS = (
-    "scenario", "streams begun", "ended whole", "resumed", "ended by the kill", "lost", "answered twice",
+    "scenario", "streams begun", "ended whole", "resumed", "`error` on that node", "lost", "answered twice",
     "stream requests refused", "REST requests", "REST refused", "cut by the kill", "other errors",
     "REST p50 / p99 / max s",
 )  # fmt: skip
@@ -51,7 +51,7 @@ def _row(one: Judged) -> list[str]:
         len(run.observations.streams),
         one.whole,
         one.resumed,
-        one.killed,
+        one.ended_with_node,
         len(one.lost),
         len(one.twice),
         one.refused,

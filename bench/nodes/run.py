@@ -42,6 +42,7 @@ class Run:
     begun: float = 0
     """The time of the monotonic clock when the load began. All other times are seconds since then."""
     happened_s: float = 0
+    happened_until_s: float = 0
     happened: str = ""
     seconds: float = 0
     records: list[Record] = field(default_factory=list)
@@ -69,6 +70,7 @@ async def run_scenario(testbed: NodesTestbed, scenario: str, plan: Plan) -> Run:
                     await asyncio.sleep(plan.over_s)
                     run.happened_s = run.observations.now_s()
                     run.happened = await SCENARIOS[scenario](testbed, plan.times)
+                    run.happened_until_s = run.observations.now_s()
                     await asyncio.sleep(plan.times.after_s)
                 finally:
                     over.set()

@@ -12,7 +12,12 @@ KILLED_AT_S = 10.0
 
 def run_of(scenario: str, *streams: Stream, statuses: tuple[str, ...] = ()) -> Run:
     """Return a run in which the records of the first streams have these statuses."""
-    run = Run(scenario, Observations(lambda: 0.0, streams=list(streams)), happened_s=KILLED_AT_S)
+    run = Run(
+        scenario,
+        Observations(lambda: 0.0, streams=list(streams)),
+        happened_s=KILLED_AT_S,
+        happened_until_s=KILLED_AT_S,
+    )
     texts = [run.text_of(stream.user, stream.number) for stream in streams]
     run.records = [Record(status, text, "") for status, text in zip(statuses, texts, strict=False)]
     run.calls_begun = run.calls_ended = Counter(texts)
@@ -24,7 +29,7 @@ def stream(*, outcome: str, node: str = "parley1", unnumbered: bool = False) -> 
 
 
 def counts(judged: Judged) -> tuple[int, int, int, int, int]:
-    return judged.whole, judged.killed, judged.cut, len(judged.lost), len(judged.twice)
+    return judged.whole, judged.ended_with_node, judged.cut, len(judged.lost), len(judged.twice)
 
 
 def test_a_stream_is_whole_only_with_its_record() -> None:
@@ -33,12 +38,14 @@ def test_a_stream_is_whole_only_with_its_record() -> None:
     assert counts(judge(run_of("rolling", whole, statuses=("running",)))) == (0, 0, 0, 1, 0)
 
 
-def test_an_error_is_explained_only_by_a_kill_of_its_node() -> None:
+def test_an_error_is_explained_only_by_a_fault_of_its_node() -> None:
     ended = "error backend_unavailable"
     assert counts(judge(run_of("kill", stream(outcome=ended, node="parley2")))) == (0, 1, 0, 0, 0)
     assert counts(judge(run_of("kill", stream(outcome=ended, unnumbered=True)))) == (0, 1, 0, 0, 0)
     assert counts(judge(run_of("kill", stream(outcome=ended)))) == (0, 0, 0, 1, 0)
-    assert counts(judge(run_of("cut-valkey", stream(outcome=ended, node="parley2")))) == (0, 0, 0, 1, 0)
+    assert counts(judge(run_of("cut-postgres", stream(outcome=ended, node="parley2")))) == (0, 1, 0, 0, 0)
+    assert counts(judge(run_of("cut-postgres", stream(outcome=ended)))) == (0, 0, 0, 1, 0)
+    assert counts(judge(run_of("rolling", stream(outcome=ended, node="parley2")))) == (0, 0, 0, 1, 0)
     assert counts(judge(run_of("kill", stream(outcome="", node="parley2")))) == (0, 0, 0, 1, 0)
 
 
