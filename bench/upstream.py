@@ -17,7 +17,8 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -113,16 +114,28 @@ class Wheel:
             self._wake_at(self._moments[0])
 
 
+def _said(request: bytes) -> str:
+    """Return the beginning of the last text in a request."""
+    found = _SAID.findall(request) or [b""]
+    return found[-1].decode(errors="replace")
+
+
 class Vendor:
     """State that all connections share.
 
     The share `failing` of the calls fails, each in one of four ways. With `hanging`, a fifth way is added: the call
     is never answered. Each failure is written to `faults` as a line of JSON with the time and the beginning of the
-    last text in the request.
+    last text in the request. The beginning and the end of each answered call are written to `calls` in this way.
     """
 
     def __init__(
-        self, *, failing: float = 0, seed: int = 0, hanging: bool = False, faults: TextIO | None = None
+        self,
+        *,
+        failing: float = 0,
+        seed: int = 0,
+        hanging: bool = False,
+        faults: TextIO | None = None,
+        calls: TextIO | None = None,
     ) -> None:
         self.wheel = Wheel()
         self.held: set[Upstream] = set()
@@ -130,13 +143,18 @@ class Vendor:
         self._faults = ("status", "hang up", "cut", "error", *(("hang",) if hanging else ()))
         self._random = random.Random(seed)  # noqa: S311 - not used for security
         self._fault_file = faults
+        self._call_file = calls
 
     def log_fault(self, request: bytes) -> None:
         """Write the line about a call that fails at this moment."""
         if self._fault_file is not None:
-            said = _SAID.findall(request) or [b""]
-            line = dumps({"at": time.time(), "said": said[-1].decode(errors="replace")}).decode()
+            line = dumps({"at": time.time(), "said": _said(request)}).decode()
             print(line, file=self._fault_file, flush=True)
+
+    def log_call(self, request: bytes, what: str) -> None:
+        """Write the line about a call whose answer begins or ends at this moment."""
+        if self._call_file is not None:
+            print(dumps({"what": what, "said": _said(request)}).decode(), file=self._call_file, flush=True)
 
     def fault(self) -> str:
         if self._random.random() >= self._failing:
@@ -215,6 +233,7 @@ class Upstream(asyncio.Protocol):
 
     def _begin(self, model: re.Match[bytes]) -> None:
         if not self._fails_at_once():
+            self._vendor.log_call(self._request, "begin")
             self._transport.write(_SOUND if self._sound else _EVENTS)
             if model[1] is None:
                 self._vendor.held.add(self)
@@ -251,15 +270,15 @@ class Upstream(asyncio.Protocol):
         elif self._fault:
             self._transport.close()
         else:
+            self._vendor.log_call(self._request, "end")
             self._transport.write(_END if self._sound else _STOP_CHUNK)
 
 
-async def main(*, failing: float, seed: int, hanging: bool, faults: TextIO | None) -> None:
+async def main(host: str, open_vendor: Callable[[], Vendor]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    vendor = Vendor(failing=failing, seed=seed, hanging=hanging, faults=faults)
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Upstream(vendor), "127.0.0.1", 0, backlog=4096)
+    vendor, loop = open_vendor(), asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Upstream(vendor), host, 0, backlog=4096)
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -272,6 +291,12 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0, help="seed for the choice of failing calls")
     parser.add_argument("--hanging", action="store_true", help="leave some of the failing calls unanswered")
     parser.add_argument("--faults", type=Path, help="file to write the failing calls to")
+    parser.add_argument("--calls", type=Path, help="file to write the beginnings and ends of calls to")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     args = parser.parse_args()
-    with args.faults.open("a") if args.faults else nullcontext() as faults:
-        sys.exit(uvloop.run(main(failing=args.failing, seed=args.seed, hanging=args.hanging, faults=faults)))
+    with ExitStack() as stack:
+        faults, calls = (path and stack.enter_context(path.open("a")) for path in (args.faults, args.calls))
+        opened = partial(
+            Vendor, failing=args.failing, seed=args.seed, hanging=args.hanging, faults=faults, calls=calls
+        )
+        sys.exit(uvloop.run(main(args.host, opened)))

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
@@ -23,18 +23,24 @@ class Failed(Exception):
 
 @asynccontextmanager
 async def running(
-    command: list[str], *, stop: signal.Signals = signal.SIGTERM, stop_s: float = 10, **options: Any
+    command: list[str],
+    *,
+    stop: signal.Signals = signal.SIGTERM,
+    stop_s: float = 10,
+    prepare: Callable[[], None] | None = None,
+    **options: Any,
 ) -> AsyncIterator[Process]:
     """Run `command` during the block. At its end send the signal `stop`, and kill the process after `stop_s`.
 
     The process is in a separate session, so that Ctrl-C does not reach it and processes are stopped in order. It
-    is killed if this task is cancelled while waiting for its end. `options` are those of `subprocess.Popen`.
+    is killed if this task is cancelled while waiting for its end. `prepare` is called in the new process before the
+    command is executed. `options` are those of `subprocess.Popen`.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=ending_with_parent(stop),
+        preexec_fn=_each_of(prepare, ending_with_parent(stop)),
         **options,
     )
     try:
@@ -50,6 +56,16 @@ async def running(
             except asyncio.CancelledError:
                 await _kill(process)
                 raise
+
+
+def _each_of(*functions: Callable[[], None] | None) -> Callable[[], None]:
+    given = [function for function in functions if function is not None]
+
+    def call_all() -> None:
+        for function in given:
+            function()
+
+    return call_all
 
 
 async def _kill(process: Process) -> None:

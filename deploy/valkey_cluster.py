@@ -40,14 +40,15 @@ class ValkeyCluster:
     nodes: list[ClusterNode]
     node_timeout_ms: int
     _stack: AsyncExitStack = field(repr=False)
+    host: str = _HOST
 
     @property
     def url(self) -> str:
-        return f"redis+cluster://{','.join(f'{_HOST}:{node.port}' for node in self.nodes)}"
+        return f"redis+cluster://{','.join(f'{self.host}:{node.port}' for node in self.nodes)}"
 
     async def ask(self, node: ClusterNode, *command: str | int) -> Any:
         """Return the answer of one node."""
-        async with _client(node) as client:
+        async with _client(self.host, node) as client:
             return await client.execute_command(*command)  # type: ignore[no-untyped-call]
 
     async def primaries(self) -> dict[str, ClusterNode]:
@@ -89,15 +90,15 @@ class ValkeyCluster:
 
     async def start(self, node: ClusterNode) -> None:
         """Start a node that was killed, or a new one."""
-        node.process = await self._stack.enter_async_context(_node(node, self.node_timeout_ms))
+        node.process = await self._stack.enter_async_context(_node(self.host, node, self.node_timeout_ms))
         await _until(lambda: self.ask(node, "PING"))
 
     async def add(self, folder: Path) -> ClusterNode:
         """Add a primary without slots."""
-        node = _new_node(folder)
+        node = _new_node(self.host, folder)
         self.nodes.append(node)
         await self.start(node)
-        await self.ask(self.nodes[0], "CLUSTER", "MEET", _HOST, node.port, node.bus_port)
+        await self.ask(self.nodes[0], "CLUSTER", "MEET", self.host, node.port, node.bus_port)
         await self.whole()
         return node
 
@@ -109,7 +110,7 @@ class ValkeyCluster:
         await self.ask(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", target_id)
         while keys := await self.ask(source, "CLUSTER", "GETKEYSINSLOT", slot, batch):
             names = [key.decode() for key in keys]
-            await self.ask(source, "MIGRATE", _HOST, target.port, "", 0, 5000, "KEYS", *names)
+            await self.ask(source, "MIGRATE", self.host, target.port, "", 0, 5000, "KEYS", *names)
         for node in (target, source, *(await self.primaries()).values()):
             await self.ask(node, "CLUSTER", "SETSLOT", slot, "NODE", target_id)
 
@@ -143,12 +144,15 @@ class ValkeyCluster:
 
 @asynccontextmanager
 async def valkey_cluster(
-    folder: Path, *, primaries: int = 3, replicas: bool = True, node_timeout_ms: int = 2000
+    folder: Path, *, primaries: int = 3, replicas: bool = True, node_timeout_ms: int = 2000, host: str = _HOST
 ) -> AsyncIterator[ValkeyCluster]:
-    """Run a cluster during the block, with its data in `folder`. A failed primary is replaced after the timeout."""
+    """Run a cluster during the block, with its data in `folder`. A failed primary is replaced after the timeout.
+
+    `host`: an address of this machine that no other machine can reach, because the cluster has no password.
+    """
     async with AsyncExitStack() as stack:
-        nodes = [_new_node(folder / str(number)) for number in range(primaries * (2 if replicas else 1))]
-        cluster = ValkeyCluster(nodes, node_timeout_ms, stack)
+        nodes = [_new_node(host, folder / str(number)) for number in range(primaries * (2 if replicas else 1))]
+        cluster = ValkeyCluster(nodes, node_timeout_ms, stack, host)
         for node in nodes:
             await cluster.start(node)
         for number, node in enumerate(nodes):
@@ -157,7 +161,7 @@ async def valkey_cluster(
             begin, end = (REDIS_CLUSTER_HASH_SLOTS * at // primaries for at in (number, number + 1))
             await cluster.ask(node, "CLUSTER", "ADDSLOTSRANGE", begin, end - 1)
         for node in nodes[1:]:
-            await cluster.ask(nodes[0], "CLUSTER", "MEET", _HOST, node.port, node.bus_port)
+            await cluster.ask(nodes[0], "CLUSTER", "MEET", host, node.port, node.bus_port)
         await cluster.whole()
         for primary, replica in zip(nodes[:primaries], nodes[primaries:], strict=False):
             name = (await cluster.ask(primary, "CLUSTER", "MYID")).decode()
@@ -176,18 +180,19 @@ async def _is_in_sync(cluster: ValkeyCluster, replica: ClusterNode) -> bool:
     return bool((await cluster.ask(replica, "INFO", "replication"))["master_link_status"] == "up")
 
 
-def _new_node(folder: Path) -> ClusterNode:
+def _new_node(host: str, folder: Path) -> ClusterNode:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with socket.socket() as one, socket.socket() as other:
         for listening in (one, other):
-            listening.bind((_HOST, 0))
+            listening.bind((host, 0))
         return ClusterNode(one.getsockname()[1], other.getsockname()[1], folder)
 
 
 @asynccontextmanager
-async def _node(node: ClusterNode, node_timeout_ms: int) -> AsyncIterator[Process]:
+async def _node(host: str, node: ClusterNode, node_timeout_ms: int) -> AsyncIterator[Process]:
     options = {
-        "bind": _HOST,
+        "bind": host,
+        "protected-mode": "no",
         "port": node.port,
         "cluster-enabled": "yes",
         "cluster-port": node.bus_port,
@@ -208,8 +213,8 @@ async def _node(node: ClusterNode, node_timeout_ms: int) -> AsyncIterator[Proces
 
 
 @asynccontextmanager
-async def _client(node: ClusterNode) -> AsyncIterator[Redis]:
-    async with Redis(host=_HOST, port=node.port, retry=Retry(NoBackoff(), 0), socket_timeout=10) as client:
+async def _client(host: str, node: ClusterNode) -> AsyncIterator[Redis]:
+    async with Redis(host=host, port=node.port, retry=Retry(NoBackoff(), 0), socket_timeout=10) as client:
         yield client
 
 

@@ -159,6 +159,7 @@ class UserClient:
                 detail,
                 request_id,
                 stream_id,
+                response.headers.get("Retry-After", ""),
             )
         )
 

@@ -25,6 +25,8 @@ class Answer:
     detail: str
     request_id: str
     stream_id: str = ""
+    retry_after: str = ""
+    """The header `Retry-After`, if there is one."""
 
 
 @dataclass(slots=True)
@@ -50,6 +52,8 @@ class Stream:
     cut_at_s: list[float] = field(default_factory=list)
     """The times at which a response broke off while the caller was reading."""
     resumes: int = 0
+    node: str = ""
+    """The node that answered, if the proxy adds its name."""
     first_stream_id: str = ""
     """The id of the first stream, if the repeated request began another one."""
     faults: list[str] = field(default_factory=list)

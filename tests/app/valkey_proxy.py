@@ -31,6 +31,7 @@ class ValkeyProxy:
         self.flowing = asyncio.Event()
         """While it is not set, connections are accepted, but no data is forwarded."""
         self.flowing.set()
+        self._forgotten = asyncio.Event()
         self.delay_s = 0.0
         """How long each reply takes in addition."""
 
@@ -50,17 +51,25 @@ class ValkeyProxy:
             await self._empty.wait()
             self._server = None
 
+    def forget_connections(self) -> None:
+        """Drop all data of the connections that are open, without closing them. New connections work.
+
+        A firewall does this when it forgets its connections, and both ends seem to be connected still.
+        """
+        self._forgotten.set()
+        self._forgotten = asyncio.Event()
+
     async def _forward(self, reader: StreamReader, writer: StreamWriter) -> None:
         if self._stopping:  # It was accepted, but this task begins only now.
             writer.transport.abort()
             return
-        to_valkey = None
+        to_valkey, forgotten = None, self._forgotten
         self._clients.add(writer)
         self._empty.clear()
         try:
             from_valkey, to_valkey = await open_unix_connection(self._target)
-            async with background(self._copy(from_valkey, writer, delayed=True)):
-                await self._copy(reader, to_valkey)
+            async with background(self._copy(from_valkey, writer, forgotten, delayed=True)):
+                await self._copy(reader, to_valkey, forgotten)
         finally:
             for end in filter(None, (writer, to_valkey)):
                 end.transport.abort()
@@ -68,10 +77,14 @@ class ValkeyProxy:
             if not self._clients:
                 self._empty.set()
 
-    async def _copy(self, reader: StreamReader, writer: StreamWriter, *, delayed: bool = False) -> None:
+    async def _copy(
+        self, reader: StreamReader, writer: StreamWriter, forgotten: asyncio.Event, *, delayed: bool = False
+    ) -> None:
         with suppress(ConnectionError):
             while piece := await reader.read(65_536):
                 await self.flowing.wait()
+                if forgotten.is_set():
+                    continue
                 if delayed and self.delay_s:
                     await asyncio.sleep(self.delay_s)
                 if writer.is_closing():

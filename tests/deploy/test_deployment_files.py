@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from app.__main__ import _MODULES
+from app.process.parent import _OVERDUE_S
 from tests.code.source_files import ROOT
 from tests.deploy.proxies.haproxy import CONFIG, HAPROXY
 
@@ -22,6 +23,7 @@ HELM = shutil.which("helm")
 _VARIABLE = re.compile(r"^\| (`[^|]+`) \|", re.MULTILINE)
 _OF_OTHERS = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 _VALUE = re.compile(r"\.Values\.([A-Za-z.]+)")
+_DIRECTIVE = re.compile(r"{{[^}]*}}")
 GIVEN = ("--set", "existingSecret=parley", "--set", "publicUrl=https://parley.example.com")
 
 
@@ -109,6 +111,35 @@ def test_the_templates_of_the_chart_use_values_that_exist() -> None:
                 assert isinstance(found, dict), f"{path.name}: {name}"
                 assert part in found, f"{path.name}: {name}"
                 found = found[part]
+
+
+def outline(template: str) -> list[dict[str, Any]]:
+    """Read a template without Helm: lines of directives are left out, and each inserted value is 0."""
+    text = (
+        (CHART / "templates" / template).read_text().replace('{{- include "parley.env" . | nindent 10 }}', "env:")
+    )
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("{{")]
+    return list(yaml.safe_load_all(_DIRECTIVE.sub("0", "\n".join(lines))))
+
+
+def test_the_chart_replaces_pods_one_by_one_and_lets_them_drain() -> None:
+    deployment, _, budget = outline("server.yaml")
+    assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert (budget["kind"], budget["spec"]["maxUnavailable"]) == ("PodDisruptionBudget", 1)
+    pod = deployment["spec"]["template"]["spec"]
+    assert [constraint["whenUnsatisfiable"] for constraint in pod["topologySpreadConstraints"]] == [
+        "ScheduleAnyway"
+    ]
+    (container,) = pod["containers"]
+    paths = {name: container[name]["httpGet"]["path"] for name in container if name.endswith("Probe")}
+    # A pod that drains is alive, but gets no requests.
+    assert paths == {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+    (word, pause_s) = container["lifecycle"]["preStop"]["exec"]["command"]
+    text = (CHART / "templates" / "server.yaml").read_text()
+    after_drain_s = int(
+        re.findall(r"terminationGracePeriodSeconds: {{ add .Values.server.drainTimeoutS (\d+) }}", text)[0]
+    )
+    assert (word, after_drain_s >= int(pause_s) + _OVERDUE_S) == ("sleep", True)
 
 
 def rendered(*arguments: str) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import psutil
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -55,6 +56,18 @@ class Nginx:
     tls_url: str
     """The HTTPS URL. The certificate is self-signed."""
     access_log: Path
+    _site: Path
+    _process: subprocess.Popen[bytes]
+
+    def reload(self, edits: Mapping[str, str]) -> None:
+        """Edit the site, and have the running nginx read it, as `systemctl reload` does."""
+        self._site.write_text(edited(self._site, edits))
+        self._process.send_signal(signal.SIGHUP)
+
+    @property
+    def workers(self) -> int:
+        """The number of worker processes, including those that only end their last requests."""
+        return len(psutil.Process(self._process.pid).children())
 
 
 @contextmanager
@@ -84,7 +97,8 @@ def running_nginx(
             preexec_fn=ending_with_parent(signal.SIGTERM),  # noqa: PLW1509 - two system calls, no lock
         )
     try:
-        yield Nginx(f"http://{addresses[0]}", f"https://{addresses[1]}", folder / "parley.log")
+        urls = f"http://{addresses[0]}", f"https://{addresses[1]}"
+        yield Nginx(*urls, folder / "parley.log", folder / "site.conf", process)
     finally:
         process.terminate()
         assert process.wait(_END_S) == 0

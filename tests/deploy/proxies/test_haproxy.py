@@ -22,8 +22,8 @@ async def module_server(databases: Databases, tmp_path_factory: pytest.TempPathF
 
 
 async def examine(server: Server, folder: Path, edits: Mapping[str, str]) -> list[Finding]:
-    with running_haproxy(folder, urlsplit(server.url).netloc, edits) as url:
-        return await Doctor(server).examine("proxy", public_url=url)
+    with running_haproxy(folder, urlsplit(server.url).netloc, edits) as haproxy:
+        return await Doctor(server).examine("proxy", public_url=haproxy.url)
 
 
 async def test_the_shipped_configuration_is_good(module_server: Server, tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ async def test_a_proxy_that_waits_for_requests_is_named(module_server: Server, t
 async def test_callers_get_an_envelope_while_no_server_is_available(server: Server, tmp_path: Path) -> None:
     with listening_socket() as nobody:
         parley = "{}:{}".format(*nobody.getsockname())
-    with running_haproxy(tmp_path, parley) as url:
-        async with server.http.post(f"{url}/bp/ai/conversation", data=b"{}") as answer:
+    with running_haproxy(tmp_path, parley) as haproxy:
+        async with server.http.post(f"{haproxy.url}/bp/ai/conversation", data=b"{}") as answer:
             assert answer.status in {502, 503}
             assert answer.headers["Retry-After"] == "1"
             assert (await answer.json())["error"]["error_type"] == "gateway"
