@@ -132,6 +132,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if selects_dates and depends_on_date(item.path, _top_level_name(item)):
             item.add_marker("calendar")
+        if config.getoption("valkey_cluster") and item.get_closest_marker("one_valkey"):
+            item.add_marker(pytest.mark.skip(reason="asks or breaks a single Valkey"))
         if _is_soak(config) and hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("soak")
         if "databases" in getattr(item, "fixturenames", ()) and not inspect.iscoroutinefunction(item.obj):

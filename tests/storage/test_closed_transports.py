@@ -23,6 +23,8 @@ from tests.peers.tls_proxy import tls_proxy
 from tests.running.servers import Stores
 from tests.waiting import passes
 
+pytestmark = pytest.mark.one_valkey
+
 CONNECTIONS = 2
 
 

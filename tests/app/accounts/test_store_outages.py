@@ -121,6 +121,7 @@ def server(guest: Server) -> Server:
     return guest
 
 
+@pytest.mark.one_valkey
 async def test_sessions_outlive_the_loss_of_all_data_in_valkey(server: Server):
     body = player()
     reply, session = await enter(server, body)

@@ -152,6 +152,7 @@ async def test_a_cluster_whose_primaries_have_no_replica_is_doubtful(doctor: Doc
     assert point(findings, "eviction").state is DOUBTFUL
 
 
+@pytest.mark.one_valkey
 async def test_a_user_of_valkey_without_rights_is_broken(doctor: Doctor) -> None:
     client, url = doctor.server.services.valkey.client, doctor.server.services.settings.redis_url
     await client.execute_command("ACL", "SETUSER", "narrow", "on", ">secret", "~other:*", "+@all")

@@ -156,6 +156,7 @@ async def test_rows_of_processes_without_a_heartbeat_for_an_hour_are_deleted(
         ]
 
 
+@pytest.mark.one_valkey
 async def test_keys_of_running_streams_are_set_again_after_valkey_lost_them(
     valkey: Valkey, database: Database, beating: Beating
 ) -> None:

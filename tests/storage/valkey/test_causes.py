@@ -17,6 +17,8 @@ from tests.running.servers import Stores
 from tests.storage.wrong_servers import UNKNOWN_HOST, wrong_servers
 from tests.waiting import passes
 
+pytestmark = pytest.mark.one_valkey
+
 HELLO = b"%1\r\n$5\r\nproto\r\n:3\r\n"
 
 

@@ -15,6 +15,8 @@ from streams.wire.errors import StoreUnavailable
 from streams.wire.ids import new_id
 from tests.running.servers import Stores
 
+pytestmark = pytest.mark.one_valkey
+
 
 @pytest.fixture
 async def valkey(stores: Stores) -> AsyncIterator[Valkey]:

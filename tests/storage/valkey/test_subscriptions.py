@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+import pytest
+
 from storage.valkey.client import Valkey, map_errors
 from storage.valkey.opening import open_valkey
 from storage.valkey.subscriptions import subscribe
@@ -9,6 +11,8 @@ from streams.tasks import background
 from streams.wire.errors import StoreError
 from tests.app.valkey_proxy import valkey_proxy_to
 from tests.waiting import until
+
+pytestmark = pytest.mark.one_valkey
 
 
 class Log:

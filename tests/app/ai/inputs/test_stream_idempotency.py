@@ -143,6 +143,7 @@ async def test_stream_whose_input_breaks_off_releases_its_key(
     assert len(vendor.calls) == 1
 
 
+@pytest.mark.one_valkey
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_repeat_before_the_server_notices_that_the_first_request_broke_off_is_answered(
     talk: Talk, strategy, other: Server, vendor: Vendor, settings: Settings, *, elsewhere: bool
@@ -173,6 +174,7 @@ async def test_repeat_before_the_server_notices_that_the_first_request_broke_off
     assert len(vendor.calls) == 1
 
 
+@pytest.mark.one_valkey
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_repeat_during_the_input_gets_the_same_stream(
     talk: Talk, strategy, other: Server, vendor: Vendor, settings: Settings, *, elsewhere: bool

@@ -12,6 +12,8 @@ from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.running.servers import Server
 
+pytestmark = pytest.mark.one_valkey
+
 AT_ONCE = 50
 
 
