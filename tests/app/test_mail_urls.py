@@ -169,7 +169,7 @@ def test_texts_with_schemes_are_refused_if_and_only_if_they_lead_elsewhere(text:
     acts = target_acts(text)
     if link_opens_elsewhere(text) or text_contains_link(text) or acts:
         assert leads_elsewhere(text, HOSTS)
-    elif acts is False:
+    elif acts is False and re.search(r"(?i)[a-z]://[,;<-]", text) is None:  # Mail programs differ about these.
         assert not leads_elsewhere(text, HOSTS)
 
 
