@@ -17,6 +17,8 @@ _UNDECIDED = re.compile(
 """Beginnings of lines whose kind depends on what follows."""
 _FENCE = re.compile(r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})")
 """The beginning of code, which may be the content of an item."""
+_FENCE_AND_TEXT = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]+(?=\S+[ \t]+\S)([^`\n]+)")
+_FENCE_AT_END = re.compile(r"(?<=[\s:])(`{3,})[\w+#.-]{0,32}[ \t\r]*$")
 _HEADING = re.compile(r"#{1,6}(?:[ \t]+|$)")
 _RULE = re.compile(r"(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}")
 _UNDERLINE = re.compile(r"(?:=+|-+)[ \t]*")
@@ -117,6 +119,20 @@ def closes(line: str, fence: str) -> bool:
     """Return whether a line ends the code that `fence` has begun."""
     body = line.strip(" \t>\r\n")
     return len(body) >= len(fence) and not body.strip(fence[0])
+
+
+def text_behind_fence(line: str, fence: str) -> str:
+    """Return the text in the line behind a fence that ends the code, which models write although Markdown has none.
+
+    One word would be the language of code within the code.
+    """
+    found = _FENCE_AND_TEXT.match(line)
+    return found[2] if found and found[1].startswith(fence) else ""
+
+
+def fence_behind_text(text: str) -> re.Match[str] | None:
+    """Return the fence with which a line of prose ends: models begin code there, although Markdown does not."""
+    return _FENCE_AT_END.search(text) if text.count("```") % 2 else None
 
 
 def fence_of(line: str) -> str:

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from streams.spoken.inline import MARKS, spoken_inline, spoken_row
-from streams.spoken.lines import Line, Surroundings, closes, fence_of, kind_of
+from streams.spoken.lines import (
+    Line,
+    Surroundings,
+    closes,
+    fence_behind_text,
+    fence_of,
+    kind_of,
+    text_behind_fence,
+)
 from streams.spoken.splitting import Sentences
 from streams.spoken.words import words_of
 
@@ -117,13 +125,24 @@ class SpokenSentences:
     def _end_line(self, line_break: str) -> None:
         if self._state == "begin":
             self._decide(is_complete=True)
-        if self._state == "prose":
+        if self._state == "prose" and not self._begins_code(line_break):
             self._line_break = line_break
             if self._kind.kind == "heading":
                 self._end_block()
-        else:
+        elif self._state == "whole":
             self._end_whole_line(self._line + line_break)
         self._state, self._line = "begin", ""
+
+    def _begins_code(self, line_break: str) -> bool:
+        """Begin code if the line of prose ends with a fence. Return whether it does."""
+        assert self._block is not None, "prose is in a block"
+        if "```" not in self._block.tail or not (found := fence_behind_text(self._block.tail)):
+            return False
+        opening = self._block.without_end(len(found[0]))
+        self._end_block(is_followed=True)
+        self._put(opening + line_break, "")
+        self._fence = found[1]
+        return True
 
     def _end_whole_line(self, line: str) -> None:
         kind, around = self._kind.kind, self._around
@@ -131,6 +150,13 @@ class SpokenSentences:
             self._fence = fence_of(line)
         elif self._fence and closes(line, self._fence):
             self._fence = ""
+        elif self._fence and (text := text_behind_fence(line, self._fence)):
+            self._fence = ""
+            self._put(line[: line.index(text)], "")
+            self._state, self._line = "begin", ""
+            self._add(text)
+            self._end_line(line[line.index(text) + len(text) :])
+            return
         around.after_blank = kind == "blank"
         around.in_code = kind == "code" or (kind == "blank" and around.in_code)
         around.in_table = kind == "table_rule" or (kind == "row" and around.in_table)

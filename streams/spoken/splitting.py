@@ -60,6 +60,18 @@ class Sentences:
         """End the paragraph and return the remaining sentences."""
         return [self._cut(len(sentence)) for sentence in self._segments(self._tail)]
 
+    @property
+    def tail(self) -> str:
+        """The text that no returned sentence has."""
+        return self._tail
+
+    def without_end(self, length: int) -> str:
+        """Take the last `length` characters of `tail` away, and return them."""
+        kept = len(self._tail) - length
+        end, self._tail = self._tail[kept:], self._tail[:kept]
+        self._seen = min(self._seen, kept)
+        return end
+
     def _certain_end(self) -> int:
         """Return the end of the first sentence, or 0 while more text could still extend it."""
         seen = self._tail[: self._seen]
