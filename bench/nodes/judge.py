@@ -1,4 +1,4 @@
-"""The verdict about a scenario: which streams were lost, answered twice or ended with their node, and errors."""
+"""The verdict about a scenario: streams that were lost, answered twice or ended with their node, and errors."""
 
 from collections import Counter
 from collections.abc import Iterator

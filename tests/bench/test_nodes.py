@@ -18,7 +18,8 @@ AVAILABLE = os.geteuid() == 0 and HAPROXY is not None and shutil.which("unshare"
 async def test_no_stream_is_lost_while_nodes_are_replaced_killed_and_cut_off(tmp_path: Path) -> None:
     report = tmp_path / "report.md"
     report.write_text(MARKS)
-    size = ("--streams", "30", "--rest", "4", "--model", "5x200", "--over", "500ms")
+    # Streams of 2 s: a node that drains faster than the proxy checks it would cut off requests.
+    size = ("--streams", "30", "--rest", "4", "--model", "10x200", "--over", "500ms")
     times = ("--cut", "3s", "--after", "1s")
     async with command("bench.nodes", *size, *times, "--folder", str(tmp_path), "--report", str(report)) as run:
         async for _ in run:

@@ -40,7 +40,10 @@ class HAProxy:
 
     @property
     def replaced_has_ended(self) -> bool:
-        """Whether the process before the last reload has ended."""
+        """Whether the process before the last reload has ended.
+
+        Its exit code means nothing: HAProxy 2.6.12 may crash when it frees its memory, after its last stream.
+        """
         return self._processes[-2].poll() is not None
 
     def stop(self) -> None:

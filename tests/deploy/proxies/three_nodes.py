@@ -24,8 +24,6 @@ class Node:
     received: Counter[str] = field(default_factory=Counter)
     event: asyncio.Event = field(default_factory=asyncio.Event)
     """A stream sends its second event, which is its last, when this is set."""
-    checked: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set at each health check."""
     _runner: web.AppRunner | None = None
 
     async def start(self) -> None:
@@ -46,7 +44,6 @@ class Node:
             self._runner = None
 
     async def _readyz(self, _request: web.Request) -> web.Response:
-        self.checked.set()
         return web.Response(status=200 if self.ready else 503)
 
     async def _answer(self, request: web.Request) -> web.Response:

@@ -1,8 +1,11 @@
 """Subscriptions to channels of Valkey."""
 
-from contextlib import suppress
+import errno
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
+from redis.asyncio.client import PubSub
 
 from storage.valkey.client import Valkey, map_errors
 from storage.valkey.opening import open_valkey
@@ -68,3 +71,24 @@ async def test_a_subscription_is_made_again_after_an_outage_of_valkey(settings, 
             return "after the outage" in log.calls
 
         await until(is_received)
+
+
+async def test_a_subscription_is_made_again_if_the_kernel_gives_its_connection_up(settings):
+    """No peer can cause ETIMEDOUT, only dropped packets. So the report of the transport is made here."""
+    log, opened = Log(), list[PubSub]()
+    async with open_valkey(settings.redis_url, prefix=settings.redis_prefix) as valkey:
+        subscribed = valkey.subscribed
+
+        @asynccontextmanager
+        async def noting(channel: str) -> AsyncIterator[PubSub]:
+            async with subscribed(channel) as pubsub:
+                opened.append(pubsub)
+                yield pubsub
+
+        valkey.subscribed = noting
+        async with background(log.subscription(valkey)):
+            await until(lambda: log.calls == ["subscribed"])
+            opened[0].connection._reader.set_exception(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
+            await until(lambda: log.calls == ["subscribed", "unsubscribed", "subscribed"])
+            await publish(valkey, "after the cut")
+            await until(lambda: log.calls[-1] == "after the cut")
