@@ -23,6 +23,8 @@ GIF = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c000
 
 
 async def sink(hub: Hub, **fields: Any) -> None:
+    await hub.server.services.opens.store_waiting()
+    await hub.execute("delete from reported_events")
     await hub.configure("events", "crm", **({"stream": "crm", "events": ["email_operation"]} | fields))
 
 
@@ -51,7 +53,6 @@ async def stored(hub: Hub) -> list[dict[str, Any]]:
 
 async def sent(hub: Hub, **fields: Any) -> tuple[Person, str]:
     """Send an email to a new user. Return the user, and the URL of its pixel."""
-    await hub.execute("delete from reported_events")
     await hub.strategy(**fields)
     ada = await hub.person()
     assert await hub.send(ada) == (200, {})
@@ -113,7 +114,6 @@ async def test_long_names_are_aliases_and_each_request_is_one_event(hub: Hub):
 )  # fmt: skip
 async def test_the_image_is_the_same_whatever_is_asked(hub: Hub, query: str, given: dict[str, str]):
     await sink(hub)
-    await hub.execute("delete from reported_events")
     assert await get(hub, PIXEL + query, **given) == GIF
     assert await stored(hub) == []
 
@@ -131,7 +131,6 @@ async def test_an_open_is_reported_without_the_character_zero_of_its_query(hub: 
 async def test_a_plus_in_the_address_of_a_query_is_a_plus(hub: Hub):
     await sink(hub)
     ada, to = await hub.person(), f"ada+{new_address()}"
-    await hub.execute("delete from reported_events")
     assert await hub.send(ada, email_to=to) == (200, {})
     assert await get(hub, pixel_of(await hub.received(to)).replace("%2B", "+")) == GIF
     assert [data["email"] for data in await stored(hub)] == [to]
@@ -161,7 +160,6 @@ async def test_forged_queries_report_nothing_and_a_forged_user_is_not_reported(h
 async def test_the_user_is_that_of_the_address_if_the_query_names_none(hub: Hub):
     await sink(hub)
     ada, eve = await hub.person(), await hub.person()
-    await hub.execute("delete from reported_events")
     assert await hub.send(ada, email_to=eve.email) == (200, {})
     url = pixel_of(await hub.received(eve.email))
     await get(hub, url.partition("&u=")[0])
@@ -177,7 +175,6 @@ async def test_the_user_is_that_of_the_address_if_the_query_names_none(hub: Hub)
 @pytest.mark.parametrize("given", [{}, {"Connection": "close"}], ids=["directly", "by the pipeline"])
 async def test_a_raw_plus_in_the_address_is_a_plus(hub: Hub, given: dict[str, str]):
     await sink(hub)
-    await hub.execute("delete from reported_events")
     ada, to = await hub.person(), f"ada+{new_id()}@example.com"
     assert await hub.send(ada, email_to=to) == (200, {})
     url = pixel_of(await hub.received(to))

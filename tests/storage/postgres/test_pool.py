@@ -172,11 +172,13 @@ async def test_connections_to_a_server_that_is_read_only_are_replaced(
 ) -> None:
     """As after a failover: the address leads to another server, but connections to the former one remain."""
     name = await observer.fetchval("select current_database()")
-    await observer.execute(f"alter database {name} set default_transaction_read_only = on")
+    await observer.execute(
+        f"create table lent (x int); alter database {name} set default_transaction_read_only = on"
+    )
 
     async def write(database: Database) -> None:
         async with database.connection() as conn:
-            await conn.execute("create table if not exists lent (x int)")
+            await conn.execute("insert into lent values (1)")
 
     async with open_database(database_url, max_size=MAX_CONNECTIONS) as database:
         assert await all_can_be_used(database)
