@@ -71,7 +71,7 @@ def kind_of(line: str, around: Surroundings, *, is_complete: bool) -> Line | Non
     prefix = len(line) - len(body)
     if not is_complete and (around.in_table or body.startswith("|") or _UNDECIDED.fullmatch(body)):
         return None
-    if (fence := _FENCE.match(body)) and not (fence[1][0] == "`" and "`" in body[fence.end() :]):
+    if _fence_before(body):
         return Line("fence") if is_complete else None
     kind = _kind_without_prose(body, around)
     if kind == "row":
@@ -136,8 +136,16 @@ def fence_behind_text(text: str) -> re.Match[str] | None:
 
 
 def fence_of(line: str) -> str:
-    found = _FENCE.search(line)
+    """Return the fence with which a line begins code, at its start or behind its text, or an empty string."""
+    if fence := _fence_before(line.lstrip(_SPACES + ">")):
+        return fence
+    found = fence_behind_text(line)
     return found[1] if found else ""
+
+
+def _fence_before(body: str) -> str:
+    found = _FENCE.match(body)
+    return found[1] if found and not (found[1][0] == "`" and "`" in body[found.end() :]) else ""
 
 
 def _width(spaces: str) -> int:

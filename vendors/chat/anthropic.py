@@ -11,11 +11,11 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.reply import open_reply
+from vendors.chat.reply import last_event, open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, TooLong, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import END_OF_EVENT, SseParser
+from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
 from vendors.json_events import JsonEvents, object_of, text_of
 from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage, Withdrawal
@@ -150,12 +150,7 @@ class AnthropicReply:
         return self._without_space(text) if self._space else text
 
     def end(self) -> str:
-        """Return the text that was held back. The last event may lack the blank line behind it, or be cut off."""
-        text = ""
-        if not (self.done or self.fault):
-            text = self.feed(END_OF_EVENT)
-            self.fault = None if isinstance(self.fault, Garbled) else self.fault
-        return text + self._events.joined("", is_last=True)
+        return last_event(self) + self._events.joined("", is_last=True)
 
     @property
     def usage(self) -> Usage | None:

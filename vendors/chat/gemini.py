@@ -10,12 +10,12 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.reply import open_reply
+from vendors.chat.reply import last_event, open_reply
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.google import GoogleHttp, error_in_response
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import END_OF_EVENT, LIMIT_BYTES
+from vendors.http.sse import LIMIT_BYTES
 from vendors.http.transport import VendorHttp
 from vendors.json_events import JsonEvents, is_error, object_of, objects_of, text_of
 from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage, Withdrawal
@@ -131,12 +131,7 @@ class GeminiReply:
         return self._events.joined(text, is_last=False)
 
     def end(self) -> str:
-        """Return the text that was held back. The last event may lack the blank line behind it, or be cut off."""
-        text = ""
-        if not (self.done or self.fault):
-            text = self.feed(END_OF_EVENT)
-            self.fault = None if isinstance(self.fault, Garbled) else self.fault
-        return text + self._events.joined("", is_last=True)
+        return last_event(self) + self._events.joined("", is_last=True)
 
     def _text(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk without the model's thoughts."""

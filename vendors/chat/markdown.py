@@ -2,7 +2,8 @@
 
 import re
 
-_FENCE = re.compile(r"[ >]{0,9}(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
+from streams.spoken.lines import closes, fence_of, text_behind_fence
+
 _TICKS = re.compile("`+")
 _LINE_START = re.compile(r"[\s>\u200b\u2060\ufeff]*[*_]{0,3}")
 _SENTENCE_END = re.compile(r"[.!?…。\uff01\uff1f]['\")\]*_”\u2019»」]{0,4}\s*$")
@@ -73,9 +74,8 @@ class MarkdownPlace:
             self._line = self._line[:half] + self._line[-half:]
 
     def _end_line(self) -> None:
-        fence = _FENCE.match(self._line)
-        if fence is not None and not self._fence:
-            self._fence = fence[1]
-        elif fence is not None and fence[1].startswith(self._fence) and not fence[2].strip():
+        if not self._fence:
+            self._fence = fence_of(self._line)
+        elif closes(self._line, self._fence) or text_behind_fence(self._line, self._fence):
             self._fence = ""
         self._line, self._ticks = "", 0

@@ -10,13 +10,13 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.reply import open_reply
+from vendors.chat.reply import last_event, open_reply
 from vendors.chat.second_try import Opened, second_try
 from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns
 from vendors.errors import Garbled, Refused, TooLong, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import END_OF_EVENT, SseParser
+from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
 from vendors.json_events import DONE, JsonEvents, first_object, is_error, object_of, text_of
 from vendors.protocols import THINKING, WITHDRAWAL, ChatMessage, Finish, Thinking, Usage, Withdrawal
@@ -205,11 +205,7 @@ class OpenAIReply:
         return shown
 
     def end(self) -> str:
-        """Return the text that was held back. The last event may lack the blank line behind it, or be cut off."""
-        text = ""
-        if not (self.done or self.fault):
-            text = self.feed(END_OF_EVENT)
-            self.fault = None if isinstance(self.fault, Garbled) else self.fault
+        text = last_event(self)
         half = self._events.joined("", is_last=True)
         thoughts = self._thoughts
         if thoughts is None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from streams.push import PushSource, Sink
 from vendors.errors import Garbled, VendorError
+from vendors.http.sse import END_OF_EVENT
 from vendors.http.transport import Incoming
 from vendors.protocols import ChatItem, Finish, TextDelta, Thinking, Usage, Withdrawal
 
@@ -39,10 +40,17 @@ class Reply(Protocol):
         """Return the text in `piece`, up to the first error."""
 
     def end(self) -> str:
-        """Return the text that was held back, at the end of the stream, even if it was cut off.
+        """Return the text that was held back, at the end of the stream, even if it was cut off."""
 
-        The last event may lack the blank line behind it. If it was cut off, it is left out.
-        """
+
+def last_event(reply: Reply) -> str:
+    """Return the text of an event that lacks the blank line behind it. If the event was cut off, it is left out."""
+    if reply.done or reply.fault is not None:
+        return ""
+    text = reply.feed(END_OF_EVENT)
+    if isinstance(reply.fault, Garbled):
+        reply.fault = None
+    return text
 
 
 class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function

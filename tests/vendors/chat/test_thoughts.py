@@ -56,6 +56,7 @@ TEXTS = [
     '```python\nanswer = text.split("</think>")[-1]\n```',
     "```\n<think>\nHm.\n</think>\n```\nHi",
     "~~~~\n</think>\n~~~\n</think>\n~~~~\n",
+    "The answer prints this: ```\n<think>\nHm.\n</think>\n```\nHi",
     "The model first prints\n<think>\nand then it reasons. At last it answers.",
     "It first prints `<think>`, and then\n</think>\nbefore the answer.",
     "1 < 2 <thin <thinker> [THIN [think] ◁ <",
