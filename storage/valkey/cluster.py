@@ -95,7 +95,7 @@ class ClusterPipeline:
     def node_of(self, key: str) -> Node | None:
         """Return the node that owns the slot of a key, if it is known."""
         owner = self._owners[key_slot(key.encode())]
-        return next((node for node, pipeline in self._nodes.items() if pipeline is owner), None)
+        return None if owner is None else self._place(owner)
 
     async def find_node(self, key: str) -> Node:
         """Return the node that owns the slot of a key. Reads the topology if it is unknown or outdated."""
@@ -128,7 +128,8 @@ class ClusterPipeline:
                 return await answer
             except MovedError as moved:
                 owner = self._owners[slot] = self._node(self._address(moved, owner))
-                self._outdate_after_change()
+                self.outdate()
+                self.lost.set()
                 answer = owner.call(*command)
             except AskError as ask:
                 importing = self._node(self._address(ask, owner))
@@ -143,15 +144,12 @@ class ClusterPipeline:
         self._outdated.set()
         raise ClusterDownError("a command was redirected too often")
 
-    def _outdate_after_change(self) -> None:
-        self._outdated.set()
-        self.lost.set()
-
     def _address(self, redirection: AskError, owner: CommandPipeline) -> Node:
         """Return the node of a redirection. An empty host is that of the node that redirects."""
         return redirection.host or self._place(owner)[0], redirection.port
 
     def _place(self, owner: CommandPipeline) -> Node:
+        """Return the address of a node. It is lost when the topology no longer has the node."""
         return next((node for node, pipeline in self._nodes.items() if pipeline is owner), ("", 0))
 
     def _node(self, node: Node) -> CommandPipeline:
