@@ -24,6 +24,7 @@ from vendors.http.kept import Kept
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.refusals import RETRYABLE_STATUS
 from vendors.http.transport import Incoming, VendorHttp
+from vendors.json_events import number_of
 from vendors.too_long import says_too_long
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -151,8 +152,8 @@ def error_in_response(vendor: str, error: Any) -> VendorError:
     """Return the error for an error object inside a 200 response."""
     if not isinstance(error, dict):
         return Garbled(vendor, "sent a malformed error")
-    code, status = error.get("code"), error.get("status")
-    message = " ".join(str(error.get("message") or status or code).split())[:200]
+    code, status = number_of(error.get("code")), error.get("status")
+    message = " ".join(str(error.get("message") or status or error.get("code") or "").split())[:200]
     extra = {"code": str(status)[:64]} if status else None
     return (TooLong if says_too_long(message) else Refused)(
         vendor, f"broke off with an error: {message}", retryable=code in RETRYABLE_STATUS, extra=extra

@@ -37,7 +37,7 @@ def mixed(valid: Callable[[str], dict[str, Any]], values: Iterable[Any]) -> list
     ]
 
 
-def numbers_in(found: bytes) -> list[int]:
+def numbers_in(found: bytes | str) -> list[int]:
     """Return the numbers of the valid events whose texts are in `found`, in order."""
-    text = found.decode(errors="replace")
+    text = found if isinstance(found, str) else found.decode(errors="replace")
     return [int(part.partition("»")[0]) for part in text.split("«")[1:]]

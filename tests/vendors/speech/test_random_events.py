@@ -28,7 +28,7 @@ TYPES = ("speech.audio.delta", "speech.audio.phonemes", "transcript.text.delta",
 ENDS = ("speech.audio.done", "transcript.text.done", "error")
 HARMLESS = st.lists(random_json(NAMES, types=TYPES, texts=["aaaa"]), max_size=6)
 """Without errors and ends."""
-ERRORS = ("error", "detail", "message", "status")
+ERRORS = ("error", "detail", "message", "status", "code")
 ANY = st.lists(random_json([*NAMES, *ERRORS], types=[*TYPES, *ENDS], texts=["aaaa", "length", "a"]), max_size=6)
 SPLITS = st.lists(st.integers(0, 900), max_size=4)
 

@@ -20,7 +20,7 @@ NAMES = (
     "text", "segments", "no_speech_prob", "avg_logprob", "usage", "seconds", "duration", "error", "results",
     "alternatives", "transcript", "totalBilledTime", "audioContent", "timepoints", "markName", "timeSeconds",
     "RecognitionStatus", "DisplayText", "NBest", "Display", "choices", "message", "audio", "data", "raw_data",
-    "finish_reason",
+    "finish_reason", "code", "status",
 )  # fmt: skip
 VALUES = random_json(NAMES, texts=["aaaa", "w0", "1.5", "nan", "9s"])
 FURTHER = random_json(["words", "language", "x_groq"], texts=["a"])
