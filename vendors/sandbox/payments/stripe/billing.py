@@ -10,6 +10,7 @@ subscription `past_due`. A subscription ends with its period, or at the date `ca
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from heapq import heappop, heappush
 from typing import Any
 
 from streams.wire.period import Period
@@ -217,28 +218,33 @@ def list_subscriptions(store: Store, params: Object) -> Object:
 def advance(store: Store, *, by_s: int) -> None:
     """Move the clock, and process in order the subscriptions and invoices that become due."""
     until = store.now() + by_s
-    while due := min(_due(store, until=until), key=lambda entry: entry[0], default=None):
-        at, subscription, draft = due
+    due: list[tuple[int, int, Object, Object | None]] = []
+    for position, subscription in enumerate(store.find("subscription")):
+        _push_next(store, due, position, subscription)
+    while due and due[0][0] <= until:
+        at, position, subscription, draft = heappop(due)
         store.offset_s += max(0, at - store.now())
         if draft is None:
             _renew(store, subscription)
         else:
             _charge(store, subscription, draft)
+        _push_next(store, due, position, subscription)
     store.offset_s += until - store.now()
 
 
-def _due(store: Store, *, until: int) -> list[tuple[int, Object, Object | None]]:
-    """Return when something happens to a subscription, and the invoice that is charged then, if that is it."""
-    found: list[tuple[int, Object, Object | None]] = []
-    for subscription in store.find("subscription"):
-        if subscription["status"] == "incomplete":
-            found.append((subscription["created"] + _EXPIRES_S, subscription, None))
-        elif subscription["status"] in {"trialing", "active", "past_due"}:
-            end = subscription["items"]["data"][0]["current_period_end"]
-            found.append((min(end, subscription["cancel_at"] or end), subscription, None))
-            drafts = invoices.drafts(store, subscription)
-            found += [(draft["automatically_finalizes_at"], subscription, draft) for draft in drafts]
-    return [entry for entry in found if entry[0] <= until]
+def _push_next(
+    store: Store, due: list[tuple[int, int, Object, Object | None]], position: int, subscription: Object
+) -> None:
+    """Push when something happens to a subscription, and the invoice that is charged then, if that is it."""
+    if subscription["status"] == "incomplete":
+        heappush(due, (subscription["created"] + _EXPIRES_S, position, subscription, None))
+    elif subscription["status"] in {"trialing", "active", "past_due"}:
+        end = subscription["items"]["data"][0]["current_period_end"]
+        at, draft = min(end, subscription["cancel_at"] or end), None
+        for waiting in invoices.drafts(store, subscription):
+            if waiting["automatically_finalizes_at"] < at:
+                at, draft = waiting["automatically_finalizes_at"], waiting
+        heappush(due, (at, position, subscription, draft))
 
 
 def _renew(store: Store, subscription: Object) -> None:

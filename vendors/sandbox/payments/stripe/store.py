@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -59,7 +60,8 @@ class Store:
         """The faults of its webhooks."""
         self.garbage: list[Any] = []
         """What each page of its events begins with."""
-        self._objects: dict[str, Object] = {}
+        self._objects: defaultdict[str, dict[str, Object]] = defaultdict(dict)
+        """By kind and id."""
         self.offset_s = 0
         self._answers: dict[str, Answer] = {}
         """By idempotency key."""
@@ -89,13 +91,13 @@ class Store:
             **{name: value for name, value in common.items() if kind not in _WITHOUT[name]},
             **fields,
         }
-        self._objects[made["id"]] = made
+        self._objects[kind][made["id"]] = made
         return made
 
     def get(self, kind: str, id_: str, *, param: str = "id") -> Object:
-        found = self._objects.get(id_)
+        found = self._objects[kind].get(id_)
         is_deleted = found is not None and "deleted" in found and param != "id"
-        if found is None or found["object"] != kind or is_deleted:
+        if found is None or is_deleted:
             name = kind.replace("_", " ")
             error = {
                 "type": "invalid_request_error", "code": "resource_missing", "param": param,
@@ -106,15 +108,15 @@ class Store:
 
     def remove(self, kind: str, id_: str) -> Object:
         self.get(kind, id_)
-        del self._objects[id_]
+        del self._objects[kind][id_]
         return {"id": id_, "object": kind, "deleted": True}
 
     def find(self, kind: str, **where: Any) -> list[Object]:
         """Return the objects of a kind with these fields, the newest first."""
         return [
             stored
-            for stored in reversed(self._objects.values())
-            if stored["object"] == kind and all(stored.get(name) == value for name, value in where.items())
+            for stored in reversed(self._objects[kind].values())
+            if all(stored.get(name) == value for name, value in where.items())
         ]
 
     def emit(self, kind: str, about: Object, *, previous: Mapping[str, Any] | None = None) -> None:
