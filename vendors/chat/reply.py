@@ -45,7 +45,7 @@ class Reply(Protocol):
 
 def last_event(reply: Reply) -> str:
     """Return the text of an event that lacks the blank line behind it. If the event was cut off, it is left out."""
-    if reply.done or reply.fault is not None:
+    if reply.done or reply.fault:
         return ""
     text = reply.feed(END_OF_EVENT)
     if isinstance(reply.fault, Garbled):
