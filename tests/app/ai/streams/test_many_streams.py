@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -119,13 +119,16 @@ class Held:
     tasks: int
     vendor_connections: int
     descriptors: int
+    opened: Counter[str] = field(compare=False)
+    """What the descriptors are, and the addresses of connections."""
 
     @classmethod
     def now(cls, server: Server, vendor_port: int) -> "Held":
         sockets = psutil.Process().net_connections(kind="tcp")
         vendor_connections = sum(bool(found.raddr) and found.raddr.port == vendor_port for found in sockets)
         actors = len(server.services.supervisor)
-        return cls(actors, len(asyncio.all_tasks()), vendor_connections, psutil.Process().num_fds())
+        opened = Counter(str(found) for found in (*sockets, *psutil.Process().open_files()))
+        return cls(actors, len(asyncio.all_tasks()), vendor_connections, psutil.Process().num_fds(), opened)
 
 
 @dataclass
@@ -159,6 +162,14 @@ class LoadTest:
 
     def held(self) -> Held:
         return Held.now(self.server, self.vendor_port)
+
+    async def until_held(self, warm: Held) -> None:
+        """Wait until the server holds what it held before: stores may just be replacing a connection."""
+        try:
+            await until(lambda: self.held() == warm, within_s=SETTLED_S, every_s=0.1)
+        except AssertionError:
+            now = self.held()
+            pytest.fail(f"{now} instead of {warm}: {now.opened - warm.opened} instead of {warm.opened - now.opened}")
 
 
 async def fill_pools(server: Server) -> None:
@@ -215,7 +226,7 @@ async def _rounds(
                 if number == 0:
                     warm = load.held()
                 else:
-                    assert load.held() == warm
+                    await load.until_held(warm)
     assert load.max_concurrent >= at_once * 0.8
     assert (warm.actors, warm.vendor_connections) == (0, 0)
     assert (lines, lost) == ([], [])
