@@ -33,7 +33,6 @@ ROUNDS = 3
 SETTLED_S = 30
 READABLE_S = 2
 CONNECTIONS = 20
-COMMANDS = 1_000
 QUICK, SLOW = ("20x20", "10x20"), ("30x1000", "25x1000")
 """Strategies named by their answers: the number of deltas, and the milliseconds between them."""
 
@@ -119,7 +118,7 @@ class Held:
     tasks: int
     vendor_connections: int
     descriptors: int
-    opened: Counter[str] = field(compare=False)
+    opened: Counter[str] = field(compare=False, repr=False)
     """What the descriptors are, and the addresses of connections."""
 
     @classmethod
@@ -127,7 +126,10 @@ class Held:
         sockets = psutil.Process().net_connections(kind="tcp")
         vendor_connections = sum(bool(found.raddr) and found.raddr.port == vendor_port for found in sockets)
         actors = len(server.services.supervisor)
-        opened = Counter(str(found) for found in (*sockets, *psutil.Process().open_files()))
+        opened = Counter(map(str, psutil.Process().net_connections(kind="all")))
+        for descriptor in Path("/proc/self/fd").iterdir():
+            with suppress(FileNotFoundError):  # That of the list itself.
+                opened[str(descriptor.readlink())] += 1
         return cls(actors, len(asyncio.all_tasks()), vendor_connections, psutil.Process().num_fds(), opened)
 
 
@@ -169,7 +171,9 @@ class LoadTest:
             await until(lambda: self.held() == warm, within_s=SETTLED_S, every_s=0.1)
         except AssertionError:
             now = self.held()
-            pytest.fail(f"{now} instead of {warm}: {now.opened - warm.opened} instead of {warm.opened - now.opened}")
+            pytest.fail(
+                f"{now} instead of {warm}: {now.opened - warm.opened} instead of {warm.opened - now.opened}"
+            )
 
 
 async def fill_pools(server: Server) -> None:
@@ -180,7 +184,7 @@ async def fill_pools(server: Server) -> None:
     async with asyncio.timeout(30):
         while True:
             with suppress(StoreError):  # Opening so many connections can time out on a busy machine.
-                await asyncio.gather(*(server.services.valkey.ping() for _ in range(COMMANDS)))
+                await asyncio.gather(*(server.services.valkey.client.ping() for _ in range(CONNECTIONS)))
                 return
 
 
