@@ -6,6 +6,7 @@ import resource
 import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 
 import structlog
 from aiohttp import web
@@ -107,17 +108,25 @@ async def _serve_until_drained(
     services: Services, runner: Runner, listeners: Listeners, inherited: Inherited | None
 ) -> None:
     """Serve until a signal or the parent requests the end, and all streams have ended."""
-    requests, timeout_s = ShutdownRequests(), services.settings.drain_timeout_s
-    supervisor, relay = services.supervisor, services.relay
+    requests, settings = ShutdownRequests(), services.settings
+    drained = partial(
+        serve_until_drained,
+        runner,
+        services.supervisor,
+        services.relay,
+        requests,
+        timeout_s=settings.drain_timeout_s,
+        notice_s=settings.drain_notice_s,
+    )
     async with AsyncExitStack() as stack:
         requests.handle_signals(has_parent=inherited is not None)
         if inherited is None:
-            await serve_until_drained(runner, supervisor, relay, requests, timeout_s=timeout_s)
+            await drained()
             return
         parent = await stack.enter_async_context(parent_channel(inherited))
         following = await stack.enter_async_context(background(parent.follow(listeners, requests)))
         parent.send("ready")
-        await serve_until_drained(runner, supervisor, relay, requests, timeout_s=timeout_s)
+        await drained()
         parent.send("drained")
         # A parent that has died does not respond: then `follow` accepts the connections that wait.
         await asyncio.wait([following], timeout=_PARENT_ANSWERS_S)

@@ -86,6 +86,10 @@ class Settings:
     drain_timeout_s: Annotated[float, "PARLEY_DRAIN_TIMEOUT_S"] = 60
     """Seconds for which streams may continue after SIGTERM, and in a process that is replaced. Use more than twice
     the time for which your proxy keeps idle connections."""
+    drain_notice_s: Annotated[float, "PARLEY_DRAIN_NOTICE_S"] = 0
+    """Seconds for which a server serves requests after SIGTERM at least, with 503 from `/readyz` and for new
+    streams. Behind a proxy with several nodes, use twice the time in which its health checks notice that: 3 with
+    `deploy/haproxy.cfg`. At most `PARLEY_DRAIN_TIMEOUT_S`."""
     log_level: Annotated[str, "PARLEY_LOG_LEVEL"] = "info"
     """`debug`, `info`, `warning` or `error`."""
     s3_bucket: Annotated[str | None, "S3_BUCKET"] = None
@@ -195,6 +199,7 @@ class Settings:
             sandbox_url=read.sandbox_url(development=mode == "development"),
             inbox_url=read.inbox_url(development=mode == "development"),
             drain_timeout_s=read.number("PARLEY_DRAIN_TIMEOUT_S", 60),
+            drain_notice_s=read.number("PARLEY_DRAIN_NOTICE_S", 0),
             log_level=read.log_level(),
             s3_bucket=read.bucket(),
             s3_endpoint_url=read.s3_endpoint_url(),

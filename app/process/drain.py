@@ -18,14 +18,21 @@ _CLOSE_IDLE_EVERY_S = 0.25
 
 
 async def serve_until_drained(
-    runner: Runner, supervisor: Supervisor, relay: Relay, requests: ShutdownRequests, *, timeout_s: float
+    runner: Runner,
+    supervisor: Supervisor,
+    relay: Relay,
+    requests: ShutdownRequests,
+    *,
+    timeout_s: float,
+    notice_s: float,
 ) -> None:
     """Serve until the process must stop or retire, and then until all streams have ended.
 
     A process that retires first continues to serve its existing connections, including new streams, for at most
     `max_retiring_s()`. Then it closes the idle ones, but serves requests that have begun to arrive. A process that
-    stops refuses new streams immediately. Both then wait up to `timeout_s` for their streams. All responses have
-    the header `Connection: close`.
+    stops refuses new streams immediately, and serves other requests for at least `notice_s`, in which a proxy
+    notices by `/readyz` that it must use another process. Both wait up to `timeout_s` for their streams. All
+    responses have the header `Connection: close`.
     """
     await requests.any.wait()
     runner.closing = True
@@ -34,12 +41,14 @@ async def serve_until_drained(
         await _unused_or_stopped(runner, supervisor, requests, within_s=max_retiring_s(timeout_s))
     clock = asyncio.get_running_loop().time
     deadline = clock() + timeout_s
+    notice_until = clock() + notice_s if requests.stop.is_set() else 0
     log.info("server.draining", streams=len(supervisor), timeout_s=timeout_s)
     if not requests.stop.is_set():
         async with background(_keep_closing_idle(runner)):
             await _unused_or_stopped(runner, supervisor, requests, within_s=timeout_s)
     await supervisor.drain(max(0, deadline - clock()))
     await relay.drain(max(0, deadline - clock()))
+    await asyncio.sleep(max(0, min(notice_until, deadline) - clock()))
 
 
 async def answer_last_requests(runner: Runner) -> None:

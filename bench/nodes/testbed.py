@@ -131,6 +131,7 @@ def _environment(data_dir: Path, *, redis_url: str, drain_s: float) -> dict[str,
         "REDIS_URL": redis_url,
         "PARLEY_TRUSTED_PROXIES": f"{hub('clients')}/32",
         "PARLEY_DRAIN_TIMEOUT_S": str(drain_s),
+        "PARLEY_DRAIN_NOTICE_S": "3",
     }
 
 

@@ -206,6 +206,28 @@ async def test_streams_longer_than_the_drain_are_stored_partially(
     await check_cut_streams(settings, services, "2000x50", streams=20, drain_s=2, processes=processes)
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_a_server_without_streams_serves_until_a_proxy_has_noticed(
+    settings: Settings, services: Services, processes: int
+) -> None:
+    url, notice_s = settings.public_url, 3
+    more = {"PARLEY_PROCESSES": str(processes), "PARLEY_DRAIN_NOTICE_S": str(notice_s)}
+    async with serving(settings, **more) as parent, ClientSession() as http:
+        for _ in range(processes):
+            await parent.event("server.listening")
+        caller = Caller(http, url, {})
+        await caller.login()
+        began_s = time.monotonic()
+        parent.process.send_signal(signal.SIGTERM)
+        for _ in range(processes):
+            await parent.event("server.draining")
+        async with http.get(f"{url}/readyz") as ready:
+            assert ready.status == 503
+        await caller.login()
+        assert await parent.end() == 0
+    assert notice_s <= time.monotonic() - began_s < notice_s + BEYOND_S
+
+
 @pytest.mark.soak
 async def test_two_thousand_streams_end_normally_while_a_server_drains(
     settings: Settings, services: Services
