@@ -128,7 +128,7 @@ class ClusterPipeline:
                 return await answer
             except MovedError as moved:
                 owner = self._owners[slot] = self._node(self._address(moved, owner))
-                self.outdate()
+                self._outdated.set()
                 self.lost.set()
                 answer = owner.call(*command)
             except AskError as ask:
