@@ -63,22 +63,22 @@ def _prefix(rule: Mapping[str, Any]) -> str | None:
 
 
 def rules_for(expiries: Iterable[Expiry]) -> list[dict[str, Any]]:
-    """Return rules for `expiries`, and one for uploads that their process did not finish."""
-    uploads = _rule("incomplete", "", "AbortIncompleteMultipartUpload", {"DaysAfterInitiation": _UPLOAD_DAYS})
+    """Return a rule for each of `expiries`."""
     return [
-        uploads,
-        *(
-            _rule(prefix.strip("/").replace("/", "-"), prefix, "Expiration", {"Days": days})
-            for prefix, days in expiries
-        ),
+        _rule(prefix.strip("/").replace("/", "-"), prefix, {"Expiration": {"Days": days}})
+        for prefix, days in expiries
     ]
 
 
-def _rule(name: str, prefix: str, action: str, when: dict[str, int]) -> dict[str, Any]:
-    return {"ID": f"{_OWN}{name}", "Status": "Enabled", "Filter": {"Prefix": prefix}, action: when}
+def rule_for_uploads() -> dict[str, Any]:
+    """Return a rule for uploads that their process did not finish."""
+    return _rule("incomplete", "", {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": _UPLOAD_DAYS}})
 
 
-def merged(existing: Iterable[dict[str, Any]], ours: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rules of others among `existing`, and as many of `ours` as a bucket can have."""
-    others = [rule for rule in existing if not rule.get("ID", "").startswith(_OWN)]
-    return [*others, *ours][:MAX_RULES]
+def _rule(name: str, prefix: str, action: dict[str, Any]) -> dict[str, Any]:
+    return {"ID": f"{_OWN}{name}", "Status": "Enabled", "Filter": {"Prefix": prefix}, **action}
+
+
+def others_of(rules: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rules that were not made by `rules_for`."""
+    return [rule for rule in rules if not rule.get("ID", "").startswith(_OWN)]

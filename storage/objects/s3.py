@@ -23,7 +23,7 @@ from storage.objects.contract import (
     rechunk,
 )
 from storage.objects.keys import check_put, content_type_of
-from storage.objects.lifecycle import Lifecycle, lifecycle_of, merged
+from storage.objects.lifecycle import MAX_RULES, Lifecycle, lifecycle_of, others_of
 from storage.objects.links import Links
 from streams.wire.errors import ItemNotFound, StoreError
 from streams.wire.network import network_cause
@@ -188,13 +188,13 @@ class S3Objects:
             return Lifecycle(unknown=error.what)
 
     async def write_rules(self, rules: Sequence[dict[str, Any]]) -> int:
-        """Replace the lifecycle rules that this method has written before. Return how many the bucket has now."""
+        """Replace the lifecycle rules that this method has written before. Return the number of the others."""
         current = await self._lifecycle()
         kept = {name: current[name] for name in ("TransitionDefaultMinimumObjectSize",) if name in current}
-        all_rules = merged(current.get("Rules", []), rules)
+        others = others_of(current.get("Rules", []))
         write = self._client.put_bucket_lifecycle_configuration
-        await self._call(write, LifecycleConfiguration={"Rules": all_rules}, **kept)
-        return len(all_rules)
+        await self._call(write, LifecycleConfiguration={"Rules": [*others, *rules][:MAX_RULES]}, **kept)
+        return len(others)
 
     async def _lifecycle(self) -> dict[str, Any]:
         try:
