@@ -1,4 +1,4 @@
-"""A proxy in front of an S3 server that refuses some requests, or answers none."""
+"""A proxy in front of an S3 server that refuses some requests, or cuts off all."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import ClientSession, web
 
-_KEPT = {"ETag", "Content-Type", "Content-Range", "Last-Modified"}
+_KEPT = {"etag", "content-type", "content-range", "last-modified"}
 
 
 def code(status: int, name: str) -> Callable[[web.Request], web.Response]:
@@ -23,8 +23,14 @@ class S3Proxy:
     asked: list[str] = field(default_factory=list)
     """The method, path and query of each request."""
     url: str = ""
+    is_cut: bool = False
+    """Whether connections are closed without an answer."""
 
     async def forward(self, request: web.Request) -> web.Response:
+        if self.is_cut:
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
         self.asked.append(f"{request.method} {request.path_qs}")
         body, headers = await request.read(), {**request.headers, "Host": urlsplit(self.target).netloc}
         if (refused := self.refuse(request)) is not None:
@@ -33,7 +39,7 @@ class S3Proxy:
             ClientSession(auto_decompress=False) as http,
             http.request(request.method, f"{self.target}{request.raw_path}", data=body, headers=headers) as answer,
         ):
-            kept = {name: text for name, text in answer.headers.items() if name in _KEPT}
+            kept = {name: text for name, text in answer.headers.items() if name.lower() in _KEPT}
             if request.method == "HEAD":
                 kept["Content-Length"] = answer.headers["Content-Length"]
             return web.Response(status=answer.status, body=await answer.read(), headers=kept)

@@ -63,16 +63,8 @@ class Bucket:
 
     async def lifecycle(self, *arguments: str, **env: str) -> tuple[int, str, str]:
         """Run `python -m app bucket lifecycle …`."""
-        settings = self.services.settings
-        assert settings.s3_bucket is not None
-        given = {
-            "S3_BUCKET": settings.s3_bucket,
-            "AWS_ENDPOINT_URL_S3": self.s3.url,
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            **env,
-        }
-        return await run("app", "bucket", "lifecycle", *arguments, env=server_env(settings, **given))
+        env = server_env(self.services.settings, **env)
+        return await run("app", "bucket", "lifecycle", *arguments, env=env)
 
     async def store_old_files(self) -> str:
         """Store audio and an upload that have expired. Return the key of the upload."""
