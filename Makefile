@@ -8,13 +8,17 @@ LOCKS := deploy/locks
 # The tests of areas whose effects on PostgreSQL differ: sign-in, turns, payments, assets, jobs, emails.
 POOLED := $(addprefix tests/app/,accounts/email accounts/sessions accounts/sign_in admin ai/conversations ai/readers \
 	assets leaderboards mail payments withdrawals work) tests/deploy/processes/test_worker.py tests/deploy/poolers
+# The tests of areas that store files.
+STORING := $(addprefix tests/app/,accounts/leaving ai/conversations ai/images ai/inputs ai/pronunciation ai/readers \
+	ai/speech ai/stores leaderboards pages/test_files.py predictions work) tests/deploy/processes/test_worker.py \
+	tests/storage/objects
 RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy test-pooler picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour soak-json lock clean
+.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy test-pooler test-s3 picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour soak-json lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -39,6 +43,9 @@ test-busy: $(INSTALLED) ## run the tests RUNS times (5) with one core kept busy,
 
 test-pooler: $(INSTALLED) ## run the tests of areas whose servers reach PostgreSQL through PgBouncer (Debian's pgbouncer)
 	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --pooler $(or $(ARGS),$(POOLED))
+
+test-s3: $(INSTALLED) ## run the tests of areas whose servers store files in S3 (ARGS="--pooler --valkey-cluster ..." with others)
+	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --s3 $(or $(ARGS),$(STORING))
 
 picture: $(INSTALLED) ## update the README's picture of the talk page
 	@$(VENV)/bin/python -m pytest tests/browser/test_picture.py

@@ -15,6 +15,7 @@ _MODULES = {
     "operators": "app.commands.operators",
     "verify": "app.commands.verify",
     "doctor": "app.commands.doctor",
+    "bucket": "app.commands.bucket",
     "keys": "app.commands.keys",
     "sign": "app.commands.keys",
     "token": "app.commands.keys",

@@ -30,6 +30,7 @@ from tests.environment import forget_settings, log_plain_tracebacks, raise_descr
 from tests.password_hashes import hash_cheaply
 from tests.running import forks
 from tests.running.backend_errors import check_backend_error
+from tests.running.object_stores import s3_of_all
 from tests.running.poolers import pooler_of_all
 from tests.running.restoring import keep_configs, restored
 from tests.running.servers import (
@@ -86,6 +87,7 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--examples", type=int, default=1_000, help="examples of each property in a soak")
     parser.addoption("--pooler", action="store_true", help="let servers reach PostgreSQL through PgBouncer")
+    parser.addoption("--s3", action="store_true", help="let servers have their files in buckets of an S3 server")
     parser.addoption("--valkey-cluster", action="store_true", help="let servers use a Valkey Cluster")
 
 
@@ -134,6 +136,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("calendar")
         if config.getoption("valkey_cluster") and item.get_closest_marker("one_valkey"):
             item.add_marker(pytest.mark.skip(reason="asks or breaks a single Valkey"))
+        if config.getoption("s3") and item.get_closest_marker("folder"):
+            item.add_marker(pytest.mark.skip(reason="looks into the folder of files"))
         if _is_soak(config) and hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("soak")
         if "databases" in getattr(item, "fixturenames", ()) and not inspect.iscoroutinefunction(item.obj):
@@ -223,7 +227,10 @@ def local_vendors() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 async def databases(stores: Stores, pytestconfig: pytest.Config) -> AsyncIterator[Databases]:
-    with pooler_of_all(stores.database_url) if pytestconfig.getoption("--pooler") else nullcontext():
+    with (
+        pooler_of_all(stores.database_url) if pytestconfig.getoption("--pooler") else nullcontext(),
+        s3_of_all() if pytestconfig.getoption("--s3") else nullcontext(),
+    ):
         async with open_databases(stores) as opened:
             yield opened
 

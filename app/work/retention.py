@@ -61,7 +61,7 @@ async def _apps(services: Services, job: RemoveExpired) -> list[KeptApp]:
 
     Those are logged and counted. The next run after a correction of the config deletes their data.
     """
-    found, stores = [], (services.configs, services.database, services.objects)
+    found, stores = [], (services.configs, services.database, services.objects, await services.objects.lifecycle())
     for app_id, deleted_at in (await services.configs.all_apps()).items():
         try:
             limits = services.configs.singleton(LIMITS, app_id)

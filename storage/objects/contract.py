@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from storage.availability import Availability
+from storage.objects.lifecycle import Lifecycle
 from storage.objects.links import Links
 from streams.wire.errors import InternalError, ItemNotFound, StoreError
 
@@ -61,6 +62,9 @@ class ObjectStore(Protocol):
 
     async def delete(self, keys: Iterable[str]) -> None:
         """Delete those of `keys` that exist."""
+
+    async def lifecycle(self) -> Lifecycle:
+        """Return which objects the store deletes by itself. Raises no error."""
 
     async def ping(self) -> None:
         """Raise `StoreError` if objects cannot be stored now."""
@@ -134,19 +138,18 @@ def not_found() -> ItemNotFound:
 
 
 async def rechunk(body: bytes | AsyncIterator[bytes], piece_bytes: int) -> AsyncGenerator[bytes]:
-    """Yield `body` in pieces. Those of an iterator are joined to at least `piece_bytes`, except for the last.
-
-    Yields nothing if the body is empty.
-    """
+    """Yield `body` in pieces of `piece_bytes`. The last may be smaller. Yields nothing if the body is empty."""
     if isinstance(body, bytes):
-        if body:
-            yield body
+        for at in range(0, len(body), piece_bytes):
+            yield body[at : at + piece_bytes]
         return
     buffer = bytearray()
     async for piece in body:
         buffer += piece
-        if len(buffer) >= piece_bytes:
-            yield bytes(buffer)
-            buffer.clear()
+        while len(buffer) >= piece_bytes:
+            with memoryview(buffer) as whole:
+                full = bytes(whole[:piece_bytes])
+            del buffer[:piece_bytes]
+            yield full
     if buffer:
         yield bytes(buffer)

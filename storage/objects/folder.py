@@ -21,6 +21,7 @@ from storage.objects.contract import (
     rechunk,
 )
 from storage.objects.keys import check_put, content_type_of
+from storage.objects.lifecycle import Lifecycle
 from storage.objects.links import Links
 from streams.wire.errors import StoreError
 
@@ -70,8 +71,11 @@ class FolderObjects:
         temp = self._folder / _INCOMING / secrets.token_hex(16)
         try:
             await _in_thread(temp.touch, exist_ok=False)
-            async for piece in rechunk(body, _PIECE_BYTES):
-                await _in_thread(_append, temp, piece)
+            if isinstance(body, bytes):
+                await _in_thread(_append, temp, body)
+            else:
+                async for piece in rechunk(body, _PIECE_BYTES):
+                    await _in_thread(_append, temp, piece)
             await _in_thread(_commit, temp, self._folder / key)
         except BaseException:
             await _in_thread(temp.unlink, missing_ok=True)
@@ -104,6 +108,9 @@ class FolderObjects:
     async def delete(self, keys: Iterable[str]) -> None:
         paths = [self._path(key) for key in keys]
         await _in_thread(_remove, self._folder, paths)
+
+    async def lifecycle(self) -> Lifecycle:
+        return Lifecycle()
 
     async def ping(self) -> None:
         """Raise `StoreError` if objects cannot be stored. A small test file is written every ten seconds."""

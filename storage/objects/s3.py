@@ -1,7 +1,7 @@
 """An object store in an S3 bucket. The client reads credentials and region from the usual `AWS_*` variables."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from functools import cache
 from typing import Any
@@ -23,13 +23,20 @@ from storage.objects.contract import (
     rechunk,
 )
 from storage.objects.keys import check_put, content_type_of
+from storage.objects.lifecycle import MAX_RULES, Lifecycle, lifecycle_of, others_of
 from storage.objects.links import Links
 from streams.wire.errors import ItemNotFound, StoreError
 from streams.wire.network import network_cause
 
 _CALL_S = 20.0  # Includes retries.
+_JOIN_S = 180.0
+"""How long a service may take to join the parts of an upload. AWS takes up to minutes for very large ones."""
 _PIECE_BYTES = 256 * 1024
-_PART_BYTES = 8 * 1024 * 1024  # S3 requires at least 5 MiB for each part but the last.
+_PART_BYTES = 8 * 1024 * 1024
+"""Larger objects are uploaded in parts of this size. S3 requires at least 5 MiB, and R2 that all parts but the last
+have the same size."""
+_MAX_PARTS = 10_000
+"""The limit of S3, so that an object has at most 78 GiB."""
 
 _CAUSES = {
     "AccessDenied": "permission denied",
@@ -41,6 +48,9 @@ _CAUSES = {
     "QuotaExceeded": "its quota is used up",
     "XMinioStorageFull": "its disk is full",
     "507": "its disk is full",
+    "NotImplemented": "it does not support this",
+    "MethodNotAllowed": "it does not support this",
+    "MalformedXML": "it does not support this",
     "SlowDown": "it is overloaded",
     "429": "it is overloaded",
     "503": "it is unavailable",
@@ -86,25 +96,28 @@ class S3Objects:
     async def _put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
         async with aclosing(rechunk(body, _PART_BYTES)) as pieces:
             first = await anext(pieces, b"")
-            if isinstance(body, bytes) or len(first) < _PART_BYTES:
+            if len(first) < _PART_BYTES:
                 await self._call(self._client.put_object, Key=key, ContentType=content_type, Body=first)
             else:
                 await self._put_parts(key, first, pieces, content_type=content_type)
 
     async def _put_parts(self, key: str, first: bytes, rest: AsyncIterator[bytes], *, content_type: str) -> None:
         created = await self._call(self._client.create_multipart_upload, Key=key, ContentType=content_type)
-        upload = {"Key": key, "UploadId": created["UploadId"]}
+        upload: dict[str, Any] = {"Key": key, "UploadId": created["UploadId"]}
         try:
             parts = [await self._put_part(upload, 1, first)]
             async for piece in rest:
                 parts.append(await self._put_part(upload, len(parts) + 1, piece))
-            await self._call(self._client.complete_multipart_upload, **upload, MultipartUpload={"Parts": parts})
+            complete = self._client.complete_multipart_upload
+            await self._call(complete, within_s=_JOIN_S, **upload, MultipartUpload={"Parts": parts})
         except BaseException:
             with suppress(StoreError, ItemNotFound):
                 await self._call(self._client.abort_multipart_upload, **upload)
             raise
 
-    async def _put_part(self, upload: dict[str, str], number: int, piece: bytes) -> dict[str, Any]:
+    async def _put_part(self, upload: dict[str, Any], number: int, piece: bytes) -> dict[str, Any]:
+        if number > _MAX_PARTS:
+            raise ObjectsRefused("a file would be too large")
         part = await self._call(self._client.upload_part, **upload, PartNumber=number, Body=piece)
         return {"PartNumber": number, "ETag": part["ETag"]}
 
@@ -126,7 +139,7 @@ class S3Objects:
         self, key: str, *, start: int = 0, length: int | None = None
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         content_type_of(key)
-        options = {}
+        options: dict[str, Any] = {}
         if start or length is not None:
             options["Range"] = f"bytes={start}-{'' if length is None else start + length - 1}"
         response = await self._call(self._client.get_object, Key=key, **options)
@@ -144,7 +157,7 @@ class S3Objects:
 
     async def keys(self, folder: str, *, limit: int | None = None) -> list[str]:
         found: list[str] = []
-        size = {} if limit is None else {"MaxKeys": limit}
+        size: dict[str, Any] = {} if limit is None else {"MaxKeys": limit}
         async with aclosing(self._pages(Prefix=folder, **size)) as pages:
             async for page in pages:
                 found += [entry["Key"] for entry in page.get("Contents", [])]
@@ -154,7 +167,7 @@ class S3Objects:
 
     async def _pages(self, **what: Any) -> AsyncGenerator[dict[str, Any]]:
         """Yield the pages of a list. S3 puts at most 1,000 entries on a page."""
-        more: dict[str, str] = {}
+        more: dict[str, Any] = {}
         while True:
             page = await self._call(self._client.list_objects_v2, **what, **more)
             yield page
@@ -168,6 +181,28 @@ class S3Objects:
             content_type_of(key)
             await self._call(self._client.delete_object, Key=key)
 
+    async def lifecycle(self) -> Lifecycle:
+        try:
+            return lifecycle_of((await self._lifecycle()).get("Rules", []))
+        except StoreError as error:
+            return Lifecycle(unknown=error.what)
+
+    async def write_rules(self, rules: Sequence[dict[str, Any]]) -> int:
+        """Replace the lifecycle rules that this method has written before. Return the number of the others."""
+        current = await self._lifecycle()
+        kept = {name: current[name] for name in ("TransitionDefaultMinimumObjectSize",) if name in current}
+        others = others_of(current.get("Rules", []))
+        write = self._client.put_bucket_lifecycle_configuration
+        await self._call(write, LifecycleConfiguration={"Rules": [*others, *rules][:MAX_RULES]}, **kept)
+        return len(others)
+
+    async def _lifecycle(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = await self._call(self._client.get_bucket_lifecycle_configuration)
+        except ItemNotFound:
+            return {}
+        return found
+
     async def ping(self) -> None:
         """Raise `StoreError` if the bucket does not answer, or if an object could not be stored recently."""
         try:
@@ -176,9 +211,11 @@ class S3Objects:
             raise ObjectsRefused("the bucket does not exist") from None
         self._puts.check()
 
-    async def _call(self, operation: Callable[..., Awaitable[Any]], **arguments: Any) -> Any:
+    async def _call(
+        self, operation: Callable[..., Awaitable[Any]], *, within_s: float = _CALL_S, **arguments: Any
+    ) -> Any:
         with _map_errors():
-            async with asyncio.timeout(_CALL_S):
+            async with asyncio.timeout(within_s):
                 return await operation(Bucket=self._bucket, **arguments)
 
 
@@ -201,10 +238,10 @@ def _map_errors() -> Iterator[None]:
     except ClientError as error:
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         code = error.response.get("Error", {}).get("Code", "")
-        if code in {"404", "NotFound", "NoSuchKey"}:
+        if code in {"404", "NotFound", "NoSuchKey", "NoSuchLifecycleConfiguration"}:
             raise not_found() from None
         cause = _CAUSES.get(code) or _CAUSES.get(str(status)) or f"it answered {status}"
-        if status >= 500 or status == 429:
+        if (status >= 500 and code != "NotImplemented") or status == 429:
             raise ObjectsUnavailable(cause) from error
         raise ObjectsRefused(cause) from error
     except (HTTPClientError, NoConnection, aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -1,5 +1,6 @@
 """Files of users' tasks: uploads by users, and files that hosts have made."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, get_args
 
@@ -12,9 +13,14 @@ Origin = Literal["uploads", "predictions", "images"]
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 
+def folders_of_app(app_id: str) -> list[str]:
+    """Return the folders with all files of an app's users."""
+    return [f"{origin}/{app_id}/" for origin in _ORIGINS]
+
+
 def folders_of(app_id: str, uid: str) -> list[str]:
     """Return the folders with all files of a user."""
-    return [f"{origin}/{app_id}/{uid}/" for origin in _ORIGINS]
+    return [f"{folder}{uid}/" for folder in folders_of_app(app_id)]
 
 
 def new_key(app_id: str, uid: str, *, origin: Origin, extension: str) -> str:
@@ -53,9 +59,14 @@ returning file_key
 """
 
 
-async def delete_expired(conn: Connection, app_id: str, *, before: datetime, limit: int) -> int:
-    """Delete at most `limit` files that were stored before a time. `conn` is in a transaction."""
+async def delete_expired(
+    conn: Connection, app_id: str, *, before: datetime, limit: int, left: Sequence[str] = ()
+) -> int:
+    """Delete at most `limit` files that were stored before a time. `conn` is in a transaction.
+
+    `left`: folders whose files the bucket deletes by itself. Only their rows are deleted.
+    """
     keys = [row["file_key"] for row in await conn.fetch(_DELETE_EXPIRED, app_id, before, limit)]
-    if keys:
-        await enqueue(conn, RemoveObjects(keys=keys))
+    if removed := [key for key in keys if not key.startswith(tuple(left))]:
+        await enqueue(conn, RemoveObjects(keys=removed))
     return len(keys)

@@ -26,9 +26,14 @@ class Export:
         return object_key(self.app_id, self.uid, self.export_id)
 
 
+def folder(app_id: str) -> str:
+    """Return the folder with all exports of an app."""
+    return f"exports/{app_id}/"
+
+
 def object_key(app_id: str, uid: str, export_id: str) -> str:
     """Return the key of the file of an export."""
-    return f"exports/{app_id}/{uid}/{export_id}.json"
+    return f"{folder(app_id)}{uid}/{export_id}.json"
 
 
 _HAS_JOB = f"""

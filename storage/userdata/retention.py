@@ -15,16 +15,19 @@ from storage.configs.kinds.events import EVENTS
 from storage.configs.kinds.limits import Limits
 from storage.configs.store import ConfigStore
 from storage.conversations import deletion
-from storage.conversations.speech_files import day_of, days_folder
+from storage.conversations.speech_files import day_of
 from storage.events import queue
 from storage.jobs import idempotency
 from storage.jobs.jobs import due_in
 from storage.objects import ObjectStore
+from storage.objects.lifecycle import Lifecycle
 from storage.operators import audit
 from storage.postgres import partitions
 from storage.postgres.batches import Deletion, delete_in_batches, delete_page_by_page
 from storage.postgres.database import Connection, Database
 from storage.postgres.partitions import Partitioned
+from storage.tasks import task_files as files
+from storage.userdata import file_ages
 
 log = structlog.get_logger()
 
@@ -51,6 +54,8 @@ class KeptApp:
     configs: ConfigStore
     database: Database
     objects: ObjectStore
+    lifecycle: Lifecycle
+    """The files that the object store deletes by itself."""
 
     async def delete(self, rows: Deletion, *, size: int = _ROWS_AT_ONCE) -> int:
         return await delete_in_batches(self.database, rows, size=size)
@@ -128,11 +133,22 @@ async def conversations(app: KeptApp) -> int:
 
 async def speech(app: KeptApp) -> int:
     """Delete whole days of audio after `speech_days`, when all links of the day have expired."""
-    removed, first_kept = 0, (app.now - timedelta(days=app.limits.speech_days)).date()
-    for folder in await app.objects.folders(days_folder(app.app_id)):
+    expiry = file_ages.speech(app.app_id, app.limits)
+    if app.lifecycle.deletes(expiry):
+        return 0
+    removed, first_kept = 0, (app.now - timedelta(days=expiry.days)).date()
+    for folder in await app.objects.folders(expiry.prefix):
         if (day := day_of(folder)) is not None and day < first_kept:
             removed += await delete_folder(app.objects, folder)
     return removed
+
+
+async def task_files(app: KeptApp) -> int:
+    """Delete files of tasks after `task_days`, and only their rows if the object store deletes them by itself."""
+    expiries = file_ages.files_of_tasks(app.app_id, app.limits)
+    left = [expiry.prefix for expiry in expiries if app.lifecycle.deletes(expiry)]
+    before = app.now - timedelta(days=app.limits.task_days)
+    return await app.delete(partial(files.delete_expired, app_id=app.app_id, before=before, left=left))
 
 
 async def reported_events(app: KeptApp) -> int:

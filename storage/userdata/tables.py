@@ -15,7 +15,6 @@ from storage.accounts.login_failures import failures_of_user
 from storage.jobs import jobs
 from storage.payments.cards.subscriptions import HAS_RENEWING
 from storage.postgres.database import Connection
-from storage.tasks import task_files
 from storage.userdata import exports, retention
 from storage.userdata.exported import Exporter, ItemExporter, conversations, paged, row, rows, scores, speech
 from storage.userdata.retention import After, KeptApp, Removal, RemovalForAllApps
@@ -264,7 +263,7 @@ USER_TABLES: Sequence[UserTable] = (
         erased=OWN,
         expires=After("created_at", "task_days", only="ended_at is not null"),
     ),
-    UserTable("task_files", erased=OWN, expires=After(task_files.delete_expired, "task_days")),
+    UserTable("task_files", erased=OWN, expires=retention.task_files),
     UserTable(
         "login_failures",
         # The steps are omitted, because they describe the app's configs, not the user.

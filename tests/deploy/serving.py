@@ -10,6 +10,7 @@ import pytest
 from app.settings import Settings
 from tests.deploy.commands import Command, command
 from tests.environment import core_packages
+from tests.running.object_stores import objects_env
 from tests.running.poolers import database_env
 
 __all__ = ["server_env", "serving", "settings", "two_free_ports"]
@@ -25,7 +26,7 @@ def server_env(settings: Settings, **more: str) -> dict[str, str]:
         "PARLEY_REDIS_PREFIX": settings.redis_prefix,
         "PARLEY_MASTER_KEY": settings.master_key.get_secret_value(),
         "PARLEY_ADMIN_TOKEN": settings.admin_token.get_secret_value(),
-        "PARLEY_DATA_DIR": str(settings.data_dir),
+        **objects_env(settings),
         "PARLEY_PROCESSES": "2",
         "PARLEY_DRAIN_TIMEOUT_S": "3",
         "PORT": str(settings.port),

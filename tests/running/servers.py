@@ -34,6 +34,7 @@ from tests import card_numbers
 from tests.connections import check_connections
 from tests.environment import moved_clock
 from tests.running.backend_errors import check_backend_error
+from tests.running.object_stores import objects_of
 from tests.running.poolers import urls_of
 from tests.running.scripts import check_scripts
 
@@ -178,6 +179,7 @@ def settings_of(stores: Stores, database_url: str, port: int, data_dir: Path, **
         "port": port,
         "public_url": f"http://127.0.0.1:{port}",
         "data_dir": data_dir,
+        **objects_of(data_dir),
         "drain_timeout_s": 3,
     }
     return Settings(**{**given, **more})

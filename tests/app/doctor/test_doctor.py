@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import web
 from pydantic import SecretStr
 
 from deploy.valkey_cluster import valkey_cluster
@@ -27,6 +27,7 @@ from tests.calendar.clock import epoch_s
 from tests.deploy.serving import server_env
 from tests.running.forks import run
 from tests.running.object_stores import new_bucket, s3_server
+from tests.running.s3_proxy import code, s3_proxy
 from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 from tests.running.small_disk import small_disk
 
@@ -249,32 +250,15 @@ async def test_a_folder_that_cannot_be_written_is_broken(doctor: Doctor, tmp_pat
     assert "PARLEY_DATA_DIR" in found.fix
 
 
-@asynccontextmanager
-async def s3_without(right: str, target: str) -> AsyncIterator[str]:
-    """Yield the URL of a proxy in front of an S3 server that refuses one method, or deletions."""
+def without(right: str) -> Callable[[web.Request], web.Response | None]:
+    """Return a function that refuses requests of one method, or deletions."""
+    refused = code(403, "AccessDenied")
 
-    async def forward(request: web.Request) -> web.Response:
-        body, headers = await request.read(), {**request.headers, "Host": urlsplit(target).netloc}
+    def refuse(request: web.Request) -> web.Response | None:
         deletes = request.method == "DELETE" or (request.method == "POST" and "delete" in request.query)
-        if request.method == right or (right == "DELETE" and deletes):
-            return web.Response(status=403, text="<Error><Code>AccessDenied</Code></Error>")
-        async with (
-            ClientSession() as http,
-            http.request(request.method, f"{target}{request.raw_path}", data=body, headers=headers) as answer,
-        ):
-            kept = {name: text for name, text in answer.headers.items() if name in {"ETag", "Content-Type"}}
-            return web.Response(status=answer.status, body=await answer.read(), headers=kept)
+        return refused(request) if request.method == right or (right == "DELETE" and deletes) else None
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", forward)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield "http://{}:{}".format(*runner.addresses[0])
-    finally:
-        await runner.cleanup()
+    return refuse
 
 
 async def test_rights_that_a_bucket_lacks_are_named(doctor: Doctor) -> None:
@@ -282,10 +266,10 @@ async def test_rights_that_a_bucket_lacks_are_named(doctor: Doctor) -> None:
         async with new_bucket(url) as bucket:
             whole = await doctor.examine("objects", s3_bucket=bucket, s3_endpoint_url=url)
             lost = await doctor.examine("objects", s3_bucket="lost-bucket", s3_endpoint_url=url)
-            async with s3_without("DELETE", url) as narrow:
-                kept = await doctor.examine("objects", s3_bucket=bucket, s3_endpoint_url=narrow)
-            async with s3_without("PUT", url) as narrow:
-                unwritten = await doctor.examine("objects", s3_bucket=bucket, s3_endpoint_url=narrow)
+            async with s3_proxy(url, without("DELETE")) as narrow:
+                kept = await doctor.examine("objects", s3_bucket=bucket, s3_endpoint_url=narrow.url)
+            async with s3_proxy(url, without("PUT")) as narrow:
+                unwritten = await doctor.examine("objects", s3_bucket=bucket, s3_endpoint_url=narrow.url)
     assert bad_points(whole) == set()
     assert {finding.state for finding in lost} == {BROKEN}
     assert "s3:DeleteObject" in point(kept, "delete").fix

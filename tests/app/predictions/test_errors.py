@@ -197,6 +197,7 @@ def body_of(path: str) -> dict[str, Any]:
     return {}
 
 
+@pytest.mark.folder
 @pytest.mark.parametrize("place", TABLE.places, ids=" ".join)
 async def test_each_listed_error_is_answered(testbed: Case, place: Place) -> None:
     method, path = place

@@ -43,16 +43,14 @@ async def text_of(http: ClientSession, url: str) -> tuple[int, str]:
 async def test_worker_runs_a_stored_job_reports_it_and_ends_on_sigterm(
     settings: Settings, services: Services, http: ClientSession, unused_tcp_port: int
 ) -> None:
-    file = settings.data_dir / "objects/gone.bin"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(b"x")
+    await services.objects.put("gone.bin", b"x", content_type="application/octet-stream")
     async with services.database.transaction() as conn:
         job_id = await enqueue(conn, RemoveObjects(keys=["gone.bin"]))
     url = f"http://127.0.0.1:{unused_tcp_port}"
     async with command("app", "worker", **worker_env(settings, PARLEY_WORKER_PORT=str(unused_tcp_port))) as worker:
         line = await line_of(worker, "job.succeeded", RemoveObjects(keys=[]))
         assert (line["job_id"], line["attempt"]) == (job_id, 1)
-        assert not file.exists()
+        assert await services.objects.keys("") == []
         assert (await text_of(http, f"{url}/healthz"))[0] == 200
         status, body = await text_of(http, f"{url}/readyz")
         assert (status, loads(body)["parts"]["postgres"]) == (200, "ok")

@@ -1,20 +1,18 @@
 """Objects in a bucket: the requests to the service, and its failures."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from storage.objects import ObjectStore, open_objects
 from streams.wire.errors import StoreError
 from tests.peers.certificates import Authority
-from tests.running.object_stores import KEYRING, new_bucket, s3_client, s3_credentials, s3_server
+from tests.running.object_stores import new_bucket, s3_client, s3_credentials, s3_server
+from tests.storage.objects.s3_services import FaultyService, refusal, store_at, store_of
 
 KEY = "conversation/0198c0de/1/0.mp3"
-MIB = 1024 * 1024
 
 
 pytestmark = pytest.mark.xdist_group("s3")  # One worker imports the S3 server and client.
@@ -32,43 +30,6 @@ def s3_url() -> Iterator[str]:
         yield url
 
 
-@asynccontextmanager
-async def store_at(endpoint_url: str, bucket: str = "bucket") -> AsyncIterator[ObjectStore]:
-    async with open_objects(
-        folder=Path("unused"),
-        bucket=bucket,
-        endpoint_url=endpoint_url,
-        public_url="http://files.test",
-        keyring=KEYRING,
-    ) as objects:
-        yield objects
-
-
-class FaultyService:
-    """An S3 service that sends its responses in turn, and then repeats the last one."""
-
-    def __init__(self, *answers: web.Response) -> None:
-        self._answers = list(answers)
-        self.asked: list[str] = []
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(f"{request.method} {request.path}")
-        await request.read()
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        return web.Response(status=answer.status, body=answer.body, headers=answer.headers)
-
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[ObjectStore]:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self.answer)
-        async with TestServer(app) as server, store_at(str(server.make_url("/"))) as objects:
-            yield objects
-
-
-def refusal(status: int, code: str) -> web.Response:
-    return web.Response(status=status, text=f"<Error><Code>{code}</Code><Message>no</Message></Error>")
-
-
 async def test_object_has_its_type_and_key_in_the_bucket(s3_url: str):
     async with new_bucket(s3_url) as bucket, store_at(s3_url, bucket) as objects:
         await objects.put(KEY, b"audio", content_type="audio/mpeg")
@@ -76,21 +37,6 @@ async def test_object_has_its_type_and_key_in_the_bucket(s3_url: str):
             found = await client.head_object(Bucket=bucket, Key=KEY)
 
     assert found["ContentType"] == "audio/mpeg"
-
-
-async def test_upload_that_breaks_off_leaves_no_parts_behind(s3_url: str):
-    async def broken() -> AsyncIterator[bytes]:
-        for _ in range(17):
-            yield bytes(MIB)
-        raise EOFError
-
-    async with new_bucket(s3_url) as bucket, store_at(s3_url, bucket) as objects:
-        with pytest.raises(EOFError):
-            await objects.put(KEY, broken(), content_type="audio/mpeg")
-        async with s3_client(s3_url) as client:
-            left = await client.list_multipart_uploads(Bucket=bucket)
-
-    assert "Uploads" not in left
 
 
 async def test_bucket_that_does_not_exist_is_internal(s3_url: str):
@@ -146,9 +92,7 @@ async def test_truncated_body_is_an_error():
         request.transport.close()
         return response
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", cut)
-    async with TestServer(app) as server, store_at(str(server.make_url("/"))) as objects:
+    async with store_of(cut) as objects:
         with pytest.raises(StoreError, match="not reachable"):
             await objects.get(KEY)
 

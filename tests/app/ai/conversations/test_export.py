@@ -107,11 +107,10 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
             steps=[],
             now=services.clock.now("default"),
         )
-    speech = [f"speech/default/20261122/{talk.uid}/{n}.mp3" for n in range(10_000, 20_001)]
+    count = 10_001 if services.settings.s3_bucket is None else 20  # Each takes some milliseconds in a bucket.
+    speech = [f"speech/default/20261122/{talk.uid}/{n}.mp3" for n in range(10_000, 10_000 + count)]
     speech.append(f"speech/default/20261123/{talk.uid}/one.mp3")
-    for key in speech:
-        (path := services.settings.data_dir / "objects" / key).parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+    await store_empty_files(services, speech)
 
     status, begun = await call(server, "POST", talk.uid)
     assert (status, begun["status"], "url" in begun) == (200, "running", False)
@@ -141,6 +140,15 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
         pass
     await until(lambda: is_gone(server, talk.uid))
     await until(lambda: has_no_exports(services))
+
+
+async def store_empty_files(services: Services, keys: list[str]) -> None:
+    for key in keys:
+        if services.settings.s3_bucket is not None:
+            await services.objects.put(key, b"", content_type="audio/mpeg")
+        else:  # Much faster than `put`, which waits for the disk.
+            (path := services.settings.data_dir / "objects" / key).parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
 
 
 async def has_no_exports(services: Services) -> bool:

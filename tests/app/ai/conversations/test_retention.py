@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client import REGISTRY
@@ -18,6 +18,7 @@ from storage.configs.kinds import KINDS
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.rows import ConfigKey
 from storage.jobs.jobs import RemoveExpired, enqueue
+from storage.objects import content_type_of
 from storage.operators.audit import COMMAND
 from streams.tasks import background
 from streams.wire.model import Model
@@ -59,8 +60,12 @@ async def run(services: Services) -> AsyncIterator[Callable[[], Any]]:
         yield run_job
 
 
-def speech_days(settings: Settings) -> list[Path]:
-    return sorted(settings.data_dir.glob("objects/speech/default/*"))
+async def speech_days(services: Services) -> list[str]:
+    return sorted(day_of_key(key) for key in await services.objects.folders("speech/default/"))
+
+
+def day_of_key(key: str) -> str:
+    return key.split("/")[2]
 
 
 async def limits(services: Services, **values: Any) -> None:
@@ -74,6 +79,11 @@ async def link(talk: Talk) -> str:
         return url
 
 
+def link_to(services: Services, url: str) -> str:
+    """Return a valid link to the file of a link whose path was changed."""
+    return services.objects.url(urlsplit(url).path.removeprefix("/files/"))
+
+
 async def status_of(talk: Talk, url: str) -> int:
     async with talk.server.http.get(url) as response:
         return response.status
@@ -81,26 +91,28 @@ async def status_of(talk: Talk, url: str) -> int:
 
 @pytest.mark.usefixtures("local_vendors")
 async def test_expired_days_of_speech_are_deleted_and_newer_links_stay_valid(
-    talk: Talk, settings: Settings, services: Services, run: Callable[[], Any]
+    talk: Talk, services: Services, run: Callable[[], Any]
 ) -> None:
     old = await link(talk)
-    (day,) = speech_days(settings)
-    day.rename(day.with_name(OLD_DAY))
-    old = old.replace(day.name, OLD_DAY)
-    (other := day.with_name("no-day")).mkdir()
-    (other / "file").touch()
+    objects = services.objects
+    (day,) = await speech_days(services)
+    for key in await objects.keys("speech/default/"):
+        await objects.put(key.replace(day, OLD_DAY), await objects.get(key), content_type=content_type_of(key))
+        await objects.delete([key])
+    old = link_to(services, old.replace(day, OLD_DAY))
+    await objects.put("speech/default/no-day/file.mp3", b"", content_type="audio/mpeg")
     new = await link(talk)
+    assert await status_of(talk, old) == 200
 
     await limits(services, speech_days=3660)
     await run()
-    assert (day.with_name(OLD_DAY) in speech_days(settings), await status_of(talk, new)) == (True, 200)
+    assert (OLD_DAY in await speech_days(services), await status_of(talk, new)) == (True, 200)
 
     await limits(services)
     await run()
-    files = [path for folder in speech_days(settings) for path in folder.rglob("*") if path.is_file()]
-    assert {path.relative_to(day.parent).parts[0] for path in files} == {day.name, "no-day"}
+    assert {day_of_key(key) for key in await objects.keys("speech/default/")} == {day, "no-day"}
     assert await status_of(talk, new) == 200
-    assert await status_of(talk, old) != 200
+    assert await status_of(talk, old) == 404
 
 
 # The last day whose speech has expired after two days, and the first whose has not.
@@ -183,28 +195,23 @@ async def test_conversations_expire_by_the_clock_of_their_app(
     await until(lambda: is_gone(talk))
 
 
-async def old_data(services: Services, settings: Settings) -> tuple[Path, Path]:
-    """Create the app `gone` with data that is old enough to expire. Return its files of speech and of an export."""
+async def old_data(services: Services) -> None:
+    """Create the app `gone` with data, and files of speech and an export, that are old enough to expire."""
     await services.configs.put("gone", "apps", "default", {}, author="test", origin=COMMAND)
-    speech = settings.data_dir / "objects/speech/gone" / OLD_DAY / "one.mp3"
-    export = settings.data_dir / "objects/exports/gone/u/e.json"
-    for path in (speech, export):
-        path.parent.mkdir(parents=True)
-        path.touch()
+    await services.objects.put(f"speech/gone/{OLD_DAY}/one.mp3", b"", content_type="audio/mpeg")
+    await services.objects.put("exports/gone/u/e.json", b"", content_type="application/json")
     async with services.database.connection() as conn:
         await conn.execute(OLD_ROWS)
-    return speech, export
 
 
 async def test_data_of_a_deleted_app_expires_too(
-    server: Server, services: Services, settings: Settings, run: Callable[[], Any]
+    server: Server, services: Services, run: Callable[[], Any]
 ) -> None:
-    speech, export = await old_data(services, settings)
+    await old_data(services)
     await services.configs.delete(APP, author="test", origin=COMMAND)
 
     await run()
-    assert not speech.exists()
-    assert not export.exists()
+    assert await files(services) == []
     assert await counts(services) == [0, 0, 1]
 
     async with services.database.connection() as conn:
@@ -222,7 +229,7 @@ class LooseLimits(Model):
 async def test_app_with_broken_limits_is_skipped_and_all_later_apps_are_worked_on(
     services: Services, settings: Settings, run: Callable[[], Any]
 ) -> None:
-    speech, export = await old_data(services, settings)
+    await old_data(services)
     limits = {"conversation_days": 30}
     await services.configs.put("gone", "limits", "default", limits, author="test", origin=COMMAND)
     kinds = {**KINDS, "limits": ConfigKind("limits", "Limits", LooseLimits)}
@@ -239,15 +246,14 @@ async def test_app_with_broken_limits_is_skipped_and_all_later_apps_are_worked_o
     assert [(line["job"], line["app_id"], line["kind"]) for line in skips] == [(task, "broken", "limits")]
     assert skips[0]["error"].startswith("limits default: webhook_days must be")
     assert skipped() == before + 1
-    assert not speech.exists()
-    assert not export.exists()
+    assert await files(services) == []
     assert await counts(services) == [0, 0, 0]
 
 
 async def test_a_table_whose_rows_cannot_be_deleted_does_not_keep_the_others_from_it(
-    services: Services, settings: Settings
+    services: Services,
 ) -> None:
-    speech, _ = await old_data(services, settings)
+    await old_data(services)
     await services.configs.put(
         "gone", "limits", "default", {"conversation_days": 30}, author="test", origin=COMMAND
     )
@@ -261,15 +267,15 @@ async def test_a_table_whose_rows_cannot_be_deleted_does_not_keep_the_others_fro
     assert str(failed.value) == f"not removed: {', '.join(f'{table} of {app}' for table in tables for app in apps)}"
     seen = [(line["table"], line["app_id"]) for line in lines if line["event"] == "expired.not_removed"]
     assert seen == [(table, app) for table in tables for app in apps]
-    assert not speech.exists()
+    assert not await services.objects.keys("speech/gone/")
     assert await counts(services) == [0, 0, 0]
 
 
 async def test_a_table_that_is_locked_does_not_keep_the_others_from_being_cleaned_up(
-    services: Services, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "_REMOVAL_S", 0.5)
-    await old_data(services, settings)
+    await old_data(services)
     async with services.database.transaction() as conn:
         await conn.execute("lock table bp_auth_tokens")
         with capture_logs() as lines, pytest.raises(RuntimeError, match="bp_auth_tokens of gone"):
@@ -277,6 +283,11 @@ async def test_a_table_that_is_locked_does_not_keep_the_others_from_being_cleane
     errors = {line["error"] for line in lines if line["event"] == "expired.not_removed"}
     assert errors == {"unfinished after 0.5 s"}
     assert (await counts(services))[:2] == [0, 0]
+
+
+async def files(services: Services) -> list[str]:
+    """The files of the app `gone`."""
+    return [key for folder in ("speech", "exports") for key in await services.objects.keys(f"{folder}/gone/")]
 
 
 def skipped() -> float:

@@ -222,6 +222,7 @@ def test_the_route_table_lists_what_the_interface_does() -> None:
     assert {"invalid_parameter", "item_not_found", "config_invalid", "api_rate_limit", "ai_free_limit"} <= listed
 
 
+@pytest.mark.folder
 @pytest.mark.parametrize("place", TABLE.places, ids=" ".join)
 async def test_each_listed_error_is_answered(studio: Studio, place: Place) -> None:
     uid = await studio.user()

@@ -1,9 +1,7 @@
 """Text to speech with the sandbox as its vendor, and the cached speech."""
 
-from pathlib import Path
 from typing import Any
 
-from app.settings import Settings
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import VOICES, account
@@ -52,8 +50,9 @@ async def only_key(server: Server, what: str) -> bytes:
     return key
 
 
-def cached_files(settings: Settings) -> list[Path]:
-    return sorted((settings.data_dir / "objects" / "speech-cache").rglob("*.*"))
+async def cached_files(server: Server) -> list[str]:
+    """Return the keys of the stored files."""
+    return sorted(await server.services.objects.keys("speech-cache/"))
 
 
 def said(seen: list[SeenEvent]) -> list[tuple[str, Any]]:

@@ -1,6 +1,5 @@
 """A sentence of an answer that was spoken once is not synthesized again."""
 
-from app.settings import Settings
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.cached_speech import cached_files, calls, spoken, voice
@@ -20,7 +19,7 @@ async def answers(server: Server, strategy, text: str) -> None:
 
 
 async def test_a_sentence_of_a_conversation_is_synthesized_once_for_all(
-    talk: Talk, server: Server, sandbox: Running, strategy, settings: Settings
+    talk: Talk, server: Server, sandbox: Running, strategy
 ) -> None:
     await voice(server, sandbox)
     await answers(server, strategy, "Hello there, my friend. How are you?")
@@ -44,13 +43,13 @@ async def test_a_sentence_of_a_conversation_is_synthesized_once_for_all(
     assert await fetch(talk, link) == audio[1]
     await spoken(talk, text="Hello there, my friend.", language_code="en-US")
     assert calls(sandbox) == 2
-    kept = cached_files(settings)
+    kept = await cached_files(server)
     async with talk.server.http.delete(
         f"{talk.server.url}/bp/ai/conversation/{talk.conversation_id}",
         headers={"X-Service-Session-Token": talk.token},
     ) as response:
         assert response.status == 200, await response.text()
-    assert cached_files(settings) == kept
+    assert await cached_files(server) == kept
 
 
 async def test_the_only_sentence_of_an_answer_is_cached_too(

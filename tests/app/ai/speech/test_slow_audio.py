@@ -153,6 +153,7 @@ async def test_a_voice_that_breaks_off_is_replaced_only_before_its_pace_is_known
     assert [entry.vendor for entry in sandbox.bill.since()] == ["openai"]
 
 
+@pytest.mark.folder
 async def test_audio_that_cannot_be_stored_is_sent_completely_before_the_error(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:

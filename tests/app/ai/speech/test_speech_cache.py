@@ -40,7 +40,7 @@ async def rows(talk: Talk) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("audio_format", ["mp3", "wav"])
 async def test_a_repeated_text_is_replayed_as_the_same_events_at_no_cost(
-    talk: Talk, server: Server, sandbox: Running, settings: Settings, audio_format: str
+    talk: Talk, server: Server, sandbox: Running, audio_format: str
 ) -> None:
     await voice(server, sandbox, audio_format=audio_format, price={"input": 0.25})
     before = counted("miss"), counted("hit")
@@ -61,7 +61,7 @@ async def test_a_repeated_text_is_replayed_as_the_same_events_at_no_cost(
         assert kept[44:] == audio[44:] if audio_format == "wav" else kept == audio
         async with talk.server.http.get(reported["viseme_url"]) as response:
             assert await response.json() == [v for content in named(seen, "viseme") for v in content["visemes"]]
-    assert len(cached_files(settings)) == 2
+    assert len(await cached_files(server)) == 2
     requested, again = await rows(talk)
     assert (requested["vendor"], requested["input_unit"], float(requested["price"])) == (
         "vendor_c",
@@ -101,7 +101,7 @@ async def test_twenty_concurrent_requests_to_two_servers_share_one_synthesis(
     assert len({seen[-1].content["digest"]["sha256"] for seen in every}) == 1
     assert {seen[-2].name for seen in every} == {"audio"}
     assert counted("joined") == before + 19
-    assert len(cached_files(settings)) == 2
+    assert len(await cached_files(server)) == 2
     assert sorted(row["vendor"] for row in await rows(talk)) == ["cache"] * 19 + ["vendor_c"]
 
 
@@ -125,12 +125,12 @@ async def test_a_request_that_differs_in_any_setting_is_synthesized(
 
 
 async def test_a_strategy_without_a_cache_is_called_for_every_request(
-    talk: Talk, server: Server, sandbox: Running, settings: Settings
+    talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await voice(server, sandbox, cache=False)
     await asyncio.gather(spoken(talk), spoken(talk))
     assert calls(sandbox) == 2
-    assert cached_files(settings) == []
+    assert await cached_files(server) == []
 
 
 async def test_if_the_leading_client_disconnects_a_waiting_stream_calls_the_vendor(
@@ -200,14 +200,12 @@ async def test_if_no_voice_can_speak_all_waiting_streams_get_the_error(
     assert {seen[-1].content["error"]["error_type"] for seen in every} == {"all_strategies_failed"}
 
 
-async def test_an_incomplete_synthesis_is_not_cached(
-    talk: Talk, server: Server, sandbox: Running, settings: Settings
-) -> None:
+async def test_an_incomplete_synthesis_is_not_cached(talk: Talk, server: Server, sandbox: Running) -> None:
     await voice(server, sandbox, key=key_of(fault="cut_mid_stream", position=8, times=1))
     broken = await speak(talk)
     assert named(broken, "audio_chunk")
     assert broken[-1].name == "error"
-    assert cached_files(settings) == []
+    assert await cached_files(server) == []
     whole = await spoken(talk)
     assert said(await spoken(talk)) == said(whole)
     assert calls(sandbox) == 2
@@ -225,16 +223,16 @@ async def test_a_cached_fallback_costs_nothing_if_the_first_voice_fails(
 
 
 async def test_an_entry_whose_audio_is_missing_or_changed_is_ignored(
-    talk: Talk, server: Server, sandbox: Running, settings: Settings
+    talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await voice(server, sandbox)
     first = await spoken(talk)
-    for path in cached_files(settings):
-        path.unlink()
+    objects = server.services.objects
+    await objects.delete(await cached_files(server))
     second = await spoken(talk)
     assert calls(sandbox) == 2
-    (audio,) = [path for path in cached_files(settings) if path.suffix == ".mp3"]
-    audio.write_bytes(b"cut")
+    (audio,) = [key for key in await cached_files(server) if key.endswith(".mp3")]
+    await objects.put(audio, b"cut", content_type="audio/mpeg")
     third = await spoken(talk)
     assert said(first) == said(second) == said(third) == said(await spoken(talk))
     assert calls(sandbox) == 3

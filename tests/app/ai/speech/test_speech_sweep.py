@@ -1,6 +1,5 @@
 """Links to cached speech work until they expire; afterwards its files are removed."""
 
-from app.settings import Settings
 from storage.conversations.speech_sweep import sweep
 from tests.app.ai.conftest import Talk
 from tests.app.ai.speech.cached_speech import cached_files, calls, only_key, spoken, voice
@@ -12,7 +11,7 @@ from vendors.sandbox.server import Running
 
 
 async def test_files_of_cached_speech_are_removed_if_it_is_not_requested_again(
-    talk: Talk, server: Server, sandbox: Running, settings: Settings
+    talk: Talk, server: Server, sandbox: Running
 ) -> None:
     await voice(server, sandbox, cache_days=2)
     valkey, objects = server.services.valkey, server.services.objects
@@ -25,6 +24,6 @@ async def test_files_of_cached_speech_are_removed_if_it_is_not_requested_again(
     assert await fetch(talk, link)
     await pass_s(valkey, 2 * HOUR_S)
     assert await sweep(valkey, objects) == 2
-    assert cached_files(settings) == []
+    assert await cached_files(server) == []
     assert await fetch(talk, named(await spoken(talk), "audio")[0]["audio_url"])
     assert calls(sandbox) == 2
