@@ -8,6 +8,7 @@ is measured first, and subtracted. The streams are answers of `--deltas` deltas,
 
 import argparse
 import asyncio
+import os
 import shutil
 import sys
 import tempfile
@@ -36,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     raise_descriptor_limit()
     logs.configure(level="warning")
     folder = Path(tempfile.mkdtemp(prefix="parley-operations-"))
-    machine = describe(Cores.split())
+    usable = frozenset(os.sched_getaffinity(0))
+    machine = describe(Cores(usable, usable))
     try:
         costs, memories = asyncio.run(_measure(folder, args))
     except (Failed, OSError) as error:

@@ -58,11 +58,17 @@ async def _query(testbed: OperationsTestbed, _calls: int) -> Ask:
     return await _repeated(testbed, "POST", "/bp/leaderboard", {"name": BOARD, "from": 1, "to": 10})
 
 
-async def _send(testbed: OperationsTestbed, _calls: int) -> Ask:
-    for user in testbed.users[:_AGAIN]:
+async def _send(testbed: OperationsTestbed, calls: int) -> Ask:
+    """Each call sends to another user, because one email of a strategy is sent to a user at a time."""
+    for user in testbed.users[:calls]:
         await testbed.prove_address(user)
-    body = {"name": MAIL, "custom_variables": {"name": "Ann"}}
-    return await _repeated(testbed, "POST", "/bp/user/me/mail_hub/send", body)
+
+    async def ask(number: int) -> int:
+        body = {"name": MAIL, "custom_variables": {"name": "Ann"}}
+        await testbed.ask("POST", "/bp/user/me/mail_hub/send", body, user=testbed.users[number])
+        return 0
+
+    return ask
 
 
 async def _upload(testbed: OperationsTestbed, _calls: int) -> Ask:

@@ -19,7 +19,7 @@ from deploy.running import Failed
 
 MARKS = ("<!-- sizing: written by bench.sizing -->", "<!-- /sizing -->")
 GUIDE = Path(__file__).parents[2] / "docs" / "operating" / "sizing.md"
-_TABLES = GUIDE.with_name("tables.md")
+TABLES = GUIDE.with_name("tables.md")
 _USERS = (1_000_000, 10_000_000, 100_000_000)
 _ROWS: Sequence[tuple[str, Callable[[Needs], str]]] = (
     ("turns a second", lambda need: f"{need.turns_per_s:,.0f}"),
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(given)
     assumed = Assumptions(**{each.name: getattr(args, each.name) for each in fields(Assumptions)})
     try:
-        text = calculation(assumed, read_figures(args.figures, _TABLES))
+        text = calculation(assumed, read_figures(args.figures, TABLES))
     except (Failed, OSError) as error:
         print(f"bench: {str(error) or repr(error)}", file=sys.stderr)
         return 1

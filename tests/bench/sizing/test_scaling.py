@@ -4,17 +4,28 @@ from pathlib import Path
 
 import pytest
 
+from bench.arrivals import Result
+from bench.client import Sample, Stream
+from bench.figures import Figures, figures
+from bench.machine import Cores, Counters, Usage
 from bench.scaling.report import passed, summary
 from bench.scaling.rounds import Round, TargetName, grouped
-from tests.bench.test_report import figures_of
+from bench.scenarios import Load
 from tests.deploy.commands import command
+
+
+def figures_of(target: TargetName, *, cpu_s: float, failed: int) -> Figures:
+    """Return the figures of ten streams that have ended, and of some that were lost."""
+    streams = [Stream(0, events=5, outcome="end") for _ in range(10)] + [Stream(0, fault="lost")] * failed
+    before, after = (Counters(at, {0: [at] * 8}, Usage(at * cpu_s, 0, 1), 0) for at in (0, 1))
+    result, core = Result(0, 1, streams, Sample()), frozenset({0})
+    return figures(Load("a load", ["20x0"]), result, before, after, Cores(core, core), target=target, deltas=20)
 
 
 def rounds_of(target: TargetName, *cpu_s: float, failed: int = 0) -> list[Round]:
     """Return one round for each number of nodes, which take this CPU time for the same streams."""
-    faults = {"lost": failed} if failed else {}
     return [
-        Round(target, number + 1, figures_of(target, cpu_s=each, faults=faults), 140, 0.001, 0.002)
+        Round(target, number + 1, figures_of(target, cpu_s=each, failed=failed), 140, 0.001, 0.002)
         for number, each in enumerate(cpu_s)
     ]
 

@@ -9,15 +9,13 @@ from bench.generated_section import between
 from bench.operations.__main__ import KINDS
 from bench.operations.measuring import Cost, Memory
 from bench.operations.report import COLUMNS, summary, write_report
-from bench.sizing.__main__ import GUIDE, MARKS, calculation, main
+from bench.sizing.__main__ import GUIDE, MARKS, TABLES, calculation, main
 from bench.sizing.assumptions import Assumptions
 from bench.sizing.figures import Measured, read_figures
 from bench.sizing.needs import DURABLE, NEW, SPOKEN, needs_of
 from bench.store_counters import COMMAND
 from deploy.running import Failed
-from tests.code.source_files import ROOT
 
-TABLES = ROOT / "docs" / "operating" / "tables.md"
 ONLY_TURNS = {"rest": 0, "logins": 0, "new_users": 0, "scores": 0, "emails": 0, "payments": 0, "spoken": 0}
 DAY_S = 86_400
 
