@@ -8,7 +8,7 @@ import gc
 import multiprocessing
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
@@ -67,6 +67,12 @@ def _permits(load: Load) -> Iterator[None]:
     while (load.streams and count < load.streams) or (not load.streams and time.monotonic() < until):
         count += 1
         yield None
+
+
+async def run_on_each(load: Load, targets: Sequence[Target], *, pids: tuple[int, ...] = ()) -> Result:
+    """Run the same part of `load` on each of the targets at the same time, from this process."""
+    parts = zip(load.parts(len(targets)), targets, strict=True)
+    return _merge(await asyncio.gather(*(run(part, target, pids=pids) for part, target in parts)))
 
 
 async def _closed_loop(load: Load, client: Client, streams: list[Stream]) -> None:

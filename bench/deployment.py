@@ -59,11 +59,16 @@ class Deployment:
 
     target: Target
     pids: tuple[int, ...] = ()
+    """The processes of the nodes, in the order of `nodes`."""
+    nodes: tuple[Target, ...] = ()
+    """Each node of a deployment that the benchmark has started. The first one is `target`."""
     vendor_pids: tuple[int, ...] = ()
     store_pids: tuple[int, ...] = ()
     release_url: str = ""
     baseline: Target | None = None
     baseline_pids: tuple[int, ...] = ()
+    relays: tuple[Target, ...] = ()
+    """As many relays as there are nodes. The first one is `baseline`."""
     stores: "Stores | None" = None
     log: Path | None = None
     """The server's log, if the benchmark has started it."""
@@ -77,6 +82,8 @@ class DeploymentSpec:
     scenarios: frozenset[ScenarioName] = frozenset({"text"})
     users: int = 100
     processes: int = 1
+    nodes: int = 1
+    """Each node is a server with a port of its own. All have the same settings."""
     baseline: bool = False
     profile: Path | None = None
     """The file for the server's profile; SIGUSR2 starts and stops the profiler. None: no profiler."""
@@ -99,24 +106,27 @@ async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deploymen
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-bench-"))
         folder = Path(name)
         stores = await stack.enter_async_context(embedded_stores(folder))
-        vendor, vendor_url = await _vendor(stack)
+        vendor, vendor_url = await start_vendor(stack)
         sandbox_url = await _sandbox(stack) if "pronunciation" in spec.scenarios else ""
         await migrate(stores.database_url)
         env = _environment(folder, stores, spec)
-        url = f"http://127.0.0.1:{env['PORT']}"
-        server = await _server(stack, spec, env, cores, log=folder / "server.log", url=url)
+        ports, log = [env["PORT"], *(str(free_port()) for _ in range(1, spec.nodes))], folder / "server.log"
+        servers = [await _server(stack, spec, {**env, "PORT": port}, cores, log=log) for port in ports]
+        url = f"http://127.0.0.1:{ports[0]}"
         admin_token = env["PARLEY_ADMIN_TOKEN"]
         await make_app(url, admin_token)
         await put_all(url, admin_token, {**strategies(spec, vendor_url, sandbox_url), **spec.configs})
         tokens = await make_tokens(spec.users, env, folder / "users")
+        nodes = tuple(Target(f"http://127.0.0.1:{port}", tokens, APP) for port in ports)
         deployment = Deployment(
-            Target(url, tokens, APP),
-            pids=(server,),
+            nodes[0],
+            pids=tuple(servers),
+            nodes=nodes,
             vendor_pids=(vendor,),
             store_pids=tuple(process.pid for process in stores.processes.values()),
             release_url=f"{vendor_url}/release",
             stores=stores,
-            log=folder / "server.log",
+            log=log,
         )
         yield await _with_baseline(stack, deployment, vendor_url, cores) if spec.baseline else deployment
 
@@ -140,7 +150,8 @@ def measure(
             runner.run(context.__aexit__(None, None, None))
 
 
-async def _vendor(stack: AsyncExitStack) -> tuple[int, str]:
+async def start_vendor(stack: AsyncExitStack) -> tuple[int, str]:
+    """Start the fast vendor, and return its process id and its URL."""
     command = [sys.executable, "-m", "bench.upstream"]
     vendor = await stack.enter_async_context(running(command, stdout=PIPE, cwd=_ROOT))
     assert vendor.stdout is not None
@@ -167,13 +178,13 @@ def _environment(folder: Path, stores: "Stores", spec: DeploymentSpec) -> dict[s
 
 
 async def _server(
-    stack: AsyncExitStack, spec: DeploymentSpec, env: Mapping[str, str], cores: Cores, *, log: Path, url: str
+    stack: AsyncExitStack, spec: DeploymentSpec, env: Mapping[str, str], cores: Cores, *, log: Path
 ) -> int:
     profiled = ["-m", "bench.profiled_server", str(spec.profile)]
     command = [sys.executable, *(profiled if spec.profile else ["-m", "app", "serve"])]
     if spec.descriptors:
         command = ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(spec.descriptors), *command]
-    output = stack.enter_context(log.open("wb"))
+    output, url = stack.enter_context(log.open("ab")), f"http://127.0.0.1:{env['PORT']}"
     server = await _on_cores(stack, command, cores, env=env, cwd=_ROOT, stdout=output, stderr=output)
     try:
         await while_running({"the server": server}, asyncio.wait_for(until_ready(url), _READY_S))
@@ -200,10 +211,12 @@ async def _on_cores(stack: AsyncExitStack, command: list[str], cores: Cores, **o
 async def _with_baseline(
     stack: AsyncExitStack, deployment: Deployment, vendor_url: str, cores: Cores
 ) -> Deployment:
-    command = [sys.executable, "-m", "bench.baseline", vendor_url]
-    relay = await _on_cores(stack, command, cores, stdout=PIPE, cwd=_ROOT)
-    url = f"http://127.0.0.1:{int(await relay.stdout.readline())}"
-    return replace(deployment, baseline=Target(url, digests=False), baseline_pids=(relay.pid,))
+    command, relays, pids = [sys.executable, "-m", "bench.baseline", vendor_url], [], []
+    for _ in deployment.nodes:
+        relay = await _on_cores(stack, command, cores, stdout=PIPE, cwd=_ROOT)
+        relays.append(Target(f"http://127.0.0.1:{int(await relay.stdout.readline())}", digests=False))
+        pids.append(relay.pid)
+    return replace(deployment, baseline=relays[0], relays=tuple(relays), baseline_pids=tuple(pids))
 
 
 def free_port() -> int:
@@ -213,9 +226,9 @@ def free_port() -> int:
         return port
 
 
-async def make_tokens(count: int, env: Mapping[str, str], path: Path) -> list[str]:
-    """Create `count` users of the app `bench` and return their session tokens."""
-    command = [sys.executable, "-m", "app", "users", "make", str(count), "--app", APP, "--out", str(path)]
+async def make_tokens(count: int, env: Mapping[str, str], path: Path, *, app: str = APP) -> list[str]:
+    """Create `count` users of an app and return their session tokens."""
+    command = [sys.executable, "-m", "app", "users", "make", str(count), "--app", app, "--out", str(path)]
     async with running(command, env=env, cwd=_ROOT) as process:
         if await process.wait() != 0:
             raise Failed("cannot create users: `python -m app users make` failed")
@@ -267,12 +280,12 @@ async def make_app(url: str, admin_token: str) -> None:
     )
 
 
-async def put_all(url: str, admin_token: str, configs: Mapping[str, Any]) -> None:
-    """Write configs of the app `bench`. The keys of `configs` are `kind/name`. Raise `Failed` if one is refused."""
+async def put_all(url: str, admin_token: str, configs: Mapping[str, Any], *, app: str = APP) -> None:
+    """Write configs of an app. The keys of `configs` are `kind/name`. Raise `Failed` if one is refused."""
     headers = {"Authorization": f"Bearer {admin_token}"}
     async with ClientSession(headers=headers) as http:
         for key, value in configs.items():
-            path = f"{url}/admin/api/configs/{APP}/{key}"
+            path = f"{url}/admin/api/configs/{app}/{key}"
             async with http.put(path, json={"value": value}) as answer:
                 if answer.status != 200:
                     raise Failed(f"{key}: {answer.status} {await answer.text()}")

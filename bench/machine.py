@@ -38,7 +38,10 @@ class Cores:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """CPU time and resident memory of processes and all their descendants."""
+    """CPU time and resident memory of processes and all their descendants.
+
+    The CPU time of descendants that have ended is included once their parent has noticed their end.
+    """
 
     cpu_s: float = 0
     rss_bytes: int = 0
@@ -55,7 +58,7 @@ def _usage(pid: int) -> tuple[float, int]:
         stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return 0, 0
-    return (int(stat[11]) + int(stat[12])) / _TICKS, int(stat[21]) * _PAGE_BYTES
+    return sum(map(int, stat[11:15])) / _TICKS, int(stat[21]) * _PAGE_BYTES
 
 
 def family(pid: int) -> list[int]:

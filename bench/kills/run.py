@@ -47,7 +47,7 @@ class Run:
 
     async def run(self) -> tuple[Books, list[Verdict]]:
         """Run the load, let everything be repaired, stop the deployment, and judge."""
-        async with open_http() as http, open_database(self.testbed.database_url, max_size=8) as database:
+        async with open_http() as http, open_database(self.testbed.stores.database_url, max_size=8) as database:
             await self._load(http, database)
             print("no more traffic: the reconciliation completes what was left", flush=True)
             self.rounds = await settle(self.testbed, http, database)

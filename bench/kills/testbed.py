@@ -21,7 +21,7 @@ from deploy.local import development
 from deploy.running import Failed, running, until_ready
 from deploy.sandbox import sandbox
 from deploy.seeds import seed
-from deploy.stores import embedded_stores
+from deploy.stores import Stores, embedded_stores
 from deploy.webhooks import register_webhooks
 from storage.operators.audit import COMMAND
 from storage.postgres.migrate import migrate
@@ -44,7 +44,7 @@ class KillsTestbed:
 
     url: str
     sandbox_url: str
-    database_url: str
+    stores: Stores
     env: Mapping[str, str]
     log: Path
     parent: Process
@@ -164,7 +164,7 @@ async def open_testbed(folder: Path, *, processes: int, workers: int, lost: floa
         await _lose_webhooks(platforms.url, share=lost)
         # Processes are started anew during the run, so they belong to a stack that is closed before the stores.
         started = await stack.enter_async_context(AsyncExitStack())
-        testbed = KillsTestbed(url, platforms.url, stores.database_url, env, log, platforms.process, [], started)
+        testbed = KillsTestbed(url, platforms.url, stores, env, log, platforms.process, [], started)
         await testbed.start(workers=workers)
         yield testbed
 
