@@ -135,6 +135,7 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         answered,
         _rows(ctx.attempts),
         ctx.resources.clock.offset_s(ctx.owner.app_id),
+        ctx.resources.heartbeat.process,
     )
     try:
         status = await _close(ctx.resources.turns, turn)

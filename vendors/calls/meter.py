@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, Self, TypeGuard
 
 from vendors.protocols import TextDelta, Transcript, Usage
 
@@ -62,6 +62,16 @@ class Meter:
         self._other: list[str] = []
         """The texts that are not only ASCII. They are counted once the usage is asked for."""
         self._usage: Usage | None = None
+
+    @classmethod
+    def restored(cls, usage: Usage, source: Literal["vendor", "estimated"]) -> Self:
+        """Return the meter of a call that another process has made."""
+        meter = cls(usage.input_token)
+        if source == "vendor":
+            meter._usage = usage
+        else:
+            meter._ascii = 4 * usage.output_token
+        return meter
 
     def observe(self, item: Any) -> None:
         if isinstance(item, TextDelta):
