@@ -143,10 +143,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         if settings.ignored_proxies:
             log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
         http = await stack.enter_async_context(
-            open_vendor_http(
-                idle_s=settings.vendor_idle_s,
-                dns_servers=settings.dns_servers,
-            )
+            open_vendor_http(idle_s=settings.vendor_idle_s, dns_servers=settings.dns_servers)
         )
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
         passwords = await stack.enter_async_context(open_password_hashes())

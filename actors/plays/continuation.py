@@ -217,7 +217,7 @@ async def save(
                 voice=plan.voice,
                 params=dict(plan.params),
                 text=text,
-                began_ms=ctx.receipt.arrived_ms(),
+                began_ms=ctx.arrived_ms(),
                 latency_ms=ctx.receipt.latency_ms,
                 writer=writer.name,
                 before=len(answer.received),

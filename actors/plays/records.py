@@ -159,6 +159,8 @@ def lost_turn(requested: RecordStatus, actual: RecordStatus | None) -> ServiceEr
         return None
     if actual is None:
         return ConversationDeleted("the conversation was deleted during the turn: the answer was not stored")
+    if actual == "running":
+        return TurnLost("another process has taken over the stream: the answer was not stored")
     return TurnLost(
         "the turn was taken over while this server was paused: the answer was stored as incomplete"
         if actual == "incomplete"

@@ -1,5 +1,6 @@
 """The context of a stream, which is all that a play may use. It is independent of HTTP."""
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -157,6 +158,10 @@ class StreamContext:
         """Where events are written. Those of a durable stream reach the log once they are copied to Valkey."""
         self.save = save
         """Saves what another process needs to continue the stream; `None` deletes it. Only for durable streams."""
+
+    def arrived_ms(self) -> int:
+        """Return the time at which the request's head arrived, by the clock of the machine, in ms."""
+        return now_ms() - round((time.monotonic() - self.receipt.arrived) * 1000)
 
     def forget(self) -> None:
         """Drop references that only a running stream needs."""

@@ -11,7 +11,16 @@ from storage.valkey.client import Valkey
 class HeldSlot:
     """The conversation turn and the admission slot of one stream, and the times for which its log is kept."""
 
-    __slots__ = ("_admissions", "_max_stream_s", "_readable_until", "_slot", "_valkey", "process", "readable_s")
+    __slots__ = (
+        "_admissions",
+        "_max_stream_s",
+        "_readable_until",
+        "_saved",
+        "_slot",
+        "_valkey",
+        "process",
+        "readable_s",
+    )
 
     def __init__(
         self,
@@ -22,6 +31,7 @@ class HeldSlot:
         process: str,
         max_stream_s: float,
         readable_s: float,
+        saved: bool = False,
     ) -> None:
         self.process = process
         self._slot = slot
@@ -32,6 +42,7 @@ class HeldSlot:
         """How long the log is kept after the stream has ended, in seconds."""
         self._readable_until: float | None = None
         """Time on the monotonic clock; None while the stream runs."""
+        self._saved = saved
 
     async def release(self, *, aborted: bool) -> None:
         """Free the turn and the slot. The stream remains readable for a while, unless it was aborted."""
@@ -60,6 +71,8 @@ class HeldSlot:
     async def save(self, continuation: bytes | None) -> None:
         """Save what another process needs to continue the stream, or delete it. Raises `StoreError`."""
         if continuation is None:
-            await continuations.remove(self._valkey, self._slot)
+            if self._saved:
+                await continuations.remove(self._valkey, self._slot)
         else:
+            self._saved = True
             await continuations.save(self._valkey, self._slot, continuation, lifetime_s=self.keep_s)

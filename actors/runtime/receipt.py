@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
-from streams.wire.codec import now_ms
-
 Stage = Literal["admission", "input", "stt", "first_token", "first_text", "first_sentence", "first_audio", "total"]
 
 _TEXTS_AT_ONCE = 256
@@ -51,10 +49,6 @@ class Receipt:
     def arrived(self) -> float:
         """The `time.monotonic()` value at which the request's head arrived."""
         return self._arrived
-
-    def arrived_ms(self) -> int:
-        """Return the time at which the request's head arrived, by the clock of the machine, in ms."""
-        return now_ms() - round((time.monotonic() - self._arrived) * 1000)
 
     def mark(self, stage: Stage) -> None:
         """Record the time of `stage`, unless it is already recorded."""

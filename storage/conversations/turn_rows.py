@@ -216,15 +216,18 @@ async def close_turn(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
 
 
 _STATUS = """
-select status from conversation_records
+select case when $5 = '' or process = $5 then status else 'running' end from conversation_records
 where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4
 """
 
 
 async def status_of(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
-    """Return the status of the turn's record, or `None` if it was deleted."""
+    """Return the status of the turn's record, or `None` if it was deleted.
+
+    It is `running` for this process if another one has taken over the turn, even if that has closed it since.
+    """
     status: RecordStatus | None = await conn.fetchval(
-        _STATUS, turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id
+        _STATUS, turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id, turn.process
     )
     return status
 
