@@ -10,6 +10,7 @@ from aiohttp import web
 from actors.clients.sign_in import SignInClients
 from actors.clients.strategies import Strategies
 from actors.clients.vendor_clients import VendorClients
+from actors.plays.takeover import Takeovers
 from actors.runtime.admission import AdmissionControl
 from actors.runtime.context import Resources
 from actors.runtime.relay import Relay, open_relay
@@ -70,6 +71,7 @@ class Services(Stores):
     sessions: SessionCache
     admissions: Admissions
     admission_control: AdmissionControl
+    takeovers: Takeovers
     heartbeat: Heartbeat
     turns: TurnWriter
     relay: Relay
@@ -141,10 +143,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         if settings.ignored_proxies:
             log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
         http = await stack.enter_async_context(
-            open_vendor_http(
-                idle_s=settings.vendor_idle_s,
-                dns_servers=settings.dns_servers,
-            )
+            open_vendor_http(idle_s=settings.vendor_idle_s, dns_servers=settings.dns_servers)
         )
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
         passwords = await stack.enter_async_context(open_password_hashes())
@@ -178,6 +177,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         resources = Resources(
             database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock, traces
         )
+        control = AdmissionControl(resources, supervisor, admissions, relay)
         yield Services(
             settings=settings,
             database=database,
@@ -198,7 +198,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             supervisor=supervisor,
             sessions=sessions,
             admissions=admissions,
-            admission_control=AdmissionControl(resources, supervisor, admissions, relay),
+            admission_control=control,
+            takeovers=Takeovers(resources, supervisor, admissions, control),
             heartbeat=heartbeat,
             turns=turns,
             relay=relay,

@@ -142,12 +142,12 @@ class EventLog:
         "_dropped_end",
         "_ends",
         "_frames",
-        "_lag_bytes",
         "_readers",
         "_unthrottled",
         "_writers",
         "closed",
         "keep_bytes",
+        "lag_bytes",
         "last_id",
         "size_bytes",
     )
@@ -155,7 +155,7 @@ class EventLog:
     def __init__(self, *, keep_bytes: int, lag_bytes: int) -> None:
         self.keep_bytes = keep_bytes
         # The backlog of attached readers is always kept, so it must fit into the log.
-        self._lag_bytes = min(lag_bytes, keep_bytes // 2)
+        self.lag_bytes = min(lag_bytes, keep_bytes // 2)
         self._frames: list[bytes] = []
         self._ends: list[int] = []
         """The end of each kept frame, as an offset from the stream's first byte."""
@@ -204,7 +204,7 @@ class EventLog:
         if self._writers:
             self._wake_writers()
         # A short log cannot be full: the comparison usually spares the call.
-        return end - self._lag_bytes <= self._dropped_end or not self._full()
+        return end - self.lag_bytes <= self._dropped_end or not self.full
 
     async def append(self, frame: bytes) -> None:
         if not self.put(frame):
@@ -212,7 +212,7 @@ class EventLog:
 
     async def wait_for_room(self) -> None:
         """Wait until no attached reader is too far behind."""
-        while self._full():
+        while self.full:
             room = asyncio.get_running_loop().create_future()
             self._writers.append(room)
             await room
@@ -247,6 +247,17 @@ class EventLog:
         joined = frames[0] if len(frames) == 1 else b"".join(frames)
         return Ready(last_id, joined, final=self.closed and last_id == self.last_id)
 
+    def frames(self, after: int, last_id: int) -> list[bytes]:
+        """Return the frames after id `after`, up to id `last_id`."""
+        return self._frames[after - self._dropped : last_id - self._dropped]
+
+    def fork(self) -> "EventLog":
+        """Return another log with the same limits and the same frames. They share the memory of the frames."""
+        fork = EventLog(keep_bytes=self.keep_bytes, lag_bytes=self.lag_bytes)
+        for frame in self._frames:
+            fork.put(frame)
+        return fork
+
     def acknowledge(self, reader: _Reader, last_id: int) -> None:
         """Record that `reader` has read all frames up to id `last_id`."""
         reader.position = last_id
@@ -272,8 +283,10 @@ class EventLog:
             if not writer.done():
                 writer.set_result(None)
 
-    def _full(self) -> bool:
-        limit = self.size_bytes - self._lag_bytes
+    @property
+    def full(self) -> bool:
+        """Whether an attached reader is too far behind."""
+        limit = self.size_bytes - self.lag_bytes
         if limit > self._dropped_end:
             for reader in self._readers:
                 if self._end_of(reader.position) < limit:

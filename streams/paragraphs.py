@@ -22,6 +22,15 @@ class Paragraphs:
         self._emitted: list[str] = []
 
     @property
+    def delimiter(self) -> str:
+        return self._delimiter
+
+    def resume(self, index: int, open_text: str) -> None:
+        """Continue a reply that another process has begun, in paragraph `index`."""
+        self._index = index
+        self._emitted = [open_text] if open_text else []
+
+    @property
     def open_text(self) -> str:
         """The text emitted so far of the unfinished paragraph."""
         return "".join(self._emitted)

@@ -52,6 +52,20 @@ class Answer:
     def empty(self) -> bool:
         return not self._segments and not self._paragraphs.open_text
 
+    @property
+    def delimiter(self) -> str:
+        """The text that separates paragraphs."""
+        return self._paragraphs.delimiter
+
+    def resume(
+        self, writer: Strategy, segments: list[AssistantOutputContentSegment], open_text: str, received: str
+    ) -> None:
+        """Set the state of an answer that `writer` has begun in another process."""
+        self.set_writer(writer)
+        self._paragraphs.resume(len(segments), open_text)
+        self._segments, self._received, self._size = segments, [received], len(received.encode())
+        self._began = True
+
     def set_writer(self, strategy: Strategy) -> None:
         """Set the strategy that writes from now on: it begins the answer, or continues that of another strategy."""
         if self.strategy is None:

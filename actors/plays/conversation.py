@@ -1,19 +1,20 @@
 """One turn of a conversation: obtain the user's input, generate and speak the answer, store both (§4.17)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from actors.clients.strategies import NO_OVERRIDES, Broken, SpeechOverrides, Strategy, Voice
 from actors.plays import prompt
 from actors.plays.answer import Answer
+from actors.plays.continuation import Continued, save
 from actors.plays.listener import HeardInput, hear, read_text
+from actors.plays.plan import TurnPlan, read_history
 from actors.plays.records import audio_item, close_turn, open_turn, source, store_attempts, text_item, unit_price
 from actors.plays.speaker import Speaker
 from actors.runtime.context import Stop, StreamContext
-from storage.conversations import conversations, turn_rows
+from storage.conversations import turn_rows
 from storage.conversations.conversations import Record, RecordStatus
 from storage.conversations.turn_rows import TurnOutcome
 from storage.objects import extension_of
@@ -28,32 +29,12 @@ from vendors.chat.second_try import fitting_reply
 from vendors.errors import VendorError
 from vendors.protocols import ChatItem, ChatMessage, TextDelta
 
-_HISTORY_RECORDS = 200
-_HISTORY_BYTES = 1024 * 1024
-_HISTORY_BYTES_PER_TOKEN = 64
-"""Bytes of stored JSON: about 4 of text, and the JSON around each paragraph."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnPlan:
-    """A validated request: its strategies are resolved, and the conversation belongs to the caller."""
-
-    conversation_id: str
-    new: bool
-    spoken: bool
-    strategies: Sequence[Strategy | Broken]
-    language_code: str
-    target_language_code: str
-    voice: str | None
-    stt_prompt: str | None
-    params: Mapping[str, Any]
-
 
 async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
     """Play one turn. Return the content of the `end` event."""
     # Until a strategy has won, any of them may be one that continues without readers.
     ctx.outlives_readers = any(isinstance(s, Strategy) and s.config.on_abandon == "drain" for s in plan.strategies)
-    async with background(_history(ctx, plan)) if not plan.new else nullcontext() as history:
+    async with background(read_history(ctx, plan)) if not plan.new else nullcontext() as history:
         try:
             heard = await _hear(ctx, plan)
             await ctx.emit(UserInput(heard.text))
@@ -70,6 +51,14 @@ async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
         return await Turn(ctx, plan, heard, past).play()
 
 
+async def continue_turn(ctx: StreamContext, plan: TurnPlan, continued: Continued) -> dict[str, Any]:
+    """Play the rest of a turn that another process has begun."""
+    ctx.outlives_readers = continued.writer.config.on_abandon == "drain"
+    ctx.attempts += continued.attempts()
+    past = await read_history(ctx, plan, before=continued.saved.record_id)
+    return await Turn(ctx, plan, HeardInput(continued.saved.text), past, continued).play()
+
+
 def _canceled_early(plan: TurnPlan) -> dict[str, Any]:
     """Return the content of `end` for a turn cancelled before a model was asked. Such a turn is not stored."""
     nulls = dict.fromkeys(("record_id", "strategy", "unit_price"))
@@ -82,26 +71,13 @@ async def _hear(ctx: StreamContext, plan: TurnPlan) -> HeardInput:
     return await hear(ctx, plan.strategies, language_code=plan.language_code, prompt=plan.stt_prompt)
 
 
-async def _history(ctx: StreamContext, plan: TurnPlan) -> list[Record]:
-    strategies = [strategy for strategy in plan.strategies if isinstance(strategy, Strategy)]
-    context_tokens = max((strategy.config.chat.context_tokens for strategy in strategies), default=0)
-    async with ctx.resources.database.connection() as conn:
-        return await conversations.page(
-            conn,
-            ctx.owner.app_id,
-            conversation_id=plan.conversation_id,
-            newest=2**31 - 1,
-            size=_HISTORY_RECORDS,
-            max_bytes=max(_HISTORY_BYTES, _HISTORY_BYTES_PER_TOKEN * context_tokens),
-        )
-
-
 class Turn:
     """One turn after its input is known: generates the answer and stores it, however the turn ends."""
 
     __slots__ = (
         "_answer",
         "_canceled",
+        "_continued",
         "_ctx",
         "_heard",
         "_history",
@@ -112,12 +88,22 @@ class Turn:
         "_speech",
     )
 
-    def __init__(self, ctx: StreamContext, plan: TurnPlan, heard: HeardInput, history: Sequence[Record]) -> None:
+    def __init__(
+        self,
+        ctx: StreamContext,
+        plan: TurnPlan,
+        heard: HeardInput,
+        history: Sequence[Record],
+        continued: Continued | None = None,
+    ) -> None:
         self._ctx = ctx
         self._plan = plan
         self._heard = heard
         self._history = history
         self._answer = Answer(ctx)
+        self._continued = continued
+        if continued is not None:
+            continued.restore(self._answer)
         self._record_id: int | None = None
         self._canceled = False
         self._meter = Meter()
@@ -175,6 +161,10 @@ class Turn:
 
     def _opening(self) -> AbstractAsyncContextManager[asyncio.Future[int]]:
         """Store the user's message concurrently with the block. The answer is sent only after that succeeded."""
+        if self._continued is not None:
+            opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            opened.set_result(self._continued.saved.record_id)
+            return nullcontext(opened)
         if self._heard.audio is None:
             return nullcontext(self._open([]))
         return background(self._open_with_audio(self._heard.audio))
@@ -204,7 +194,12 @@ class Turn:
         `on_break` of the strategy decides whether they restart or continue the answer.
         """
         remaining: Sequence[Strategy | Broken] = self._plan.strategies
-        prefill, break_error = "", None
+        prefill = ""
+        break_error: ServiceError | None = None
+        if (continued := self._continued) is not None:
+            if continued.saved.finish_reason is not None:
+                return
+            remaining, prefill, break_error = continued.remaining, continued.text, continued.error
         try:
             while True:
                 try:
@@ -221,6 +216,8 @@ class Turn:
                     if not prefill:
                         await self._stop_speaking()
                         await self._answer.restart()
+            if self._ctx.save is not None:
+                await self._save(opening.result(), finished=True)
             if self._speaking is not None and self._answer.speaker is not None:
                 self._answer.speaker.finish()
                 await self._speaking
@@ -247,11 +244,24 @@ class Turn:
                 self._ctx.outlives_readers = winner.config.on_abandon == "drain"
                 if is_first:
                     self._start_speaking(winner)
+                if self._ctx.save is not None:
+                    await self._save(opening.result())
                 while not await self._answer.write(items):
                     await self._stop_speaking()
                     await self._answer.restart()
                     self._answer.set_writer(winner)
                     self._start_speaking(winner)
+
+    async def _save(self, record_id: int, *, finished: bool = False) -> None:
+        finish_reason = self._answer.finish_reason if finished else None
+        await save(
+            self._ctx,
+            self._plan,
+            self._answer,
+            text=self._heard.text,
+            record_id=record_id,
+            finish_reason=finish_reason,
+        )
 
     def _after_break(self, error: VendorError) -> tuple[Sequence[Strategy | Broken], str]:
         """Return the strategies to try after an answer broke off, and the text that they continue.

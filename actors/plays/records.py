@@ -135,6 +135,7 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         answered,
         _rows(ctx.attempts),
         ctx.resources.clock.offset_s(ctx.owner.app_id),
+        ctx.resources.heartbeat.process,
     )
     try:
         status = await _close(ctx.resources.turns, turn)
@@ -158,6 +159,8 @@ def lost_turn(requested: RecordStatus, actual: RecordStatus | None) -> ServiceEr
         return None
     if actual is None:
         return ConversationDeleted("the conversation was deleted during the turn: the answer was not stored")
+    if actual == "running":
+        return TurnLost("another process has taken over the stream: the answer was not stored")
     return TurnLost(
         "the turn was taken over while this server was paused: the answer was stored as incomplete"
         if actual == "incomplete"

@@ -9,9 +9,21 @@ import structlog
 from actors.runtime.context import Stop, StreamContext, StreamStopped
 from actors.runtime.held_slot import HeldSlot
 from actors.runtime.log_replication import LogReplicator
-from actors.runtime.mailbox import Attach, Cancel, Detach, Drain, Expire, Mailbox, Message, Replicate, SessionEnded
+from actors.runtime.mailbox import (
+    Attach,
+    Cancel,
+    Detach,
+    Drain,
+    Expire,
+    Mailbox,
+    Message,
+    Replicate,
+    SessionEnded,
+    TakenOver,
+)
 from actors.runtime.report import report_crash, report_end
 from streams.events import End, Event, Failed, Start, attempts_content, encode, error_content
+from streams.held_back import HeldBack
 from streams.kept_errors import stripped
 from streams.tasks import background
 from streams.wire.codec import now_ms
@@ -45,7 +57,6 @@ class Actor:
     """
 
     __slots__ = (
-        "_durable",
         "_grace",
         "_mailbox",
         "_over",
@@ -62,6 +73,7 @@ class Actor:
         "log",
         "outcome",
         "readers",
+        "taken_over",
     )
 
     def __init__(
@@ -74,7 +86,6 @@ class Actor:
         conversation_id: str | None,
         stream_s: float,
         resume_grace_s: float,
-        durable: bool = False,
     ) -> None:
         self.ctx = ctx
         self.kind = kind
@@ -86,13 +97,14 @@ class Actor:
         self._slot = slot
         self._stream_s = stream_s
         self._resume_grace_s = resume_grace_s
-        self._durable = durable
         self._replicator: LogReplicator | None = None
         self._replication: background[None] | None = None
         self._over = False
         self._mailbox = Mailbox()
         self._task: asyncio.Task[Any] | None = None
         self.readers = 0
+        self.taken_over = False
+        """Whether another process has taken over the stream, because it considered this one dead."""
         self._grace: asyncio.TimerHandle | None = None
 
     @property
@@ -119,7 +131,7 @@ class Actor:
 
     async def replicate(self) -> None:
         """Start to copy the log to Valkey for other processes, and wait until the existing events are copied."""
-        replicator = self._replicator = self._replicator or LogReplicator(self.log, self._slot)
+        replicator = self._replicator = self._replicator or self._new_replicator()
         if not self._over and self._may_be_replicated:
             self.send(Replicate())
             await replicator.caught_up()
@@ -131,9 +143,10 @@ class Actor:
         # Opened here, because an actor that is never started would otherwise be a reference cycle.
         self._mailbox.open(self._receive)
         deadline = asyncio.get_running_loop().call_later(self._stream_s, self._mailbox.put, _DEADLINE)
-        self.ctx.say(Start())
-        if self._durable:
+        if isinstance(self.ctx.writer, HeldBack):
             self._start_replication(behind_s=_DURABLE_BEHIND_S)
+        if not self.log.last_id:
+            self.ctx.say(Start())
         # This stands only if the play raises `SystemExit` or `KeyboardInterrupt`.
         outcome: dict[str, Any] | ServiceError = _stopped(None)
         try:
@@ -143,7 +156,8 @@ class Actor:
         finally:
             deadline.cancel()
             self.ctx.receipt.mark("total")
-            self.log.finish(self._last_frame(outcome))
+            last_frame = self._last_frame(outcome)
+            self.ctx.writer.finish(last_frame)
             self.outcome.set_result(outcome)
             self._mailbox.close()
             if self._grace is not None:
@@ -152,6 +166,8 @@ class Actor:
                 if self._replication is not None:
                     await self._replication.end_within(_LAST_REPLICATION_S)
             finally:
+                if isinstance(held := self.ctx.writer, HeldBack) and not self.log.closed:
+                    self._release_rest(held, last_frame)
                 self._forget()
 
     async def _run_play(self) -> dict[str, Any] | ServiceError:
@@ -172,9 +188,16 @@ class Actor:
         except Exception:
             log.exception("stream.release_failed", stream_id=self.stream_id, kind=self.kind)
 
+    def _release_rest(self, held: HeldBack, last_frame: bytes) -> None:
+        if not self.taken_over:
+            held.release(held.last_id)
+            return
+        # The ids of the events that are held back are those of other events in the process that has taken over.
+        self.log.finish(last_frame.partition(b"\n")[2])
+
     def _last_frame(self, outcome: dict[str, Any] | ServiceError) -> bytes:
         """Return the encoded last event. Without one, readers would wait forever."""
-        last_id = self.log.last_id + 1
+        last_id = self.ctx.writer.last_id + 1
         try:
             return encode(self._last_event(outcome), last_id, now_ms())
         except Exception as error:  # noqa: BLE001 - a vendor's text may be in it
@@ -195,7 +218,7 @@ class Actor:
         return End(content)
 
     def _report(self, outcome: str, **fields: Any) -> None:
-        report_end(self.ctx, self.kind, outcome, events=self.log.last_id + 1, **fields)
+        report_end(self.ctx, self.kind, outcome, events=self.ctx.writer.last_id + 1, **fields)
 
     def _receive(self, message: Message) -> None:
         match message:
@@ -211,6 +234,8 @@ class Actor:
                 self._stop(Stop.DRAINED)
             case SessionEnded():
                 self._stop(Stop.SESSION_ENDED)
+            case TakenOver():
+                self._stop(Stop.TAKEN_OVER)
             case Cancel():
                 if self._stop(Stop.ABORTED if message.aborted else Stop.CANCELED):
                     self.ctx.heard_ms = message.heard_ms
@@ -244,11 +269,26 @@ class Actor:
     def _start_replication(self, *, behind_s: float = 0) -> None:
         if not self._may_be_replicated:
             return
-        self._replicator = self._replicator or LogReplicator(self.log, self._slot)
+        self._replicator = self._replicator or self._new_replicator()
         self._replicator.behind_s = behind_s
         if self._replication is None:
             self._replication = background(self._replicator.run())
             self._replication.start()
+
+    def _new_replicator(self) -> LogReplicator:
+        if not isinstance(held := self.ctx.writer, HeldBack):
+            return LogReplicator(self.log, self._slot)
+        return LogReplicator(
+            held.written,
+            self._slot,
+            copied=self.log.last_id,
+            release=held.release,
+            on_taken=self._note_taken_over,
+        )
+
+    def _note_taken_over(self) -> None:
+        self.taken_over = True
+        self.send(TakenOver())
 
     def _forget(self) -> None:
         """Drop references that only a running stream needs, because the ended stream stays readable for a while."""
@@ -275,6 +315,8 @@ def _stopped(reason: Stop | None) -> ServiceError:
             return StreamStopped("the stream was canceled")
         case Stop.SESSION_ENDED:
             return InvalidSession("the session has ended")
+        case Stop.TAKEN_OVER:
+            return Unavailable("another process has taken over the stream")
         case Stop.ABANDONED:
             return BackendUnavailable("the stream had no readers for too long")
         case _:

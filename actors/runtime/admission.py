@@ -53,6 +53,13 @@ class StreamRequest(NamedTuple):
     """Whether the log is copied to Valkey from the beginning, so that it survives this process."""
 
 
+class Said(NamedTuple):
+    """What a stream has said in a process that has died."""
+
+    receipt: Receipt
+    log: EventLog
+
+
 class AdmissionControl:
     """Decides which streams run. A stream that it admits has a slot, a context and an actor."""
 
@@ -98,7 +105,14 @@ class AdmissionControl:
 
     async def _admit_once(self, request: StreamRequest) -> Actor | StreamLocation:
         limits, owner = request.limits, request.owner
-        slot = Slot(owner.app_id, owner.user_id, new_id(), request.conversation_id, request.idempotency_key)
+        slot = Slot(
+            owner.app_id,
+            owner.user_id,
+            new_id(),
+            request.conversation_id,
+            request.idempotency_key,
+            durable=request.durable,
+        )
         acquired = self._admissions.acquire(slot, limit=limits.streams_per_user, lifetime_s=limits.max_stream_s)
         try:
             # The command has been sent. The actor is created while Valkey executes it.
@@ -116,26 +130,43 @@ class AdmissionControl:
         self._supervisor.start(actor)
         return actor
 
-    def _actor(self, request: StreamRequest, slot: Slot) -> Actor:
+    def take_over(self, request: StreamRequest, slot: Slot, said: Said, *, lifetime_s: float) -> Actor:
+        """Start the rest of a stream that this process has claimed. Valkey keeps its entry for `lifetime_s`."""
+        actor = self._actor(request, slot, said)
+        actor.ctx.input.end()
+        self._admissions.take_over(slot, lifetime_s=lifetime_s)
+        self._supervisor.start(actor)
+        return actor
+
+    def _actor(self, request: StreamRequest, slot: Slot, said: Said | None = None) -> Actor:
         limits, resources = request.limits, self._resources
+        held = HeldSlot(
+            slot,
+            self._admissions,
+            resources.valkey,
+            process=resources.heartbeat.process,
+            max_stream_s=limits.max_stream_s,
+            readable_s=limits.readable_s if request.readable else 0,
+            saved=said is not None,
+        )
+        if said is None:
+            receipt = Receipt(request.arrived, waited_s=request.waited_s)
+            log = EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes)
+        else:
+            receipt, log = said
         ctx = StreamContext(
             slot.stream_id,
             request.owner,
             request_id=request.request_id,
             resources=resources,
-            receipt=Receipt(request.arrived, waited_s=request.waited_s),
-            log=EventLog(keep_bytes=limits.log_bytes, lag_bytes=limits.lag_bytes),
+            receipt=receipt,
+            log=log,
             max_stream_s=limits.max_stream_s,
             answer_bytes=limits.answer_bytes,
             session=request.session,
             traceparent=request.traceparent,
-        )
-        held = HeldSlot(
-            slot,
-            self._admissions,
-            resources.valkey,
-            max_stream_s=ctx.max_stream_s,
-            readable_s=limits.readable_s if request.readable else 0,
+            idempotency_key=(key.key, key.fingerprint) if (key := slot.idempotency_key) else None,
+            save=held.save if request.durable and held.readable_s > 0 else None,
         )
         return Actor(
             ctx,
@@ -143,9 +174,8 @@ class AdmissionControl:
             held,
             kind=request.kind,
             conversation_id=request.conversation_id,
-            stream_s=limits.stream_s,
+            stream_s=limits.stream_s if said is None else request.arrived + limits.stream_s - time.monotonic(),
             resume_grace_s=limits.resume_grace_s,
-            durable=request.durable,
         )
 
     async def _await_slot(

@@ -1,5 +1,6 @@
 """The context of a stream, which is all that a play may use. It is independent of HTTP."""
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -17,6 +18,7 @@ from storage.postgres.database import Database
 from storage.processes.heartbeats import Heartbeat
 from storage.valkey.client import Valkey
 from streams.events import Event, encode
+from streams.held_back import HeldBack
 from streams.input_buffer import InputBuffer
 from streams.log import EventLog
 from streams.wire.codec import now_ms
@@ -71,6 +73,8 @@ class Stop(Enum):
     """The session that started the stream has ended."""
     DRAINED = "drained"
     """The process is shutting down."""
+    TAKEN_OVER = "taken_over"
+    """Another process has taken over the stream, because it considered this one dead."""
 
 
 class StreamStopped(Conflict):
@@ -85,6 +89,7 @@ class StreamContext:
         "attempts",
         "error_extra",
         "heard_ms",
+        "idempotency_key",
         "input",
         "log",
         "max_stream_s",
@@ -94,11 +99,13 @@ class StreamContext:
         "request_id",
         "resources",
         "revise",
+        "save",
         "session",
         "settled",
         "stop",
         "stream_id",
         "traceparent",
+        "writer",
     )
 
     def __init__(
@@ -114,12 +121,16 @@ class StreamContext:
         answer_bytes: int,
         session: SessionKey | None = None,
         traceparent: str = "",
+        idempotency_key: tuple[str, str] | None = None,
+        save: Callable[[bytes | None], Awaitable[None]] | None = None,
     ) -> None:
         self.stream_id = stream_id
         self.owner = owner
         self.session = session
         """The session that started the stream; `None` if an app server did."""
         self.request_id = request_id
+        self.idempotency_key = idempotency_key
+        """The `Idempotency-Key` of the request with its fingerprint."""
         self.resources = resources
         self.receipt = receipt
         self.input = InputBuffer()
@@ -142,6 +153,15 @@ class StreamContext:
         self.traceparent = traceparent
         """The parent of the stream's trace, as the client sent it."""
         self.log = log
+        """The events that readers can have."""
+        self.writer: EventLog | HeldBack = HeldBack(log) if save is not None else log
+        """Where events are written. Those of a durable stream reach the log once they are copied to Valkey."""
+        self.save = save
+        """Saves what another process needs to continue the stream; `None` deletes it. Only for durable streams."""
+
+    def arrived_ms(self) -> int:
+        """Return the time at which the request's head arrived, by the clock of the machine, in ms."""
+        return now_ms() - round((time.monotonic() - self.receipt.arrived) * 1000)
 
     def forget(self) -> None:
         """Drop references that only a running stream needs."""
@@ -156,17 +176,17 @@ class StreamContext:
         """
         if output := event.output():
             self.receipt.add_output(output)
-        log = self.log
-        return log.put(encode(event, log.last_id + 1, now_ms()))
+        writer = self.writer
+        return writer.put(encode(event, writer.last_id + 1, now_ms()))
 
     async def wait_for_room(self) -> None:
         """Wait until no attached reader lags too far behind."""
-        await self.log.wait_for_room()
+        await self.writer.wait_for_room()
 
     async def emit(self, event: Event) -> None:
         """Append `event` to the log and wait until no reader lags too far behind."""
         if not self.say(event):
-            await self.log.wait_for_room()
+            await self.writer.wait_for_room()
 
 
 _EMPTY_INPUT = InputBuffer()

@@ -2,6 +2,7 @@
 
 import time
 
+from storage.conversations import continuations
 from storage.conversations.admission import Admissions, Slot
 from storage.conversations.detached_logs import DetachedLog
 from storage.valkey.client import Valkey
@@ -10,11 +11,29 @@ from storage.valkey.client import Valkey
 class HeldSlot:
     """The conversation turn and the admission slot of one stream, and the times for which its log is kept."""
 
-    __slots__ = ("_admissions", "_max_stream_s", "_readable_until", "_slot", "_valkey", "readable_s")
+    __slots__ = (
+        "_admissions",
+        "_max_stream_s",
+        "_readable_until",
+        "_saved",
+        "_slot",
+        "_valkey",
+        "process",
+        "readable_s",
+    )
 
     def __init__(
-        self, slot: Slot, admissions: Admissions, valkey: Valkey, *, max_stream_s: float, readable_s: float
+        self,
+        slot: Slot,
+        admissions: Admissions,
+        valkey: Valkey,
+        *,
+        process: str,
+        max_stream_s: float,
+        readable_s: float,
+        saved: bool = False,
     ) -> None:
+        self.process = process
         self._slot = slot
         self._admissions = admissions
         self._valkey = valkey
@@ -23,6 +42,7 @@ class HeldSlot:
         """How long the log is kept after the stream has ended, in seconds."""
         self._readable_until: float | None = None
         """Time on the monotonic clock; None while the stream runs."""
+        self._saved = saved
 
     async def release(self, *, aborted: bool) -> None:
         """Free the turn and the slot. The stream remains readable for a while, unless it was aborted."""
@@ -40,4 +60,19 @@ class HeldSlot:
     def detached_log(self) -> DetachedLog:
         """Return the copy of the log in Valkey, which does not exist before its first events are appended."""
         slot = self._slot
-        return DetachedLog(self._valkey, app_id=slot.app_id, user_id=slot.user_id, stream_id=slot.stream_id)
+        return DetachedLog(
+            self._valkey,
+            app_id=slot.app_id,
+            user_id=slot.user_id,
+            stream_id=slot.stream_id,
+            process=self.process,
+        )
+
+    async def save(self, continuation: bytes | None) -> None:
+        """Save what another process needs to continue the stream, or delete it. Raises `StoreError`."""
+        if continuation is None:
+            if self._saved:
+                await continuations.remove(self._valkey, self._slot)
+        else:
+            self._saved = True
+            await continuations.save(self._valkey, self._slot, continuation, lifetime_s=self.keep_s)

@@ -1,12 +1,13 @@
 """Copy a stream's events to Valkey when they may be read from another process."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 
 import structlog
 
 from actors.runtime.held_slot import HeldSlot
-from storage.conversations.detached_logs import Batch, LogLost
+from storage.conversations.detached_logs import Batch, LogLost, LogTaken
 from streams.log import EventLog, Gone
 from streams.tasks import stopping
 from streams.wire.errors import StoreError
@@ -20,13 +21,28 @@ _IDLE_S = 3600.0
 class LogReplicator:
     """Copies `events`, from the oldest kept one to the last, without slowing down the stream that holds `slot`."""
 
-    def __init__(self, events: EventLog, slot: HeldSlot) -> None:
+    def __init__(
+        self,
+        events: EventLog,
+        slot: HeldSlot,
+        *,
+        copied: int = 0,
+        release: Callable[[int], None] = lambda _: None,
+        on_taken: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`copied`: the last event id that Valkey already has.
+
+        `release` is called with the last id that readers may have: that of the last copied event or, while Valkey
+        is unavailable, of the last one. `on_taken` is called if another process has taken over the stream.
+        """
         self._events = events
+        self._release = release
+        self._on_taken = on_taken
         self._slot = slot
         self._detached = slot.detached_log()
         self.behind_s = 0.0
         """How long events are collected before they are copied together."""
-        self._position = 0
+        self._position = copied
         self._advanced = asyncio.Event()
         self._stopped = False
         self._copying = asyncio.Lock()
@@ -49,9 +65,13 @@ class LogReplicator:
                     await self._copy()
                 except (StoreError, Gone) as error:
                     log.debug("log_copy.retried", error=str(error))
+                    self._release(self._events.last_id)
                     await asyncio.sleep(_RETRY_AFTER_S)
                 except LogLost:
                     self._position = 0
+                except LogTaken:
+                    self._on_taken()
+                    return
                 else:
                     return
         finally:
@@ -81,6 +101,7 @@ class LogReplicator:
                 batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.final)
                 await self._detached.append(batch, keep_bytes=self._events.keep_bytes, keep_s=self._slot.keep_s)
                 self._position = ready.last_id
+                self._release(ready.last_id)
                 self._advanced.set()
                 del ready, batch  # Free their memory: the next events may take long to arrive.
                 if self.behind_s and not self._events.closed:

@@ -43,13 +43,18 @@ class SessionEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenOver:
+    """End the stream with an error, because another process has taken it over."""
+
+
+@dataclass(frozen=True, slots=True)
 class Expire:
     """A timer has expired: the maximum duration of the stream (`deadline`), or the grace time without readers."""
 
     deadline: bool
 
 
-Message = Attach | Detach | Cancel | Replicate | Drain | SessionEnded | Expire
+Message = Attach | Detach | Cancel | Replicate | Drain | SessionEnded | TakenOver | Expire
 
 
 class Mailbox:

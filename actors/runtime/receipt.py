@@ -2,6 +2,8 @@
 
 import hashlib
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 Stage = Literal["admission", "input", "stt", "first_token", "first_text", "first_sentence", "first_audio", "total"]
@@ -28,9 +30,12 @@ class Receipt:
         "waits",
     )
 
-    def __init__(self, arrived: float, *, waited_s: float = 0) -> None:
+    def __init__(
+        self, arrived: float, *, waited_s: float = 0, latency_ms: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        """`latency_ms`: what another process has measured of the same stream."""
         self._arrived = arrived
-        self._marks: dict[str, int] = {}
+        self._marks: dict[str, int] = dict(latency_ms)
         self._sha = hashlib.sha256()
         self._chars = 0
         self._undigested: list[str] = []
@@ -38,7 +43,7 @@ class Receipt:
         self.waits = 0
         self.waiting_since = 0.0
         self.waited_s = waited_s
-        self._overhead_ms: int | None = None
+        self._overhead_ms: int | None = self._marks.pop("overhead", None)
 
     @property
     def arrived(self) -> float:
@@ -49,6 +54,10 @@ class Receipt:
         """Record the time of `stage`, unless it is already recorded."""
         if stage not in self._marks:
             self._marks[stage] = round((time.monotonic() - self._arrived) * 1000)
+
+    def mark_earlier(self, stage: Stage, ms: int) -> None:
+        """Record the time of `stage` that another process has reached, unless it is already recorded."""
+        self._marks.setdefault(stage, max(0, ms))
 
     def reached(self, stage: Stage) -> bool:
         return stage in self._marks

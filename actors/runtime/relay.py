@@ -9,7 +9,7 @@ from functools import partial
 from actors.runtime.actor import Actor
 from actors.runtime.context import Owner, Stop
 from actors.runtime.mailbox import Attach, Cancel, Detach
-from actors.runtime.remote_log import MAX_READERS, RemoteLog, draining, too_many_readers
+from actors.runtime.remote_log import MAX_READERS, RemoteLog, Successor, draining, too_many_readers
 from actors.runtime.supervisor import Supervisor
 from storage.conversations.admission import StreamLocation
 from storage.conversations.detached_logs import DetachedLog
@@ -43,8 +43,10 @@ class Relay:
         """The expiry timers of readers in other processes, by reader id."""
 
     @asynccontextmanager
-    async def attached(self, owner: Owner, location: StreamLocation) -> AsyncIterator[RemoteLog]:
-        """Open a stream that runs, or ran, in another process.
+    async def attached(
+        self, owner: Owner, location: StreamLocation, *, successor: Successor | None = None
+    ) -> AsyncIterator[RemoteLog]:
+        """Open a stream that runs, or ran, in another process. `successor` opens its rest if that process is dead.
 
         Raises `RateLimited` if it has too many readers, and `Unavailable` if this process drains.
         """
@@ -55,7 +57,7 @@ class Relay:
         detached = DetachedLog(
             self._valkey, app_id=owner.app_id, user_id=owner.user_id, stream_id=location.stream_id
         )
-        remote = RemoteLog(detached, request=partial(self.request, location, owner=owner))
+        remote = RemoteLog(detached, request=partial(self.request, location, owner=owner), successor=successor)
         self._readers[location.stream_id] += 1
         self._open.add(remote)
         self._no_readers.clear()
@@ -124,9 +126,9 @@ class Relay:
         """Send a request to the stream's process.
 
         Return the response, `{"known": False}` if the process is dead or has no such stream, or `None` if a process
-        that is alive does not respond.
+        that is alive does not respond. If the process is dead, or is this one, the response has `dead`.
         """
-        unknown = {"known": False}
+        unknown = {"known": False, "dead": True}
         if location.process == self._rpc.process:
             return unknown  # A stream in this process is looked up in the supervisor first.
         try:

@@ -3,12 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
+from typing import Protocol
 
 from storage.conversations.detached_logs import Batch, DetachedLog, Piece
 from storage.processes.process_rpc import Message
 from streams.events import Failed, encode_unnumbered, error_content
-from streams.log import PIECE_BYTES, Gone, Push, Ready
+from streams.log import PIECE_BYTES, Followable, Gone, Push, Ready
 from streams.tasks import stopping
 from streams.wire.codec import now_ms
 from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailable
@@ -28,8 +30,8 @@ _OUTAGE_S = 60
 class LogRange:
     """The event ids of a stream that can be read, from `first` to `last`.
 
-    `closed`: `last` is the stream's last event. `lost`: the process that ran the stream is dead. `uncertain`: that
-    process did not respond, so there may be later events.
+    `closed`: `last` is the stream's last event. `lost`: the process that ran the stream is dead or no longer has
+    it. `uncertain`: that process did not respond, so there may be later events.
     """
 
     first: int
@@ -39,10 +41,26 @@ class LogRange:
     uncertain: bool = False
 
 
-class RemoteLog:
-    """Reads the events from the copy of the log in Valkey. `request` sends a request to the stream's process."""
+class Successor(Protocol):
+    """Opens the rest of a stream that its process no longer has, or `None` if nobody continues it."""
 
-    def __init__(self, detached: DetachedLog, *, request: Callable[[Message], Awaitable[Message | None]]) -> None:
+    def __call__(self, *, dead: bool) -> AbstractAsyncContextManager[Followable | None]: ...
+
+
+class RemoteLog:
+    """Reads the events from the copy of the log in Valkey. `request` sends a request to the stream's process.
+
+    If that process dies, the events of the `successor` follow.
+    """
+
+    def __init__(
+        self,
+        detached: DetachedLog,
+        *,
+        request: Callable[[Message], Awaitable[Message | None]],
+        successor: Successor | None = None,
+    ) -> None:
+        self._successor = successor
         self._detached = detached
         self._send_request = request
         self.reader_id = new_id()
@@ -51,6 +69,8 @@ class RemoteLog:
         """Whether the stream's process knew this reader in its last response."""
         self._lost = False
         """Whether the stream's process is dead, or no longer has the stream."""
+        self.dead = False
+        """Whether the stream's process is dead."""
         self._draining = False
         self._reading: asyncio.Timeout | None = None
         """The timeout of the read that is waiting for events."""
@@ -94,7 +114,10 @@ class RemoteLog:
             elif (error := self._error(now)) is not None:
                 if cursor.offset_bytes:  # The client would take the event for the rest of the incomplete frame.
                     raise error
-                yield Ready(cursor.position, _error_frame(error), final=True)
+                may_continue = self._lost and not self._draining and after <= self.span.last
+                async with aclosing(self._end(cursor.position, error, idle_s, may_continue=may_continue)) as last:
+                    async for ready in last:
+                        yield ready
                 return
             if now - returned_at >= idle_s:
                 returned_at = now
@@ -103,6 +126,19 @@ class RemoteLog:
             if now - renewed_at >= renew_after_s and not self._lost and not self._draining:
                 renewed_at = now
                 await self._renew()
+
+    async def _end(
+        self, position: int, error: ServiceError, idle_s: float, *, may_continue: bool
+    ) -> AsyncGenerator[Ready]:
+        """Iterate over the events of the successor or, if there is none, over an `error` event."""
+        opening = self._successor(dead=self.dead) if may_continue and self._successor is not None else nullcontext()
+        async with opening as rest:
+            if rest is None:
+                yield Ready(position, _error_frame(error), final=True)
+                return
+            async with aclosing(rest.follow(position, idle_s=idle_s)) as following:
+                async for ready in following:
+                    yield ready
 
     async def _read(self, cursor: "_Cursor") -> Ready | None:
         """Return the next events, or `None` if none arrive in time or Valkey is unavailable.
@@ -150,6 +186,7 @@ class RemoteLog:
         answer = await self._send_request({"op": "read", "reader_id": self.reader_id})
         self._attached = answer is not None and answer["known"]
         self._lost = answer is not None and not answer["known"]
+        self.dead = answer is not None and bool(answer.get("dead"))
         return answer
 
 

@@ -69,6 +69,10 @@ class Supervisor:
             raise RateLimited(f"at most {limits.streams_per_user} streams at once")
         if self._by_app[owner.app_id] + elsewhere >= limits.streams_per_app:
             raise RateLimited(f"at most {limits.streams_per_app} streams of the app at once")
+        self.check_room(limits)
+
+    def check_room(self, limits: Limits) -> None:
+        """Raise `Unavailable` if the process is full or draining."""
         if self.draining:
             raise Unavailable("the server is draining")
         if len(self._tasks) >= limits.streams_per_process:
@@ -125,7 +129,7 @@ class Supervisor:
         LIVE.add(-1, actor.kind)
         if not self._tasks:
             self._idle.set()
-        if actor.ctx.stop is not Stop.ABORTED and actor.readable_s:
+        if actor.ctx.stop is not Stop.ABORTED and not actor.taken_over and actor.readable_s:
             self._finished.keep(actor)
         if not task.cancelled() and (error := task.exception()):
             report_crash(actor.stream_id, actor.kind, error)

@@ -8,8 +8,8 @@ from aiohttp import web
 from pydantic import Field
 
 from actors.clients.strategies import Broken, Strategy
-from actors.plays.conversation import TurnPlan
 from actors.plays.conversation import converse as play_turn
+from actors.plays.plan import TurnPlan
 from app.ai.opening import idempotency_key_of, open_stream
 from app.ai.streams import serve, serve_existing
 from app.ai.upload import pump_audio, pump_text

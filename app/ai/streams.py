@@ -1,8 +1,10 @@
 """Serving, resuming and cancelling streams over HTTP (§4.17, 4.19)."""
 
 import asyncio
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack, suppress
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import Annotated, Any
 
 from aiohttp import web
@@ -19,6 +21,7 @@ from app.http.request.pipeline import add_headers
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Path, Query
 from app.http.rows.replies import Empty
+from storage.conversations import continuations
 from storage.conversations.admission import Slot, StreamLocation
 from storage.errors import StreamsMissing
 from streams.body import ChunkReader
@@ -30,6 +33,9 @@ from streams.wire.model import Model, QueryInt
 from streams.wire.owned import Owned
 
 _DIGITS = 15
+_TAKEOVER_S = 5
+"""How long to wait until another process that has claimed a stream has started it."""
+_RETRY_S = 0.1
 
 
 class StreamNotFound(ItemNotFound):
@@ -118,8 +124,38 @@ async def _attach_and_send(
             return await _send_after(call, location, actor.log, after, span=span, unused=unused)
         finally:
             actor.send(Detach())
-    async with call.services.relay.attached(owner, location) as remote:
+    successor = partial(_successor, call, owner, location)
+    async with call.services.relay.attached(owner, location, successor=successor) as remote:
         return await _send_after(call, location, remote, after, span=remote.span, unused=unused)
+
+
+@asynccontextmanager
+async def _successor(
+    call: Call, owner: Owner, location: StreamLocation, *, dead: bool
+) -> AsyncIterator[Followable | None]:
+    """Open the rest of a stream that its process no longer has: here, or in the process that takes it over."""
+    services, until = call.services, time.monotonic() + _TAKEOVER_S
+    while True:
+        found = await services.takeovers.find(owner, location, call.app_limits, dead=dead)
+        if isinstance(found, Actor):
+            found.send(Attach())
+            try:
+                yield found.log
+            finally:
+                found.send(Detach())
+            return
+        if found is not None or not dead:
+            location = found or location
+            successor = partial(_successor, call, owner, location)
+            async with services.relay.attached(owner, location, successor=successor) as remote:
+                if not remote.span.lost:
+                    yield remote
+                    return
+                dead = remote.dead
+        if found is None or time.monotonic() >= until:
+            yield None
+            return
+        await asyncio.sleep(_RETRY_S)  # The other process has claimed the stream and has not started it yet.
 
 
 async def _send_after(
@@ -191,6 +227,16 @@ async def cancel_stream(call: Call, path: Path[StreamPath], query: Query[CancelQ
         if not await call.services.heartbeat.dead([location.process]):
             raise Unavailable("the process that has the stream did not answer")
         slot = Slot(owner.app_id, owner.user_id, location.stream_id, location.conversation_id)
+        claim = await continuations.claim(
+            call.services.valkey,
+            slot,
+            known=location.process,
+            dead=True,
+            process=call.services.heartbeat.process,
+        )
+        if isinstance(claim, StreamLocation):
+            raise Unavailable("another process takes over the stream")
+        slot = slot._replace(durable=claim is not None)
         await call.services.admissions.release(slot, readable_s=call.app_limits.readable_s)
     return Empty()
 

@@ -31,13 +31,17 @@ class IdempotencyKey:
 
 
 class Slot(NamedTuple):
-    """The claim of a stream while it runs. `conversation_id` is set if the stream is a turn of a conversation."""
+    """The claim of a stream while it runs. `conversation_id` is set if the stream is a turn of a conversation.
+
+    `durable`: another process may take over the stream.
+    """
 
     app_id: str
     user_id: str
     stream_id: str
     conversation_id: str | None = None
     idempotency_key: IdempotencyKey | None = None
+    durable: bool = False
 
     def keys(self, valkey: Valkey) -> list[str]:
         begin = valkey.stream_key(self.app_id, self.user_id)
@@ -105,7 +109,10 @@ class Admissions:
                 StreamLocation.of(id_.decode(), value)
                 for id_, value in zip(answer[1::2], answer[2::2], strict=True)
             ]
-            if dead := await self._heartbeat.dead([holder.process for holder in holders]):
+            dead = await self._heartbeat.dead([holder.process for holder in holders])
+            if dead and answer[0] == b"again" and await self._is_saved(holders[0], slot):
+                return holders[0]
+            if dead:
                 answer = await self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=dead)
         except (*VALKEY_ERRORS, StoreError) as error:
             if location := self._found_here(slot):
@@ -118,6 +125,15 @@ class Admissions:
             return self._refused(answer, slot, limit=limit)
         self._held[slot.stream_id] = slot, until
         return None
+
+    async def _is_saved(self, holder: StreamLocation, slot: Slot) -> bool:
+        """Return whether the stream of an earlier request can be continued after the death of its process."""
+        key = slot._replace(stream_id=holder.stream_id).keys(self._valkey)[1]
+        return bool(await self._valkey.call("EXISTS", f"{key}:continuation"))
+
+    def take_over(self, slot: Slot, *, lifetime_s: float) -> None:
+        """Hold the slot of a stream that this process has claimed, for at most `lifetime_s`."""
+        self._held[slot.stream_id] = slot, time.monotonic() + lifetime_s
 
     def _refused(self, answer: list[bytes], slot: Slot, *, limit: int) -> StreamLocation:
         match answer[0]:
@@ -157,7 +173,10 @@ class Admissions:
         return None
 
     async def release(self, slot: Slot, *, readable_s: float) -> None:
-        """Release `slot`; does nothing if it has expired. `find` returns the stream for another `readable_s`."""
+        """Release `slot`; does nothing if it has expired, or if another process has taken over the stream.
+
+        `find` returns the stream for another `readable_s`.
+        """
         until = time.monotonic() + readable_s
         self._readable.pop(slot.stream_id, None)
         if self._held.pop(slot.stream_id, None) is not None and readable_s > 0:
@@ -302,7 +321,13 @@ class Admissions:
         return self._valkey.run(
             "release",
             keys=slot.keys(self._valkey),
-            args=[slot.stream_id, max(0, round(readable_s * 1000)), is_turn, has_key],
+            args=[
+                slot.stream_id,
+                max(0, round(readable_s * 1000)),
+                is_turn,
+                has_key,
+                self._heartbeat.process if slot.durable else "",
+            ],
         )
 
 

@@ -4,8 +4,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from redis.exceptions import ResponseError
-
 from storage.valkey.client import Valkey, map_errors
 from storage.valkey.pipeline import Word
 
@@ -31,6 +29,10 @@ class LogLost(Exception):
     """Raised when Valkey has lost the entries of the log."""
 
 
+class LogTaken(Exception):
+    """Raised when another process has taken over the stream, and appends to its log."""
+
+
 class DetachedLog:
     """The log of one stream. The id of an entry is that of its last frame, so event ids can be used to read it."""
 
@@ -41,9 +43,13 @@ class DetachedLog:
         app_id: str,
         user_id: str,
         stream_id: str,
+        process: str = "",
     ) -> None:
+        """`process`: the process that appends. Readers need none."""
         self._valkey = valkey
+        self._process = process
         self._key = valkey.key(f"{app_id}:{user_id}", "log", stream_id)
+        self._owner_key = f"{self._key}:owner"
         self._entries: deque[tuple[int, int]] = deque()
         """Id and size in bytes of each entry."""
         self._bytes = 0
@@ -53,28 +59,37 @@ class DetachedLog:
 
         The oldest entries are dropped if the log is larger than `keep_bytes`.
 
-        Raises `LogLost` if Valkey has lost the earlier batches. The next batch then begins a new log.
+        Raises `LogLost` if Valkey has lost the earlier batches. The next batch then begins a new log. Raises
+        `LogTaken` if another process has taken over the stream.
         """
-        entry = {"first": batch.first, "frames": batch.frames, "closing": int(batch.closing)}
+        args: list[Word] = [self._process, batch.last, batch.first, batch.frames, int(batch.closing)]
+        args += [int(bool(self._entries)), max(1, round(keep_s * 1000))]
         with map_errors():
-            try:
-                added: Any = await self._valkey.client.xadd(
-                    self._key,
-                    entry,  # type: ignore[arg-type]
-                    id=f"{batch.last}-0",
-                    nomkstream=bool(self._entries),
-                )
-                if added is None:
-                    self._reset()
-                    raise LogLost
-            except ResponseError as error:
-                if "equal or smaller" not in str(error):
-                    raise
-            await self._valkey.call("PEXPIRE", self._key, max(1, round(keep_s * 1000)))
+            answer = await self._valkey.run("append_log", keys=[self._key, self._owner_key], args=args)
+        if answer == b"taken":
+            raise LogTaken
+        if answer == b"lost":
+            self._reset()
+            raise LogLost
         self._entries.append((batch.last, len(batch.frames)))
         self._bytes += len(batch.frames)
         if self._bytes > keep_bytes and len(self._entries) > 1:
             await self._drop_oldest(keep_bytes)
+
+    async def take_over(self, *, keep_s: float) -> None:
+        """Make this process the only one that can append."""
+        with map_errors():
+            await self._valkey.call("SET", self._owner_key, self._process, "PX", max(1, round(keep_s * 1000)))
+
+    async def read_all(self, *, max_bytes: int) -> list[bytes] | None:
+        """Return all frames so far, or `None` if the first ones are missing or the stream has ended."""
+        frames: list[bytes] = []
+        while pieces := await self.read(len(frames), offset_bytes=0, max_bytes=max_bytes, wait_s=0):
+            for batch, size_bytes in pieces:
+                if batch.first != len(frames) + 1 or batch.closing or len(batch.frames) < size_bytes:
+                    return None
+                frames += [frame + b"\n\n" for frame in batch.frames.split(b"\n\n")[:-1]]
+        return frames or None
 
     async def is_emptied(self) -> bool:
         """Return whether Valkey has lost the entries. If it has, the next batch begins a new log."""

@@ -55,6 +55,8 @@ class ClosedTurn:
     attempts: list[AttemptRow]
     clock_offset_s: float = 0
     """The offset of the app's clock when the turn ended."""
+    process: str = ""
+    """The process that closes the turn. A turn that another process has taken over is not closed."""
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
@@ -169,7 +171,7 @@ with asked as ({insert_statement("$1", "$4", "$11", "$12", offset_s="$13")}), cl
     set status = case status when 'running' then $5 else status end, strategy = $6, content = content || $7::jsonb,
         input_token = $8, output_token = $9, tokens_estimated = $10, updated_at = {app_now("$13")}
     where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4
-    and (status = 'running' or status = 'incomplete' and strategy = '')
+    and (status = 'running' or status = 'incomplete' and strategy = '') and ($14 = '' or process = $14)
     returning status, input_token + output_token as tokens
 )
 update conversations set record_token = record_token + closed.tokens, updated_at = {app_now("$13")}
@@ -200,6 +202,7 @@ async def close_turns(conn: Connection, turns: Sequence[ClosedTurn]) -> dict[str
             turn.uid,
             turn.attempts,
             turn.clock_offset_s,
+            turn.process,
         )
         for turn in turns
     ]
@@ -213,15 +216,18 @@ async def close_turn(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
 
 
 _STATUS = """
-select status from conversation_records
+select case when $5 = '' or process = $5 then status else 'running' end from conversation_records
 where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4
 """
 
 
 async def status_of(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
-    """Return the status of the turn's record, or `None` if it was deleted."""
+    """Return the status of the turn's record, or `None` if it was deleted.
+
+    It is `running` for this process if another one has taken over the turn, even if that has closed it since.
+    """
     status: RecordStatus | None = await conn.fetchval(
-        _STATUS, turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id
+        _STATUS, turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id, turn.process
     )
     return status
 
@@ -229,6 +235,7 @@ async def status_of(conn: Connection, turn: ClosedTurn) -> RecordStatus | None:
 _SETTLE = f"""
 update conversation_records set status = $5, updated_at = {app_now("$6")}
 where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and status = 'incomplete'
+and ($7 = '' or process = $7)
 """
 
 
@@ -242,8 +249,37 @@ async def close_queued(conn: Connection, turn: ClosedTurn) -> RecordStatus | Non
     status = turn.answered.status
     if status not in (written, "incomplete"):
         key = (turn.app_id, turn.conversation_id, turn.record_id, turn.stream_id)
-        await conn.execute(_SETTLE, *key, status, turn.clock_offset_s)
+        await conn.execute(_SETTLE, *key, status, turn.clock_offset_s, turn.process)
     return written
+
+
+_TAKE_OVER = f"""
+update conversation_records set process = $6, updated_at = {app_now("$7")}
+where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and process = $5
+and (status = 'running' or $8 and status = 'complete') returning true
+"""
+
+
+async def take_over(
+    conn: Connection,
+    app_id: str,
+    *,
+    conversation_id: str,
+    record_id: int,
+    stream_id: str,
+    dead: str,
+    process: str,
+    finished: bool,
+    clock_offset_s: float,
+) -> bool:
+    """Make `process` the one that closes a running turn of the process `dead`. Return `False` if it has none.
+
+    `finished`: the answer is complete, so that the process may have died after it had closed the turn.
+    """
+    taken: bool | None = await conn.fetchval(
+        _TAKE_OVER, app_id, conversation_id, record_id, stream_id, dead, process, clock_offset_s, finished
+    )
+    return bool(taken)
 
 
 _INTERRUPT = f"""

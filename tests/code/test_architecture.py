@@ -33,6 +33,7 @@ REAL_TIME = {
     "actors/runtime/actor.py": "events carry the real time at which they were sent",
     "actors/runtime/context.py": "events carry the real time at which they were sent",
     "actors/runtime/remote_log.py": "events carry the real time at which they were sent",
+    "actors/plays/takeover.py": "the time since a stream began on another machine belongs to no app",
     "app/platforms/paypal.py": "the platform dates its webhooks by real time",
     "app/accounts/proofs/third_party.py": "platforms date their proofs by real time",
     "app/http/callers/tokens.py": "signatures and server tokens carry the time of the machine that makes them",

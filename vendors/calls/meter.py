@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, Self, TypeGuard
 
 from vendors.protocols import TextDelta, Transcript, Usage
 
@@ -53,15 +53,26 @@ class Meter:
     `input_token`: our own count of the input, or a function that returns it once it is known.
     `ignore_reports`: the price counts the input in a unit of ours (code points of a text to speak), so the vendor's
     report is ignored.
+    `output_token`: our count of the output that was observed earlier.
     """
 
-    def __init__(self, input_token: int | Callable[[], int] = 0, *, ignore_reports: bool = False) -> None:
+    def __init__(
+        self, input_token: int | Callable[[], int] = 0, *, output_token: int = 0, ignore_reports: bool = False
+    ) -> None:
         self._input_token = input_token
         self._ignore_reports = ignore_reports
-        self._ascii = 0
+        self._ascii = 4 * output_token
         self._other: list[str] = []
         """The texts that are not only ASCII. They are counted once the usage is asked for."""
         self._usage: Usage | None = None
+
+    @classmethod
+    def restored(cls, usage: Usage, source: Literal["vendor", "estimated"]) -> Self:
+        """Return the meter of a call that another process has made."""
+        meter = cls(usage.input_token, output_token=usage.output_token)
+        if source == "vendor":
+            meter.observe(usage)
+        return meter
 
     def observe(self, item: Any) -> None:
         if isinstance(item, TextDelta):

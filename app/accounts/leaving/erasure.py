@@ -7,7 +7,7 @@ import structlog
 
 from app.services import Services
 from storage.configs.kinds.limits import LIMITS
-from storage.conversations import deletion
+from storage.conversations import continuations, deletion
 from storage.conversations.speech_files import days_folder
 from storage.leaderboards import leaderboards
 from storage.postgres.batches import delete_in_batches
@@ -36,6 +36,7 @@ async def erase_user(services: Services, job: EraseUser) -> None:
     delete = partial(
         deletion.delete_of_user, app_id=app_id, uid=uid, running_since=now - timedelta(seconds=longest_s)
     )
+    await continuations.remove_of_user(services.valkey, app_id, uid)
     await _delete_scores(services, app_id, uid)  # Scores are deleted first, because other users see them.
     conversations = await delete_in_batches(services.database, delete, size=_BATCH_SIZE)
     files = await _delete_files(services, app_id, uid)

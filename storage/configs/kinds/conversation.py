@@ -41,9 +41,11 @@ class Conversation(Model):
     """What happens if no reader is left and none returns in time. `cancel`: the calls to vendors are cancelled, and
     the stored answer remains incomplete. `drain`: the stream continues to its end, so that its usage is known."""
     durable: bool = False
-    """Whether the events of a stream are copied to Valkey while it runs, at most 250 ms late. If its process dies,
-    its clients can then read everything that was said, followed by an `error`. This costs about twenty commands a
-    second per stream. It applies if any strategy of the request has it."""
+    """Whether the events of a stream are copied to Valkey before they are sent, which delays them by up to 100 ms.
+    If its process dies, its clients can then read everything that was said on another process. That one continues
+    the answer if `on_break` is `continue`, the answer is not spoken, and this strategy or a later one has a model
+    that supports it. Otherwise, the stream ends with an `error`. This costs about ten scripts a second per stream
+    in     Valkey. It applies if any strategy of the request has it."""
     voices_at_once: int = Field(default=2, ge=1, le=8)
     """Maximum number of concurrent syntheses per answer."""
 
