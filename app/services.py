@@ -95,6 +95,7 @@ class Services(Stores):
             "postgres": self.database.ping,
             "valkey": self.valkey.ping,
             "configs": self.configs.ping,
+            "secrets": self.configs.check_secrets,
             "objects": self.objects.ping,
         }
 

@@ -54,10 +54,7 @@ class Keyring:
 
     def decrypt(self, encrypted: str, *, aad: str) -> str:
         """Decrypt a result of `encrypt`. Raises `DecryptionFailed` if no key decrypts it."""
-        try:
-            raw = urlsafe_b64decode(encrypted.encode())
-        except ValueError:
-            raise DecryptionFailed("the ciphertext is not valid base64") from None
+        raw = _decoded(encrypted)
         head, nonce = raw[:_HEAD_BYTES], raw[_HEAD_BYTES : _HEAD_BYTES + _NONCE_BYTES]
         cipher = self._ciphers.get(head[len(_VERSION) :])
         if not head.startswith(_VERSION) or cipher is None or len(nonce) < _NONCE_BYTES:
@@ -66,6 +63,14 @@ class Keyring:
             return cipher.decrypt(nonce, raw[_HEAD_BYTES + _NONCE_BYTES :], head + aad.encode()).decode()
         except InvalidTag:
             raise DecryptionFailed("the ciphertext was altered or belongs to another field") from None
+
+    def has_key_of(self, encrypted: str) -> bool:
+        """Return whether one of the keys has encrypted `encrypted`, a result of `encrypt`."""
+        return _decoded(encrypted)[len(_VERSION) : _HEAD_BYTES] in self._ciphers
+
+    def is_by_first(self, encrypted: str) -> bool:
+        """Return whether the first key has encrypted `encrypted`, a result of `encrypt`."""
+        return _decoded(encrypted)[len(_VERSION) : _HEAD_BYTES] == _key_id(self._master)
 
     def encrypt_value(self, value: object, *, aad: str) -> str:
         """Encrypt a value of JSON."""
@@ -85,6 +90,13 @@ class Keyring:
     def derive_all(self, purpose: str) -> list[bytes]:
         """Derive 32 bytes from each key for one purpose, so that signatures by earlier keys can be verified."""
         return [_derived(master, f"for {purpose}") for master in self._masters]
+
+
+def _decoded(encrypted: str) -> bytes:
+    try:
+        return urlsafe_b64decode(encrypted.encode())
+    except ValueError:
+        raise DecryptionFailed("the ciphertext is not valid base64") from None
 
 
 def _derived(master: bytes, info: str) -> bytes:

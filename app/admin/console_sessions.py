@@ -24,6 +24,7 @@ from storage.operators.audit import OPERATOR, Subject, record_change
 from storage.operators.operators import Operator
 from streams.wire.errors import (
     AuthFailed,
+    ConfigInvalid,
     DatabaseError,
     DatabaseUnavailable,
     RateLimited,
@@ -137,7 +138,16 @@ def _missing(operator: Operator, authenticator: console_sessions.Authenticator) 
 
 _SIGN_IN = replace(FOR_VIEWERS, access=Access.PUBLIC, role=None, ignores_app=True)
 _STORES = (DatabaseError, DatabaseUnavailable, ValkeyError, ValkeyUnavailable)
-_ERRORS = (CrossSiteRequest, AuthFailed, TokenExpired, TooManyFailures, CodeRefused, TooManyCodes, *_STORES)
+_ERRORS = (
+    CrossSiteRequest,
+    AuthFailed,
+    TokenExpired,
+    TooManyFailures,
+    CodeRefused,
+    TooManyCodes,
+    ConfigInvalid,
+    *_STORES,
+)
 
 SESSION_ROUTES = [
     Endpoint("POST", "/admin/api/session", sign_in, _SIGN_IN, errors=_ERRORS),

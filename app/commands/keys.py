@@ -1,6 +1,7 @@
 """The commands `python -m app keys`, `sign` and `token`, which make secrets and the headers of §5."""
 
 import argparse
+import asyncio
 import secrets
 import sys
 from pathlib import Path
@@ -22,7 +23,13 @@ _PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPr
 def add_parser(subparsers: Any) -> None:
     """Add the commands `keys`, `sign` and `token`. `args.run(args)` runs one and returns the exit code."""
     title = "print new secrets as lines of the environment file"
-    subparsers.add_parser("keys", help=title, description=title).set_defaults(run=run_keys)
+    keys = subparsers.add_parser("keys", help=title, description=title)
+    keys.add_argument(
+        "--replace-lost",
+        action="store_true",
+        help="print nothing: make PARLEY_MASTER_KEY the key of this deployment, although the one before is lost",
+    )
+    keys.set_defaults(run=run_keys)
 
     sign = subparsers.add_parser("sign", help="print the X-Service-Sign header of a request")
     sign.add_argument("method", metavar="METHOD", help="the HTTP method, such as POST")
@@ -63,8 +70,22 @@ def add_parser(subparsers: Any) -> None:
     make.set_defaults(run=run_make)
 
 
-def run_keys(_: argparse.Namespace) -> int:
+def run_keys(args: argparse.Namespace) -> int:
+    if args.replace_lost:
+        return _replace_lost()
     sys.stdout.writelines(f"{name}='{secrets.token_hex(32)}'\n" for name in SECRETS)
+    return 0
+
+
+def _replace_lost() -> int:
+    from app.observing.logs import configure as configure_logs  # noqa: PLC0415 - slow to import
+    from app.settings import Settings  # noqa: PLC0415
+    from app.stores import replace_master_key  # noqa: PLC0415
+
+    configure_logs(level="error")
+    undecryptable = asyncio.run(replace_master_key(Settings.from_env()))
+    sys.stdout.write("PARLEY_MASTER_KEY is the key of this deployment\n")
+    sys.stdout.writelines(f"write the secrets of {'/'.join(key)} again\n" for key in undecryptable)
     return 0
 
 

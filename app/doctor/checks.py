@@ -24,6 +24,7 @@ from app.doctor import (
 )
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
+from app.environment import SettingsError
 from app.stores import open_stores
 from storage.operators import doctor_reports
 from storage.operators.doctor_reports import Finding, Report
@@ -61,9 +62,13 @@ async def examine(here: Surroundings, *, only: Collection[str] = ()) -> Report:
     chosen = [(name, check) for name, check in CHECKS.items() if not only or name in only]
     found: list[list[Finding]] = []
     async with AsyncExitStack() as stack:
-        with suppress(ServiceError, OSError):  # The checks of the stores report why.
+        try:
             stores = await stack.enter_async_context(open_stores(here.settings))
             here = replace(here, configs=stores.configs)
+        except SettingsError:
+            here = replace(here, wrong_master_key=True)
+        except (ServiceError, OSError):
+            pass  # The checks of the stores report why.
         for _, group in groupby(chosen, lambda named: named[0] if named[0] in _MEASURES else None):
             found += await asyncio.gather(*(_run(name, check, here) for name, check in group))
     return Report(

@@ -20,7 +20,7 @@ _SHOWN = 20
 
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
     yield _admin_token(here.settings.admin_token.get_secret_value())
-    yield _master_key(here.settings.master_key.get_secret_value())
+    yield _master_key(here)
     yield _environment(here)
     if here.configs is not None:
         for finding in _configs(here.configs):
@@ -38,8 +38,15 @@ def _admin_token(token: str) -> Finding:
     )
 
 
-def _master_key(keys: str) -> Finding:
-    count = keys.count(",") + 1
+def _master_key(here: Surroundings) -> Finding:
+    count = here.settings.master_key.get_secret_value().count(",") + 1
+    if here.wrong_master_key:
+        return AREA.broken(
+            "PARLEY_MASTER_KEY",
+            "not the key that has encrypted the secrets of this database",
+            why="the server refuses to start, because nothing that was encrypted can be read",
+            fix="set the key of before. If it is lost, see docs/operating/secrets.md",
+        )
     if count == 1:
         return AREA.good("PARLEY_MASTER_KEY", "one key")
     return AREA.good("PARLEY_MASTER_KEY", f"{count} keys: the first one encrypts, all of them decrypt")

@@ -15,6 +15,8 @@ class Surroundings:
     settings: Settings
     configs: ConfigStore | None = None
     """The configs; `None` if they cannot be read. The checks of the stores report this."""
+    wrong_master_key: bool = False
+    """Whether the secrets of the deployment are encrypted with another key. Then the configs are not read."""
     tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     clock: Callable[[], float] = time.time
 

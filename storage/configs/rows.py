@@ -39,6 +39,10 @@ select * from newest_configs
 where value is not null and ($1::text is null or app_id = $1) and ($2::text is null or kind = $2)
 order by app_id, kind, name
 """
+_CIPHERTEXTS = """
+select ciphertexts.value from newest_configs, jsonb_each_text(secrets) as ciphertexts
+where newest_configs.value is not null
+"""
 _APPS = "select app_id, value is null as deleted, created_at from newest_configs where kind = $1 order by app_id"
 _AT = "select * from config_revisions where app_id = $1 and kind = $2 and name = $3 and revision = $4"
 _HISTORY = """
@@ -85,6 +89,11 @@ async def history(conn: Connection, key: ConfigKey, *, before: int | None, limit
 
 async def active(conn: Connection, app_id: str | None, *, kind: str | None) -> list[Revision]:
     return [_revision(row) for row in await conn.fetch(_ACTIVE, app_id, kind)]
+
+
+async def ciphertexts(conn: Connection) -> list[str]:
+    """Return the encrypted secrets of all active configs."""
+    return [row["value"] for row in await conn.fetch(_CIPHERTEXTS)]
 
 
 async def all_apps(conn: Connection) -> dict[str, datetime | None]:

@@ -113,8 +113,12 @@ class Rules:
         """Return the typed value of a stored revision, or why it cannot be used."""
         value, refused = decrypt_secrets(self.keyring, revision)
         if refused:
-            return f"{refused[0]} cannot be opened with this master key"
+            return f"{refused[0]} cannot be decrypted"
         return typed_value(self.kind(revision.key), value)
+
+    def has_keys_of(self, revision: Revision) -> bool:
+        """Return whether this process has the master keys of all secrets of a revision."""
+        return all(map(self.keyring.has_key_of, revision.secrets.values()))
 
     def _checked(self, key: ConfigKey, value: Model, named: Named, unknown: Unknown) -> Checked:
         return Checked(value) if self.check is None else self.check(key, value, named, unknown)

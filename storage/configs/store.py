@@ -58,6 +58,8 @@ class ConfigStore:
         self._valkey = valkey
         self._rules = rules
         self._entries: dict[ConfigKey, Active[Any] | _Broken] = {}
+        self._undecryptable: set[ConfigKey] = set()
+        """The active configs with secrets of a master key that this process does not have."""
         self._defaults = {name: _entry(typed_value(kind, {}), revision=0) for name, kind in rules.kinds.items()}
         self._refreshing = asyncio.Lock()
         self._clock = clock
@@ -256,13 +258,25 @@ class ConfigStore:
         if age_s > _STALE_S:
             raise DatabaseUnavailable(f"configs were last read {age_s:.0f} s ago")
 
+    def undecryptable(self) -> list[ConfigKey]:
+        """Return the active configs with secrets of a master key that this process does not have, sorted."""
+        return sorted(self._undecryptable)
+
+    async def check_secrets(self) -> None:
+        """Raise `ConfigInvalid` if this process does not have the master key of each config."""
+        if count := len(self._undecryptable):
+            raise ConfigInvalid(f"PARLEY_MASTER_KEY lacks the key of {count} config{'s' * (count > 1)}")
+
     def _apply_revision(self, revision: Revision) -> None:
         key = revision.key
         if key.kind not in self._rules.kinds:  # A newer version of this server wrote it.
             return
+        self._undecryptable.discard(key)
         if revision.deleted:
             self._entries.pop(key, None)
             return
+        if not self._rules.has_keys_of(revision):
+            self._undecryptable.add(key)
         entry = _entry(self._rules.read(revision), revision=revision.revision)
         if isinstance(entry, _Broken):
             log.warning("config.broken", app_id=key.app_id, kind=key.kind, name=key.name, error=entry.message)

@@ -12,9 +12,9 @@ from storage.operators import totp
 from storage.operators.operators import Operator, operator_of
 from storage.postgres.connection import one
 from storage.postgres.database import Connection, Database
-from storage.secrets import Keyring
+from storage.secrets import DecryptionFailed, Keyring
 from storage.tokens import digest, is_token, new_token
-from streams.wire.errors import StoreError
+from streams.wire.errors import ConfigInvalid, StoreError
 
 PREFIX = "parley_cs_"
 MAX_S = 12 * 3600
@@ -93,7 +93,12 @@ async def authenticator(conn: Connection, operator_id: str, *, keyring: Keyring)
         secret = totp.new_secret()
         await conn.execute(_SET_SECRET, operator_id, keyring.encrypt(secret, aad=_aad(operator_id)))
     else:
-        secret = keyring.decrypt(row["totp_secret"], aad=_aad(operator_id))
+        try:
+            secret = keyring.decrypt(row["totp_secret"], aad=_aad(operator_id))
+        except DecryptionFailed:
+            raise ConfigInvalid(
+                "the operator's authenticator cannot be decrypted: rotate the operator's token to set up a new one"
+            ) from None
     return Authenticator(secret, row["totp_confirmed"], row["totp_step"], row["now_s"])
 
 

@@ -28,7 +28,7 @@ METRICS = Docs(answers={200: OtherResponse("The metrics in Prometheus's text for
 disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the counters' lines.
 
 _PING_S = 2
-_NEEDED = frozenset({"postgres"})
+_NEEDED = frozenset({"postgres", "secrets"})
 """Parts that are required for readiness. Without the other parts, most endpoints still work."""
 
 
@@ -40,7 +40,7 @@ async def healthz(call: Call) -> web.Response:
 async def readyz(call: Call) -> web.Response:
     """Check readiness.
 
-    The server is ready while it is not draining and PostgreSQL accepts writes.
+    The server is ready while it is not draining, PostgreSQL accepts writes, and no config needs another master key.
     """
     causes = {name: await _cause(ping) for name, ping in call.services.readiness_checks().items()}
     supervisor = call.services.supervisor

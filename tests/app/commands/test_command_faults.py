@@ -4,26 +4,7 @@ import socket
 from pathlib import Path
 
 from app.settings import Settings
-from tests.environment import core_packages
-from tests.running.forks import run
-from tests.running.servers import ADMIN_TOKEN, MASTER_KEY
-
-
-async def ended(settings: Settings, variables: dict[str, str], command: str) -> tuple[int, str]:
-    """Run a command with its variables of the environment. Return the exit code and standard error."""
-    env = {
-        **core_packages(),
-        "DATABASE_URL": settings.database_url,
-        "REDIS_URL": settings.redis_url,
-        "PARLEY_REDIS_PREFIX": settings.redis_prefix,
-        "PARLEY_MASTER_KEY": MASTER_KEY,
-        "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
-        "PARLEY_DATA_DIR": str(settings.data_dir),
-        "PORT": str(settings.port),
-    }
-    code, _, errors = await run("app", *command.split(), env=env | variables)
-    return code, errors
-
+from tests.app.commands.ended import ended
 
 UNREACHABLE = {"DATABASE_URL": "postgresql://ada@127.0.0.1:1/parley"}
 REFUSED = (
@@ -69,6 +50,6 @@ async def test_each_command_names_the_fault_in_one_line_and_ends_with_its_code(
     (tmp_path / "default/apps").mkdir(parents=True)
     (tmp_path / "default/apps/default.yaml").write_text("{}")
     for env, command, error in FAULTS:
-        code, errors = await ended(settings, env, command.format(folder=tmp_path))
+        code, _, errors = await ended(settings, env, command.format(folder=tmp_path))
         assert (code, errors.count("\n")) == (1 if error == REFUSED else 2, 1), (command, errors)
         assert errors.startswith(f"parley: {error.format(folder=tmp_path)}"), (command, errors)

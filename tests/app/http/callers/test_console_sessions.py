@@ -15,6 +15,7 @@ from app.http.callers.caller import Access
 from app.routes import ROUTES
 from storage.operators import totp
 from storage.operators.operators import Role
+from storage.secrets import Keyring
 from tests.calendar.clock import epoch_s
 from tests.running.servers import Databases, Server, new_server
 
@@ -155,6 +156,20 @@ async def test_a_code_is_used_once_and_the_secret_is_not_shown_again(server: Ser
     typed = f"\u200e{''.join(chr(0xFF10 + int(digit)) for digit in code[:3])}\u00a0\u2011{code[3:]}\ufeff"
     status, _, _ = await page.ask("POST", SESSION, {"token": token, "code": typed})
     assert status == 200
+
+
+async def test_an_authenticator_that_a_lost_master_key_has_encrypted_is_set_up_again_with_a_new_token(
+    server: Server,
+) -> None:
+    token = await add(server, "ada", "viewer")
+    await enrol(server, token)
+    foreign = Keyring.from_hex("ab" * 32).encrypt("a secret", aad="operators/ada/totp")
+    await sql(server, f"update operators set totp_secret = '{foreign}', totp_step = totp_step - 9")
+    status, message = await Browser(server, csrf="sign-in").refusal("POST", SESSION, {"token": token})
+    assert status == 422
+    assert "rotate the operator's token" in message
+    _, rotated = await admin(server, "POST", "/admin/api/operators/ada/rotate", {})
+    await enrol(server, rotated["token"])
 
 
 async def test_wrong_codes_are_limited_per_operator_and_right_ones_are_not_counted(server: Server) -> None:

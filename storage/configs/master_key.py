@@ -1,0 +1,64 @@
+"""Whether the master key of a process is the one with which the secrets of the deployment are encrypted."""
+
+from storage.configs import rows
+from storage.postgres.database import Connection, Database
+from storage.secrets import DecryptionFailed, Keyring
+
+_AAD = "master_key"
+_READ = "select encrypted from master_key"
+_STORE = """
+insert into master_key (encrypted) values ($1)
+on conflict (only_row) do update set encrypted = master_key.encrypted
+returning encrypted
+"""
+_REPLACE = "update master_key set encrypted = $1 where encrypted = $2"
+_ACCEPT = """
+insert into master_key (encrypted) values ($1)
+on conflict (only_row) do update set encrypted = excluded.encrypted
+"""
+
+
+class WrongMasterKey(Exception):
+    """Raised when secrets of the deployment are encrypted with a master key that this process does not have."""
+
+
+async def check_master_key(database: Database, keyring: Keyring) -> None:
+    """Raise `WrongMasterKey` unless `keyring` has the key of this deployment.
+
+    PostgreSQL has a text that is encrypted with it. The first process stores that text, unless the configs have
+    secrets of another key. When another key has become the first one, it is encrypted again, so that the old key is
+    not needed for it.
+    """
+    async with database.connection() as conn:
+        encrypted = await conn.fetchval(_READ)
+        if encrypted is None:
+            await _refuse_other_secrets(conn, keyring)
+            encrypted = await conn.fetchval(_STORE, _new(keyring))
+        if not _decrypts(keyring, encrypted):
+            raise WrongMasterKey
+        if not keyring.is_by_first(encrypted):
+            await conn.execute(_REPLACE, _new(keyring), encrypted)
+
+
+async def accept_master_key(conn: Connection, keyring: Keyring) -> None:
+    """Make the first key that of the deployment, although the one before is lost."""
+    await conn.execute(_ACCEPT, _new(keyring))
+
+
+def _new(keyring: Keyring) -> str:
+    return keyring.encrypt("", aad=_AAD)
+
+
+def _decrypts(keyring: Keyring, encrypted: str) -> bool:
+    try:
+        keyring.decrypt(encrypted, aad=_AAD)
+    except DecryptionFailed:
+        return False
+    return True
+
+
+async def _refuse_other_secrets(conn: Connection, keyring: Keyring) -> None:
+    """Raise `WrongMasterKey` if configs have secrets and `keyring` has the keys of none of them."""
+    ciphertexts = await rows.ciphertexts(conn)
+    if ciphertexts and not any(keyring.has_key_of(encrypted) for encrypted in ciphertexts):
+        raise WrongMasterKey

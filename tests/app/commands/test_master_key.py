@@ -1,0 +1,108 @@
+"""A server whose master key is wrong or lost does not serve, and one whose key was replaced does."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import asyncpg
+import pytest
+from pydantic import SecretStr
+
+from app.environment import SettingsError
+from app.services import open_services
+from app.settings import Settings
+from storage.operators.audit import COMMAND
+from tests.app.commands.ended import ended
+from tests.running.servers import MASTER_KEY, Server, listening_socket, running_server
+
+OTHER = secrets.token_hex(32)
+WRONG = "PARLEY_MASTER_KEY is not the key that has encrypted the secrets of this database"
+AUTH = ("default", "auth", "default")
+SIGN_KEYS = {"sign_keys": [{"id": "client", "key": "a key of 32 characters " * 2}]}
+
+
+@asynccontextmanager
+async def started(settings: Settings, key: str) -> AsyncIterator[Server]:
+    """Run another server of the same deployment, with `key` as its PARLEY_MASTER_KEY."""
+    with listening_socket() as listener:
+        port = listener.getsockname()[1]
+        own = replace(settings, master_key=SecretStr(key), port=port, public_url=f"http://127.0.0.1:{port}")
+        async with open_services(own) as services, running_server(services, listener) as server:
+            yield server
+
+
+async def ready(server: Server) -> tuple[int, dict[str, str]]:
+    async with server.http.get(f"{server.url}/readyz") as response:
+        return response.status, (await response.json())["causes"]
+
+
+async def refuse(settings: Settings, key: str) -> None:
+    """Fail unless a server with `key` does not start."""
+    with pytest.raises(SettingsError, match=WRONG):
+        async with started(settings, key):
+            pass
+
+
+@pytest.mark.parametrize("command", ["serve", "worker", "config export /none"])
+async def test_with_another_master_key_no_process_starts(server: Server, command: str) -> None:
+    with listening_socket() as listener:
+        free = replace(server.services.settings, port=listener.getsockname()[1])
+    code, _, errors = await ended(free, {"PARLEY_MASTER_KEY": OTHER}, command)
+    assert (code, errors.count("\n")) == (2, 1), errors
+    assert errors.startswith(f"parley: {WRONG}")
+    assert OTHER not in errors
+
+
+async def test_the_key_of_secrets_that_an_earlier_version_has_stored_is_required(server: Server) -> None:
+    settings = server.services.settings
+    await server.services.configs.put(*AUTH, SIGN_KEYS, author="ada", origin=COMMAND)
+    conn = await asyncpg.connect(settings.database_url)
+    try:
+        await conn.execute("delete from master_key")
+        await refuse(settings, OTHER)
+        assert await conn.fetchval("select count(*) from master_key") == 0
+        async with started(settings, MASTER_KEY):
+            pass
+        assert await conn.fetchval("select count(*) from master_key") == 1
+    finally:
+        await conn.close()
+
+
+async def test_a_key_is_replaced_in_two_steps_and_each_server_is_ready(server: Server) -> None:
+    settings = server.services.settings
+    await server.services.configs.put(*AUTH, SIGN_KEYS, author="ada", origin=COMMAND)
+    for keys in (f"{MASTER_KEY},{OTHER}", f"{OTHER},{MASTER_KEY}"):
+        async with started(settings, keys) as node:
+            assert await ready(node) == (200, {})
+    await refuse(settings, MASTER_KEY)
+
+
+async def test_a_server_without_the_key_of_some_configs_is_not_ready(server: Server) -> None:
+    settings = server.services.settings
+    await server.services.configs.put(*AUTH, SIGN_KEYS, author="ada", origin=COMMAND)
+    async with started(settings, f"{OTHER},{MASTER_KEY}"):
+        pass
+    async with started(settings, OTHER) as node:
+        status, causes = await ready(node)
+        assert status == 503
+        assert causes["secrets"].startswith("PARLEY_MASTER_KEY lacks the key of ")
+        body = {"device": {"id": "a device"}}
+        async with node.http.post(f"{node.url}/bp/user/login", json=body) as response:
+            error = (await response.json())["error"]
+        assert (response.status, error["error_type"]) == (422, "config_invalid")
+        assert "master" not in error["message"].lower()
+
+
+async def test_after_the_key_was_lost_a_new_one_is_accepted_and_secrets_are_written_again(server: Server) -> None:
+    settings, configs = server.services.settings, server.services.configs
+    await configs.put(*AUTH, SIGN_KEYS, author="ada", origin=COMMAND)
+    code, out, _ = await ended(settings, {"PARLEY_MASTER_KEY": OTHER}, "keys --replace-lost")
+    assert code == 0
+    assert "write the secrets of default/auth/default again\n" in out
+    async with started(settings, OTHER) as node:
+        assert (await ready(node))[0] == 503
+        for key in node.services.configs.undecryptable():
+            await node.services.configs.delete(key, author="ada", origin=COMMAND)
+        assert await ready(node) == (200, {})
+    await refuse(settings, MASTER_KEY)
