@@ -36,7 +36,7 @@ _TAG = re.compile(
     "|".join(f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, (_, opening, closing) in enumerate(_TABLE)),
     re.IGNORECASE | re.ASCII,
 )
-_START = re.compile(r"[<\[◁]")
+START = re.compile(r"[<\[◁]")
 _NAMES = frozenset(name for names, *_ in _TABLE for name in names)
 _BEGINNINGS = frozenset(name[:end] for name in _NAMES for end in range(len(name) + 1))
 _LONGEST_TAG = 220
@@ -54,7 +54,7 @@ class Tag(NamedTuple):
 
 def find_tag(text: str, begin: int = 0) -> Tag | None:
     """Return the first tag that begins at or behind `begin`."""
-    for start in _START.finditer(text, begin):  # Much faster than a search for all tags.
+    for start in START.finditer(text, begin):  # Much faster than a search for all tags.
         if (tag := _TAG.match(text, start.start())) is not None:
             assert tag.lastgroup is not None, "each alternative is a group"
             is_closing = tag.lastgroup[0] == "c"

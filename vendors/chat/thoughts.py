@@ -21,7 +21,7 @@ The tags are those of `thought_tags`.
 import re
 
 from vendors.chat.markdown import MarkdownPlace
-from vendors.chat.thought_tags import Tag, beginning_of_tag, find_tag
+from vendors.chat.thought_tags import START, Tag, beginning_of_tag, find_tag
 
 _PIECE = 4096
 _OPENING_MARK = re.compile(r"(?:^|[\s(\[{=,:>])([\"'`“„«\u2018])$")
@@ -32,6 +32,8 @@ _BLANK = " \t\r\n\u200b\u2060\ufeff"
 _SPACES = " \t\r"
 _CONTINUES = tuple(",.;:!?)]}|")
 """What a sentence continues with behind a tag at the start of its line."""
+_DECIDING = 200
+"""How many characters behind a tag decide at most whether it is text."""
 _BLANK_LINE = re.compile(r"[ \t\r]*\n[ \t\r]*\n")
 _MAYBE_BLANK_LINE = re.compile(r"[ \t\r]*(?:\n[ \t\r]*)?")
 
@@ -207,7 +209,8 @@ class Thoughts:
     def _is_end_of_sentence(self, after: str) -> bool | None:
         """Return whether the first tag is text. It is a closing one that follows other text."""
         place = self._here()
-        if self._ends:
+        after = after[:_DECIDING]
+        if self._ends or len(after) == _DECIDING:
             after += "\n\n"
         if not place.is_line_blank():
             if not place.is_attached():
@@ -216,7 +219,7 @@ class Thoughts:
         line = after.lstrip(_SPACES)
         if not line:
             return None
-        is_directly_followed = line is after or place.is_after_blank_line()
+        is_directly_followed = len(line) == len(after) or place.is_after_blank_line()
         return line[0] != "\n" and (line.startswith(_CONTINUES) or not is_directly_followed)
 
     def _here(self) -> MarkdownPlace:
@@ -239,7 +242,8 @@ class Thoughts:
 
     def _hide(self, text: str) -> str:
         """Read the text of a thought. Return what follows its end."""
-        at, tag = 0, self._closing(text, 0)
+        may_end = START.search(text) is not None
+        at, tag = 0, self._closing(text, 0) if may_end else None
         while tag is not None:
             is_marked = _OPENING_MARK.search(text[max(0, tag.start - 2) : tag.start]) is not None
             if is_marked and tag.end == len(text) and not self._ends:
@@ -250,7 +254,9 @@ class Thoughts:
             at = tag.end
             tag = self._closing(text, at)
         # The two characters before a tag say whether it is quoted.
-        uncertain = len(text) - tag.start if tag is not None else beginning_of_tag(text)
+        uncertain = beginning_of_tag(text) if may_end else 0
+        if tag is not None:
+            uncertain = len(text) - tag.start
         certain = len(text) if self._ends else max(at, len(text) - uncertain - 2)
         if self._has_said or self._hidden == "begun":
             self._kept.append(text[:certain])

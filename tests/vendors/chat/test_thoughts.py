@@ -217,3 +217,5 @@ def test_many_tags_are_read_in_linear_time():
     for reply in ("a `</think>` b" * 50_000, "<think>" * 50_000, "\n<think>" + "`</think>`" * 50_000):
         said([reply])
     assert said(['x "</think>" '] * 50_000)[0] == 'x "</think>" ' * 50_000
+    for shown in ("Hm.\n</think>", "Hm.</think>"):
+        assert said([shown, *" " * 50_000, "Hi"]) == ("Hi", True)
