@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
@@ -30,6 +31,11 @@ class Account:
 
     def url(self, path: str) -> str:
         return self.base_url + path
+
+    def is_at(self, domain: str) -> bool:
+        """Return whether calls go to a host of `domain`."""
+        host = urlsplit(self.base_url).hostname or ""
+        return host == domain or host.endswith(f".{domain}")
 
     def bearer(self) -> dict[str, str]:
         """Return the `Authorization` header, or no header if the account has no key (local servers)."""

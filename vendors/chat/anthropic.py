@@ -12,15 +12,17 @@ from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
 from vendors.chat.reply import last_event, open_reply
-from vendors.chat.turns import instructions, turns
+from vendors.chat.thoughts import Thoughts
+from vendors.chat.turns import instructions, turns, unfinished
 from vendors.errors import Garbled, Refused, TooLong, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
 from vendors.json_events import JsonEvents, object_of, text_of
-from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage, Withdrawal
+from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage
 from vendors.too_long import says_too_long
 
+_DOMAIN = "anthropic.com"
 _WITHOUT_SAMPLING = "2026-10-21"
 _MAX_TOKENS = 4096
 """The default, because the API requires this field."""
@@ -42,6 +44,11 @@ class Options(Model):
     """The protocol version. The newer one has no `temperature`, and other hosts may not support it."""
     prefill: bool | None = None
     """Whether the model continues an unfinished assistant message. By default derived from its name."""
+    hide_thoughts: bool | None = None
+    """Whether thoughts between tags are left out of the text, as with OpenAI's protocol. By default only with other
+    hosts than Anthropic's, which sends them in fields of their own."""
+    begins_with_thought: bool = False
+    """Whether replies begin with a thought without an opening tag, as with OpenAI's protocol."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Additional request fields, such as `top_p` or `thinking`."""
 
@@ -82,6 +89,8 @@ class AnthropicChat:
             "Accept": "text/event-stream",
         }
         self._url = account.url("/v1/messages")
+        hides = not account.is_at(_DOMAIN) if options.hide_thoughts is None else options.hide_thoughts
+        self._hides_thoughts, self._begins_inside = hides, options.begins_with_thought
 
     def reply(self, messages: Sequence[ChatMessage]) -> open_reply:
         """Stream the reply. It must end with `message_stop` or a stop reason; any other end is an error."""
@@ -94,7 +103,10 @@ class AnthropicChat:
             connect_s=self._connect_s,
             repeat=Repeat.SAFE,
         )
-        return open_reply(self._http.stream(call), AnthropicReply(call.vendor, space_before=space))
+        thoughts = None
+        if self._hides_thoughts:
+            thoughts = Thoughts(begins_inside=self._begins_inside, continues=unfinished(messages))
+        return open_reply(self._http.stream(call), AnthropicReply(call.vendor, space_before=space), thoughts)
 
 
 def _takes_prefill(model: str) -> bool:
@@ -128,7 +140,7 @@ class AnthropicReply:
         self.finish: Finish | None = None
         self.done = False
         self.fault: VendorError | None = None
-        self.notice: Thinking | Withdrawal | None = None
+        self.notice: Thinking | None = None
 
     @property
     def is_whole(self) -> bool:

@@ -11,15 +11,17 @@ from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
 from vendors.chat.reply import last_event, open_reply
-from vendors.chat.turns import instructions, turns
+from vendors.chat.thoughts import Thoughts
+from vendors.chat.turns import instructions, turns, unfinished
 from vendors.errors import Garbled, Refused, VendorError
 from vendors.google import GoogleHttp, error_in_response
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import LIMIT_BYTES
 from vendors.http.transport import VendorHttp
 from vendors.json_events import JsonEvents, is_error, object_of, objects_of, text_of
-from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage, Withdrawal
+from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage
 
+_DOMAIN = "googleapis.com"
 _FILTERED: FinishReason = "content_filter"
 _REASONS: dict[str, FinishReason] = {
     "STOP": "stop",
@@ -43,6 +45,11 @@ class Options(Model):
 
     prefill: bool = False
     """Whether the model continues an unfinished assistant message, as some models before 3.5 do."""
+    hide_thoughts: bool | None = None
+    """Whether thoughts between tags are left out of the text, as with OpenAI's protocol. By default only with other
+    hosts than Google's, which sends them in fields of their own."""
+    begins_with_thought: bool = False
+    """Whether replies begin with a thought without an opening tag, as with OpenAI's protocol."""
     generation: dict[str, Any] = Field(default_factory=dict)
     """Additional fields of `generationConfig`, such as `topP` or `thinkingConfig`."""
     extra: dict[str, Any] = Field(default_factory=dict)
@@ -70,6 +77,8 @@ class GeminiChat:
         self._fields = {**({"generationConfig": generation} if generation else {}), **options.extra}
         model = spec.model if "/" in spec.model else f"models/{spec.model}"
         self._url = account.url(f"/{quote(model)}:streamGenerateContent?alt=sse")
+        hides = not account.is_at(_DOMAIN) if options.hide_thoughts is None else options.hide_thoughts
+        self._hides_thoughts, self._begins_inside = hides, options.begins_with_thought
 
     def reply(self, messages: Sequence[ChatMessage]) -> open_reply:
         """Stream the reply. It must end with a finish reason; any other end is an error."""
@@ -81,7 +90,10 @@ class GeminiChat:
             connect_s=self._connect_s,
             repeat=Repeat.SAFE,
         )
-        return open_reply(self._http.stream(call), GeminiReply(call.vendor))
+        thoughts = None
+        if self._hides_thoughts:
+            thoughts = Thoughts(begins_inside=self._begins_inside, continues=unfinished(messages))
+        return open_reply(self._http.stream(call), GeminiReply(call.vendor), thoughts)
 
 
 def _message_fields(messages: Sequence[ChatMessage]) -> dict[str, Any]:
@@ -108,7 +120,7 @@ class GeminiReply:
         self.usage: Usage | None = None
         self.finish: Finish | None = None
         self.fault: VendorError | None = None
-        self.notice: Thinking | Withdrawal | None = None
+        self.notice: Thinking | None = None
 
     @property
     def is_whole(self) -> bool:

@@ -19,7 +19,7 @@ from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
 from vendors.json_events import DONE, JsonEvents, first_object, is_error, object_of, text_of
-from vendors.protocols import THINKING, WITHDRAWAL, ChatMessage, Finish, Thinking, Usage, Withdrawal
+from vendors.protocols import THINKING, ChatMessage, Finish, Thinking, Usage
 
 _REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
     "length": "length",
@@ -50,11 +50,11 @@ class Options(Model):
     """The request field for `max_tokens`. Older and some self-hosted servers only know `max_tokens`."""
     hide_thoughts: bool = True
     """Whether thoughts are left out of the text: what stands between `<think>` and `</think>` or similar tags that
-    begin a line or a sentence, outside of code and quotation marks."""
+    begin a line or a sentence or directly follow a word, outside of code and quotation marks."""
     begins_with_thought: bool = False
     """Whether replies begin with a thought without an opening tag, as with DeepSeek R1 and QwQ behind some servers.
     Text is then held back until the closing tag, or the end of a reply without one. Otherwise such a thought is
-    shown first, and the answer begins again if the closing tag stands alone on its line."""
+    shown first, and the answer begins again if the closing tag stands at the start of a line."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Additional request fields, such as `top_p` or `reasoning_effort`."""
 
@@ -110,7 +110,7 @@ class OpenAIChat:
 
     def _opened(self, body: bytes) -> open_reply:
         thoughts = Thoughts(begins_inside=self._begins_inside) if self._hides_thoughts else None
-        return open_reply(self._http.stream(self._call(body)), OpenAIReply(self._account.platform, thoughts))
+        return open_reply(self._http.stream(self._call(body)), OpenAIReply(self._account.platform), thoughts)
 
     def _call(self, body: bytes) -> Outgoing:
         return Outgoing(
@@ -146,7 +146,6 @@ class OpenAIReply:
         "_parser",
         "_reason",
         "_resumed",
-        "_thoughts",
         "_vendor",
         "done",
         "fault",
@@ -154,9 +153,8 @@ class OpenAIReply:
         "usage",
     )
 
-    def __init__(self, vendor: str, thoughts: Thoughts | None = None) -> None:
+    def __init__(self, vendor: str) -> None:
         self._vendor = vendor
-        self._thoughts = thoughts
         self._parser = SseParser()
         self._events = JsonEvents()
         self._reason: str | None = None
@@ -167,7 +165,7 @@ class OpenAIReply:
         self.usage: Usage | None = None
         self.done = False
         self.fault: VendorError | None = None
-        self.notice: Thinking | Withdrawal | None = None
+        self.notice: Thinking | None = None
 
     @property
     def finish(self) -> Finish | None:
@@ -196,30 +194,10 @@ class OpenAIReply:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         if self._events.is_repaired:
             text = self._events.joined(text, is_last=False)
-        thoughts = self._thoughts
-        if thoughts is None:
-            return text
-        shown = thoughts.feed(text)
-        if shown is not text:
-            self._notice(thoughts)
-        return shown
+        return text
 
     def end(self) -> str:
-        text = last_event(self)
-        half = self._events.joined("", is_last=True)
-        thoughts = self._thoughts
-        if thoughts is None:
-            return text + half
-        text += thoughts.feed(half)
-        self._notice(thoughts)
-        return text + thoughts.end() if self.done or self.is_whole else text
-
-    def _notice(self, thoughts: Thoughts) -> None:
-        if thoughts.were_shown:
-            thoughts.were_shown = False
-            self.notice = WITHDRAWAL
-        elif thoughts.hides:
-            self.notice = THINKING
+        return last_event(self) + self._events.joined("", is_last=True)
 
     def _read(self, chunk: Mapping[str, Any]) -> str:
         """Return the text of a chunk, which may have no choices."""

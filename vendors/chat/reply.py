@@ -6,10 +6,11 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from streams.push import PushSource, Sink
-from vendors.errors import Garbled, VendorError
+from vendors.chat.thoughts import Thoughts
+from vendors.errors import Empty, Garbled, VendorError
 from vendors.http.sse import END_OF_EVENT
 from vendors.http.transport import Incoming
-from vendors.protocols import ChatItem, Finish, TextDelta, Thinking, Usage, Withdrawal
+from vendors.protocols import THINKING, WITHDRAWAL, ChatItem, Finish, TextDelta, Thinking, Usage
 
 
 class Reply(Protocol):
@@ -22,8 +23,8 @@ class Reply(Protocol):
     fault: VendorError | None
     """The error that ended the reply, until it is raised. The text before it is valid."""
 
-    notice: Thinking | Withdrawal | None
-    """What the last call of `feed` or `end` read, if it is no text. With a withdrawal, `feed` returns no text."""
+    notice: Thinking | None
+    """What the last call of `feed` or `end` read, if it is no text."""
 
     @property
     def usage(self) -> Usage | None: ...
@@ -56,14 +57,17 @@ def last_event(reply: Reply) -> str:
 class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
     """A context manager that opens `response` and returns the items of the reply: text, then usage and finish.
 
-    A reply that does not end properly raises an error.
+    A reply that does not end properly raises an error. `thoughts` leaves the thoughts out of the text.
     """
 
-    __slots__ = ("_cut", "_exhausted", "_has_ended", "_last", "_opening", "_reply", "_response")
+    __slots__ = ("_cut", "_exhausted", "_has_ended", "_last", "_opening", "_reply", "_response", "_thoughts")
 
-    def __init__(self, response: AbstractAsyncContextManager[Incoming], reply: Reply) -> None:
+    def __init__(
+        self, response: AbstractAsyncContextManager[Incoming], reply: Reply, thoughts: Thoughts | None = None
+    ) -> None:
         self._opening = response
         self._reply = reply
+        self._thoughts = thoughts
         self._exhausted = False
         self._cut: VendorError | None = None
         """The error that cut off the stream, until it is raised."""
@@ -95,6 +99,8 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
             except VendorError as error:
                 self._cut, piece = error, b""
             text = self._reply.feed(piece)
+            if self._thoughts is not None:
+                text = self._thoughts.feed(text)
             self._check_end(ended=not piece)
             if text:
                 return TextDelta(text)
@@ -105,11 +111,14 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         return item
 
     async def push_to(self, sink: Sink[ChatItem]) -> bool:
-        reply, accepts_more = self._reply, True
+        reply, thoughts, accepts_more = self._reply, self._thoughts, True
 
         def push(piece: bytes) -> bool:
             nonlocal accepts_more
-            if text := reply.feed(piece):
+            text = reply.feed(piece)
+            if thoughts is not None:
+                text = thoughts.feed(text)
+            if text:
                 accepts_more = sink(TextDelta(text))
             elif (notice := self._notice()) is not None:
                 accepts_more = sink(notice)
@@ -129,8 +138,13 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         return False
 
     def _notice(self) -> ChatItem | None:
+        """Return what was read if it was no text. Nothing is returned with text."""
+        thoughts = self._thoughts
+        if thoughts is not None and thoughts.were_shown:
+            thoughts.were_shown = False
+            return WITHDRAWAL
         notice, self._reply.notice = self._reply.notice, None
-        return notice
+        return THINKING if thoughts is not None and thoughts.hides else notice
 
     def _check_end(self, *, ended: bool) -> None:
         self._exhausted = ended or self._reply.done or self._reply.fault is not None
@@ -140,12 +154,19 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         if self._response.closed:
             return None
         if self._last is None:
-            text = self._reply.end()
+            text = self._last_text()
             notice = self._notice()
             self._last = ([TextDelta(text)] if text else []) + ([notice] if notice is not None else [])
         if not self._last and not self._has_ended:
             self._last, self._has_ended = await self._ending(), True
         return self._last.pop() if self._last else None
+
+    def _last_text(self) -> str:
+        reply, thoughts = self._reply, self._thoughts
+        text = reply.end()
+        if thoughts is None:
+            return text
+        return thoughts.end(text) if reply.done or reply.is_whole else thoughts.feed(text)
 
     def _take_error(self) -> VendorError:
         """Return the error that ended the stream. It is not kept, as its traceback will refer to this object."""
@@ -165,5 +186,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
             raise Garbled(self._response.vendor, "ended its stream without a final event", retryable=True)
         if reply.done:
             await self._response.drain()
+        if self._thoughts is not None and self._thoughts.is_empty:
+            raise Empty(self._response.vendor, "sent an empty response")
         finish = reply.finish or Finish("stop")
         return [finish] if reply.usage is None else [finish, reply.usage]

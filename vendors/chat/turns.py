@@ -32,5 +32,11 @@ def turns(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return alternating
 
 
+def unfinished(messages: Sequence[ChatMessage]) -> str:
+    """Return the text of the final assistant message, which the reply continues, or an empty string."""
+    last = messages[-1] if messages else None
+    return last.content if last is not None and last.role == "assistant" and _has_text(last) else ""
+
+
 def _has_text(message: ChatMessage) -> bool:
     return bool(message.content.strip())

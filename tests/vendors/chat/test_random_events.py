@@ -52,8 +52,8 @@ def gemini(text: str) -> Any:
 
 
 REPLIES: dict[str, tuple[Callable[[], Reply], Callable[[str], Any]]] = {
-    "openai": (lambda: OpenAIReply("v", Thoughts()), openai),
-    "openai_held": (lambda: OpenAIReply("v", Thoughts(begins_inside=True)), openai),
+    "openai": (lambda: OpenAIReply("v"), openai),
+    "openai_held": (lambda: OpenAIReply("v"), openai),
     "openai_plain": (lambda: OpenAIReply("v"), openai),
     "anthropic": (lambda: AnthropicReply("v"), anthropic),
     "gemini": (lambda: GeminiReply("v"), gemini),
@@ -83,14 +83,17 @@ def check(vendor: str, values: list[Any], at: list[int]) -> None:
         encoded(spoken(f"«{number}»")) + (value if isinstance(value, bytes) else encoded(value))
         for number, value in enumerate(values)
     )
-    text = "".join(reply.feed(piece) for piece in split(stream, at))
+    thoughts = None if vendor == "openai_plain" else Thoughts(begins_inside=vendor == "openai_held")
+    texts = [reply.feed(piece) for piece in split(stream, at)]
+    text = "".join(texts if thoughts is None else map(thoughts.feed, texts))
     first_end = next((number for number, value in enumerate(values) if ends(value)), None)
     if first_end is not None:
         assert vendor == "openai_held" or numbers_in(text)[: first_end + 1] == list(range(first_end + 1))
         return
     assert reply.fault is None
     reply.done = vendor.startswith("openai")  # What is held back follows at the end.
-    assert numbers_in(text + reply.end()) == list(range(len(values)))
+    rest = reply.end()
+    assert numbers_in(text + (rest if thoughts is None else thoughts.end(rest))) == list(range(len(values)))
 
 
 @pytest.mark.parametrize("vendor", REPLIES)

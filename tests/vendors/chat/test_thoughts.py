@@ -1,22 +1,28 @@
 """The thoughts of a model are left out, wherever a reply is split, and no other text is lost."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.streams.pieces import split
+from tests.vendors.random_json import VERY_MANY
+from vendors.account import Account
+from vendors.catalog import CATALOG
 from vendors.chat.thoughts import Thoughts
 
+NO_TAGS = str.maketrans("<[◁", "{{{")
 
-def said(deltas: list[str], *, begins_inside: bool = False) -> tuple[str, bool]:
+
+def said(deltas: list[str], *, begins_inside: bool = False, continues: str = "") -> tuple[str, bool]:
     """Return the text that is not withdrawn, and whether any was."""
-    thoughts = Thoughts(begins_inside=begins_inside)
+    thoughts = Thoughts(begins_inside=begins_inside, continues=continues)
     text, withdrawn = "", False
     for delta in deltas:
         text += thoughts.feed(delta)
         if thoughts.were_shown:
             text, withdrawn, thoughts.were_shown = "", True, False
-    return text + thoughts.end(), withdrawn
+    rest = thoughts.end()
+    return (rest, True) if thoughts.were_shown else (text + rest, withdrawn)
 
 
 THOUGHTS = [
@@ -45,7 +51,31 @@ THOUGHTS = [
     ('<think>a</think>Use x.split("</think>")[-1] here.', 'Use x.split("</think>")[-1] here.'),
     ("<think>a</think>The tags <think> and </think> mark.", "The tags <think> and </think> mark."),
     ("<think>never closed", ""),
+    ("<think>a</think>Hi<think>b</think>Ho", "HiHo"),
+    ("<think>a</think>Hi.<think>b</think> Ho", "Hi. Ho"),
+    ("Hi there.\n\n<think>a</think>\n\nHo.\n<think>b</think>\nBye", "Hi there.\n\nHo.\nBye"),
+    ("Hello,<think>a</think> you\U0001f600<think>b</think> there", "Hello, you\U0001f600 there"),
+    ("<think>a</think>Say <think>b</think> now", "Say <think>b</think> now"),
+    ("<think>a</think>标签<think>和</think>表示思考", "标签<think>和</think>表示思考"),
+    ("<think>I write <reasoning>x</reasoning> then</think>Hi", "Hi"),
+    ("<reasoning>Put </think> behind it.</reasoning>Hi", "Hi"),
+    ('<think>ends with "</think>', ""),
+    ("<think/>Hi", "Hi"),
 ]
+FORMS = [
+    *((f"<{name}>", f"</{name}>") for name in (
+        "thinking", "thought", "thoughts", "reasoning", "seed:think", "mm:think", "longcat_think", "ant_thinking",
+        "antThinking", "Think", "REASONING",
+    )),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("[think]", "[/think]"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ('<think type="x">', "</think>"),
+    ("<think id='1'  lang=en >", "</think >"),
+    ("< think >", "</ think>"),
+    ("<think\n>", "< / think >"),
+]  # fmt: skip
 TEXTS = [
     "Say <think> or `</think>`.",
     "The tags <think> and </think> mark reasoning of models",
@@ -61,6 +91,14 @@ TEXTS = [
     "It first prints `<think>`, and then\n</think>\nbefore the answer.",
     "1 < 2 <thin <thinker> [THIN [think] ◁ <",
     "[A link](https://example.org) and a [",
+    "[Think](https://example.org) and [think]",
+    "[think]: https://example.org",
+    "<think of a number> is what I do, </think of it>.",
+    "Thoughts end on a line of their own with\n</think> which is a tag",
+    "Thoughts end with\n</think>, a tag.",
+    "1. <think>\n2.<think>\n3. </think>",
+    'Use x.split("<think>") or key=<think>, (<think>) or **<think>**.',
+    "标签<think>和</think>表示思考",
     "**Bold**, *slanted* and > quoted",
     " \n",
     "**",
@@ -83,13 +121,85 @@ def test_text_is_held_back_until_a_closing_tag_if_the_operator_says_so(reply: st
     assert said(split(reply, at), begins_inside=True) == said(list(reply), begins_inside=True) == (answer, False)
 
 
-@given(st.lists(st.integers(2, 60), min_size=1, max_size=6))
-def test_a_thought_that_was_shown_is_withdrawn(at: list[int]):
-    reply = "Hm. So.\n</think>\n\nHello. </think> is a tag."
+@pytest.mark.parametrize(("opening", "closing"), FORMS)
+@given(st.lists(st.integers(0, 80), max_size=6))
+def test_every_form_of_tags_is_known(opening: str, closing: str, at: list[int]):
+    reply = f"{opening}\nHm.\n{closing}\n\nHi.\n{opening}b{closing}\nHo. In code `{opening}b{closing}` stays."
 
-    assert said([reply]) == ("Hello. </think> is a tag.", False)
-    assert said(split(reply, at))[0] == said(list(reply))[0] == "Hello. </think> is a tag."
-    assert said(list(reply))[1]
+    answer = f"Hi.\nHo. In code `{opening}b{closing}` stays."
+    assert said([reply]) == said(list(reply)) == said(split(reply, at)) == (answer, False)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Hm. So.\n</think>\n\nHello. </think> is a tag.", "Hello. </think> is a tag."),
+        ("Let me think.\n</think>", ""),
+        ("Let me think.\n</think> \n", ""),
+        ("Let me think.</think>", ""),
+        ("Let me think.</think>\n\nHi", "Hi"),
+        ("Let me think.\n\n</think>Hi", "Hi"),
+        ("Let me think.\n</think>**Hi**", "**Hi**"),
+        ("Let me think.\n\n</reasoning> Hi", "Hi"),
+    ],
+)
+@given(st.lists(st.integers(2, 60), max_size=6))
+def test_a_thought_that_was_shown_is_withdrawn(reply: str, answer: str, at: list[int]):
+    assert said([reply])[0] == said(split(reply, at))[0] == answer
+    assert said(list(reply)) == (answer, True)
+
+
+def test_a_continuation_withdraws_nothing_and_begins_where_the_text_ends():
+    for text, more, answer in (
+        ("The tag ", "<think> is it.\n</think>\nso", "<think> is it.\n</think>\nso"),
+        ("```\n", "<think>\n```\n<think>a</think>\nHi", "<think>\n```\nHi"),
+        ("Hello.", " <think>a</think>Hi", " Hi"),
+        ("Hello.", " <think>never closed", " <think>never closed"),
+    ):
+        for begins_inside in (False, True):
+            assert said([more], begins_inside=begins_inside, continues=text) == (answer, False)
+
+
+@pytest.mark.parametrize(
+    ("url", "domain", "is_own"),
+    [
+        (CATALOG["anthropic"].base_url, "anthropic.com", True),
+        (CATALOG["gemini"].base_url, "googleapis.com", True),
+        ("https://europe-west4-aiplatform.googleapis.com/v1/projects/p", "googleapis.com", True),
+        ("https://notanthropic.com", "anthropic.com", False),
+        ("https://example.org/anthropic.com", "anthropic.com", False),
+    ],
+)
+def test_the_hosts_of_a_vendor_are_known_by_their_domain(url: str, domain: str, is_own: bool):
+    """They are the hosts whose text is not searched for tags by default."""
+    assert Account("main", "x", url).is_at(domain) is is_own
+
+
+PARTS = [
+    *(tag for form in FORMS[::4] for tag in form), "<think>", "</think>", "<think/>", "<", ">", "/", "th", "ink",
+    "[", "]", "Hi", "a.", " ", "\n", "\n\n", "`", "```\n", '"', "(", "**", "> ", "中", "1.",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=14), st.lists(st.integers(0, 120), max_size=6), st.booleans())
+def test_the_answer_is_the_same_at_every_split(parts: list[str], at: list[int], begins_inside: bool):
+    check_splits("".join(parts), at, begins_inside)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@settings(max_examples=VERY_MANY)
+@given(st.lists(st.sampled_from(PARTS), max_size=20), st.lists(st.integers(0, 160), max_size=8), st.booleans())
+def test_the_answer_is_the_same_at_very_many_splits(parts: list[str], at: list[int], begins_inside: bool):
+    check_splits("".join(parts), at, begins_inside)
+
+
+def check_splits(reply: str, at: list[int], begins_inside: bool) -> None:
+    whole = said([reply], begins_inside=begins_inside)[0]
+    for deltas in (list(reply), split(reply, at)):
+        assert said(deltas, begins_inside=begins_inside)[0] == whole
+    behind = f"<think>Hm.</think>Hi, {reply.translate(NO_TAGS)}"
+    assert said([behind])[0] == f"Hi, {reply.translate(NO_TAGS)}", "no text is lost behind a thought"
 
 
 @given(
@@ -107,3 +217,5 @@ def test_many_tags_are_read_in_linear_time():
     for reply in ("a `</think>` b" * 50_000, "<think>" * 50_000, "\n<think>" + "`</think>`" * 50_000):
         said([reply])
     assert said(['x "</think>" '] * 50_000)[0] == 'x "</think>" ' * 50_000
+    for shown in ("Hm.\n</think>", "Hm.</think>"):
+        assert said([shown, *" " * 50_000, "Hi"]) == ("Hi", True)

@@ -44,6 +44,12 @@ def restarts(seen: list[SeenEvent]) -> int:
          '```python\na = text.split("</think>")[-1]\n```'),
         (delta("Put `<think>` and `</think>` around it, not <think>."),
          "Put `<think>` and `</think>` around it, not <think>."),
+        ("".join(map(delta, ["<think>Hm.</think>Hi.", "\n<th", "ink>secret", "</think>\nHo", "<think>b</think>!"])),
+         "Hi.\nHo!"),
+        (delta("<|begin_of_thought|>Hm.") + delta("<|end_of_thought|>Hello."), "Hello."),
+        (delta('<think type="') + delta('x">Hm.</think><mm:think>a</mm:think>[THINK]b[/THINK]Hello.'), "Hello."),
+        (delta("<think>Hm.</think>[Think](https://e.org): ```\n<think>\n") + delta("</think>\n```\nHello."),
+         "[Think](https://e.org): ```\n<think>\n</think>\n```\nHello."),
     ],
 )  # fmt: skip
 async def test_only_thoughts_are_left_out(
@@ -57,10 +63,11 @@ async def test_only_thoughts_are_left_out(
     assert len(list(sandbox.bill.since(0))) == 1
 
 
+@pytest.mark.parametrize("rest", ["</think>\n\n", "\n</think>"])
 async def test_a_thought_without_an_opening_tag_is_withdrawn_within_its_reply(
-    talk: Talk, server: Server, sandbox: Running
+    talk: Talk, server: Server, sandbox: Running, rest: str
 ) -> None:
-    body = delta("Hm. So\n") + delta("</think>\n\n") + delta("Hel") + delta("lo.", "stop") + DONE
+    body = delta("Hm. So\n") + delta(rest) + delta("Hel") + delta("lo.", "stop") + DONE
     await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=body, pace_ms=250))
 
     seen = await talk.turn("Hello", "one")
@@ -69,6 +76,24 @@ async def test_a_thought_without_an_opening_tag_is_withdrawn_within_its_reply(
     (record,) = (await talk.history())["conversation_records"]
     assert [item["text"] for item in record["content"][1]["content"]] == ["Hello."]
     assert len(list(sandbox.bill.since(0))) == 1
+
+
+async def test_a_reply_of_only_a_withdrawn_thought_is_an_error(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    body = delta("Let me think.\n") + delta("</think>", "stop") + DONE
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=body, pace_ms=50), on_break="restart")
+    await chat(server, sandbox, "two", "vendor_b_llm", key_of(text="Hello."))
+
+    seen = await talk.turn("Hello", "one", "two")
+    alone = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen)) == ("end", "Hello."), seen[-1]
+    assert seen[-1].content["attempts"][0]["message"] == "backend_unavailable: vendor_b_llm sent an empty response"
+    assert (alone[-1].name, said_by(alone), restarts(alone)) == ("error", "", 1)
+    records = (await talk.history())["conversation_records"]
+    texts = [[item["text"] for message in record["content"] for item in message["content"]] for record in records]
+    assert sorted(texts) == [["Hello"], ["Hello", "Hello."]], "the thought is not stored"
 
 
 async def test_a_reply_does_not_change_how_others_are_streamed(
@@ -103,6 +128,31 @@ async def test_the_operator_decides_on_thoughts(
     seen = await talk.turn("Hello", "one")
 
     assert (said_by(seen), restarts(seen)) == (answer, 0)
+
+
+@pytest.mark.parametrize("platform", ["anthropic", "gemini"])
+async def test_compatible_hosts_of_all_protocols_send_thoughts_in_the_text(
+    talk: Talk, server: Server, sandbox: Running, platform: str
+) -> None:
+    def body(*texts: str) -> str:
+        events = map(block, texts) if platform == "anthropic" else (candidate(text, None) for text in texts)
+        return "".join(events) + (STOPPED if platform == "anthropic" else candidate(""))
+
+    tagged, shown = "<think>Hm.</think>Hello.", body("Hm.", "\n</think>", "\n\nHel", "lo.")
+    for name, events, options in [
+        ("default", body("<th", "ink>Hm.</th", "ink>Hel", "lo."), {}),
+        ("off", body(tagged), {"hide_thoughts": False}),
+        ("withdrawn", shown, {}),
+        ("held", shown, {"begins_with_thought": True}),
+    ]:
+        await chat(server, sandbox, name, platform, key_of(events=events, pace_ms=50))
+        await strategy(server, name, platform, options=options)
+
+    seen = {name: await talk.turn("Hello", name) for name in ("default", "off", "withdrawn", "held")}
+
+    assert {name: (said_by(events), restarts(events)) for name, events in seen.items()} == {
+        "default": ("Hello.", 0), "off": (tagged, 0), "withdrawn": ("Hello.", 1), "held": ("Hello.", 0),
+    }  # fmt: skip
 
 
 async def test_a_reply_of_an_unfinished_thought_is_an_error(talk: Talk, server: Server, sandbox: Running) -> None:
