@@ -1,7 +1,7 @@
 """Fences: the lines that begin and end code. Does no I/O.
 
-A fence in a block quote or in the item of a list ends with it (CommonMark 0.31, 4.5). Models also write fences where
-Markdown has none: behind text, and at the end of the last line of the code.
+Code in a block quote or in the item of a list ends with it (CommonMark 0.31, 4.5). Models also write fences
+where Markdown has none: behind text, and at the end of the last line of the code.
 """
 
 import re

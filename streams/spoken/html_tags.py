@@ -2,7 +2,10 @@
 
 import re
 
-_WITHIN_WORDS = "a|abbr|b|bdi|bdo|big|br|cite|code|del|em|font|i|img|ins|kbd|mark|q|ruby|s|samp|small|span|strong|sub|sup|tt|u|wbr"
+_WITHIN_WORDS = (
+    "a|abbr|b|bdi|bdo|big|br|cite|code|del|em|font|i|img|ins|kbd|mark|q|ruby"
+    "|s|samp|small|span|strong|sub|sup|tt|u|wbr"
+)
 _APART = (
     "address|area|article|aside|audio|base|blockquote|body|button|canvas|caption|center|col|colgroup|data|datalist|dd"
     "|details|dfn|dialog|div|dl|dt|embed|fieldset|figcaption|figure|footer|form|h[1-6]|head|header|hgroup|hr|html"

@@ -44,6 +44,8 @@ class SpokenSentences:
         self._around = Surroundings()
         self._fence: Fence | None = None
         """The fence that has begun the code."""
+        self._quotes = 0
+        """The number of block quotes that the current line is in."""
         self._fences_before = 0
         """Fences in the sentences of the block that are complete."""
         self._block: Sentences | None = None
@@ -120,6 +122,7 @@ class SpokenSentences:
 
     def _begin_prose(self, kind: Line, *, continues: bool) -> None:
         line, self._state = self._taken_line(), "prose"
+        self._quotes = line[: kind.prefix].count(">")
         if continues:
             line_break, self._line_break = self._line_break, ""
             self._say(line_break + line)
@@ -169,7 +172,7 @@ class SpokenSentences:
         opening = self._block.without_end(len(found[0]))
         self._end_block(is_followed=True)
         self._put(opening + line_break, "")
-        self._fence = Fence(found[1], column=self._around.column)
+        self._fence = Fence(found[1], self._quotes, self._around.column)
         return True
 
     def _end_whole_line(self, line: str) -> None:

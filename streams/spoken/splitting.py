@@ -140,10 +140,10 @@ class Sentences:
         ordinal = _ORDINAL.search(text, len(text) - 8)
         if ordinal is None:
             return False
-        if self._language in _LANGUAGES_WITH_ORDINALS or _AT_LINE_START.search(text, len(text) - 12):
-            return True
-        before = int(ordinal[1]) - 1  # In an enumeration: `1. this 2. that`.
-        return before in {0, self._number} or f"{before}. " in text
+        before = int(ordinal[1]) - 1
+        if before in {0, self._number} or f"{before}. " in text:
+            return True  # In an enumeration: `1. this 2. that`.
+        return self._language in _LANGUAGES_WITH_ORDINALS or bool(_AT_LINE_START.search(text, len(text) - 12))
 
     def _cut(self, end: int) -> str:
         sentence, self._tail = self._tail[:end], self._tail[end:]
