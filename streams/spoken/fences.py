@@ -15,6 +15,9 @@ _FENCE = re.compile(r"((?:[-*+•]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})")
 _FENCE_AND_TEXT = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]+(?=\S+[ \t]+\S)[^`\n]+")
 _FENCE_BEHIND_TEXT = re.compile(r"(?<=[\s:])(`{3,})[\w+#.-]{0,32}[ \t\r]*$")
 _FENCE_BEHIND_CODE = re.compile(r"(?<=[^\s:`~'\"(])(`{3,}|~{3,})[ \t\r\n.,;:!?]*$")
+_MARKS = ".,;:!?"
+CLOSING = QUOTED + "`~" + _MARKS
+"""Characters of lines that may end code."""
 _ITEM = re.compile(r"([ \t]*)((?:[-*+•]|\d{1,9}[.)])[ \t]+)(?=\S)")
 
 
@@ -65,7 +68,7 @@ def fence_behind_text(text: str, before: int = 0) -> re.Match[str] | None:
 def fence_within(line: str, fence: Fence) -> Fence | None:
     """Return the fence that is open in the next line. `None`: the line is not in the quote or item of the code.
 
-    If the first line of the code is outside, a model has not indented the code, which ends at the next fence.
+    If the first line of the code is outside, or the fence that ends it, a model has not indented it.
     """
     prefix = line[: len(line) - len(line.lstrip(QUOTED))]
     is_blank = len(prefix) == len(line.rstrip("\r\n"))
@@ -75,7 +78,8 @@ def fence_within(line: str, fence: Fence) -> Fence | None:
         is_outside = not is_blank and width(prefix.partition(">")[0]) < fence.column
     if not is_outside:
         return fence if is_blank else fence._replace(has_lines=True)
-    return None if fence.has_lines or is_blank else Fence(fence.mark, has_lines=True)
+    is_sloppy = not is_blank and (not fence.has_lines or _closes(line, fence.mark))
+    return Fence(fence.mark, has_lines=True) if is_sloppy else None
 
 
 def end_of_code(line: str, mark: str) -> int:
@@ -83,14 +87,18 @@ def end_of_code(line: str, mark: str) -> int:
 
     Markdown has no text there, but models write it. One word would be the language of code within the code.
     """
-    body = line.strip(" \t>\r\n").rstrip(".,;:!?")
-    if len(body) >= len(mark) and not body.strip(mark[0]):
+    if _closes(line, mark):
         return len(line)
     if (found := _FENCE_AND_TEXT.match(line)) and found[1].startswith(mark):
         return found.end(1)
     behind = _FENCE_BEHIND_CODE.search(line) if mark in line else None
     is_end = behind and behind[1].startswith(mark) and line.count(mark) % 2
     return len(line) if is_end else -1
+
+
+def _closes(line: str, mark: str) -> bool:
+    body = line.strip(QUOTED + "\r\n").rstrip(_MARKS)
+    return len(body) >= len(mark) and not body.strip(mark[0])
 
 
 def fence_after(line: str, fence: Fence | None, column: int) -> Fence | None:

@@ -41,6 +41,7 @@ def test_code_continues_until_its_end(text: str):
         "> ```\n> code\nAfter",
         "- a\n  ```\n  code\n\nAfter",
         "1. ```\n   code\n2. next",
+        "1. a\n   ```\n   code\n```\nb",
         f"{'a ' * 200}```b {'c ' * 200} ```\nx",
         f"```{'a ' * 200}`{'a ' * 200}\nx",
     ],
