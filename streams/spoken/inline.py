@@ -4,6 +4,7 @@ import html
 import re
 
 from streams.spoken.formulas import find_formulas, raised
+from streams.spoken.html_tags import without_tags
 from streams.spoken.literals import literal, restored
 from streams.spoken.words import Words
 
@@ -35,8 +36,8 @@ _LINE_BREAK = re.compile(
 """Where people pause: at hard breaks, before a term that is explained, and after a title in bold."""
 _NO_TEXT = re.compile(r"(?:\s|<[^<>]*>)*$")
 _SUPERSCRIPT = re.compile(r"<sup>([^<]*)</sup>")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?(?:-->|$)|^--.*?-->|<!$", re.DOTALL)
-"""Tags, and comments, which may be split into two sentences at their exclamation mark."""
+_COMMENT = re.compile(r"</[A-Za-z][^<>]*>|<!--.*?(?:-->|$)|^--.*?-->|<!$", re.DOTALL)
+"""Closing tags, and comments, which may be split into two sentences at their exclamation mark."""
 _STRUCK = re.compile(r"~~(?=\S).*?\S~~")
 _TASK = re.compile(r"^\s*\[[ xX]\]\s+")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
@@ -71,6 +72,9 @@ _CELL_LIMIT = 1000
 _CELL = re.compile(r"\s\|\s")
 _QUOTE = re.compile(r"(^|\n)[ \t]*(?:>[ \t]*)+")
 _SOUND = re.compile(r"[^\W_]")
+_GAP = re.compile(r"[^\S\n]{3,}(?!\n)")
+"""White space without meaning, on which other patterns would take long."""
+_LONG = 200
 
 
 def spoken_inline(text: str, words: Words) -> str:
@@ -78,6 +82,10 @@ def spoken_inline(text: str, words: Words) -> str:
     if _PLAIN.fullmatch(text) and "_" not in text and "www." not in text:
         text = " ".join(text.split())
     else:
+        if not _SOUND.search(text):
+            return ""
+        if len(text) > _LONG:
+            text = _GAP.sub(" ", text)
         text = restored(" ".join(_without_markup(text, words).split()))
     return text if _SOUND.search(text) else ""
 
@@ -92,7 +100,7 @@ def spoken_row(cells: str, words: Words) -> str:
     text = ""
     for cell in columns:
         if spoken := _spoken_cell(cell.strip(), words):
-            text += (_pause(text) if text else "") + spoken
+            text += (_pause(text[-_CELL_LIMIT:]) if text else "") + spoken
     return text if _SOUND.search(text) else ""
 
 
@@ -122,7 +130,7 @@ def _without_markup(text: str, words: Words) -> str:
         text = _CLOSING_HASHES.sub("", text)
     if "<" in text or "--" in text:
         text = _SUPERSCRIPT.sub(lambda power: raised(power[1]), _BREAK.sub(_break, text))
-        text = _TAG.sub("", text)
+        text = _COMMENT.sub("", without_tags(text))
     if "~" in text:
         text = _STRUCK.sub("", _ABOUT.sub(words.about, text)).replace(words.about * 2, words.about)
     text = html.unescape(_EMPHASIS.sub("", _CUT_EMPHASIS.sub("", text)))

@@ -1,38 +1,53 @@
 """The kinds of lines in Markdown, recognized as soon as their beginning decides. Does no I/O."""
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from streams.spoken.fences import QUOTED, SPACES, fence_before, width
 from streams.spoken.inline import PICTURES
 
-_SPACES = " \t"
 _KEYCAP = r"(?:(\d)\ufe0f?\u20e3|\U0001f51f)\ufe0f?"
 """Emoji that number items: `1️⃣` to `9️⃣`, and `🔟`."""
+_POINT = r"(?:\\?[.)]|\.\)|[．、）])"  # noqa: RUF001
+_CIRCLED = "\u2460-\u2473"
+"""`①` to `⑳`."""
+_OPENING = r"[*_\[(\"'“「『《（]"  # noqa: RUF001
 _UNDECIDED = re.compile(
-    r"`{1,2}|~{1,2}|#{1,6}[ \t]*|[-*_=+:|• \t]+|\d{1,9}(?:[.)][ \t]*)?"
-    r"|\[[^\]]{0,100}(?:\](?::[ \t]*(?:\S+[ \t]*)?)?)?"
+    r"`{1,2}|~{1,2}|#{1,6}[ \t]*|[-*_=+:|• \t]+|\[[^\]]{0,100}(?:\](?::[ \t]*(?:\S+[ \t]*)?)?)?"
+    rf"|[*_]{{0,3}}\d{{1,9}}(?:\\|{_POINT}[*_]{{0,3}}[ \t]*{_OPENING}{{0,4}})?|\d{{1,3}}\.[a-z]|[{_CIRCLED}][ \t]*"
     rf"|\d\ufe0f?|{_KEYCAP}[ \t]*|{PICTURES}[ \t]*|(?:[-*+•]|\d{{1,9}}[.)])[ \t]+(?:`{{1,2}}|~{{1,2}})"
 )
 """Beginnings of lines whose kind depends on what follows."""
-_FENCE = re.compile(r"(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})")
-"""The beginning of code, which may be the content of an item."""
-_FENCE_AND_TEXT = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]+(?=\S+[ \t]+\S)([^`\n]+)")
-_FENCE_AT_END = re.compile(r"(?<=[\s:])(`{3,})[\w+#.-]{0,32}[ \t\r]*$")
 _HEADING = re.compile(r"#{1,6}(?:[ \t]+|$)")
 _RULE = re.compile(r"(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}")
 _UNDERLINE = re.compile(r"(?:=+|-+)[ \t]*")
 _TABLE_RULE = re.compile(r"(?=.*-)(?=.*\|)[-:| \t]+")
 _BULLET = re.compile(rf"(?:[-*+•]|{PICTURES})(?:[ \t]+|$)")
 _NUMBER = re.compile(r"(\d{1,9})[.)](?:[ \t]+|$)")
+_MAY_BE_NUMBERED = re.compile(rf"[*_]{{0,3}}[\d{_CIRCLED}]")
+_LETTER = rf"{_OPENING}{{0,4}}[^\W\d_]"
+_LOOSE_NUMBER = re.compile(
+    rf"([*_]{{1,3}})(\d{{1,3}}){_POINT}\1(?:[ \t]+(?=\S)|(?={_LETTER}))"
+    r"|(\d{1,3})(?:[．、）]|\.\)|\\[.)])[ \t]*(?=[^\s\d])"  # noqa: RUF001
+    rf"|(\d{{1,3}})[.)](?={_LETTER})|([{_CIRCLED}])[ \t]*(?=\S)"
+)
+"""The number of an item as models write it, although Markdown has no list there: `1.苹果`, `**1.** One`."""
+_NUMBERED_TITLE = re.compile(rf"[*_]{{1,3}}(\d{{1,3}}){_POINT}[ \t]*(?={_LETTER})")
+"""Emphasis that begins with the number of an item: `**1. Choose**`."""
+_VERSION = re.compile(r"\d+\.[a-z](?![a-z])")
+"""The beginning of a line with `3.x`."""
 _EMOJI_NUMBER = re.compile(rf"{_KEYCAP}(?:[ \t]+|$)")
 _REFERENCE = re.compile(r"\[\^[^\]]{1,100}\]:|\[[^\]]{1,100}\]:[ \t]*(?=\S*(?:[/#@:]|\.\w))\S+[ \t\r]*(?:$|[\"'(])")
 """A footnote, or the address of a link. `[Anna]: Hello` is somebody who speaks."""
 _CODE_INDENT = 4
-_TAB = 4
 
-Kind = Literal["blank", "prose", "heading", "item", "row", "table_rule", "rule", "fence", "code"]
-"""`rule`: a line without text, such as a thematic break or the address of a link."""
+Kind = Literal["blank", "prose", "heading", "item", "title", "row", "table_rule", "rule", "fence", "code"]
+"""`rule`: a line without text, such as a thematic break or the address of a link.
+
+`title`: an item whose number is part of its text, because the emphasis includes it.
+"""
 
 
 class Line(NamedTuple):
@@ -41,7 +56,7 @@ class Line(NamedTuple):
     kind: Kind
     prefix: int = 0
     number: str = ""
-    """Of an item in an ordered list."""
+    """Of an item in an ordered list, or at the beginning of a line of prose."""
     column: int = 0
     """Where the content of an item begins, or that of another line."""
 
@@ -54,6 +69,10 @@ class Surroundings:
     in_item: bool = False
     column: int = 0
     """Where the content of the current list item begins. 0: outside lists."""
+    number: int = 0
+    """The last number of an item, or at the beginning of a line."""
+    after_colon: bool = False
+    """Whether the line before ends with a colon."""
     after_blank: bool = True
     in_code: bool = False
     in_table: bool = False
@@ -61,9 +80,9 @@ class Surroundings:
 
 def kind_of(line: str, around: Surroundings, *, is_complete: bool) -> Line | None:
     """Return the kind of a line, of which `line` is the beginning or all. `None`: more of it decides."""
-    unquoted = line.lstrip(_SPACES)
-    indent = _width(line[: len(line) - len(unquoted)])
-    body = unquoted.lstrip(_SPACES + ">") if unquoted.startswith(">") else unquoted
+    unquoted = line.lstrip(SPACES)
+    indent = width(line[: len(line) - len(unquoted)])
+    body = unquoted.lstrip(QUOTED) if unquoted.startswith(">") else unquoted
     if not body:
         return Line("blank") if is_complete else None
     if _is_code(around, indent):
@@ -71,7 +90,7 @@ def kind_of(line: str, around: Surroundings, *, is_complete: bool) -> Line | Non
     prefix = len(line) - len(body)
     if not is_complete and (around.in_table or body.startswith("|") or _UNDECIDED.fullmatch(body)):
         return None
-    if _fence_before(body):
+    if fence_before(body):
         return Line("fence") if is_complete else None
     kind = _kind_without_prose(body, around)
     if kind == "row":
@@ -101,52 +120,37 @@ def _prose(body: str, around: Surroundings, *, prefix: int, indent: int) -> Line
         return Line("item", prefix + number.end(), number[1] or "10", indent + number.end())
     if bullet := _BULLET.match(body):
         return Line("item", prefix + bullet.end(), "", indent + bullet.end())
-    number = _NUMBER.match(body)
-    if number and _begins_item(number, around, indent):
-        return Line("item", prefix + number.end(), number[1], indent + number.end())
-    return Line("prose", prefix, "", indent)
+    numbered = _numbered(body, around, prefix, indent) if _MAY_BE_NUMBERED.match(body) else None
+    return numbered or Line("prose", prefix, "", indent)
+
+
+def _numbered(body: str, around: Surroundings, prefix: int, indent: int) -> Line | None:
+    """Return the kind of a line that begins with a number."""
+    if number := _NUMBER.match(body):
+        if _begins_item(number, around, indent):
+            return Line("item", prefix + number.end(), number[1], indent + number.end())
+        return Line("prose", prefix, number[1], indent)
+    loose = _LOOSE_NUMBER.match(body) or _NUMBERED_TITLE.match(body)
+    if loose is None or _VERSION.match(body):
+        return None
+    digits = unicodedata.normalize("NFKC", loose[loose.lastindex or 0])
+    if not (_is_next(int(digits), around) or _may_begin(around, indent)):
+        return Line("prose", prefix, digits, indent)
+    is_title = loose.re is _NUMBERED_TITLE
+    return Line("title" if is_title else "item", prefix + (0 if is_title else loose.end()), digits, indent)
 
 
 def _begins_item(number: re.Match[str], around: Surroundings, indent: int) -> bool:
     """A number without text is an item only in a list: `42.` may be the answer."""
     if number.end() == len(number.string.rstrip("\r")) and not (around.in_item or around.column):
         return False
-    is_in_paragraph = around.in_paragraph and indent >= around.column
-    return number[1] == "1" or not is_in_paragraph
+    return _is_next(int(number[1]), around) or _may_begin(around, indent)
 
 
-def closes(line: str, fence: str) -> bool:
-    """Return whether a line ends the code that `fence` has begun."""
-    body = line.strip(" \t>\r\n")
-    return len(body) >= len(fence) and not body.strip(fence[0])
+def _is_next(number: int, around: Surroundings) -> bool:
+    return number == 1 or (around.number > 0 and number == around.number + 1)
 
 
-def text_behind_fence(line: str, fence: str) -> str:
-    """Return the text in the line behind a fence that ends the code, which models write although Markdown has none.
-
-    One word would be the language of code within the code.
-    """
-    found = _FENCE_AND_TEXT.match(line)
-    return found[2] if found and found[1].startswith(fence) else ""
-
-
-def fence_behind_text(text: str) -> re.Match[str] | None:
-    """Return the fence with which a line of prose ends: models begin code there, although Markdown does not."""
-    return _FENCE_AT_END.search(text) if text.count("```") % 2 else None
-
-
-def fence_of(line: str) -> str:
-    """Return the fence with which a line begins code, at its start or behind its text, or an empty string."""
-    if fence := _fence_before(line.lstrip(_SPACES + ">")):
-        return fence
-    found = fence_behind_text(line)
-    return found[1] if found else ""
-
-
-def _fence_before(body: str) -> str:
-    found = _FENCE.match(body)
-    return found[1] if found and not (found[1][0] == "`" and "`" in body[found.end() :]) else ""
-
-
-def _width(spaces: str) -> int:
-    return sum(_TAB if space == "\t" else 1 for space in spaces)
+def _may_begin(around: Surroundings, indent: int) -> bool:
+    """Whether an item with any number may begin. In a sentence, a line may begin with a year or a date."""
+    return around.after_colon or not (around.in_paragraph and indent >= around.column)

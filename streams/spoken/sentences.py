@@ -6,22 +6,17 @@ The result does not depend on how the answer is divided into deltas.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from streams.spoken.fences import CLOSING, Fence, end_of_code, fence_behind_text, fence_of, fence_within
 from streams.spoken.inline import MARKS, spoken_inline, spoken_row
-from streams.spoken.lines import (
-    Line,
-    Surroundings,
-    closes,
-    fence_behind_text,
-    fence_of,
-    kind_of,
-    text_behind_fence,
-)
+from streams.spoken.lines import Line, Surroundings, kind_of
 from streams.spoken.splitting import Sentences
 from streams.spoken.words import words_of
 
 _CLOSING_MARKS = "\"'”’»)]）】」』*"  # noqa: RUF001
 _FIRST_IDEOGRAPHIC = "\u2e80"
 _HANGUL = ("\uac00", "\ud7a3")
+_COLONS = (":", "：")  # noqa: RUF001
+_SHORT_BEGINNING = 64
 
 
 class SpokenSentence(NamedTuple):
@@ -39,12 +34,20 @@ class SpokenSentences:
         self._words = words_of(language_code)
         self._state: Literal["begin", "prose", "whole"] = "begin"
         """`begin`: the kind of the current line is not known. `whole`: it is read up to its end."""
-        self._line = ""
+        self._parts: list[str] = []
         """The beginning of the current line, unless it is prose."""
+        self._length = 0
+        """The number of characters in `parts`."""
+        self._next_look = 0
+        """The length at which the beginning is looked at again."""
         self._kind = Line("blank")
         self._around = Surroundings()
-        self._fence = ""
+        self._fence: Fence | None = None
         """The fence that has begun the code."""
+        self._quotes = 0
+        """The number of block quotes that the current line is in."""
+        self._fences_before = 0
+        """Fences in the sentences of the block that are complete."""
         self._block: Sentences | None = None
         """The sentences of the current paragraph, heading or item, whose next line may continue it."""
         self._lead = ""
@@ -55,16 +58,18 @@ class SpokenSentences:
 
     def feed(self, delta: str) -> list[SpokenSentence]:
         """Return the sentences that `delta` completes."""
-        while delta:
-            part, line_break, delta = delta.partition("\n")
-            self._add(part)
-            if line_break:
-                self._end_line(line_break)
+        if "\n" in delta:
+            *lines, delta = delta.split("\n")
+            for line in lines:
+                self._add(line)
+                self._end_line("\n")
+        if delta:
+            self._add(delta)
         return self._taken()
 
     def finish(self) -> list[SpokenSentence]:
         """End the paragraph, and return its remaining sentences. Code and lists may continue in the next one."""
-        if self._line or self._state == "prose":
+        if self._parts or self._state == "prose":
             self._end_line("")
         self._end_block()
         self._around.after_blank, self._around.in_table = True, False
@@ -78,40 +83,60 @@ class SpokenSentences:
         if self._state == "prose":
             self._say(part)
         elif part:
-            self._line += part
-            if self._state == "begin":
+            self._parts.append(part)
+            self._length += len(part)
+            if self._state == "begin" and self._length >= self._next_look:
                 self._decide(is_complete=False)
 
     def _decide(self, *, is_complete: bool) -> None:
-        """Find the kind of the current line, as far as its beginning is known."""
+        """Find the kind of the current line, as far as its beginning is known.
+
+        A long beginning is looked at again when it has grown by half: all looks together take linear time.
+        """
+        line = "".join(self._parts)
+        self._parts = [line]
+        self._next_look = self._length * 3 // 2 if self._length > _SHORT_BEGINNING else 0
         if self._fence:
-            self._state, self._kind = "whole", Line("code")
-            return
-        kind = kind_of(self._line, self._around, is_complete=is_complete)
+            if not (is_complete or line.lstrip(CLOSING)):
+                return
+            self._fence = fence_within(line, self._fence)
+        kind = Line("code") if self._fence else kind_of(line, self._around, is_complete=is_complete)
         if kind is None:
             return
         self._kind = kind
+        if kind.number:
+            self._around.number = int(kind.number)
         continues = kind.kind == "prose" and (self._around.in_paragraph or self._around.in_item)
+        if kind.kind == "table_rule":
+            self._end_header()
         if not continues:
             self._end_block(is_followed=True)
-        if kind.kind in {"prose", "heading", "item"}:
+        if kind.kind in {"prose", "heading", "item", "title"}:
             self._begin_prose(kind, continues=continues)
         else:
             self._state = "whole"
 
+    def _taken_line(self) -> str:
+        line, self._parts, self._length, self._next_look = "".join(self._parts), [], 0, 0
+        return line
+
     def _begin_prose(self, kind: Line, *, continues: bool) -> None:
-        line, self._line, self._state = self._line, "", "prose"
+        line, self._state = self._taken_line(), "prose"
+        self._quotes = line[: kind.prefix].count(">")
         if continues:
             line_break, self._line_break = self._line_break, ""
             self._say(line_break + line)
             return
         self._put(line[: kind.prefix], "")
         self._block = self._splitter
-        self._lead = f"{kind.number}. " if kind.number else ""
-        around = self._around
-        around.in_paragraph, around.in_item = kind.kind == "prose", kind.kind == "item"
+        self._fences_before = 0
+        self._lead = f"{kind.number}. " if kind.number and kind.kind == "item" else ""
+        if self._lead:
+            self._splitter.begin_item(kind.number)
+        around, is_item = self._around, kind.kind in {"item", "title"}
+        around.in_paragraph, around.in_item = kind.kind == "prose", is_item
         around.after_blank = around.in_code = around.in_table = False
-        if kind.kind == "item":
+        if is_item:
             around.column = kind.column
         elif kind.column < around.column:
             around.column = 0
@@ -120,6 +145,7 @@ class SpokenSentences:
     def _say(self, part: str) -> None:
         assert self._block is not None, "prose is in a block"
         for written in self._block.feed(part):
+            self._fences_before += written.count("```")
             self._put(written, self._spoken(written))
 
     def _end_line(self, line_break: str) -> None:
@@ -127,41 +153,56 @@ class SpokenSentences:
             self._decide(is_complete=True)
         if self._state == "prose" and not self._begins_code(line_break):
             self._line_break = line_break
+            end = "" if self._block is None else self._block.tail
+            self._around.after_colon = end.rstrip(" \t\r*_").endswith(_COLONS)
             if self._kind.kind == "heading":
                 self._end_block()
         elif self._state == "whole":
-            self._end_whole_line(self._line + line_break)
-        self._state, self._line = "begin", ""
+            self._end_whole_line(self._taken_line() + line_break)
+        self._state = "begin"
 
     def _begins_code(self, line_break: str) -> bool:
         """Begin code if the line of prose ends with a fence. Return whether it does."""
         assert self._block is not None, "prose is in a block"
-        if "```" not in self._block.tail or not (found := fence_behind_text(self._block.tail)):
+        if "```" not in self._block.tail:
+            return False
+        found = fence_behind_text(self._block.tail, self._fences_before)
+        if found is None:
             return False
         opening = self._block.without_end(len(found[0]))
         self._end_block(is_followed=True)
         self._put(opening + line_break, "")
-        self._fence = found[1]
+        self._fence = Fence(found[1], self._quotes, self._around.column)
         return True
 
     def _end_whole_line(self, line: str) -> None:
         kind, around = self._kind.kind, self._around
         if kind == "fence":
-            self._fence = fence_of(line)
-        elif self._fence and closes(line, self._fence):
-            self._fence = ""
-        elif self._fence and (text := text_behind_fence(line, self._fence)):
-            self._fence = ""
-            self._put(line[: line.index(text)], "")
-            self._state, self._line = "begin", ""
-            self._add(text)
-            self._end_line(line[line.index(text) + len(text) :])
-            return
+            self._fence = fence_of(line, around.column)
+        elif self._fence and (end := end_of_code(line, self._fence.mark)) >= 0:
+            self._fence = None
+            text = line[end:].rstrip("\n")
+            if text:
+                self._put(line[:end], "")
+                self._state = "begin"
+                self._add(text)
+                self._end_line(line[end + len(text) :])
+                return
         around.after_blank = kind == "blank"
         around.in_code = kind == "code" or (kind == "blank" and around.in_code)
         around.in_table = kind == "table_rule" or (kind == "row" and around.in_table)
         text = _ended(spoken_row(line[self._kind.prefix :], self._words)) if kind == "row" else ""
         self._put(line, text)
+
+    def _end_header(self) -> None:
+        """Take the header of a table, which looked like prose without a pipe at its start, out of the paragraph."""
+        header = "" if self._block is None else self._block.tail.rpartition("\n")[2]
+        if self._block is None or "|" not in header:
+            return
+        self._block.without_end(len(header))
+        line_break, self._line_break = self._line_break, ""
+        self._end_block(is_followed=True)
+        self._put(header + line_break, _ended(spoken_row(header, self._words)))
 
     def _end_block(self, *, is_followed: bool = False) -> None:
         """End the paragraph, heading or item. Its last sentence gets a full stop, at which the voice pauses.

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from streams.spoken.lines import closes, fence_of, text_behind_fence
+from streams.spoken.fences import Fence, column_after, fence_after, fence_within
 
 _TICKS = re.compile("`+")
 _LINE_START = re.compile(r"[\s>\u200b\u2060\ufeff]*[*_]{0,3}")
@@ -22,21 +22,25 @@ class MarkdownPlace:
     Text is appended to `unread`, and read only when the position matters. No run of backticks may be split then.
     """
 
-    __slots__ = ("_fence", "_is_after_blank", "_line", "_ticks", "_unread")
+    __slots__ = ("_column", "_fence", "_is_after_blank", "_line", "_ticks", "_unread")
 
     def __init__(self, unread: list[str]) -> None:
         self._unread = unread
         self._line = ""
         """The current line, without its middle if it is long."""
-        self._fence = ""
-        """The mark of the open fence."""
+        self._fence: Fence | None = None
+        """The open fence."""
+        self._column = 0
+        """Where the content of the current list item begins. 0: outside lists."""
         self._is_after_blank = False
         self._ticks = 0
         """The length of the run of backticks that has opened inline code in the current line."""
 
     def is_code(self) -> bool:
         self._read()
-        return bool(self._fence or self._ticks)
+        is_known = self._fence is not None and self._line.strip(" \t>")
+        fence = fence_within(self._line, self._fence) if self._fence and is_known else self._fence
+        return bool(fence or self._ticks)
 
     def is_line_blank(self) -> bool:
         self._read()
@@ -86,13 +90,23 @@ class MarkdownPlace:
                 self._ticks = 0
         self._line += text
         if len(self._line) > _KEPT_OF_LINE:
-            half = _KEPT_OF_LINE // 2
-            self._line = self._line[:half] + self._line[-half:]
+            self._line = _without_middle(self._line)
 
     def _end_line(self) -> None:
-        if not self._fence:
-            self._fence = fence_of(self._line)
-        elif closes(self._line, self._fence) or text_behind_fence(self._line, self._fence):
-            self._fence = ""
+        self._fence = fence_after(self._line, self._fence, self._column)
+        if self._fence is None:
+            self._column = column_after(self._line, self._column)
         self._is_after_blank = not self._line.strip()
         self._line, self._ticks = "", 0
+
+
+def _without_middle(line: str) -> str:
+    """Shorten a line. Fences still have the same meaning in it: that depends on the backticks before them."""
+    half = _KEPT_OF_LINE // 2
+    begin, end = line[:half], line[-half:]
+    middle = " "
+    if (line.count("```") - begin.count("```") - end.count("```")) % 2:
+        middle = " ``` "
+    elif line.count("`") > begin.count("`") + end.count("`"):
+        middle = " ` "
+    return begin + middle + end
