@@ -24,7 +24,7 @@ from vendors.http.kept import Kept
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.refusals import RETRYABLE_STATUS
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.json_events import number_of
+from vendors.json_events import is_error, number_of
 from vendors.too_long import says_too_long
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -143,7 +143,7 @@ def response_object(vendor: str, value: Any) -> dict[str, Any]:
     """Return `value` as an object. Raise the error that it contains, or `Garbled` if it is no object."""
     if not isinstance(value, dict):
         raise Garbled(vendor, "answered with JSON that is not an object")
-    if error := value.get("error"):
+    if (error := value.get("error")) and is_error(error):
         raise error_in_response(vendor, error)
     return value
 

@@ -10,6 +10,7 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
+from vendors.chat.finish_reasons import broken_off, outcome_of
 from vendors.chat.reply import last_event, open_reply
 from vendors.chat.second_try import Opened, second_try
 from vendors.chat.thoughts import Thoughts
@@ -18,13 +19,9 @@ from vendors.errors import Garbled, Refused, TooLong, VendorError, error_in_stre
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
-from vendors.json_events import DONE, JsonEvents, first_object, is_error, object_of, text_of
+from vendors.json_events import JsonEvents, answer_of, first_object, is_end_mark, is_error, object_of, text_of
 from vendors.protocols import THINKING, WITHDRAWAL, ChatMessage, Finish, Thinking, Usage, Withdrawal
 
-_REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
-    "length": "length",
-    "content_filter": "content_filter",
-}
 _USAGE = "stream_options"
 """The request field that asks for the usage, which some servers refuse."""
 _USAGE_OPTIONS = {_USAGE: {"include_usage": True}}
@@ -144,12 +141,13 @@ class OpenAIReply:
         "_events",
         "_has_delta",
         "_parser",
-        "_reason",
         "_resumed",
+        "_said",
         "_thoughts",
         "_vendor",
         "done",
         "fault",
+        "finish",
         "notice",
         "usage",
     )
@@ -159,30 +157,26 @@ class OpenAIReply:
         self._thoughts = thoughts
         self._parser = SseParser()
         self._events = JsonEvents()
-        self._reason: str | None = None
+        self.finish: Finish | None = None
         self._resumed = False
         """Whether the last text followed a finish reason, which some servers send with each chunk."""
-        self._has_delta = False
-        """Whether any choice had a delta. Then a message repeats the text of the deltas."""
+        self._said: list[str] | None = None
+        """The texts of the deltas, if any had a text. Then a message repeats them."""
         self.usage: Usage | None = None
         self.done = False
         self.fault: VendorError | None = None
         self.notice: Thinking | Withdrawal | None = None
 
     @property
-    def finish(self) -> Finish | None:
-        return Finish(_REASONS.get(self._reason, "stop")) if self._reason is not None else None
-
-    @property
     def is_whole(self) -> bool:
-        return self._reason is not None and not self._resumed
+        return self.finish is not None and not self._resumed
 
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._parser.payloads(piece):
-                if payload[:6] == DONE:
+                if payload[:1] != b"{" and is_end_mark(payload):
                     self.done = True
                     break
                 try:
@@ -190,8 +184,8 @@ class OpenAIReply:
                 except ValueError:
                     chunk = self._events.decode(payload)
                 text += self._read(chunk if type(chunk) is dict else first_object(chunk))
-        except VendorError as error:
-            self.fault = error
+                if self.fault is not None:
+                    break
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         if self._events.is_repaired:
@@ -222,36 +216,61 @@ class OpenAIReply:
             self.notice = THINKING
 
     def _read(self, chunk: Mapping[str, Any]) -> str:
-        """Return the text of a chunk, which may have no choices."""
-        if (error := chunk.get("error")) and is_error(error):
-            raise error_in_stream(self._vendor, error)
+        """Return the text of a chunk, which may have no choices. An error in it is the `fault`."""
         text = ""
         choices = chunk.get("choices")
         for choice in choices if type(choices) is list else ():
             if type(choice) is not dict or choice.get("index") not in _FIRST:
                 continue  # Only one choice was requested.
-            reason = choice.get("finish_reason")
-            if reason == "error" or ((error := choice.get("error")) and is_error(error)):
-                raise error_in_stream(self._vendor, choice.get("error") or "error")
-            if type(delta := choice.get("delta")) is dict:
-                content = delta.get("content")
-                text += content if content and type(content) is str else self._odd_text(delta)
-                self._has_delta = True
-            elif not self._has_delta:
-                text += self._odd_text(object_of(choice.get("message")))
-            if text and self._reason is not None:
+            text += self._text(choice)
+            if self.finish is not None and text.strip():
                 self._resumed = True
-            if reason:
-                self._reason = str(reason)
-                self._resumed = self._resumed and bool(text)
+            if (error := choice.get("error")) and is_error(error):
+                self.fault = error_in_stream(self._vendor, error)
+            elif reason := choice.get("finish_reason"):
+                self._end(reason, has_text=bool(text))
         if (usage := chunk.get("usage")) is not None:
             self.usage = _usage(usage) or self.usage
+        if (error := chunk.get("error")) and is_error(error):
+            self.fault = error_in_stream(self._vendor, error)
         return text
+
+    def _end(self, reason: Any, *, has_text: bool) -> None:
+        outcome = outcome_of(reason)
+        if outcome == "broken":
+            self.fault = broken_off(self._vendor, reason)
+        elif outcome is not None:
+            self.finish = Finish(outcome)
+            self._resumed = self._resumed and has_text
+
+    def _text(self, choice: Mapping[str, Any]) -> str:
+        """Return the text of a choice: of its delta, and what its message says beyond the deltas so far."""
+        text = ""
+        if type(delta := choice.get("delta")) is dict:
+            content = delta.get("content")
+            text = content if content and type(content) is str else self._odd_text(delta)
+            if text:
+                if self._said is None:
+                    self._said = []
+                self._said.append(text)
+        if message := choice.get("message"):
+            text += self._unsaid(self._odd_text(object_of(message)))
+        return text
+
+    def _unsaid(self, text: str) -> str:
+        """Return what the text of a message adds to the deltas."""
+        if self._said is None or not text:
+            return text
+        said = "".join(self._said)
+        if not text.startswith(said):
+            return ""
+        self._said = [text]
+        return text[len(said) :]
 
     def _odd_text(self, delta: Mapping[str, Any]) -> str:
         """Return the text of a delta whose content is no text."""
         content = delta.get("content")
-        text = text_of(content) or text_of(delta.get("refusal"))
+        text = answer_of(content) or text_of(delta.get("refusal"))
         if not text and (isinstance(content, list) or any(map(delta.get, _THOUGHTS))):
             self.notice = THINKING
         return text
