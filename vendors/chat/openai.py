@@ -1,6 +1,5 @@
 """Chat completions of OpenAI's API, as offered by OpenAI, vLLM, Ollama, llama.cpp and the local engines."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,28 +11,17 @@ from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
 from vendors.chat.finish_reasons import broken_off, outcome_of
 from vendors.chat.reply import last_event, open_reply
-from vendors.chat.second_try import Opened, second_try
+from vendors.chat.second_try import Opened
 from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns
-from vendors.errors import Garbled, Refused, TooLong, VendorError, error_in_stream
+from vendors.chat.usage_option import USAGE_OPTIONS, with_usage
+from vendors.errors import Garbled, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
 from vendors.json_events import JsonEvents, answer_of, first_object, is_end_mark, is_error, object_of, text_of
-from vendors.protocols import THINKING, WITHDRAWAL, ChatMessage, Finish, Thinking, Usage, Withdrawal
+from vendors.protocols import THINKING, WITHDRAWAL, ChatItem, ChatMessage, Finish, Thinking, Usage, Withdrawal
 
-_USAGE = "stream_options"
-"""The request field that asks for the usage, which some servers refuse."""
-_USAGE_OPTIONS = {_USAGE: {"include_usage": True}}
-_NAMES_USAGE = re.compile(rb"stream_?options|include_usage", re.IGNORECASE)
-_UNKNOWN_FIELD = re.compile(
-    rb"(?:extra|additional|unknown|unexpected|unrecogni[sz]ed|unsupported) (?:\w+ )?"
-    rb"(?:input|field|propert|param|arg|key)|not permitted",
-    re.IGNORECASE,
-)
-"""How servers refuse a field without its name."""
-_INVALID = frozenset({400, 422})
-_REFUSING = _INVALID | {404, 500, 501}
 _FIRST = (0, None, "0")
 """The index of the only choice that was requested. It is no set, because a value may be a list."""
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
@@ -74,7 +62,7 @@ class OpenAIChat:
             fields["temperature"] = spec.temperature
         # Everything except the messages is encoded once for all requests.
         self._head = _head_of({**fields, **options.extra})
-        self._head_with_usage = _head_of({**fields, **_USAGE_OPTIONS, **options.extra})
+        self._head_with_usage = _head_of({**fields, **USAGE_OPTIONS, **options.extra})
         self._hides_thoughts = options.hide_thoughts
         self._begins_inside = options.begins_with_thought
         self._headers = {
@@ -84,26 +72,15 @@ class OpenAIChat:
         }
         self._url = account.url("/chat/completions")
 
-    def reply(self, messages: Sequence[ChatMessage]) -> Opened:
-        """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error.
-
-        A server that refuses to be asked for the usage is asked again without it, and if that works, in all later
-        calls, too.
-        """
+    def reply(self, messages: Sequence[ChatMessage]) -> Opened[ChatItem]:
+        """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error."""
         system = instructions(messages)
         history = [{"role": "system", "content": system}] if system else []
         history += [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
         rest = dumps(history) + b"}"
-        if not self._account.stream_options or _USAGE in self._account.refused:
-            return self._opened(self._head + rest)
-
-        def without_usage(error: VendorError) -> Opened | None:
-            return self._opened(self._head + rest) if _refuses_usage(error) else None
-
-        def remember() -> None:
-            self._account.refused.add(_USAGE)
-
-        return second_try(self._opened(self._head_with_usage + rest), without_usage, remember)
+        return with_usage(
+            self._account, lambda options: self._opened((self._head_with_usage if options else self._head) + rest)
+        )
 
     def _opened(self, body: bytes) -> open_reply:
         thoughts = Thoughts(begins_inside=self._begins_inside) if self._hides_thoughts else None
@@ -118,16 +95,6 @@ class OpenAIChat:
             connect_s=self._connect_s,
             repeat=Repeat.SAFE,
         )
-
-
-def _refuses_usage(error: VendorError) -> bool:
-    """Return whether the error may be about the request field that asks for the usage."""
-    if not isinstance(error, Refused) or isinstance(error, TooLong):
-        return False
-    said = error.body or str(error).encode()
-    if _NAMES_USAGE.search(said):
-        return error.vendor_status is None or error.vendor_status in _REFUSING
-    return error.vendor_status in _INVALID and _UNKNOWN_FIELD.search(said) is not None
 
 
 def _head_of(fields: Mapping[str, Any]) -> bytes:

@@ -1,18 +1,20 @@
-"""Opens a reply, or another one if it is refused before its first text: for example because it is too long."""
+"""Opens a reply, or another one if it is refused before its first output: for example because it is too long."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
+from typing import TypeVar
 
 from streams.push import PushSource, Sink, drain_into
 from vendors.calls.meter import estimated_tokens
 from vendors.errors import TooLong, VendorError
-from vendors.protocols import ChatItem, ChatMessage, ChatModel, TextDelta
+from vendors.protocols import AudioBytes, ChatItem, ChatMessage, ChatModel, TextDelta
 
-Opened = AbstractAsyncContextManager[AsyncIterator[ChatItem]]
+Item = TypeVar("Item")
+Opened = AbstractAsyncContextManager[AsyncIterator[Item]]
 
 
-class second_try(PushSource[ChatItem]):  # noqa: N801 - used like a function
+class second_try(PushSource[Item]):  # noqa: N801 - used like a function
     """A context manager that opens `first` or, if the vendor refuses that, what `second` returns for the error.
 
     It is cheaper than a generator. Some vendors refuse within a response of status 200. If `second` returns `None`,
@@ -23,18 +25,18 @@ class second_try(PushSource[ChatItem]):  # noqa: N801 - used like a function
 
     def __init__(
         self,
-        first: Opened,
-        second: Callable[[VendorError], Opened | None],
+        first: Opened[Item],
+        second: Callable[[VendorError], Opened[Item] | None],
         on_success: Callable[[], None] | None = None,
     ) -> None:
-        self._entered: Opened | None = first
+        self._entered: Opened[Item] | None = first
         self._second = second
         self._on_success = on_success
         self._is_second = False
         self._has_begun = False
-        """Whether there was any text."""
+        """Whether there was any text or audio."""
 
-    async def __aenter__(self) -> AsyncIterator[ChatItem]:
+    async def __aenter__(self) -> AsyncIterator[Item]:
         assert self._entered is not None, "entered once"
         try:
             self._items = await self._entered.__aenter__()
@@ -53,7 +55,7 @@ class second_try(PushSource[ChatItem]):  # noqa: N801 - used like a function
         if entered is not None:
             await entered.__aexit__(kind, error, trace)
 
-    async def __anext__(self) -> ChatItem:
+    async def __anext__(self) -> Item:
         if self._has_begun:
             return await anext(self._items)
         try:
@@ -67,7 +69,7 @@ class second_try(PushSource[ChatItem]):  # noqa: N801 - used like a function
         await self._enter_second(again)
         return self._noted(await anext(self._items))
 
-    async def push_to(self, sink: Sink[ChatItem]) -> bool:
+    async def push_to(self, sink: Sink[Item]) -> bool:
         while not self._has_begun:
             try:
                 item = await anext(self)
@@ -77,26 +79,26 @@ class second_try(PushSource[ChatItem]):  # noqa: N801 - used like a function
                 return True
         return await drain_into(self._items, sink)
 
-    async def _enter_second(self, second: Opened) -> None:
+    async def _enter_second(self, second: Opened[Item]) -> None:
         self._is_second, self._entered = True, None
         self._items = await second.__aenter__()
         self._entered = second
 
-    def _noted(self, item: ChatItem) -> ChatItem:
-        self._has_begun = isinstance(item, TextDelta)
+    def _noted(self, item: Item) -> Item:
+        self._has_begun = isinstance(item, TextDelta | AudioBytes)
         if self._is_second and self._on_success is not None:
             self._on_success()
             self._on_success = None
         return item
 
 
-def fitting_reply(model: ChatModel, messages: list[ChatMessage]) -> second_try:
+def fitting_reply(model: ChatModel, messages: list[ChatMessage]) -> second_try[ChatItem]:
     """Open the reply of a model. If `messages` are too long for it, it is asked once more with half of the history.
 
     They are those that were sent last.
     """
 
-    def shorter(error: VendorError) -> Opened | None:
+    def shorter(error: VendorError) -> Opened[ChatItem] | None:
         if not isinstance(error, TooLong) or len(kept := _shortened(messages)) == len(messages):
             return None
         messages[:] = kept

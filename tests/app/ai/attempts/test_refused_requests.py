@@ -9,6 +9,8 @@ from streams.wire.codec import dumps
 from tests.app.ai.attempts.odd_events import DONE, delta, said_by
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import chat
+from tests.app.ai.speech.speech import audio_of
+from tests.peers.sse_client import all_events, named
 from tests.running.servers import Server
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
@@ -68,6 +70,38 @@ async def test_stream_options_are_refused_in_many_words(
     talk: Talk, server: Server, sandbox: Running, message: str, status: int
 ) -> None:
     await check_stream_options(talk, server, sandbox, **refusal(message, status))
+
+
+async def speak(talk: Talk, server: Server, sandbox: Running, **account_fields: Any) -> None:
+    """Let a chat model read a text aloud, with an account of these fields, twice."""
+    value = {"platform": "vendor_b_llm", "base_url": f"{sandbox.url}/openai/v1", **account_fields}
+    await server.services.configs.put("default", "vendor_accounts", "voice", value, author="test", origin=COMMAND)
+    voice = {"account": "voice", "model": "gpt-audio", "voice": "alloy", "audio_format": "wav"}
+    for name in ("one", "two"):
+        await server.services.configs.put("default", "speech", name, voice, author="test", origin=COMMAND)
+        body = {"text": f"This is text {name}.", "strategies": [name]}
+        async with talk.post("/bp/ai/audio/tts", json=body) as response:
+            seen = await all_events(response)
+        assert seen[-1].name == "end", seen[-1]
+        assert audio_of(named(seen, "audio_chunk"))
+
+
+@pytest.mark.parametrize("words", [{}, refusal("stream_options is not supported", 200)])
+async def test_a_spoken_chat_is_asked_without_refused_stream_options(
+    talk: Talk, server: Server, sandbox: Running, words: dict[str, Any]
+) -> None:
+    await speak(talk, server, sandbox, api_key=key_of(refuses="stream_options", **words))
+
+    billed = [bool(entry.billed) for entry in sandbox.bill.since(0)]
+    assert billed == [False, True, True], "the account remembers it"
+
+
+async def test_a_spoken_chat_may_never_be_asked_with_stream_options(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    await speak(talk, server, sandbox, api_key=key_of(), stream_options=False)
+
+    assert ["stream_options" in entry.asked for entry in sandbox.bill.since(0)] == [False, False]
 
 
 async def test_another_refusal_is_not_remembered(talk: Talk, server: Server, sandbox: Running) -> None:
