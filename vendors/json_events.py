@@ -156,6 +156,8 @@ def number_of(value: Any) -> float | None:
     """Return a finite number, which may be written as a text, or None if there is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
+    if isinstance(value, str) and "_" in value:  # Python would skip it.
+        return None
     try:
         number = float(value)
     except (ValueError, OverflowError):

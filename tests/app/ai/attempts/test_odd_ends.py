@@ -1,5 +1,6 @@
 """Why a language model stopped, in the words of many servers, and what follows the end of an answer."""
 
+import json  # noqa: TID251 - an integer of more than 64 bits
 from typing import Any
 
 import pytest
@@ -167,3 +168,26 @@ async def test_no_model_loses_its_end_to_what_follows(
 ) -> None:
     name, text, _ = await ended(talk, server, sandbox, platform, body)
     assert (name, text.strip()) == ("end", "Hello.")
+
+
+@pytest.mark.parametrize(
+    ("error", "retryable"),
+    [
+        ({"code": 503}, True),
+        ({"code": "503"}, True),
+        ({"code": 14, "status": "UNAVAILABLE"}, True),
+        ({"status": "RESOURCE_EXHAUSTED"}, True),
+        ({"code": 400, "status": "INVALID_ARGUMENT"}, False),
+        ({"code": "5_0_3"}, False),
+        ({"code": 10**400}, False),
+    ],
+)
+async def test_an_error_of_google_says_whether_to_try_again(
+    talk: Talk, server: Server, sandbox: Running, error: dict[str, Any], *, retryable: bool
+) -> None:
+    body = candidate("Hel", None) + f"data: {json.dumps({'error': {'message': 'no', **error}})}\n\n"
+    await chat(server, sandbox, "one", "gemini", key_of(events=body))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert seen[-1].content["error"]["extra"]["retryable"] is retryable, seen[-1]
