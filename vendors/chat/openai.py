@@ -11,10 +11,9 @@ from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
 from vendors.chat.finish_reasons import broken_off, outcome_of
 from vendors.chat.reply import last_event, open_reply
-from vendors.chat.second_try import Opened
+from vendors.chat.second_try import USAGE_OPTIONS, Opened, with_usage
 from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns
-from vendors.chat.usage_option import USAGE_OPTIONS, with_usage
 from vendors.errors import Garbled, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser

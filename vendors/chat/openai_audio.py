@@ -10,8 +10,8 @@ from pydantic import Field
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
+from vendors.chat.second_try import with_usage
 from vendors.chat.speech_response import SAMPLE_RATE, SpeechResponseParser, parse_complete
-from vendors.chat.usage_option import with_usage
 from vendors.errors import Garbled, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
