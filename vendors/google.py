@@ -24,7 +24,7 @@ from vendors.http.kept import Kept
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.refusals import RETRYABLE_STATUS
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.json_events import number_of
+from vendors.json_events import is_error, number_of
 from vendors.too_long import says_too_long
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -36,6 +36,8 @@ _MAX_TOKENS = 1000
 _RENEW_S = 300
 """A token is renewed this many seconds before it expires."""
 _UNAUTHORIZED = 401
+_TRANSIENT = frozenset({"UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL", "DEADLINE_EXCEEDED", "ABORTED"})
+"""The names of transient errors. Their code may be that of gRPC instead of HTTP, or absent."""
 _NO_RSA_KEY = "is no service account: private_key is not an RSA key"
 
 
@@ -143,7 +145,7 @@ def response_object(vendor: str, value: Any) -> dict[str, Any]:
     """Return `value` as an object. Raise the error that it contains, or `Garbled` if it is no object."""
     if not isinstance(value, dict):
         raise Garbled(vendor, "answered with JSON that is not an object")
-    if error := value.get("error"):
+    if (error := value.get("error")) and is_error(error):
         raise error_in_response(vendor, error)
     return value
 
@@ -155,8 +157,9 @@ def error_in_response(vendor: str, error: Any) -> VendorError:
     code, status = number_of(error.get("code")), error.get("status")
     message = " ".join(str(error.get("message") or status or error.get("code") or "").split())[:200]
     extra = {"code": str(status)[:64]} if status else None
+    retryable = code in RETRYABLE_STATUS or str(status) in _TRANSIENT
     return (TooLong if says_too_long(message) else Refused)(
-        vendor, f"broke off with an error: {message}", retryable=code in RETRYABLE_STATUS, extra=extra
+        vendor, f"broke off with an error: {message}", retryable=retryable, extra=extra
     )
 
 

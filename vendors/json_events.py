@@ -14,11 +14,15 @@ from typing import Any
 from streams.wire.codec import is_encodable, loads
 from streams.wire.damaged import loads_damaged
 
-DONE = b"[DONE]"
-"""The end mark of OpenAI's streams, which others may send, too. White space may follow it."""
-_NO_EVENT = re.compile(rb"\s*(?:\[DONE\]|[A-Za-z][\w-]{0,31})?\s*")
-_TEXT_TYPES = ("text", "output_text", None)
-"""It is no set, because a type may be a list."""
+is_end_mark = re.compile(rb"\s*[\"']?\s*\[DONE\]", re.IGNORECASE).match
+"""Whether a payload is the end mark of OpenAI's streams, which may be quoted."""
+_NO_EVENT = re.compile(rb"\s*(?:'?\[DONE\]'?|[A-Za-z][\w-]{0,31})?\s*", re.IGNORECASE)
+_TEXT_TYPES = ("text", "output_text", "input_text", "text_delta", "refusal", None)
+"""The types of parts that are text. It is no set, because a type may be a list."""
+_ERROR_FIELDS = ("message", "msg", "code", "type", "status")
+"""The fields that say what an error is. Others, such as the id of a request, say nothing."""
+_SUCCESS = frozenset({"", "null", "none", "false", "ok", "success", "successful", "succeeded", "no error"})
+_SUCCESS_CODES = (0, 200)
 _NOTHING: Mapping[str, Any] = {}
 _PLAIN = str.maketrans("-_", "+/")
 """From the alphabet of base64 for URLs to the usual one."""
@@ -112,32 +116,51 @@ def text_of(content: Any) -> str:
     """Return a text, or that of a typed part or a list of them, without types such as `thinking`."""
     if type(content) is str:
         return content
-    if isinstance(content, dict):
-        return _text_of_part(content)
-    return "".join(map(_text_of_part, content)) if isinstance(content, list) else ""
+    return "".join(map(_text_of_part, content)) if isinstance(content, list) else _text_of_part(content)
+
+
+def answer_of(content: Any) -> str:
+    """Like `text_of`, but also of a number: servers that read a model's output as JSON send 5 for its text `5`."""
+    is_number = isinstance(content, int | float) and not isinstance(content, bool)
+    return str(content) if is_number and number_of(content) is not None else text_of(content)
 
 
 def is_error(error: Any) -> bool:
-    """Return whether the `error` of an event is one, and no object of nulls."""
-    return any(error.values()) if isinstance(error, dict) else bool(error)
+    """Return whether the `error` of an event is one, and neither an object of nulls nor a report of success."""
+    if not isinstance(error, dict):
+        return not _is_success(error)
+    said = [value for name in _ERROR_FIELDS if (value := error.get(name)) is not None]
+    return not all(map(_is_success, said or error.values()))
+
+
+def _is_success(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return not value
+    if isinstance(value, str) and value.strip().lower() in _SUCCESS:
+        return True
+    return number_of(value) in _SUCCESS_CODES
 
 
 def _text_of_part(part: Any) -> str:
-    if isinstance(part, dict):
-        text = part.get("text") if part.get("type", "text") in _TEXT_TYPES else ""
-        if isinstance(text, dict):  # As in OpenAI's Assistants.
-            text = text.get("value")
-        return text if isinstance(text, str) else ""
-    return part if isinstance(part, str) else ""
+    if not isinstance(part, dict):
+        return part if isinstance(part, str) else ""
+    if part.get("type", "text") not in _TEXT_TYPES or part.get("thought"):
+        return ""
+    text = next((value for name in ("text", "refusal") if (value := part.get(name)) is not None), None)
+    if isinstance(text, dict):  # As in OpenAI's Assistants.
+        text = text.get("value")
+    return answer_of(text) if isinstance(text, int | float | str) else ""
 
 
 def number_of(value: Any) -> float | None:
     """Return a finite number, which may be written as a text, or None if there is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
+    if isinstance(value, str) and "_" in value:  # Python would skip it.
+        return None
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 

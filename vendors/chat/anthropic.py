@@ -11,6 +11,7 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
+from vendors.chat.finish_reasons import broken_off, outcome_of
 from vendors.chat.reply import last_event, open_reply
 from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns, unfinished
@@ -18,19 +19,16 @@ from vendors.errors import Garbled, Refused, TooLong, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
-from vendors.json_events import JsonEvents, object_of, text_of
-from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage
+from vendors.json_events import JsonEvents, answer_of, object_of
+from vendors.protocols import THINKING, ChatMessage, Finish, Thinking, Usage
 from vendors.too_long import says_too_long
 
 _DOMAIN = "anthropic.com"
 _WITHOUT_SAMPLING = "2026-10-21"
 _MAX_TOKENS = 4096
 """The default, because the API requires this field."""
-_REASONS: dict[str, FinishReason] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
-}
+_TEXT_DELTAS = ("text_delta", "text", None)
+"""It is no set, because a type may be a list."""
 _TRANSIENT = frozenset({"rate_limit_error", "api_error", "timeout_error", "overloaded_error"})
 """The types of transient errors: the same call may succeed later."""
 _PREFILL_MODELS = re.compile(r"claude-(?:instant|[23]|[a-z]+-4(?:-[0-5])?(?!\d|-\d{1,2}(?!\d)))")
@@ -177,24 +175,30 @@ class AnthropicReply:
         match event.get("type"):
             case "content_block_delta":
                 delta = object_of(event.get("delta"))
-                if delta.get("type") == "text_delta":
-                    return text_of(delta.get("text"))
+                if delta.get("type") in _TEXT_DELTAS:
+                    return answer_of(delta.get("text"))
                 if delta.get("thinking"):
                     self.notice = THINKING
             case "content_block_start":
                 block = object_of(event.get("content_block"))
-                return text_of(block.get("text")) if block.get("type") == "text" else ""
+                return answer_of(block.get("text")) if block.get("type") == "text" else ""
             case "message_start":
                 self._count(object_of(event.get("message")).get("usage"))
             case "message_delta":
-                if (reason := object_of(event.get("delta")).get("stop_reason")) is not None:
-                    self.finish = Finish(_REASONS.get(str(reason), "stop"))
                 self._count(event.get("usage"))
+                self._end(object_of(event.get("delta")).get("stop_reason"))
             case "message_stop":
                 self.done = True
             case "error":
                 raise _stream_error(self._vendor, event.get("error"))
         return ""
+
+    def _end(self, reason: Any) -> None:
+        outcome = outcome_of(reason)
+        if outcome == "broken":
+            raise broken_off(self._vendor, reason)
+        if outcome is not None:
+            self.finish = Finish(outcome)
 
     def _count(self, usage: Any) -> None:
         for name, count in object_of(usage).items():

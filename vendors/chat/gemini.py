@@ -1,6 +1,7 @@
 """The `streamGenerateContent` method of the Gemini API and of Vertex AI over Server-Sent Events."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -10,34 +11,22 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
+from vendors.chat.finish_reasons import broken_off, outcome_of
 from vendors.chat.reply import last_event, open_reply
 from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns, unfinished
-from vendors.errors import Garbled, Refused, VendorError
+from vendors.errors import Garbled, VendorError
 from vendors.google import GoogleHttp, error_in_response
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import LIMIT_BYTES
+from vendors.http.sse import LIMIT_BYTES, SseLines
 from vendors.http.transport import VendorHttp
-from vendors.json_events import JsonEvents, is_error, object_of, objects_of, text_of
-from vendors.protocols import THINKING, ChatMessage, Finish, FinishReason, Thinking, Usage
+from vendors.json_events import JsonEvents, answer_of, is_error, object_of, objects_of
+from vendors.protocols import THINKING, ChatMessage, Finish, Thinking, Usage
 
 _DOMAIN = "googleapis.com"
-_FILTERED: FinishReason = "content_filter"
-_REASONS: dict[str, FinishReason] = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    "SAFETY": _FILTERED,
-    "RECITATION": _FILTERED,
-    "LANGUAGE": _FILTERED,
-    "BLOCKLIST": _FILTERED,
-    "PROHIBITED_CONTENT": _FILTERED,
-    "SPII": _FILTERED,
-    "IMAGE_SAFETY": _FILTERED,
-}
-"""Any other finish reason means that the reply failed."""
-_NO_REASON = "FINISH_REASON_UNSPECIFIED"
+_FIRST = (0, None, "0")
+"""The index of the only candidate that was requested. It is no set, because a value may be a list."""
 _MAX_BARE_BYTES = 16 * 1024
-_FIELDS = (b":", b"event:", b"id:", b"retry:")
 
 
 class Options(Model):
@@ -131,13 +120,9 @@ class GeminiReply:
         text = ""
         try:
             for payload in self._payloads.feed(piece):
-                chunk = self._events.decode(payload)
-                part = self._text(chunk)
-                text += part
-                self.usage = _usage(chunk) or self.usage
-                self._end(chunk, has_text=bool(part))
-        except VendorError as error:
-            self.fault = error
+                text += self._read(self._events.decode(payload))
+                if self.fault is not None:
+                    break
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         return self._events.joined(text, is_last=False)
@@ -145,47 +130,58 @@ class GeminiReply:
     def end(self) -> str:
         return last_event(self) + self._events.joined("", is_last=True)
 
-    def _text(self, chunk: Mapping[str, Any]) -> str:
-        """Return the text of a chunk without the model's thoughts."""
-        if (error := chunk.get("error")) and is_error(error):
-            raise error_in_response(self._vendor, error)
-        text = ""
-        for candidate in objects_of(chunk.get("candidates")):
-            for part in objects_of(object_of(candidate.get("content")).get("parts")):
-                if not part.get("thought"):
-                    text += text_of(part.get("text"))
-                elif part.get("text"):
-                    self.notice = THINKING
-        if text and self.finish is not None:
+    def _read(self, chunk: Mapping[str, Any]) -> str:
+        """Return the text of a chunk without the model's thoughts. An error in it is the `fault`."""
+        text, reason = "", None
+        candidates = objects_of(chunk.get("candidates"))
+        for candidate in candidates:
+            if candidate.get("index") in _FIRST:
+                text += self._text(candidate)
+                reason = reason or candidate.get("finishReason")
+        if text.strip() and self.finish is not None:
             self._resumed = True
+        self.usage = _usage(chunk) or self.usage
+        if (error := chunk.get("error")) and is_error(error):
+            self.fault = error_in_response(self._vendor, error)
+        elif not candidates and object_of(chunk.get("promptFeedback")).get("blockReason"):
+            self.finish = Finish("content_filter")
+        else:
+            self._end(reason, has_text=bool(text))
         return text
 
-    def _end(self, chunk: Mapping[str, Any], *, has_text: bool) -> None:
-        candidates = objects_of(chunk.get("candidates"))
-        reasons = [value for candidate in candidates if (value := candidate.get("finishReason"))]
-        reason = str(reasons[0]).upper() if reasons else _NO_REASON
-        if reason in _REASONS:
-            self.finish = Finish(_REASONS[reason])
+    def _text(self, candidate: Mapping[str, Any]) -> str:
+        text = ""
+        for part in objects_of(object_of(candidate.get("content")).get("parts")):
+            if not part.get("thought"):
+                text += answer_of(part.get("text"))
+            elif part.get("text"):
+                self.notice = THINKING
+        return text
+
+    def _end(self, reason: Any, *, has_text: bool) -> None:
+        outcome = outcome_of(reason, unknown="broken")
+        if outcome == "broken":
+            self.fault = broken_off(self._vendor, reason)
+        elif outcome is not None:
+            self.finish = Finish(outcome)
             self._resumed = self._resumed and has_text
-        elif reason != _NO_REASON:
-            raise Refused(self._vendor, f"broke off its answer: {reason[:64]}", retryable=True)
-        elif not candidates and object_of(chunk.get("promptFeedback")).get("blockReason"):
-            self.finish = Finish(_FILTERED)
 
 
 class _Payloads:
-    """Splits the stream into payloads: the data of events, and bare JSON over several lines, as used for errors."""
+    """Splits the stream into payloads: the data of events, and bare JSON over several lines, as used for errors.
+
+    Other lines between events, such as `ping` or a proxy's HTML, are skipped.
+    """
 
     def __init__(self) -> None:
-        self._tail = b""
+        self._lines = SseLines()
         self._data: list[bytes] = []
         self._bare = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
         """Return the payloads that `piece` completes. Raise `ValueError` if one is larger than the limit."""
-        *lines, self._tail = (self._tail + piece).split(b"\n")
-        payloads = [payload for line in lines if (payload := self._line(line.removesuffix(b"\r")))]
-        if len(self._tail) + sum(map(len, self._data)) > LIMIT_BYTES:
+        payloads = [payload for line in self._lines.feed(piece) if (payload := self._line(line))]
+        if len(self._lines.tail) + sum(map(len, self._data)) > LIMIT_BYTES:
             raise ValueError("an event is too large")
         return payloads
 
@@ -193,24 +189,21 @@ class _Payloads:
         if not line:
             payload, self._data = b"\n".join(self._data), []
             return payload
-        if self._bare or not line.startswith((b"data:", *_FIELDS)):
-            return self._bare_line(line)
         if line.startswith(b"data:"):
             self._data.append(line[5:].removeprefix(b" "))
-        return b""
+            self._bare = b""  # What began like JSON was none.
+            return b""
+        return self._bare_line(line) if self._bare or line.lstrip().startswith((b"{", b"[")) else b""
 
     def _bare_line(self, line: bytes) -> bytes:
-        self._bare += line + b"\n"
-        if len(self._bare) > _MAX_BARE_BYTES:
-            raise ValueError("an error is too large")
-        if not line.endswith((b"}", b"]")):
-            return b""
-        try:
-            loads(self._bare)
-        except ValueError:
-            return b""
-        payload, self._bare = self._bare, b""
-        return payload
+        bare = self._bare + line + b"\n"
+        self._bare = bare if len(bare) <= _MAX_BARE_BYTES else b""
+        if line.rstrip().endswith((b"}", b"]")):
+            with suppress(ValueError):
+                loads(bare)
+                self._bare = b""
+                return bare
+        return b""
 
 
 def _usage(chunk: Mapping[str, Any]) -> Usage | None:

@@ -1,6 +1,5 @@
 """Chat completions of OpenAI's API, as offered by OpenAI, vLLM, Ollama, llama.cpp and the local engines."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,33 +9,18 @@ from streams.wire.codec import dumps, loads
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
+from vendors.chat.finish_reasons import broken_off, outcome_of
 from vendors.chat.reply import last_event, open_reply
-from vendors.chat.second_try import Opened, second_try
+from vendors.chat.second_try import USAGE_OPTIONS, Opened, with_usage
 from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns
-from vendors.errors import Garbled, Refused, TooLong, VendorError, error_in_stream
+from vendors.errors import Garbled, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
-from vendors.json_events import DONE, JsonEvents, first_object, is_error, object_of, text_of
-from vendors.protocols import THINKING, ChatMessage, Finish, Thinking, Usage
+from vendors.json_events import JsonEvents, answer_of, first_object, is_end_mark, is_error, object_of, text_of
+from vendors.protocols import THINKING, ChatItem, ChatMessage, Finish, Thinking, Usage
 
-_REASONS: dict[str, Literal["stop", "length", "content_filter"]] = {
-    "length": "length",
-    "content_filter": "content_filter",
-}
-_USAGE = "stream_options"
-"""The request field that asks for the usage, which some servers refuse."""
-_USAGE_OPTIONS = {_USAGE: {"include_usage": True}}
-_NAMES_USAGE = re.compile(rb"stream_?options|include_usage", re.IGNORECASE)
-_UNKNOWN_FIELD = re.compile(
-    rb"(?:extra|additional|unknown|unexpected|unrecogni[sz]ed|unsupported) (?:\w+ )?"
-    rb"(?:input|field|propert|param|arg|key)|not permitted",
-    re.IGNORECASE,
-)
-"""How servers refuse a field without its name."""
-_INVALID = frozenset({400, 422})
-_REFUSING = _INVALID | {404, 500, 501}
 _FIRST = (0, None, "0")
 """The index of the only choice that was requested. It is no set, because a value may be a list."""
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
@@ -77,7 +61,7 @@ class OpenAIChat:
             fields["temperature"] = spec.temperature
         # Everything except the messages is encoded once for all requests.
         self._head = _head_of({**fields, **options.extra})
-        self._head_with_usage = _head_of({**fields, **_USAGE_OPTIONS, **options.extra})
+        self._head_with_usage = _head_of({**fields, **USAGE_OPTIONS, **options.extra})
         self._hides_thoughts = options.hide_thoughts
         self._begins_inside = options.begins_with_thought
         self._headers = {
@@ -87,26 +71,15 @@ class OpenAIChat:
         }
         self._url = account.url("/chat/completions")
 
-    def reply(self, messages: Sequence[ChatMessage]) -> Opened:
-        """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error.
-
-        A server that refuses to be asked for the usage is asked again without it, and if that works, in all later
-        calls, too.
-        """
+    def reply(self, messages: Sequence[ChatMessage]) -> Opened[ChatItem]:
+        """Stream the reply. It must end with `[DONE]` or a finish reason; any other end is an error."""
         system = instructions(messages)
         history = [{"role": "system", "content": system}] if system else []
         history += [{"role": turn.role, "content": turn.content} for turn in turns(messages)]
         rest = dumps(history) + b"}"
-        if not self._account.stream_options or _USAGE in self._account.refused:
-            return self._opened(self._head + rest)
-
-        def without_usage(error: VendorError) -> Opened | None:
-            return self._opened(self._head + rest) if _refuses_usage(error) else None
-
-        def remember() -> None:
-            self._account.refused.add(_USAGE)
-
-        return second_try(self._opened(self._head_with_usage + rest), without_usage, remember)
+        return with_usage(
+            self._account, lambda options: self._opened((self._head_with_usage if options else self._head) + rest)
+        )
 
     def _opened(self, body: bytes) -> open_reply:
         thoughts = Thoughts(begins_inside=self._begins_inside) if self._hides_thoughts else None
@@ -123,16 +96,6 @@ class OpenAIChat:
         )
 
 
-def _refuses_usage(error: VendorError) -> bool:
-    """Return whether the error may be about the request field that asks for the usage."""
-    if not isinstance(error, Refused) or isinstance(error, TooLong):
-        return False
-    said = error.body or str(error).encode()
-    if _NAMES_USAGE.search(said):
-        return error.vendor_status is None or error.vendor_status in _REFUSING
-    return error.vendor_status in _INVALID and _UNKNOWN_FIELD.search(said) is not None
-
-
 def _head_of(fields: Mapping[str, Any]) -> bytes:
     return dumps(fields)[:-1] + b',"messages":'
 
@@ -142,13 +105,13 @@ class OpenAIReply:
 
     __slots__ = (
         "_events",
-        "_has_delta",
         "_parser",
-        "_reason",
         "_resumed",
+        "_said",
         "_vendor",
         "done",
         "fault",
+        "finish",
         "notice",
         "usage",
     )
@@ -157,30 +120,26 @@ class OpenAIReply:
         self._vendor = vendor
         self._parser = SseParser()
         self._events = JsonEvents()
-        self._reason: str | None = None
+        self.finish: Finish | None = None
         self._resumed = False
         """Whether the last text followed a finish reason, which some servers send with each chunk."""
-        self._has_delta = False
-        """Whether any choice had a delta. Then a message repeats the text of the deltas."""
+        self._said: list[str] | None = None
+        """The texts of the deltas, if any had a text. Then a message repeats them."""
         self.usage: Usage | None = None
         self.done = False
         self.fault: VendorError | None = None
         self.notice: Thinking | None = None
 
     @property
-    def finish(self) -> Finish | None:
-        return Finish(_REASONS.get(self._reason, "stop")) if self._reason is not None else None
-
-    @property
     def is_whole(self) -> bool:
-        return self._reason is not None and not self._resumed
+        return self.finish is not None and not self._resumed
 
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._parser.payloads(piece):
-                if payload[:6] == DONE:
+                if payload[:1] != b"{" and is_end_mark(payload):
                     self.done = True
                     break
                 try:
@@ -188,8 +147,8 @@ class OpenAIReply:
                 except ValueError:
                     chunk = self._events.decode(payload)
                 text += self._read(chunk if type(chunk) is dict else first_object(chunk))
-        except VendorError as error:
-            self.fault = error
+                if self.fault is not None:
+                    break
         except ValueError:
             self.fault = Garbled(self._vendor, "sent an event that is not JSON")
         if self._events.is_repaired:
@@ -200,36 +159,61 @@ class OpenAIReply:
         return last_event(self) + self._events.joined("", is_last=True)
 
     def _read(self, chunk: Mapping[str, Any]) -> str:
-        """Return the text of a chunk, which may have no choices."""
-        if (error := chunk.get("error")) and is_error(error):
-            raise error_in_stream(self._vendor, error)
+        """Return the text of a chunk, which may have no choices. An error in it is the `fault`."""
         text = ""
         choices = chunk.get("choices")
         for choice in choices if type(choices) is list else ():
             if type(choice) is not dict or choice.get("index") not in _FIRST:
                 continue  # Only one choice was requested.
-            reason = choice.get("finish_reason")
-            if reason == "error" or ((error := choice.get("error")) and is_error(error)):
-                raise error_in_stream(self._vendor, choice.get("error") or "error")
-            if type(delta := choice.get("delta")) is dict:
-                content = delta.get("content")
-                text += content if content and type(content) is str else self._odd_text(delta)
-                self._has_delta = True
-            elif not self._has_delta:
-                text += self._odd_text(object_of(choice.get("message")))
-            if text and self._reason is not None:
+            text += self._text(choice)
+            if self.finish is not None and text.strip():
                 self._resumed = True
-            if reason:
-                self._reason = str(reason)
-                self._resumed = self._resumed and bool(text)
+            if (error := choice.get("error")) and is_error(error):
+                self.fault = error_in_stream(self._vendor, error)
+            elif reason := choice.get("finish_reason"):
+                self._end(reason, has_text=bool(text))
         if (usage := chunk.get("usage")) is not None:
             self.usage = _usage(usage) or self.usage
+        if (error := chunk.get("error")) and is_error(error):
+            self.fault = error_in_stream(self._vendor, error)
         return text
+
+    def _end(self, reason: Any, *, has_text: bool) -> None:
+        outcome = outcome_of(reason)
+        if outcome == "broken":
+            self.fault = broken_off(self._vendor, reason)
+        elif outcome is not None:
+            self.finish = Finish(outcome)
+            self._resumed = self._resumed and has_text
+
+    def _text(self, choice: Mapping[str, Any]) -> str:
+        """Return the text of a choice: of its delta, and what its message says beyond the deltas so far."""
+        text = ""
+        if type(delta := choice.get("delta")) is dict:
+            content = delta.get("content")
+            text = content if content and type(content) is str else self._odd_text(delta)
+            if text:
+                if self._said is None:
+                    self._said = []
+                self._said.append(text)
+        if message := choice.get("message"):
+            text += self._unsaid(self._odd_text(object_of(message)))
+        return text
+
+    def _unsaid(self, text: str) -> str:
+        """Return what the text of a message adds to the deltas."""
+        if self._said is None or not text:
+            return text
+        said = "".join(self._said)
+        if not text.startswith(said):
+            return ""
+        self._said = [text]
+        return text[len(said) :]
 
     def _odd_text(self, delta: Mapping[str, Any]) -> str:
         """Return the text of a delta whose content is no text."""
         content = delta.get("content")
-        text = text_of(content) or text_of(delta.get("refusal"))
+        text = answer_of(content) or text_of(delta.get("refusal"))
         if not text and (isinstance(content, list) or any(map(delta.get, _THOUGHTS))):
             self.notice = THINKING
         return text

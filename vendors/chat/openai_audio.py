@@ -1,7 +1,8 @@
 """Speech synthesis with OpenAI's audio chat models, which are instructed to read a text aloud."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -9,6 +10,7 @@ from pydantic import Field
 from streams.wire.codec import dumps
 from streams.wire.model import Model
 from vendors.account import Account, SpeechSpec
+from vendors.chat.second_try import with_usage
 from vendors.chat.speech_response import SAMPLE_RATE, SpeechResponseParser, parse_complete
 from vendors.errors import Garbled, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
@@ -48,25 +50,34 @@ class OpenAIAudio:
         self._check = options.check
         self._mp3 = spec.audio_format == "mp3"
         self._format = SpeechFormat("audio/mpeg" if self._mp3 else "audio/wav", SAMPLE_RATE)
-        streaming = {"stream": True, "stream_options": {"include_usage": True}}
         self._fields = {
             "model": spec.model,
             "modalities": ["text", "audio"],
             "audio": {"voice": spec.voice or _VOICE, "format": "mp3" if self._mp3 else "pcm16"},
-            **({} if self._mp3 else streaming),
-            **options.extra,
+            **({} if self._mp3 else {"stream": True}),
         }
+        self._extra = options.extra
         self._task = " ".join([options.task, *_instructions(spec)])
         self._headers = {**account.bearer(), "Content-Type": "application/json"}
 
     @asynccontextmanager
     async def speak(self, text: str) -> AsyncIterator[AsyncIterator[SpeechItem]]:
+        opened = partial(self._opened, text)
+        chosen = opened({}) if self._mp3 else with_usage(self._account, opened)
+        async with chosen as items, aclosing(self._with_format(items)) as speech:
+            yield speech
+
+    @asynccontextmanager
+    async def _opened(
+        self, text: str, usage_options: Mapping[str, Any]
+    ) -> AsyncIterator[AsyncIterator[SpeechItem]]:
         messages = [{"role": "system", "content": self._task}, {"role": "user", "content": text}]
+        fields = {**self._fields, **usage_options, **self._extra, "messages": messages}
         call = Outgoing(
             self._account.platform,
             self._account.url("/chat/completions"),
             headers=self._headers,
-            body=dumps({**self._fields, "messages": messages}),
+            body=dumps(fields),
             connect_s=self._connect_s,
             repeat=Repeat.SAFE,
         )
@@ -76,14 +87,13 @@ class OpenAIAudio:
                 raise Garbled(response.vendor, f"answered with {response.content_type[:64]}, not {expected_type}")
             expected_text = text if self._check else None
             items = _read_whole(response, expected_text) if self._mp3 else _read_stream(response, expected_text)
-            async with aclosing(self._with_format(items)) as speech:
-                yield speech
+            async with aclosing(items):
+                yield items
 
-    async def _with_format(self, items: AsyncGenerator[SpeechItem]) -> AsyncGenerator[SpeechItem]:
+    async def _with_format(self, items: AsyncIterator[SpeechItem]) -> AsyncGenerator[SpeechItem]:
         yield self._format
-        async with aclosing(items):
-            async for item in items:
-                yield item
+        async for item in items:
+            yield item
 
 
 def _instructions(spec: SpeechSpec) -> list[str]:

@@ -5,9 +5,10 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from vendors.calls.meter import is_count
+from vendors.chat.finish_reasons import broken_off, outcome_of
 from vendors.errors import Garbled, Refused, VendorError, error_in_stream
 from vendors.http.sse import SseParser
-from vendors.json_events import DONE, JsonEvents, bytes_of, object_of, objects_of, text_of
+from vendors.json_events import JsonEvents, bytes_of, is_end_mark, is_error, object_of, objects_of, text_of
 from vendors.protocols import Usage
 from vendors.speech.samples import Samples
 
@@ -45,7 +46,7 @@ class SpeechResponseParser:
         audio = b""
         try:
             for payload in self._parser.payloads(piece):
-                if payload.startswith(DONE):
+                if is_end_mark(payload):
                     self.done = self.ended = True
                     break
                 audio += self._released(self._samples.feed(self._read(self._events.decode(payload))))
@@ -73,7 +74,7 @@ class SpeechResponseParser:
 
     def _read(self, chunk: Mapping[str, Any]) -> bytes:
         """Return the audio of a chunk, which may have no choices."""
-        if error := chunk.get("error"):
+        if (error := chunk.get("error")) and is_error(error):
             raise error_in_stream(self._vendor, error)
         self.usage = _usage(chunk) or self.usage
         audio = b""
@@ -81,8 +82,8 @@ class SpeechResponseParser:
             spoken = object_of(object_of(choice.get("delta")).get("audio"))
             self._transcript += self._events.joined(text_of(spoken.get("transcript")), is_last=False)
             audio += bytes_of(spoken.get("data"))
-            _check_reason(self._vendor, choice.get("finish_reason"))
-            self.ended = self.ended or bool(choice.get("finish_reason")) or bool(spoken.get("expires_at"))
+            is_last = _is_last(self._vendor, choice.get("finish_reason"))
+            self.ended = self.ended or is_last or bool(spoken.get("expires_at"))
         return audio
 
     def _released(self, audio: bytes) -> bytes:
@@ -100,13 +101,13 @@ class SpeechResponseParser:
 
 def parse_complete(vendor: str, response: Any, text: str | None) -> tuple[bytes, Usage | None]:
     """Return audio and usage of a response that was not streamed. Raise its error if it is invalid."""
-    if error := object_of(response).get("error"):
+    if (error := object_of(response).get("error")) and is_error(error):
         raise error_in_stream(vendor, error)
     choice = next(iter(objects_of(object_of(response).get("choices"))), {})
     message = object_of(choice.get("message"))
     if message and message.get("audio") is None:
         raise Garbled(vendor, "answered with text instead of speech", retryable=True)
-    _check_reason(vendor, choice.get("finish_reason"))
+    _is_last(vendor, choice.get("finish_reason"))
     spoken = object_of(message.get("audio"))
     try:
         audio = bytes_of(spoken.get("data"))
@@ -119,11 +120,17 @@ def parse_complete(vendor: str, response: Any, text: str | None) -> tuple[bytes,
     return audio, _usage(response)
 
 
-def _check_reason(vendor: str, reason: Any) -> None:
-    if reason == "length":
-        raise Garbled(vendor, "ran out of tokens in the middle of its speech")
-    if reason == "content_filter":
-        raise Refused(vendor, "filtered its speech")
+def _is_last(vendor: str, reason: Any) -> bool:
+    """Return whether there is a finish reason. Raise an error if the speech is incomplete because of it."""
+    match outcome_of(reason):
+        case "length":
+            raise Garbled(vendor, "ran out of tokens in the middle of its speech")
+        case "content_filter":
+            raise Refused(vendor, "filtered its speech")
+        case "broken":
+            raise broken_off(vendor, reason)
+        case outcome:
+            return outcome is not None
 
 
 def _check_beginning(vendor: str, text: str, transcript: str) -> None:

@@ -17,17 +17,54 @@ class ServerEvent(NamedTuple):
     data: bytes
 
 
+class SseLines:
+    """Splits an event stream into lines, which end with CR, LF or CRLF. Ignores a byte order mark before them."""
+
+    __slots__ = ("_after_cr", "_started", "tail")
+
+    def __init__(self) -> None:
+        self.tail = b""
+        """The bytes after the last complete line."""
+        self._started = False
+        self._after_cr = False
+
+    @property
+    def at_line_end(self) -> bool:
+        """Whether the input so far ends at the end of a line. After a CR, this is not known."""
+        return not (self.tail or self._after_cr)
+
+    def start(self) -> None:
+        """Note that complete lines without a byte order mark were read elsewhere."""
+        self._started = True
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Return the lines that `piece` completes, without their ends."""
+        if self._after_cr and piece:
+            piece = piece.removeprefix(b"\n")
+            self._after_cr = False
+        text = self.tail + piece
+        if not self._started:
+            if len(text) < len(_BOM) and _BOM.startswith(text):
+                self.tail = text
+                return []
+            self._started = True
+            text = text.removeprefix(_BOM)
+        if b"\r" in text:
+            self._after_cr = text.endswith(b"\r")
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, self.tail = text.split(b"\n")
+        return lines
+
+
 class SseParser:
     """Parses the event stream format of the HTML standard, §9.2.6. Ignores comments, `id` and `retry`."""
 
-    __slots__ = ("_after_cr", "_at_event_end", "_data", "_name", "_size", "_started", "_tail")
+    __slots__ = ("_at_event_end", "_data", "_lines", "_name", "_size")
 
     def __init__(self) -> None:
-        self._tail = b""
-        self._started = False
+        self._lines = SseLines()
         self._name = ""
         self._data: list[bytes] = []
-        self._after_cr = False
         self._size = 0
         self._at_event_end = True
         """Whether the input so far ends at the end of an event."""
@@ -41,37 +78,22 @@ class SseParser:
                     break
                 payloads.append(block[6:])
             else:
-                self._started = True
+                self._lines.start()
                 return payloads  # The usual read: complete events of one line each.
         return [event.data for event in self.feed(piece)]
 
     def feed(self, piece: bytes) -> list[ServerEvent]:
         """Return the events that `piece` completes. Raise `ValueError` if an event is larger than `LIMIT_BYTES`."""
-        if self._after_cr and piece:
-            piece = piece.removeprefix(b"\n")
-            self._after_cr = False
-        text = self._tail + piece
-        if not self._started:
-            if len(text) < len(_BOM) and _BOM.startswith(text):
-                self._tail = text
-                self._at_event_end = False
-                return []
-            self._started = True
-            text = text.removeprefix(_BOM)
-        if b"\r" in text:
-            self._after_cr = text.endswith(b"\r")
-            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, self._tail = text.split(b"\n")
         events: list[ServerEvent] = []
-        for line in lines:
+        for line in self._lines.feed(piece):
             if not line:
                 if self._data:
                     events.append(ServerEvent(self._name, b"\n".join(self._data)))
                 self._name, self._data, self._size = "", [], 0
             else:
                 self._field(line)
-        self._check_size(len(self._tail))
-        self._at_event_end = not (self._tail or self._data or self._name or self._after_cr)
+        self._check_size(len(self._lines.tail))
+        self._at_event_end = self._lines.at_line_end and not (self._data or self._name)
         return events
 
     def _field(self, line: bytes) -> None:

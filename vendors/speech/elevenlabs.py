@@ -15,7 +15,7 @@ from vendors.account import Account, SpeechSpec
 from vendors.errors import Garbled, Refused
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.json_events import JsonEvents, bytes_of, number_of, object_of
+from vendors.json_events import JsonEvents, bytes_of, is_error, number_of, object_of
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Viseme, Visemes
 from vendors.speech.languages import ELEVENLABS_MODELS, code_if_any
 from vendors.speech.visemes import MAX_OFFSET_MS, visemes_of_letters
@@ -185,7 +185,7 @@ class TimedLines:
     def _items(self, line: bytes) -> list[SpeechItem]:
         try:
             value = self._events.decode(line)
-            if fault := value.get("detail") or value.get("error"):
+            if (fault := value.get("detail") or value.get("error")) and is_error(fault):
                 raise _stream_error(self._vendor, fault)
             audio = bytes_of(value.get("audio_base64"))
         except ValueError:

@@ -17,7 +17,7 @@ from vendors.errors import Garbled, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.json_events import DONE, JsonEvents, number_of, object_of, objects_of, text_of
+from vendors.json_events import JsonEvents, is_end_mark, is_error, number_of, object_of, objects_of, text_of
 from vendors.protocols import ANY_CODEC, AcceptedAudio, AudioFormat, AudioInput, Transcript
 from vendors.speech.languages import WHISPER, WHISPER_1, code_if_any
 
@@ -139,7 +139,7 @@ async def _read_whole(response: Incoming) -> AsyncGenerator[Transcript]:
 def parse_complete(vendor: str, response: Any) -> Transcript:
     """Return the transcript of a response that was not streamed. Raise its error if it has no text."""
     value = object_of(response)
-    if error := value.get("error"):
+    if (error := value.get("error")) and is_error(error):
         raise error_in_stream(vendor, error)
     text, segments = value.get("text"), value.get("segments")
     if isinstance(segments, list) and segments and all(map(_has_text, segments)):
@@ -200,7 +200,7 @@ class TranscriptEvents:
             for payload in self._parser.payloads(piece):
                 if self.done:
                     break
-                if payload.startswith(DONE):
+                if is_end_mark(payload):
                     self._end("")
                 else:
                     self._read(self._events.decode(payload))
@@ -211,7 +211,7 @@ class TranscriptEvents:
         return None
 
     def _read(self, event: Mapping[str, Any]) -> None:
-        if error := event.get("error"):
+        if (error := event.get("error")) and is_error(error):
             raise error_in_stream(self._vendor, error)
         match event.get("type"):
             case "transcript.text.delta":

@@ -14,7 +14,7 @@ from vendors.errors import Garbled, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import Incoming, VendorHttp
-from vendors.json_events import DONE, JsonEvents, bytes_of, number_of, object_of, objects_of
+from vendors.json_events import JsonEvents, bytes_of, is_end_mark, is_error, number_of, object_of, objects_of
 from vendors.protocols import AudioBytes, SpeechFormat, SpeechItem, Usage, Visemes
 from vendors.speech.samples import Samples
 from vendors.speech.visemes import MAX_OFFSET_MS, visemes_of
@@ -151,7 +151,7 @@ class SpeechEvents:
         for payload in payloads:
             if self.done:
                 return
-            if payload.startswith(DONE):
+            if is_end_mark(payload):
                 self.done = True
             elif (item := self._item(payload)) is not None:
                 yield item
@@ -159,7 +159,7 @@ class SpeechEvents:
     def _item(self, payload: bytes) -> SpeechItem | None:
         try:
             event = self._events.decode(payload)
-            if error := event.get("error"):
+            if (error := event.get("error")) and is_error(error):
                 raise error_in_stream(self._vendor, error)
             match event.get("type"):
                 case "speech.audio.delta":

@@ -195,19 +195,17 @@ def test_errors_within_the_answer_are_recognized(error: bytes):
     assert "gemini broke off with an error: no }" in fault
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        b"data: {\r\n\r\n",
-        b"data: " + b"x" * LIMIT_BYTES,
-        b"{\n" + b"x\n" * 9_000,
-    ],
-)
+@pytest.mark.parametrize("broken", [b"data: {\r\n\r\n", b"data: " + b"x" * LIMIT_BYTES])
 def test_malformed_events_are_errors(broken: bytes):
     words, _, finish, fault = read([text("a"), broken, END])
 
     assert (words, finish) == ("a", None)
     assert "gemini sent a" in fault
+
+
+@pytest.mark.parametrize("lines", [b"{\n" + b"x\n" * 9_000, b"{\n" + b"x" * 20_000 + b"\n", b"<p>\n{\n"])
+def test_lines_that_are_no_events_are_skipped(lines: bytes):
+    assert read([text("a"), lines, text("b"), END]) == ("ab", Usage(5, 32), Finish("stop"), "")
 
 
 async def test_a_stream_without_a_finish_reason_is_an_error(http: VendorHttp, upstream: Upstream):

@@ -260,6 +260,12 @@ def test_streams_are_the_same_for_every_split(stream: bytes, at: list[int]):
         (event(choices=[{"delta": {"audio": 7}}]) + STREAMS[0], (b"\1\2\3\4", Usage(9, 20), "")),
         (b"data: \n\ndata: null\n\n" + STREAMS[0][:-2] + b" \n\n", (b"\1\2\3\4", Usage(9, 20), "")),
         (STREAMS[1][: -len(DONE)] + event(error={"message": "late"}), (b"\1\2\3\4", None, "")),
+        (b"\xef\xbb\xbf" + STREAMS[0].replace(b"\n", b"\r"), (b"\1\2\3\4", Usage(9, 20), "")),
+        (READ + b"ping\n\n" + sound(b"\4") + b'data:  "[DONE]"\n\n', (b"\1\2\3\4", None, "")),
+        (READ + event(error={"code": 0, "message": "success"}) + sound(b"\4") + DONE, (b"\1\2\3\4", None, "")),
+        (READ + finish("null"), (b"\1\2", None, "v ended its speech without a final event")),
+        (READ + finish("network_error") + DONE, (b"\1\2", None, "v broke off its answer: network_error")),
+        (READ + finish("max_tokens") + DONE, (b"\1\2", None, "v ran out of tokens in the middle of its speech")),
     ],
 )
 def test_streams_consist_of_audio_and_an_end_or_an_error(stream: bytes, reported: tuple[bytes, Usage | None, str]):

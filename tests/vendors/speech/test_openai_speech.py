@@ -154,7 +154,9 @@ async def test_rate_of_another_vendor_is_set_by_the_strategy(http: VendorHttp, u
     assert items[0] == SpeechFormat("audio/wav", 22_050)
 
 
-@pytest.mark.parametrize("end", [[DONE], [DONE, END], [END], [DONE + END]])
+@pytest.mark.parametrize(
+    "end", [[DONE], [DONE, END], [END], [DONE + END], [b'data: " [DONE]"\n\n'], [b"data:   [done]\n\n"]]
+)
 async def test_both_end_marks_are_normal_ends(http: VendorHttp, upstream: Upstream, end: list[bytes]):
     upstream.respond_with(streaming([audio(b"\1"), event(type="new"), *end], apart=True))
 

@@ -15,7 +15,7 @@ def delta(content: Any, reason: Any = None) -> str:
     return event(choices=[{"index": 0, "delta": {"content": content}, "finish_reason": reason}])
 
 
-def candidate(text: str, reason: str | None = "STOP", **part: Any) -> str:
+def candidate(text: Any, reason: str | None = "STOP", **part: Any) -> str:
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 2}
     content = {"parts": [{"text": text, **part}], "role": "model"}
     reasons = {"finishReason": reason} if reason else {}

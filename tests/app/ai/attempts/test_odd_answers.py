@@ -24,7 +24,7 @@ HIGH_LAST, LOW_LAST = (half.replace('"finish_reason":null', '"finish_reason":"st
 THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
 ODD = [
     event(), event(choices=None), event(choices=7), event(choices=[None, 7, "x", {}]), event(choices={"a": 1}),
-    event(choices=[{"delta": None}]), event(choices=[{"delta": "x", "index": None}]), delta(None), delta(5),
+    event(choices=[{"delta": None}]), event(choices=[{"delta": "x", "index": None}]), delta(None), delta(True),
     delta({"x": 1}), delta([None, 5]), event(usage="many", error=None), "data: [1]\n\n", 'data: "x"\n\n',
     "data: null\n\n", "data: NaN\n\n",
 ]  # fmt: skip
@@ -68,6 +68,68 @@ async def test_compatible_servers_are_understood(
 
     assert (seen[-1].name, said_by(seen)) == ("end", answer), seen[-1]
     assert seen[-1].content["finish_reason"] == "stop"
+
+
+REPEATED = event(choices=[{"index": 0, "message": {"content": "Hello."}, "finish_reason": "stop"}])
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        (event(choices=[{"delta": {}, "message": {"content": "Hello."}, "finish_reason": "stop"}]), "Hello."),
+        (event(choices=[{"delta": {"content": ""}, "message": {"content": "Hello."}}]) + DONE, "Hello."),
+        (event(choices=[{"delta": {"role": "assistant"}}]) + REPEATED, "Hello."),
+        (event(choices=[{"delta": {"role": "assistant", "content": None}}]) + REPEATED[:-2], "Hello."),
+        (event(choices=[{"message": {"content": "Hel"}}]) + event(choices=[{"message": {"content": "lo."}}]) + END,
+         "Hello."),
+        (delta("Hel") + delta("lo.") + REPEATED, "Hello."),
+        (delta("Hel") + REPEATED, "Hello."),
+        (delta("Hello. ") + REPEATED, "Hello."),
+        (event(choices=[{"delta": {"content": "Hello."}, "message": {"content": "Hello."}}]) + END, "Hello."),
+        (delta(5) + delta(" apples") + END, "5 apples"),
+        (delta(0.5, "stop"), "0.5"),
+        (delta([{"type": "text", "text": 5}, {"type": "text_delta", "text": " apples"}], "stop"), "5 apples"),
+        (delta([{"type": "refusal", "refusal": "I cannot."}], "stop"), "I cannot."),
+        (event(choices=[{"delta": {"content": "", "refusal": "I cannot."}}]) + END, "I cannot."),
+        (event(choices=[{"message": {"content": None, "refusal": "I cannot."}}]) + END, "I cannot."),
+        (delta([{"text": "Hm.", "thought": True}, {"text": "Hello."}], "stop"), "Hello."),
+        (event(choices=[{"delta": {"content": "Hello."}, "finish_reason": "stop"}], error={"code": 0}), "Hello."),
+    ],
+)  # fmt: skip
+async def test_text_is_shown_once_wherever_it_arrives(
+    talk: Talk, server: Server, sandbox: Running, body: str, answer: str
+) -> None:
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=body))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen).rstrip()) == ("end", answer), seen[-1]
+
+
+@pytest.mark.parametrize(
+    ("platform", "body"),
+    [
+        ("gemini", candidate(5, None) + candidate(" apples")),
+        ("anthropic", event(type="content_block_delta", delta={"text": 5}) + block(" apples") + STOPPED),
+    ],
+)
+async def test_a_number_is_text_at_each_vendor(
+    talk: Talk, server: Server, sandbox: Running, platform: str, body: str
+) -> None:
+    await chat(server, sandbox, "one", platform, key_of(events=body))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen)) == ("end", "5 apples"), seen[-1]
+
+
+async def test_only_the_first_candidate_of_gemini_is_shown(talk: Talk, server: Server, sandbox: Running) -> None:
+    both = [{"content": {"parts": [{"text": text}]}, "index": index} for index, text in enumerate(["One.", "Two."])]
+    await chat(server, sandbox, "one", "gemini", key_of(events=event(candidates=both) + candidate("")))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen)) == ("end", "One."), seen[-1]
 
 
 @pytest.mark.parametrize("platform", ["vendor_b_llm", "gemini", "anthropic"])
@@ -143,7 +205,7 @@ async def test_a_cut_leaves_an_answer_whole_if_its_last_chunk_is_known(
 async def test_anthropic_events_that_are_not_understood_are_skipped(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:
-    odd = [event(), event(type=None), event(type="x"), block(None), block(5), event(type="content_block_delta")]
+    odd = [event(), event(type=None), event(type="x"), block(None), block(True), event(type="content_block_delta")]
     odd += [event(type="message_start", message=None), event(type="message_delta", delta=None), "data: []\n\n"]
     late = event(type="error", error="too late")
     start = event(type="content_block_start", index=0, content_block={"type": "text", "text": "["})
