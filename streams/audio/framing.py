@@ -42,10 +42,12 @@ _MARK_BYTES = 4
 _TS_BYTES = (188, 192)
 """The sizes of packets: ISO/IEC 13818-1, 2.4.3.2, and with a time before each one, as cameras write them."""
 _TS_SYNC = re.compile(b"G")
-_TS_HEADER_BYTES = 4
+_TS_HEADER_BYTES = 5
+"""With the length of the adaptation field, if there is one."""
+_TS_MAX_ADAPTATION = 183
 _TS_PADDING = 0x1FFF
 """The stream of packets without content. Other values of these 13 bits are streams."""
-_TS_CONTINUED = 2
+_TS_CONTINUED = 4
 _MPEG_1, _LAYER_2 = 3, 2
 _MP2_KBPS = {
     _MPEG_1: (32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
@@ -110,9 +112,11 @@ def _packets_follow(head: bytes, begin: int, size: int) -> bool:
     continued = 0
     for sync in range(begin, len(head) - _TS_HEADER_BYTES + 1, size):
         stream = int.from_bytes(head[sync + 1 : sync + 3]) & _TS_PADDING
-        is_scrambled, has_content = head[sync + 3] >> 6 != 0, head[sync + 3] >> 4 & 1
-        counter = head[sync + 3] & 15
-        if is_scrambled:
+        flags, counter, adaptation = head[sync + 3] >> 4, head[sync + 3] & 15, head[sync + 4]
+        has_content = flags & 1
+        if flags not in {1, 2, 3} or (flags & 2 and adaptation + has_content > _TS_MAX_ADAPTATION):
+            return False
+        if not has_content and adaptation != _TS_MAX_ADAPTATION:
             return False
         if stream in counters and stream != _TS_PADDING:
             if counter != (counters[stream] + has_content) % 16:
@@ -219,7 +223,7 @@ _MPEG_THIRD = [byte for byte in range(0x10, 0xF0) if byte >> 2 & 3 != 3]
 """With a bit rate and a sample rate. In quiet PCM, 0x00 or 0xFF follows the sync word."""
 _FRAMINGS = (
     _Framing(MP3, _sync([0xFF], [0xE2, 0xE3, 0xF2, 0xF3, 0xFA, 0xFB], _MPEG_THIRD), _mp3_frame, 2, 3),
-    _Framing(MP2, _sync([0xFF], [0xF4, 0xF5, 0xFC, 0xFD], _MPEG_THIRD), _mp2_frame, 2, 2),
+    _Framing(MP2, _sync([0xFF], [0xF4, 0xF5, 0xFC, 0xFD], _MPEG_THIRD), _mp2_frame, 2, 3),
     _Framing(AAC, _sync([0xFF], [0xF0, 0xF1, 0xF8, 0xF9]), _adts_frame, 2, 3),
     _Framing(LATM, _sync([0x56], range(0xE0, 0x100)), _loas_frame, 3, 5),
     _Framing(AC3, _sync([0x0B], [0x77]), _ac3_frame, 2, 2),

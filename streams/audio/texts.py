@@ -69,7 +69,8 @@ def _markup(text: bytes) -> str | None:
             return mime_type
     is_object = text.startswith(b"{") and text[1:].lstrip(_BLANK).startswith(b'"')
     is_long = len(text) >= _OBJECT_BYTES
-    return JSON if is_object and is_long and _decoded(text[:_OBJECT_BYTES]) else None
+    is_text = is_object and is_long and _decoded(text[:_OBJECT_BYTES]) and _is_varied(text[:_TEXT_BYTES])
+    return JSON if is_text else None
 
 
 def _plain_type(text: str) -> str | None:

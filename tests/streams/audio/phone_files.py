@@ -101,6 +101,8 @@ def phone_file(name: str, *, seconds: float = 0.5, silent: bool = False) -> byte
         stream = target.add_stream(codec, rate=rate, layout=layout)
         if codec == "wmav2":
             stream.bit_rate = 64_000  # Its default is too low for any sample rate.
+        if codec == "mp2":
+            stream.bit_rate = 192_000  # Its default is that of studios.
         if codec == "sbc":
             stream.bit_rate = 128_000  # Its default exceeds the limits of SBC.
         if codec == "libopus":

@@ -125,6 +125,7 @@ from tests.streams.audio.wav_files import fmt, wav
         ("<?xml version='1.0'?><Error/>".encode("utf-16-be"), "application/xml"),
         ("Diese Aufnahme ist nicht verfügbar. ".encode("utf-16-le") * 9, None),
         (b"\x33\x25" * 1_600, None),
+        (b'{"' * 1_600, None),
         (b"\xdb\x99\xdb\x9a" * 800, None),
         (base64.b64encode(bytes(2_400)), "text/x-base64"),
         (b"<Error><Code>NoSuchKey</Code></Error>", "application/xml"),
