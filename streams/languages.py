@@ -71,8 +71,36 @@ _LANGUAGES = {
 _REGIONS = {"UK": "GB", "BU": "MM", "DD": "DE", "FX": "FR", "TP": "TL", "YD": "YE", "ZR": "CD"}
 _NO_LANGUAGE = frozenset({"und", "mul", "mis", "zxx"})
 """Undetermined, several, uncoded, and no language."""
-_SCRIPTS = {"zh": "Hans", "yue": "Hant", "sr": "Cyrl"}
-_SCRIPTS_OF_REGIONS = {("zh", region): "Hant" for region in ("TW", "HK", "MO")} | {("yue", "CN"): "Hans"}
+_LANGUAGES_OF_SCRIPTS = {
+    "Latn": "af az bs ca ceb cs cy da de en es et eu fi fil fr ga gl ha haw hr ht hu id is it jv lb ln lt lv mg mi "
+    "ms mt nl nn no ny oc pl pt ro rw sk sl sn so sq ss st su sv sw tk tn tr ts uz ve vi xh yo zu",
+    "Arab": "ar ckb fa ks ps sd ug ur",
+    "Cyrl": "ba be bg kk ky mk mn ru sr tg tt uk",
+    "Deva": "hi mr ne sa",
+    "Beng": "as bn mni",
+    "Hebr": "he yi",
+    "Hans": "wuu zh",
+    "Hant": "yue",
+    "Armn": "hy", "Cans": "iu", "Ethi": "am", "Geor": "ka", "Grek": "el", "Gujr": "gu", "Guru": "pa", "Jpan": "ja",
+    "Khmr": "km", "Knda": "kn", "Kore": "ko", "Laoo": "lo", "Mlym": "ml", "Mymr": "my", "Olck": "sat", "Orya": "or",
+    "Sinh": "si", "Taml": "ta", "Telu": "te", "Thai": "th", "Tibt": "bo",
+}  # fmt: skip
+"""The usual script of each language (CLDR, likely subtags). Any script is accepted for other languages."""
+_SCRIPTS = {language: script for script, of in _LANGUAGES_OF_SCRIPTS.items() for language in of.split()}
+_SCRIPTS_OF_REGIONS = {
+    **{("zh", region): "Hant" for region in ("TW", "HK", "MO")},
+    ("yue", "CN"): "Hans",
+    **{(language, "CN"): "Arab" for language in ("kk", "ky")},
+    ("mn", "CN"): "Mong",
+    ("pa", "PK"): "Arab",
+    ("uz", "AF"): "Arab",
+    ("az", "IR"): "Arab",
+    ("az", "RU"): "Cyrl",
+    ("sd", "IN"): "Deva",
+    **{("sr", region): "Latn" for region in ("ME", "RO", "TR")},
+}
+_ALSO_READ = {("sr", "Latn"): "Cyrl"}
+"""CLDR's language matching: readers of the first script also read the other one."""
 _AMBIGUOUS = frozenset({("zh", "mnp"), ("ms", "pse")})
 """Extended subtags that are also codes of regions: Northern Min, and Central Malay."""
 
@@ -163,18 +191,22 @@ class Languages:
     `listed` are tags with the codes that `find` returns for them. If a tag of a language has none of its own, and
     `nearest` is set, it gets that of a similar region, or else the first code of the language. Otherwise a tag only
     gets a code that includes it: `en-GB` gets `en`, but not `en-US`. A tag without a region gets any in both cases.
+
+    A tag never gets a code of another script: `pa-Arab-PK` gets `pa`, but neither `pa-Guru-IN` nor `pa-IN`, whose
+    texts its readers cannot read.
     """
 
     def __init__(self, listed: Mapping[str, str], *, nearest: bool) -> None:
         self.codes = frozenset(listed.values())
-        self._found: dict[LanguageTag, str] = {}
+        self._found: dict[LanguageTag, _Offer] = {}
         entries = [(_with_script(parse_tag(tag)), code) for tag, code in listed.items()]
-        for tag, code in entries:
-            self._found.setdefault(tag, code)
-        for tag, code in entries:
-            self._add_wider(tag, code)
+        offers = [(tag, _Offer(code, tag.script)) for tag, code in entries]
+        for tag, offer in offers:
+            self._found.setdefault(tag, offer)
+        for tag, offer in offers:
+            self._add_wider(tag, offer)
             if nearest:
-                self._add_nearest(tag, code)
+                self._add_nearest(tag, offer)
 
     @classmethod
     def of_vendor(cls, codes: str) -> "Languages":
@@ -194,20 +226,29 @@ class Languages:
         if not region:
             keys += [(script, _ANY)] if tag.script else [(script, _ANY), ("", _ANY)]
         found = (self._found.get(LanguageTag(language, *key)) for key in keys)
-        return next((code for code in found if code is not None), None)
+        readable = {"", script, _ALSO_READ.get((language, script))} if script else None
+        fitting = (offer.code for offer in found if offer and (readable is None or offer.script in readable))
+        return next(fitting, None)
 
-    def _add_wider(self, tag: LanguageTag, code: str) -> None:
+    def _add_wider(self, tag: LanguageTag, offer: "_Offer") -> None:
         for region in _CONTAINED.get((tag.language, tag.region), "").split():
-            self._found.setdefault(tag._replace(region=region), code)
-        self._found.setdefault(tag._replace(region=_ANY), code)
-        self._found.setdefault(LanguageTag(tag.language, "", _ANY), code)
+            self._found.setdefault(tag._replace(region=region), offer)
+        self._found.setdefault(tag._replace(region=_ANY), offer)
+        self._found.setdefault(LanguageTag(tag.language, "", _ANY), offer)
 
-    def _add_nearest(self, tag: LanguageTag, code: str) -> None:
+    def _add_nearest(self, tag: LanguageTag, offer: "_Offer") -> None:
         for region in _SIMILAR.get((tag.language, tag.region), "").split():
-            self._found.setdefault(tag._replace(region=region), code)
-        self._found.setdefault(LanguageTag(tag.language, "", tag.region), code)
-        self._found.setdefault(tag._replace(region=""), code)
-        self._found.setdefault(LanguageTag(tag.language), code)
+            self._found.setdefault(tag._replace(region=region), offer)
+        self._found.setdefault(LanguageTag(tag.language, "", tag.region), offer)
+        self._found.setdefault(tag._replace(region=""), offer)
+        self._found.setdefault(LanguageTag(tag.language), offer)
+
+
+class _Offer(NamedTuple):
+    """A code on a list. `script` is empty if the tag has none, as that of a language without a region."""
+
+    code: str
+    script: str
 
 
 @lru_cache(256)

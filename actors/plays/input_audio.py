@@ -8,7 +8,8 @@ from contextlib import aclosing, asynccontextmanager
 from streams.audio.audio import WAV_HEAD_BYTES, parse_wav, pcm_seconds
 from streams.audio.codec import PCM_16, STEREO, codec_of
 from streams.audio.durations import duration_s
-from streams.audio.formats import SNIFF_BYTES, sniff
+from streams.audio.formats import SNIFF_BYTES, identify
+from streams.audio.framing import Identified
 from streams.audio.signatures import FOREIGN, NAMES, WAV
 from streams.audio.wav_samples import WavSamples
 from streams.input_buffer import InputBuffer
@@ -40,12 +41,19 @@ class InputAudio:
         head = await buffer.head(SNIFF_BYTES)
         if not head:
             raise InvalidParameter("audio is required")
-        mime_type = sniff(head)
-        if mime_type is None:
+        found = identify(head)
+        if found is None:
             return cls(buffer, PCM, converter)
         # Only PCM and WAV are passed on while they arrive, so that other files can be examined as a whole.
-        head = await _wav_head(buffer) if mime_type == WAV else await buffer.whole()
-        return cls(buffer, AudioFormat(mime_type, 0, codec_of(head, mime_type)), converter)
+        if found == Identified(WAV, 0):
+            head = await _wav_head(buffer)
+        else:
+            head = await buffer.whole()
+            found = identify(head) or found
+        if found.begin:  # Recognizers may not know it by its content if the rest of a frame is before it.
+            head = head[found.begin :]
+            buffer = _buffer_of(head)
+        return cls(buffer, AudioFormat(found.mime_type, 0, codec_of(head, found.mime_type)), converter)
 
     async def accepted_by(self, recognizers: Sequence[Recognizer]) -> "InputAudio":
         """Return this audio if a recognizer accepts its format, else as PCM.
@@ -148,10 +156,7 @@ class InputAudio:
         async with self._converting:
             if self._converted is None:
                 samples, rate = await self._converter.as_pcm(await self.buffer.whole(), self.format)
-                buffer = InputBuffer()
-                buffer.write(samples)
-                buffer.end()
-                self._converted = buffer, AudioFormat(PCM.mime_type, rate)
+                self._converted = _buffer_of(samples), AudioFormat(PCM.mime_type, rate)
                 self._file_s, self._is_measured = pcm_seconds(len(samples), rate), True
             return self._converted
 
@@ -164,6 +169,13 @@ class InputAudio:
         ]
         cause = "" if self.format.mime_type in FOREIGN else ", which this server cannot convert"
         return InvalidParameter(f"audio is {self.format}{cause}: send {', '.join(listed[:-1])} or {listed[-1]}")
+
+
+def _buffer_of(audio: bytes) -> InputBuffer:
+    buffer = InputBuffer()
+    buffer.write(audio)
+    buffer.end()
+    return buffer
 
 
 async def _wav_head(buffer: InputBuffer) -> bytes:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from streams.audio.audio import PCM, parse_wav
+from streams.audio.mp3 import id3v2_bytes
 from streams.audio.mp4 import is_fragmented
 from streams.audio.signatures import FLAC, MP4, OGG, WAV, WEBM
 
@@ -25,7 +26,7 @@ def codec_of(audio: bytes, mime_type: str) -> str:
     the codec is.
     """
     find = _CODECS.get(mime_type)
-    return find(audio) if find else ""
+    return find(audio[id3v2_bytes(audio) :]) if find else ""
 
 
 def _wav_codec(wav: bytes) -> str:

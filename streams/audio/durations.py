@@ -18,11 +18,11 @@ _AMR_WB_FRAME_BYTES = (17, 23, 32, 36, 40, 46, 50, 58, 60, 5)
 def duration_s(audio: bytes, mime_type: str) -> float | None:
     """Return the duration in seconds, or `None` if the container does not state it in a place that is read here."""
     read = _READERS.get(mime_type)
-    return read(audio) if read else None
+    return read(audio[id3v2_bytes(audio) :]) if read else None
 
 
 def _mp3_s(audio: bytes) -> float:
-    return mp3_duration_ms(audio[id3v2_bytes(audio) :]) / 1000
+    return mp3_duration_ms(audio) / 1000
 
 
 def _amr_s(audio: bytes, begin: int, frame_bytes: tuple[int, ...]) -> float:

@@ -3,7 +3,7 @@
 import codecs
 import re
 
-from streams.audio.signatures import BASE64, DATA_URL, HTML, JSON, TEXT, XML
+from streams.audio.signatures import BASE64, DATA_URL, HTML, JSON, MULTIPART, TEXT, XML
 
 _MARKUP = (
     (b"<!doctype", HTML),
@@ -17,6 +17,10 @@ _MARKUP = (
 _BLANK = b" \t\r\n"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+_UNMARKED_UTF_16 = ((re.compile(rb"[{<]\0[^\0]\0"), "utf-16-le"), (re.compile(rb"\0[{<]\0[^\0]"), "utf-16-be"))
+"""Markup and JSON without a byte order mark. Other texts would look like quiet PCM."""
+_MULTIPART = re.compile(rb"(?:\r\n)?--[\w'()+,./:=? -]{1,70}\r?\n(?i:content-)")
+"""The beginning of the first part (RFC 2046, 5.1.1)."""
 _OBJECT_BYTES = 32
 """How many bytes must be text after an opening brace and a quotation mark. Shorter audio is too short anyway."""
 _TEXT_BYTES = 512
@@ -24,6 +28,9 @@ _TEXT_BYTES = 512
 
 As PCM, they would be 16 ms of samples that are all positive and loud.
 """
+_MIN_DISTINCT = 6
+"""How many bytes a text has in its odd places, and in its even ones. Square waves have one or two values there."""
+_BASE64_SILENCE = b"A"
 _ELEMENT = re.compile(r"<[A-Za-z_]")
 _DATA_URL = re.compile(r"data:[\w.+-]*/?[\w.+-]*[;,]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]+={0,2}\s*")
@@ -31,15 +38,28 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]+={0,2}\s*")
 
 def text_type(head: bytes) -> str | None:
     """Return the type of the text that begins with `head`, or `None` if it may be PCM."""
-    encoding = _UTF_16.get(head[:2])
-    if encoding:
-        found = _markup(head[2:].decode(encoding, errors="replace").encode().lstrip(_BLANK))
-        return found if len(head) >= _OBJECT_BYTES else None
-    text = head.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANK)
+    if _MULTIPART.match(head):
+        return MULTIPART
+    if encoding := _UTF_16.get(head[:2]):
+        return _known_type(_from_utf_16(head[2:], encoding))
+    for begin, encoding in _UNMARKED_UTF_16:
+        if begin.match(head):
+            return _markup(_from_utf_16(head, encoding))
+    return _known_type(head.removeprefix(_BYTE_ORDER_MARK))
+
+
+def _from_utf_16(raw: bytes, encoding: str) -> bytes:
+    """Return the beginning in UTF-8, or nothing if it is no text."""
+    return _decoded_as(encoding, raw[: 2 * _TEXT_BYTES]).encode()
+
+
+def _known_type(text: bytes) -> str | None:
+    text = text.lstrip(_BLANK)
     if found := _markup(text):
         return found
-    known = _decoded(text[:_TEXT_BYTES])
-    return _plain_type(known) if known and len(head) >= _OBJECT_BYTES else None
+    begin = text[:_TEXT_BYTES].rstrip()
+    known = _decoded(begin)
+    return _plain_type(known) if known and len(text) >= _OBJECT_BYTES and _is_varied(begin) else None
 
 
 def _markup(text: bytes) -> str | None:
@@ -49,7 +69,8 @@ def _markup(text: bytes) -> str | None:
             return mime_type
     is_object = text.startswith(b"{") and text[1:].lstrip(_BLANK).startswith(b'"')
     is_long = len(text) >= _OBJECT_BYTES
-    return JSON if is_object and is_long and _decoded(text[:_OBJECT_BYTES]) else None
+    is_text = is_object and is_long and _decoded(text[:_OBJECT_BYTES]) and _is_varied(text[:_TEXT_BYTES])
+    return JSON if is_text else None
 
 
 def _plain_type(text: str) -> str | None:
@@ -64,8 +85,16 @@ def _plain_type(text: str) -> str | None:
 
 def _decoded(raw: bytes) -> str:
     """Return the characters in `raw`, or an empty string if it is no text."""
+    return _decoded_as("utf-8", raw)
+
+
+def _decoded_as(encoding: str, raw: bytes) -> str:
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(raw)
+        text = codecs.getincrementaldecoder(encoding)().decode(raw)
     except UnicodeDecodeError:
         return ""
     return text if "".join(text.split()).isprintable() else ""
+
+
+def _is_varied(text: bytes) -> bool:
+    return not text.strip(_BASE64_SILENCE) or min(len(set(text[::2])), len(set(text[1::2]))) >= _MIN_DISTINCT

@@ -89,6 +89,13 @@ def test_a_malformed_tag_is_no_language(code: str):
         (["zh-Hant"], "zh-HK", "zh-Hant"),
         (["zh-CN"], "zh-Hant", None),
         (["zh"], "yue-Hant-HK", None),
+        (["pa"], "pa-Arab-PK", "pa"),
+        (["pa-IN"], "pa-Arab-PK", None),
+        (["pa-IN"], "pa-Arab-IN", None),
+        (["pa-IN"], "pa-Arab", None),
+        (["ks-IN"], "ks-Deva", None),
+        (["sr-RS"], "sr-Latn-RS", None),
+        (["qaa-IN"], "qaa-Latn-IN", "qaa-IN"),
         (["he"], "iw-IL", "he"),
         (["no"], "nb-NO", "no"),
         (["en", "en-GB"], "en_gb", "en-GB"),
@@ -115,6 +122,27 @@ def test_a_vendor_offers_the_nearest_region_and_the_first_code_of_a_language():
         "es-AR": "es-MX", "es": "es-ES", "en-NZ": "en-GB", "en-CA": "en-US", "pt-AO": "pt-PT", "zh-MO": "yue-HK",
         "zh-Hant": "cmn-TW", "fr": None,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("pa-Guru", "pa-Guru-IN"),
+        ("pa-Arab-PK", None),
+        ("zh-Hant-CN", None),
+        ("sr-Latn-RS", "sr-RS"),
+        ("sr-ME", "sr-RS"),
+        ("uz-Cyrl-UZ", None),
+        ("az-Cyrl", "az-Cyrl-AZ"),
+        ("az-IR", None),
+        ("az", "az-AZ"),
+        ("qaa-Cyrl-ZA", None),
+        ("qaa-ZA", "qaa-Latn-ZA"),
+    ],
+)
+def test_a_vendor_does_not_offer_a_language_in_another_script(code: str, found: str | None):
+    offered = Languages.of_vendor("pa-Guru-IN zh-CN sr-RS uz-UZ az-AZ az-Cyrl-AZ qaa-Latn-ZA")
+    assert offered.find(code) == found
 
 
 @given(WELL_FORMED)

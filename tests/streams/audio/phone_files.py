@@ -33,7 +33,18 @@ _ENCODERS = {
     "w64": ("w64", "pcm_s16le", 16_000, {}),
     "voc": ("voc", "pcm_s16le", 16_000, {}),
     "wavpack": ("wv", "wavpack", 16_000, {}),
-    "ac3": ("matroska", "ac3", 48_000, {}),
+    "mp2": ("mp2", "mp2", 44_100, {}),
+    "ac3": ("ac3", "ac3", 48_000, {}),
+    "eac3": ("eac3", "eac3", 48_000, {}),
+    "mpegps": ("mpeg", "mp2", 44_100, {}),
+    "m2ts": ("mpegts", "aac", 44_100, {"mpegts_m2ts_mode": "1"}),
+    "tta": ("tta", "tta", 16_000, {}),
+    "sox": ("sox", "pcm_s32le", 16_000, {}),
+    "nut": ("nut", "pcm_s16le", 16_000, {}),
+    "sbc": ("sbc", "sbc", 16_000, {}),
+    "avi": ("avi", "mp2", 44_100, {}),
+    "flv": ("flv", "aac", 44_100, {}),
+    "yamaha": ("wav", "adpcm_yamaha", 16_000, {}),
     "mulaw": ("wav", "pcm_mulaw", 8_000, {}),
     "alaw": ("wav", "pcm_alaw", 8_000, {}),
     "wav_8": ("wav", "pcm_u8", 16_000, {}),
@@ -60,7 +71,19 @@ RARE_TYPES = {
     "wavpack": "audio/x-wavpack",
     "latm": "audio/mp4a-latm",
     "mpegts": "video/mp2t",
+    "mp2": "audio/x-mp2",
+    "ac3": "audio/ac3",
+    "eac3": "audio/eac3",
+    "mpegps": "video/mp2p",
+    "m2ts": "video/mp2t",
+    "tta": "audio/x-tta",
+    "sox": "audio/x-sox",
+    "nut": "video/x-nut",
+    "sbc": "audio/x-sbc",
+    "avi": "video/x-msvideo",
+    "flv": "video/x-flv",
 }
+"""What only old or professional devices record. Sandbox vendors accept none of it."""
 
 
 @cache
@@ -78,6 +101,10 @@ def phone_file(name: str, *, seconds: float = 0.5, silent: bool = False) -> byte
         stream = target.add_stream(codec, rate=rate, layout=layout)
         if codec == "wmav2":
             stream.bit_rate = 64_000  # Its default is too low for any sample rate.
+        if codec == "mp2":
+            stream.bit_rate = 192_000  # Its default is that of studios.
+        if codec == "sbc":
+            stream.bit_rate = 128_000  # Its default exceeds the limits of SBC.
         if codec == "libopus":
             stream.options = {"compression_level": "0"}  # Ten times as fast.
         resampler = av.AudioResampler(stream.format, layout, rate, frame_size=stream.frame_size or None)

@@ -1,8 +1,11 @@
 """Audio, and what is sent instead of audio, is recognized by its first bytes."""
 
 import base64
+import bz2
 import gzip
+import lzma
 import math
+import plistlib
 import random
 import struct
 from array import array
@@ -17,10 +20,18 @@ from streams.audio.formats import SNIFF_BYTES, sniff
 from streams.audio.signatures import NAMES
 from tests.streams.audio.mp3_files import plain_mp3, tagged_mp3, tone
 from tests.streams.audio.phone_files import PHONE_TYPES, RARE_TYPES, amr_wb, behind_a_box, phone_file, silk
+from tests.streams.audio.rare_files import (
+    ID3,
+    dff,
+    dsf,
+    misplaced_moov,
+    mp4_segment,
+    multipart,
+    plain_wav,
+    rifx,
+    webm_cluster,
+)
 from tests.streams.audio.wav_files import fmt, wav
-
-ID3 = b"ID3\4\0\0\0\0\0\x3fPRIV" + bytes(59)
-"""The tag with which segments of HTTP Live Streaming begin."""
 
 
 @pytest.mark.parametrize(
@@ -59,17 +70,64 @@ ID3 = b"ID3\4\0\0\0\0\0\x3fPRIV" + bytes(59)
         (phone_file("mov")[int.from_bytes(phone_file("mov")[:4]) :], "video/quicktime"),
         (b"RIFF\0\0\0\0AVI LIST", "video/x-msvideo"),
         (b"\r\n" + wav_header(16_000), "application/x-misplaced"),
+        (b"\r\n" + ID3 + bytes(40), "application/x-misplaced"),
+        (bytes(64) + plain_wav(), "application/x-misplaced"),
         (b"\r\n" + bytes(2_000), None),
         (b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1", "image/jpeg"),
         (b"\xff\xd8\xff\xdb\0\4ab\xff\xc0", "image/jpeg"),
         (b"\xff\xd8\xff\xdb\0\4ab\0\0", None),
         (gzip.compress(b"text" * 900, mtime=0), "application/gzip"),
+        *((b"\x1f\x8b\x08%c" % flags + bytes(2_000), "application/gzip") for flags in (4, 0x0C, 0x1F)),
         (b"\x1f\x8b\x08\xff" + bytes(2_000), None),
+        (bz2.compress(b"text"), "application/x-bzip2"),
+        (lzma.compress(b"text"), "application/x-xz"),
+        (b"\x28\xb5\x2f\xfd\4" + bytes(40), "application/zstd"),
+        (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+        (b"Rar!\x1a\7\1\0", "application/vnd.rar"),
+        (b"PK\5\6" + bytes(18), "application/zip"),
+        (bytes(257).replace(b"\0", b"a") + b"ustar\0", "application/x-tar"),
+        (plistlib.dumps({}, fmt=plistlib.FMT_BINARY), "application/x-bplist"),
+        (multipart(plain_wav()), "multipart/form-data"),
+        (b"\r\n" + multipart(plain_wav()), "multipart/form-data"),
+        (b"--boundary\r\n" + bytes(2_000), None),
+        (b"HTTP/1.1 404 Not Found\r\n\r\n" + bytes(600), "application/http"),
+        (b"BM\x36\0\x0c\0\0\0\0\0\x36\0\0\0\x28\0\0\0" + bytes(40), "image/bmp"),
+        (b"BM" + bytes(2_000), None),
+        (b"II*\0\x08\0\0\0", "image/tiff"),
+        (b"MM\0*\0\0\0\x08", "image/tiff"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "image/heif"),
+        (b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic", "image/heif"),
+        (b"\0\0\0\x1cftypavif\0\0\0\0avifmif1", "image/avif"),
+        (rifx(), "audio/x-rifx"),
+        (dsf(), "audio/x-dsf"),
+        (dff(), "audio/x-dff"),
+        (b"ADIF" + bytes(40), "audio/x-adif"),
+        (b"MPCK" + bytes(40), "audio/x-musepack-sv8"),
+        (b"MP+\7" + bytes(40), "audio/x-musepack"),
+        (b"MP+\0" + bytes(40), None),
+        (b"MAC \x96\x0f", "audio/x-ape"),
+        (b"\3dss" + bytes(40), "audio/x-dss"),
+        (b"\3ds2" + bytes(40), "audio/x-ds2"),
+        (b"XoS." + bytes(40), "audio/x-sox"),
+        (webm_cluster(), "video/x-webm-part"),
+        *((mp4_segment(box), "video/x-mp4-part") for box in (b"", b"styp", b"sidx", b"emsg")),
+        *((misplaced_moov(box), "video/quicktime") for box in (b"uuid", b"free", b"wide", b"mdat")),
+        (phone_file("mov")[20:], "video/quicktime"),
         (b"<head><title>502</title></head>".ljust(600), "text/html"),
         (b"<!-- gone --><p>" + b"x" * 600, "text/html"),
         (b"\xff\xfe" + "<html><p>gone</p>".ljust(600).encode("utf-16-le"), "text/html"),
         (b"\xfe\xff" + "<html><p>gone</p>".ljust(600).encode("utf-16-be"), "text/html"),
         (b"\xff\xfe" + struct.pack("<800h", *range(64, 864)), None),
+        (b"\xff\xfe" + '{"error": "not found", "code": 404}'.encode("utf-16-le"), "application/json"),
+        (b"\xff\xfe" + "Diese Aufnahme ist nicht verfügbar. ".encode("utf-16-le") * 9, "text/plain"),
+        (b"\xfe\xff" + "Diese Aufnahme ist nicht verfügbar. ".encode("utf-16-be") * 9, "text/plain"),
+        ('{"error": "not found", "code": 404}'.encode("utf-16-le"), "application/json"),
+        ("<?xml version='1.0'?><Error/>".encode("utf-16-be"), "application/xml"),
+        ("Diese Aufnahme ist nicht verfügbar. ".encode("utf-16-le") * 9, None),
+        (b"\x33\x25" * 1_600, None),
+        (b'{"' * 1_600, None),
+        (b"\xdb\x99\xdb\x9a" * 800, None),
+        (base64.b64encode(bytes(2_400)), "text/x-base64"),
         (b"<Error><Code>NoSuchKey</Code></Error>", "application/xml"),
         (b'[{"error": "gone"}, {"error": "gone"}]', "application/json"),
         (b"Internal Server Error\n" + b"  at line 1\n" * 60, "text/plain"),
@@ -135,7 +193,7 @@ def test_pcm_of_any_loudness_is_not_detected_as_a_type(seed: int, loudness: int,
     values = (offset + source.randint(-loudness, loudness) for _ in range(SNIFF_BYTES // 2))
     samples = array("h", (min(max(value, -32_768), 32_767) for value in values)).tobytes()
 
-    assert sniff(samples) is None or (loudness <= 30 and offset > 8_000)
+    assert sniff(samples) is None or (loudness == 30 and offset > 8_000)
     assert sniff(first + b"\0\1\0" + samples) is None
 
 

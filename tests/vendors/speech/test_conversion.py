@@ -66,7 +66,7 @@ def video() -> bytes:
 @pytest.mark.parametrize(
     ("audio", "mime_type", "reported"),
     [
-        (phone_file("ac3"), "audio/webm", "has a codec that this server cannot decode"),
+        (phone_file("yamaha"), "audio/wav", "has a codec that this server cannot decode"),
         (video(), "audio/mp4", "has no sound"),
     ],
     ids=["codec", "video"],

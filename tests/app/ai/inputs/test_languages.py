@@ -66,6 +66,7 @@ def asked(sandbox: Running, stage: str, find: Callable[[dict[str, Any]], Any]) -
         (("vendor_b_audio", "whisper-1"), "en-USA", "en"),
         (("vendor_b_audio", "whisper-1"), "yue-Hant-HK", "zh"),
         (("vendor_b_audio", "whisper-1"), "jv_ID", "jw"),
+        (("vendor_b_audio", "whisper-1"), "pa-Arab-PK", "pa"),
         (("vendor_b_audio", "gpt-4o-transcribe"), "mul", None),
     ],
 )
@@ -137,6 +138,18 @@ async def test_a_language_that_a_vendor_lacks_is_a_failed_attempt(
     assert error["extra"]["attempts"][0]["message"] == (
         "invalid_parameter: language_code iw-IL is not offered by vendor_c"
     )
+
+
+async def test_a_vendor_of_another_script_is_not_asked_for_its_own_code(
+    listening: Talk, server: Server, sandbox: Running
+) -> None:
+    await account(server, sandbox, "whisper", "vendor_b_audio")
+    await put(server, "recognition", "whisper", account="whisper", model="whisper-1")
+    await chat(server, sandbox, "two", "vendor_b_llm", recognition="whisper")
+    seen = await heard(listening, "pa-Arab-PK", "one", "two")
+    assert seen[-1].name == "end", seen[-1]
+    refused, answered = asked(sandbox, "stt", lambda call: call.get("language"))
+    assert (refused, answered) == (None, "pa")  # The first vendor got a code that it does not know.
 
 
 TURN = {"strategies": ["a"], "type": "text", "language_code": "en", "target_language_code": "en"}

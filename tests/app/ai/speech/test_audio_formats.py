@@ -13,7 +13,13 @@ from tests.peers.sse_client import all_events, named
 from tests.running.servers import Server
 from tests.streams.audio.mp3_files import plain_mp3, tagged_mp3, tone
 from tests.streams.audio.pcm_samples import silence
-from tests.streams.audio.phone_files import behind_a_box, phone_file, silk, stereo_wav, unsized_flac
+from tests.streams.audio.phone_files import RARE_TYPES, behind_a_box, phone_file, silk, stereo_wav, unsized_flac
+from tests.streams.audio.rare_files import (
+    mp4_segment,
+    multipart,
+    plain_wav,
+    webm_cluster,
+)
 from vendors.sandbox.server import Running
 
 PAGE = b"<!DOCTYPE html><title>Sign in to the network</title>".ljust(4_000)
@@ -21,18 +27,15 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".ljust(4_000, b"\x81")
 ERROR = b'{"error": {"code": 404, "message": "the recording does not exist"}}'.ljust(4_000)
 EVERY_TYPE = (
     "PCM, WAV, Ogg, FLAC, MP3, MP4, WebM, AMR, AMR-WB, AAC, CAF, AIFF, RF64, WMA, AU, W64, VOC, WavPack, LATM, "
-    "QCP, MPEG-TS or QuickTime"
+    "QCP, MPEG-TS, QuickTime, MP2, AC-3, E-AC-3, DTS, MPEG-PS, RIFX, Monkey's Audio, TTA, Musepack SV7, "
+    "Musepack SV8, DSF, DFF, DSS, SoX, NUT, SBC, AVI or FLV"
 )
+UNCONVERTED = f"which this server cannot convert: send {EVERY_TYPE}"
 
 
 @pytest.fixture
 def server(shared_server: Server) -> Server:
     return shared_server
-
-
-def plain_wav() -> bytes:
-    pcm = tone(seconds=0.5, sample_rate=16_000)
-    return wav_header(16_000, data_bytes=len(pcm)) + pcm
 
 
 async def said(talk: Talk, audio: bytes, *names: str) -> list[Any]:
@@ -55,9 +58,12 @@ async def said(talk: Talk, audio: bytes, *names: str) -> list[Any]:
         ("rf64", "vendor_d_audio"),
         ("ogg_flac", "vendor_d_audio"),
         ("au", "vendor_b_audio"),
+        ("mp2", "vendor_b_audio"),
+        ("ac3", "vendor_d_audio"),
+        ("mpegps", "vendor_a_audio"),
         *(
             pytest.param(name, platform, marks=pytest.mark.soak)
-            for name in ("w64", "voc", "wavpack", "latm", "mpegts")
+            for name in ("w64", "voc", "wavpack", *sorted(RARE_TYPES.keys() - {"w64", "voc", "wavpack", "au"}))
             for platform in ("vendor_a_audio", "vendor_b_audio", "vendor_d_audio")
         ),
     ],
@@ -95,12 +101,36 @@ async def test_a_recognizer_gets_a_recording_that_it_accepts_as_it_is(
         (coded(plain_wav()), f"audio is text in base64 (encode audio once): send {EVERY_TYPE}"),
         (b"Bad Gateway. " * 300, f"audio is text: send {EVERY_TYPE}"),
         (b"MThd\0\0\0\6" + bytes(4_000), f"audio is MIDI: send {EVERY_TYPE}"),
-        (silk(), f"audio is SILK, which this server cannot convert: send {EVERY_TYPE}"),
+        (silk(), f"audio is SILK, {UNCONVERTED}"),
         (b"caff\0\1\0\0" + bytes(4_000), "audio is CAF, which is damaged"),
+        (mp4_segment(), f"audio is a part of an MP4 file without its beginning, {UNCONVERTED}"),
+        (webm_cluster(), f"audio is a part of a WebM file without its beginning, {UNCONVERTED}"),
+        (b"ADIF" + bytes(4_000), f"audio is AAC in ADIF, {UNCONVERTED}"),
+        (b"\0\0\0\x18ftypheic" + bytes(4_000), f"audio is a HEIF image: send {EVERY_TYPE}"),
+        (multipart(plain_wav()), f"audio is a multipart form (send only the file): send {EVERY_TYPE}"),
+        (b"\xff\xfe" + ("Bad Gateway. " * 90).encode("utf-16-le"), f"audio is text: send {EVERY_TYPE}"),
         (phone_file("caf", silent=True), "no speech was heard"),
         (phone_file("aac", seconds=0.02), "audio is too short"),
     ],
-    ids=["page", "error", "image", "misplaced", "base64", "text", "midi", "silk", "damaged", "silence", "short"],
+    ids=[
+        "page",
+        "error",
+        "image",
+        "misplaced",
+        "base64",
+        "text",
+        "midi",
+        "silk",
+        "damaged",
+        "segment",
+        "cluster",
+        "adif",
+        "heic",
+        "multipart",
+        "utf-16",
+        "silence",
+        "short",
+    ],
 )
 async def test_no_vendor_is_asked_about_other_files(
     talk: Talk, server: Server, sandbox: Running, audio: bytes, reported: str
