@@ -8,6 +8,8 @@ LOCKS := deploy/locks
 # The tests of areas whose effects on PostgreSQL differ: sign-in, turns, payments, assets, jobs, emails.
 POOLED := $(addprefix tests/app/,accounts/email accounts/sessions accounts/sign_in admin ai/conversations ai/readers \
 	assets leaderboards mail payments withdrawals work) tests/deploy/processes/test_worker.py tests/deploy/poolers
+# The tests of everything that is kept in Valkey.
+CLUSTERED := $(addprefix tests/,actors/synthesis app storage)
 RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
@@ -25,8 +27,8 @@ run: $(RUNNABLE) ## run everything on this machine: http://127.0.0.1:8080 (PORT=
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
 	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --durations=20 $(ARGS)
 
-test-cluster: $(INSTALLED) ## run the tests of streams, sessions, limits and leaderboards with a Valkey Cluster
-	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --valkey-cluster $(or $(ARGS),tests/app tests/storage)
+test-cluster: $(INSTALLED) ## run the tests of what is kept in Valkey with a cluster
+	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --valkey-cluster $(or $(ARGS),--all-scripts $(CLUSTERED))
 
 test-dates: $(INSTALLED) ## run the tests that the date can influence at twelve dates (ARGS="--at 2028-02-29")
 	@$(VENV)/bin/python -m tests.calendar.dates $(ARGS)

@@ -87,6 +87,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--examples", type=int, default=1_000, help="examples of each property in a soak")
     parser.addoption("--pooler", action="store_true", help="let servers reach PostgreSQL through PgBouncer")
     parser.addoption("--valkey-cluster", action="store_true", help="let servers use a Valkey Cluster")
+    parser.addoption("--all-scripts", action="store_true", help="fail unless the cluster has run all Lua scripts")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -203,7 +204,9 @@ def _stores(config: pytest.Config) -> Stores:
     if _STORES not in config.stash:
         config.stash[_RUN] = ExitStack()
         config.stash[_STORES] = config.stash[_RUN].enter_context(
-            running_stores(clustered=config.getoption("valkey_cluster"))
+            running_stores(
+                clustered=config.getoption("valkey_cluster"), all_scripts=config.getoption("all_scripts")
+            )
         )
     return config.stash[_STORES]
 
