@@ -12,6 +12,8 @@ POOLED := $(addprefix tests/app/,accounts/email accounts/sessions accounts/sign_
 STORING := $(addprefix tests/app/,accounts/leaving ai/conversations ai/images ai/inputs ai/pronunciation ai/readers \
 	ai/speech ai/stores leaderboards pages/test_files.py predictions work) tests/deploy/processes/test_worker.py \
 	tests/storage/objects
+# The tests of everything that is kept in Valkey.
+CLUSTERED := $(addprefix tests/,actors/synthesis app storage)
 RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
@@ -29,8 +31,8 @@ run: $(RUNNABLE) ## run everything on this machine: http://127.0.0.1:8080 (PORT=
 test: $(INSTALLED) ## run the tests (ARGS=... are pytest's)
 	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --durations=20 $(ARGS)
 
-test-cluster: $(INSTALLED) ## run the tests of streams, sessions, limits and leaderboards with a Valkey Cluster
-	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --valkey-cluster $(or $(ARGS),tests/app tests/storage)
+test-cluster: $(INSTALLED) ## run the tests of what is kept in Valkey with a cluster
+	@$(VENV)/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --valkey-cluster $(or $(ARGS),--all-scripts $(CLUSTERED))
 
 test-dates: $(INSTALLED) ## run the tests that the date can influence at twelve dates (ARGS="--at 2028-02-29")
 	@$(VENV)/bin/python -m tests.calendar.dates $(ARGS)

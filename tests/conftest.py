@@ -89,6 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pooler", action="store_true", help="let servers reach PostgreSQL through PgBouncer")
     parser.addoption("--s3", action="store_true", help="let servers have their files in buckets of an S3 server")
     parser.addoption("--valkey-cluster", action="store_true", help="let servers use a Valkey Cluster")
+    parser.addoption("--all-scripts", action="store_true", help="fail unless the cluster has run all Lua scripts")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -207,7 +208,9 @@ def _stores(config: pytest.Config) -> Stores:
     if _STORES not in config.stash:
         config.stash[_RUN] = ExitStack()
         config.stash[_STORES] = config.stash[_RUN].enter_context(
-            running_stores(clustered=config.getoption("valkey_cluster"))
+            running_stores(
+                clustered=config.getoption("valkey_cluster"), all_scripts=config.getoption("all_scripts")
+            )
         )
     return config.stash[_STORES]
 

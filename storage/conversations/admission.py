@@ -13,7 +13,7 @@ from storage.errors import KeyReused, StreamsMissing, TurnRunning
 from storage.processes.heartbeats import Heartbeat
 from storage.valkey.client import VALKEY_ERRORS, Valkey, map_errors, store_error
 from streams.tasks import background, run_all, stopping
-from streams.wire.errors import RateLimited, StoreError
+from streams.wire.errors import RateLimited, StoreError, ValkeyUnavailable
 
 log = structlog.get_logger()
 
@@ -150,9 +150,11 @@ class Admissions:
         raise StreamsMissing
 
     def _unavailable(self, slot: Slot, error: Exception) -> StoreError | StreamsMissing:
-        if slot.idempotency_key and self._valkey.fails_over and not self._heartbeat.is_long_without_valkey:
+        failure = error if isinstance(error, StoreError) else store_error(error)
+        may_fail_over = isinstance(failure, ValkeyUnavailable) and self._valkey.fails_over
+        if slot.idempotency_key and may_fail_over and not self._heartbeat.is_long_without_valkey:
             return StreamsMissing()
-        return error if isinstance(error, StoreError) else store_error(error)
+        return failure
 
     def _found_here(self, slot: Slot) -> StreamLocation | None:
         """Return the stream of this process that has the slot's idempotency key. Only for when Valkey cannot tell.

@@ -22,9 +22,9 @@ from streams.wire.errors import StoreError
 log = structlog.get_logger()
 
 _SUBSCRIBE_AGAIN_S = 0.5
-_SILENCE_S = 5.0
+_SILENCE_S = 1.0
 """After this time without a message, a PING is sent."""
-_ANSWER_S = 5.0
+_ANSWER_S = 2.0
 _BEGINS = {"subscribe", "ssubscribe"}
 _MOVED = "sunsubscribe"
 """A node of a cluster sends this without being asked when the slot of the channel moves to another node."""

@@ -122,6 +122,7 @@ async def server(databases: Databases, tmp_path) -> AsyncIterator[Server]:
         yield opened
 
 
+@pytest.mark.one_valkey  # A cluster needs modules of its own.
 @pytest.mark.parametrize(
     ("request_", "files", "climbs"),
     [

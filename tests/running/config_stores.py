@@ -21,7 +21,9 @@ NOWHERE = "redis://127.0.0.1:1"
 async def store_of(settings: Settings, *, redis_url: str = "", **options: Any) -> AsyncIterator[ConfigStore]:
     """A store as each process has one."""
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(open_database(settings.database_url, max_size=3))
+        database = await stack.enter_async_context(
+            open_database(settings.database_url, pooled=settings.is_pooled, max_size=3)
+        )
         valkey = await stack.enter_async_context(
             open_valkey(redis_url or settings.redis_url, prefix=settings.redis_prefix)
         )

@@ -36,7 +36,7 @@ from tests.environment import moved_clock
 from tests.running.backend_errors import check_backend_error
 from tests.running.object_stores import objects_of
 from tests.running.poolers import urls_of
-from tests.running.scripts import check_scripts
+from tests.running.scripts import check_scripts, check_slots
 
 if TYPE_CHECKING:
     from app.http.rows.endpoint import Endpoint
@@ -54,13 +54,16 @@ _SEARCH_S = 20
 
 
 @contextmanager
-def running_stores(*, clustered: bool = False) -> Iterator[Stores]:
-    """PostgreSQL and Valkey for one run of the tests, in a loop that is only used to start and stop them."""
+def running_stores(*, clustered: bool = False, all_scripts: bool = False) -> Iterator[Stores]:
+    """PostgreSQL and Valkey for one run of the tests, in a loop that is only used to start and stop them.
+
+    `all_scripts`: fail unless the cluster has run all Lua scripts in the end.
+    """
     with (
         tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_swept(fastest_folder())) as folder,
         asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner,
     ):
-        context = _stores_in(Path(folder), clustered=clustered)
+        context = _stores_in(Path(folder), clustered=clustered, all_scripts=all_scripts)
         stores = runner.run(context.__aenter__())
         try:
             yield stores
@@ -69,14 +72,16 @@ def running_stores(*, clustered: bool = False) -> Iterator[Stores]:
 
 
 @asynccontextmanager
-async def _stores_in(folder: Path, *, clustered: bool) -> AsyncIterator[Stores]:
+async def _stores_in(folder: Path, *, clustered: bool, all_scripts: bool) -> AsyncIterator[Stores]:
     async with embedded_stores(folder, durable=False, env=moved_clock()) as stores:
         if not clustered:
             yield stores
             return
         async with valkey_cluster(folder / "cluster") as cluster:
             yield replace(stores, redis_url=cluster.url)
-            await check_scripts(cluster)
+            await check_slots(cluster)
+            if all_scripts:
+                await check_scripts(cluster)
 
 
 def _swept(folder: str) -> str:

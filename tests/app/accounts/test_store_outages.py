@@ -129,7 +129,7 @@ async def test_sessions_outlive_the_loss_of_all_data_in_valkey(server: Server):
     _, ended = await enter(server, body)
     assert (await ask(server, "POST", "/bp/user/logout", headers=ended))[0] == 200
     client, prefix = server.services.valkey.client, server.services.settings.redis_prefix
-    keys = [key async for key in client.scan_iter(f"{prefix}*")]
+    keys = [key async for key in client.scan_iter(f"{prefix}*", count=10_000)]
     assert keys
     await client.delete(*keys)
     await client.script_flush()

@@ -69,7 +69,7 @@ async def test_valkey_that_comes_back_empty(boards: Boards) -> None:
     await boards.indexed()
     client = boards.server.services.valkey.client
     await client.delete(
-        *[key async for key in client.scan_iter(f"{boards.server.services.settings.redis_prefix}*")]
+        *[key async for key in client.scan_iter(f"{boards.server.services.settings.redis_prefix}*", count=10_000)]
     )
     for _ in range(2):
         assert await boards.ranked(users[0]) == users

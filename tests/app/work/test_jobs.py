@@ -180,12 +180,14 @@ async def test_worker_continues_after_the_database_has_closed_its_connections(
 async def test_worker_continues_after_the_database_was_unavailable(
     services: Services, notes: Notes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    url = services.settings.database_url
+    url = services.settings.direct_url
     [folder] = parse_qs(urlsplit(url).query)["host"]
     linked = tmp_path / "postgres"
     linked.symlink_to(folder)
     settings = replace(
-        services.settings, database_url=f"{url.replace(folder, str(linked))}&application_name=worker"
+        services.settings,
+        database_url=f"{url.replace(folder, str(linked))}&application_name=worker",
+        database_direct_url=None,  # With a pooler too, the only way to the database is the one that breaks.
     )
     async with worker(replace(services, settings=settings), notes, poll_s=60):
         await add(services, "before")

@@ -77,7 +77,7 @@ async def another_process(settings: Settings, here: Talk) -> AsyncIterator[Other
 async def flush(services: Services) -> None:
     """Delete all keys of this deployment, like FLUSHALL."""
     prefix = services.settings.redis_prefix
-    names = [name async for name in services.valkey.client.scan_iter(f"{prefix}*")]
+    names = [name async for name in services.valkey.client.scan_iter(f"{prefix}*", count=10_000)]
     await services.valkey.client.delete(*names)
 
 

@@ -43,7 +43,7 @@ values = st.recursive(
 
 async def everything(settings: Settings) -> str:
     """Return all stored content of the tables."""
-    conn = await asyncpg.connect(settings.database_url)
+    conn = await asyncpg.connect(settings.direct_url)
     try:
         rows = await conn.fetch("select r::text as row from config_revisions r")
     finally:
@@ -104,7 +104,7 @@ async def test_a_ciphertext_moved_to_another_row_is_not_decrypted(settings, conf
     await configs.put(
         "default", "vendor_accounts", "thief", {"platform": "p", "api_key": "mine"}, author="eve", origin=COMMAND
     )
-    conn = await asyncpg.connect(settings.database_url)
+    conn = await asyncpg.connect(settings.direct_url)
     await conn.execute(
         "update config_revisions set secrets = (select secrets from config_revisions where name = 'main')"
         " where name = 'thief'"

@@ -123,7 +123,7 @@ async def test_a_process_that_cannot_read_changes_is_not_ready(settings):
 
 
 async def test_a_change_feed_query_uses_its_index(settings, configs):
-    conn = await asyncpg.connect(settings.database_url)
+    conn = await asyncpg.connect(settings.direct_url)
     await conn.execute("set enable_seqscan = off")
     rows = await conn.fetch("explain select * from newest_configs where change > 5 order by change")
     await conn.close()

@@ -168,7 +168,9 @@ async def test_keys_of_running_streams_are_set_again_after_valkey_lost_them(
         for slot in (kept, over):
             await take(admissions, slot)
         await admissions.release(over, readable_s=0)
-        names = [name async for name in valkey.client.scan_iter(f"{valkey.key('').partition('{')[0]}*")]
+        names = [
+            name async for name in valkey.client.scan_iter(f"{valkey.key('').partition('{')[0]}*", count=10_000)
+        ]
         before = {name: await valkey.client.pttl(name) for name in names if b"processes" not in name}
         assert len(before) == 4
         await valkey.client.delete(*names)
@@ -215,7 +217,7 @@ async def test_all_streams_are_registered_soon_although_each_reply_of_valkey_tak
         slots = [Slot("app", f"user-{n}", new_id(), new_id()) for n in range(300)]
         for slot in slots:
             await take(admissions, slot)
-        await valkey.client.delete(*[name async for name in valkey.client.scan_iter(f"{prefix}*")])
+        await valkey.client.delete(*[name async for name in valkey.client.scan_iter(f"{prefix}*", count=10_000)])
         proxy.delay_s = 0.05
         async with asyncio.timeout(5):  # One after the other, they take 15 s.
             assert await admissions.restore()

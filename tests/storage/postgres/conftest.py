@@ -14,8 +14,8 @@ from app.settings import Settings
 async def empty(settings: Settings) -> AsyncIterator[str]:
     """The URL of an empty database."""
     name = f"empty_{secrets.token_hex(6)}"
-    conn = await asyncpg.connect(settings.database_url)
+    conn = await asyncpg.connect(settings.direct_url)
     await conn.execute(f"create database {name} template template0")
-    yield urlsplit(settings.database_url)._replace(path=f"/{name}").geturl()
+    yield urlsplit(settings.direct_url)._replace(path=f"/{name}").geturl()
     await conn.execute(f"drop database {name} with (force)")
     await conn.close()

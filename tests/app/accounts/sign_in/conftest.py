@@ -21,6 +21,6 @@ async def calls(testbed: Server) -> Calls:
     await opened.limit()
     await opened.configure("email", mail_accounts=["inbox"], code_login=True)
     client, prefix = testbed.services.valkey.client, testbed.services.settings.redis_prefix
-    if keys := [key async for key in client.scan_iter(f"{prefix}*rate*")]:
+    if keys := [key async for key in client.scan_iter(f"{prefix}*rate*", count=10_000)]:
         await client.delete(*keys)
     return opened

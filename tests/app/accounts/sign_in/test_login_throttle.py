@@ -94,7 +94,7 @@ async def proxied(testbed: Server) -> ProxiedServer:
     await testbed.services.configs.put("default", "email", "default", email, author="tests", origin=COMMAND)
     # The counts of addresses are those of the test alone.
     client, prefix = testbed.services.valkey.client, testbed.services.settings.redis_prefix
-    if keys := [key async for key in client.scan_iter(f"{prefix}*rate*")]:
+    if keys := [key async for key in client.scan_iter(f"{prefix}*rate*", count=10_000)]:
         await client.delete(*keys)
     return opened
 

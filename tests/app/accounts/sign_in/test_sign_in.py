@@ -286,7 +286,7 @@ async def test_an_access_token_is_renewed(server):
 async def lose_valkey(server: Server) -> None:
     """Delete all data of the server in Valkey."""
     client, prefix = server.services.valkey.client, server.services.settings.redis_prefix
-    if names := [name async for name in client.scan_iter(f"{prefix}*")]:
+    if names := [name async for name in client.scan_iter(f"{prefix}*", count=10_000)]:
         await client.delete(*names)
 
 

@@ -15,7 +15,7 @@ from tests.waiting import until
 async def flush(server: Server) -> None:
     """Delete all keys of this deployment, like FLUSHALL."""
     client = server.services.valkey.client
-    names = [name async for name in client.scan_iter(f"{server.services.settings.redis_prefix}*")]
+    names = [name async for name in client.scan_iter(f"{server.services.settings.redis_prefix}*", count=10_000)]
     await client.delete(*names)
 
 

@@ -121,7 +121,7 @@ async def test_reader_elsewhere_gets_events_that_valkey_refused_when_the_stream_
 ) -> None:
     """The processes can exchange messages throughout. Only the copy of the log cannot be written."""
     client = server.services.valkey.client
-    [log] = [name async for name in client.scan_iter(f"*log:{running.stream_id}")]
+    [log] = [name async for name in client.scan_iter(f"*log:{running.stream_id}", count=10_000)]
     await client.set(log, "not a log")
     vendor.release.set()
     async with asyncio.timeout(30):

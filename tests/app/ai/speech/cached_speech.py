@@ -44,9 +44,12 @@ def calls(sandbox: Running) -> int:
 
 
 async def only_key(server: Server, what: str) -> bytes:
-    """Return the only key in Valkey whose name contains `what`."""
+    """Return the only key in Valkey whose name contains `what`.
+
+    In a cluster, each server of the tests leaves hundreds of keys, so a scan in small steps would take seconds.
+    """
     match = f"{server.services.settings.redis_prefix}*:{what}:*"
-    (key,) = [key async for key in server.services.valkey.client.scan_iter(match=match)]
+    (key,) = [key async for key in server.services.valkey.client.scan_iter(match, count=10_000)]
     return key
 
 

@@ -31,7 +31,7 @@ def empty_valkey(stores: Stores, settings: Settings) -> Callable[[], Awaitable[N
 
     async def empty() -> None:
         async with Redis.from_url(stores.redis_url) as client:
-            names = [name async for name in client.scan_iter(f"{settings.redis_prefix}*")]
+            names = [name async for name in client.scan_iter(f"{settings.redis_prefix}*", count=10_000)]
             assert names
             await client.delete(*names)
 
