@@ -11,8 +11,7 @@ from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 from vendors.account import Account, ChatSpec
 from vendors.calls.meter import is_count
-from vendors.chat.finish_reasons import broken_off, outcome_of
-from vendors.chat.reply import last_event, open_reply
+from vendors.chat.reply import broken_off, last_event, open_reply, outcome_of
 from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns, unfinished
 from vendors.errors import Garbled, Refused, TooLong, VendorError

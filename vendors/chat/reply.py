@@ -1,16 +1,39 @@
 """Reads streamed replies of every chat protocol and distinguishes complete replies from broken ones."""
 
+import re
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from streams.push import PushSource, Sink
 from vendors.chat.thoughts import Thoughts
-from vendors.errors import Empty, Garbled, VendorError
+from vendors.errors import Empty, Garbled, Refused, VendorError
 from vendors.http.sse import END_OF_EVENT
 from vendors.http.transport import Incoming
-from vendors.protocols import THINKING, WITHDRAWAL, ChatItem, Finish, TextDelta, Thinking, Usage
+from vendors.protocols import THINKING, WITHDRAWAL, ChatItem, Finish, FinishReason, TextDelta, Thinking, Usage
+
+Outcome = FinishReason | Literal["broken"]
+"""`broken`: the answer was broken off by a failure, so it is not complete."""
+_WORDS: dict[Outcome, str] = {
+    "stop": "stop stopped complete completed normal end_turn eos eos_token stop_sequence",
+    # The limit of the request, or that of the model's context.
+    "length": "length max_tokens max_output_tokens max_completion_tokens max_new_tokens max_length model_length"
+    " token_limit error_limit model_context_window_exceeded context_length_exceeded",
+    "content_filter": "content_filter content_filtered sensitive safety refusal recitation language blocklist"
+    " prohibited_content spii image_safety model_armor guardrail_intervened moderation error_toxic",
+    "broken": "time_limit stalled model_unloaded",
+}
+_OUTCOMES = {word: outcome for outcome, words in _WORDS.items() for word in words.split()}
+"""Why a model stopped, in the words of all vendors: gateways pass on those of the vendors behind them."""
+_NO_REASON = frozenset({"", "null", "none", "finish_reason_unspecified", "unspecified", "not_finished"})
+_BROKEN = re.compile(
+    r"error|fail|abort|cancel|time_?d?_?out|interrupt|insufficient|overload|unavailable|exception|disconnect"
+    r"|malformed|unexpected|missing|too_many"
+)
+"""Zhipu: `network_error`; DeepSeek: `insufficient_system_resource`; vLLM: `abort`; Google: `MALFORMED_RESPONSE`."""
+_OF_NUMBER: dict[float, Outcome] = {1: "stop", 2: "length", 3: "content_filter", 4: "content_filter"}
+"""Google's numbers, which may stand for its words in JSON."""
 
 
 class Reply(Protocol):
@@ -190,3 +213,31 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
             raise Empty(self._response.vendor, "sent an empty response")
         finish = reply.finish or Finish("stop")
         return [finish] if reply.usage is None else [finish, reply.usage]
+
+
+def outcome_of(reason: Any, *, unknown: Outcome = "stop") -> Outcome | None:
+    """Return what a finish reason means, or `None` if it is none. `unknown` is the meaning of other words."""
+    if isinstance(reason, list):
+        reason = next(iter(reason), None)
+    if isinstance(reason, dict):
+        reason = reason.get("type")
+    if not reason:
+        return None
+    if not isinstance(reason, str):
+        return _OF_NUMBER.get(reason, unknown) if isinstance(reason, int | float) else unknown
+    word = _word(reason)
+    if word in _NO_REASON:
+        return None
+    if (outcome := _OUTCOMES.get(word)) is not None:
+        return outcome
+    return "broken" if _BROKEN.search(word) else unknown
+
+
+def _word(reason: str) -> str:
+    """Return a reason in one spelling: `FinishReason.MAX_TOKENS` and `max-tokens` are `max_tokens`."""
+    return reason.strip().rpartition(".")[2].lower().replace("-", "_").replace(" ", "_")
+
+
+def broken_off(vendor: str, reason: Any) -> Refused:
+    """Return the error for a reason that means `broken`."""
+    return Refused(vendor, f"broke off its answer: {str(reason)[:64]}", retryable=True)

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from vendors.calls.meter import is_count
-from vendors.chat.finish_reasons import broken_off, outcome_of
+from vendors.chat.reply import broken_off, outcome_of
 from vendors.errors import Garbled, Refused, VendorError, error_in_stream
 from vendors.http.sse import SseParser
 from vendors.json_events import JsonEvents, bytes_of, is_end_mark, is_error, object_of, objects_of, text_of
