@@ -6,8 +6,8 @@ from tests.running.forks import run
 from tests.running.servers import ADMIN_TOKEN, MASTER_KEY
 
 
-async def ended(settings: Settings, variables: dict[str, str], command: str) -> tuple[int, str, str]:
-    """Run a command with its variables of the environment. Return the exit code, standard output and error."""
+async def ended(settings: Settings, variables: dict[str, str], *arguments: str) -> tuple[int, str, str]:
+    """Run `python -m app` with variables of the environment. Return the exit code, standard output and error."""
     env = {
         **core_packages(),
         "DATABASE_URL": settings.database_url,
@@ -18,4 +18,4 @@ async def ended(settings: Settings, variables: dict[str, str], command: str) -> 
         "PARLEY_DATA_DIR": str(settings.data_dir),
         "PORT": str(settings.port),
     }
-    return await run("app", *command.split(), env=env | variables)
+    return await run("app", *arguments, env=env | variables)

@@ -50,6 +50,6 @@ async def test_each_command_names_the_fault_in_one_line_and_ends_with_its_code(
     (tmp_path / "default/apps").mkdir(parents=True)
     (tmp_path / "default/apps/default.yaml").write_text("{}")
     for env, command, error in FAULTS:
-        code, _, errors = await ended(settings, env, command.format(folder=tmp_path))
+        code, _, errors = await ended(settings, env, *command.format(folder=tmp_path).split())
         assert (code, errors.count("\n")) == (1 if error == REFUSED else 2, 1), (command, errors)
         assert errors.startswith(f"parley: {error.format(folder=tmp_path)}"), (command, errors)

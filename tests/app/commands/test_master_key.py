@@ -48,7 +48,7 @@ async def refuse(settings: Settings, key: str) -> None:
 async def test_with_another_master_key_no_process_starts(server: Server, command: str) -> None:
     with listening_socket() as listener:
         free = replace(server.services.settings, port=listener.getsockname()[1])
-    code, _, errors = await ended(free, {"PARLEY_MASTER_KEY": OTHER}, command)
+    code, _, errors = await ended(free, {"PARLEY_MASTER_KEY": OTHER}, *command.split())
     assert (code, errors.count("\n")) == (2, 1), errors
     assert errors.startswith(f"parley: {WRONG}")
     assert OTHER not in errors
@@ -97,7 +97,7 @@ async def test_a_server_without_the_key_of_some_configs_is_not_ready(server: Ser
 async def test_after_the_key_was_lost_a_new_one_is_accepted_and_secrets_are_written_again(server: Server) -> None:
     settings, configs = server.services.settings, server.services.configs
     await configs.put(*AUTH, SIGN_KEYS, author="ada", origin=COMMAND)
-    code, out, _ = await ended(settings, {"PARLEY_MASTER_KEY": OTHER}, "keys --replace-lost")
+    code, out, _ = await ended(settings, {"PARLEY_MASTER_KEY": OTHER}, "keys", "--replace-lost")
     assert code == 0
     assert "write the secrets of default/auth/default again\n" in out
     async with started(settings, OTHER) as node:

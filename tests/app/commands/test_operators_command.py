@@ -2,22 +2,14 @@
 
 import re
 
+from tests.app.commands.ended import ended
 from tests.app.operator_calls import OPERATORS, call
-from tests.environment import core_packages
-from tests.running.forks import run
-from tests.running.servers import ADMIN_TOKEN, MASTER_KEY, Server
+from tests.running.servers import Server
 
 
 async def operators(server: Server, *arguments: str) -> tuple[int, str, str]:
     """Run `python -m app operators …` without a Valkey. Return the exit code, standard output and error."""
-    env = {
-        **core_packages(),
-        "DATABASE_URL": server.services.settings.database_url,
-        "REDIS_URL": "redis://127.0.0.1:1",
-        "PARLEY_MASTER_KEY": MASTER_KEY,
-        "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
-    }
-    return await run("app", "operators", *arguments, env=env)
+    return await ended(server.services.settings, {"REDIS_URL": "redis://127.0.0.1:1"}, "operators", *arguments)
 
 
 async def test_commands_manage_operators(server: Server) -> None:

@@ -5,24 +5,13 @@ from pathlib import Path
 import pytest
 
 from app.__main__ import main
-from tests.environment import core_packages
-from tests.running.forks import run
-from tests.running.servers import ADMIN_TOKEN, MASTER_KEY, Server
+from tests.app.commands.ended import ended
+from tests.running.servers import ADMIN_TOKEN, Server
 
 
 async def users(server: Server, *arguments: str) -> tuple[int, str, str]:
     """Run `python -m app users …`. Return the exit code, standard output and error."""
-    settings = server.services.settings
-    env = {
-        **core_packages(),
-        "DATABASE_URL": settings.database_url,
-        "REDIS_URL": settings.redis_url,
-        "PARLEY_REDIS_PREFIX": settings.redis_prefix,
-        "PARLEY_MASTER_KEY": MASTER_KEY,
-        "PARLEY_ADMIN_TOKEN": ADMIN_TOKEN,
-        "PARLEY_DATA_DIR": str(settings.data_dir),
-    }
-    return await run("app", "users", *arguments, env=env)
+    return await ended(server.services.settings, {}, "users", *arguments)
 
 
 async def test_every_user_has_a_separate_session(server: Server):
