@@ -78,6 +78,8 @@ class SavedAttempt(Model):
 class SavedTurn(Model):
     """A turn whose answer has begun."""
 
+    process: str
+    """The process that has saved it, which is that of the record if later ones died before they took it over."""
     request_id: str
     session: str | None
     key: tuple[str, str] | None
@@ -206,6 +208,7 @@ async def save(
         session = ctx.session
         value = dumps(
             SavedTurn(
+                process=ctx.resources.heartbeat.process,
                 request_id=ctx.request_id,
                 session=session.digest if session is not None else None,
                 key=ctx.idempotency_key,

@@ -1,5 +1,6 @@
 """Take over a durable stream of a dead process: claim it, rebuild its turn, and continue the answer."""
 
+import asyncio
 import time
 from functools import partial
 
@@ -60,15 +61,15 @@ class Takeovers:
             )
             if not isinstance(claim, Claim):
                 return claim
-            actor = None
             try:
                 actor = await self._continue(slot, claim, limits, dead=location.process)
-            finally:
-                log.info(
-                    "stream.taken_over", stream_id=slot.stream_id, dead=location.process, continued=bool(actor)
-                )
-                if actor is None:  # The conversation is free for another turn, and nobody tries again.
-                    await self._admissions.release(slot, readable_s=limits.readable_s)
+            except (Exception, asyncio.CancelledError):
+                # Another process, or the next reader here, tries again.
+                await continuations.give_back(self._resources.valkey, slot, process=process, dead=location.process)
+                raise
+            log.info("stream.taken_over", stream_id=slot.stream_id, dead=location.process, continued=bool(actor))
+            if actor is None:  # The conversation is free for another turn, and nobody tries again.
+                await self._admissions.release(slot, readable_s=limits.readable_s)
             return actor
 
     async def _continue(self, slot: Slot, claim: Claim, limits: Limits, *, dead: str) -> Actor | None:
@@ -105,7 +106,7 @@ class Takeovers:
                 conversation_id=saved.conversation_id,
                 record_id=saved.record_id,
                 stream_id=slot.stream_id,
-                dead=dead,
+                dead=[dead, saved.process],
                 process=process,
                 finished=saved.finish_reason is not None,
                 clock_offset_s=resources.clock.offset_s(owner.app_id),

@@ -125,19 +125,19 @@ class Relay:
     ) -> Message | None:
         """Send a request to the stream's process.
 
-        Return the response, `{"known": False}` if the process is dead or has no such stream, or `None` if a process
-        that is alive does not respond. If the process is dead, or is this one, the response has `dead`.
+        Return the response, `{"known": False}` if the process has ended or has no such stream, or `None` if a
+        process that is alive does not respond. `dead` is added if it is certainly dead, or is this one. One
+        without a subscription may be alive, and only cut off.
         """
-        unknown = {"known": False, "dead": True}
-        if location.process == self._rpc.process:
-            return unknown  # A stream in this process is looked up in the supervisor first.
+        if location.process == self._rpc.process:  # A stream in this process is looked up in the supervisor first.
+            return {"known": False, "dead": True}
         try:
             request = {**message, **_identify(location, owner)}
             answer = await self._rpc.call(location.process, request, within_s=within_s)
-            if answer is None and await self._heartbeat.dead([location.process]):
-                return unknown
         except NotSubscribed:
-            return unknown
+            return {"known": False, "dead": bool(await self._heartbeat.dead([location.process]))}
+        if answer is None and await self._heartbeat.dead([location.process]):
+            return {"known": False, "dead": True}
         return answer
 
     async def notify(self, location: StreamLocation, message: Message, *, owner: Owner) -> None:

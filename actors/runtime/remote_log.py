@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from storage.conversations.detached_logs import Batch, DetachedLog, Piece
 from storage.processes.process_rpc import Message
@@ -22,6 +22,8 @@ _RETRY_REQUEST_S = 1
 _READ_WAIT_S = 2.0
 _READ_TIMEOUT_S = 5.0
 _RETRY_READ_S = 0.5
+_UNDECIDED_S = 45
+"""How long a reader waits for the successor of a process. It counts as dead 30 s after its last heartbeat."""
 _OUTAGE_S = 60
 """How long a reader waits for Valkey. Its client may then reach the stream's process, which needs no Valkey."""
 
@@ -42,9 +44,12 @@ class LogRange:
 
 
 class Successor(Protocol):
-    """Opens the rest of a stream that its process no longer has, or `None` if nobody continues it."""
+    """Opens the rest of a stream that its process no longer has.
 
-    def __call__(self, *, dead: bool) -> AbstractAsyncContextManager[Followable | None]: ...
+    `None` means that nobody continues it, and `undecided` that another process will if that one is `dead`.
+    """
+
+    def __call__(self, *, dead: bool) -> AbstractAsyncContextManager[Followable | Literal["undecided"] | None]: ...
 
 
 class RemoteLog:
@@ -71,6 +76,8 @@ class RemoteLog:
         """Whether the stream's process is dead, or no longer has the stream."""
         self.dead = False
         """Whether the stream's process is dead."""
+        self._undecided_since: float | None = None
+        """Since when a successor might continue the stream, if its process turns out to be dead."""
         self._draining = False
         self._reading: asyncio.Timeout | None = None
         """The timeout of the read that is waiting for events."""
@@ -118,22 +125,32 @@ class RemoteLog:
                 async with aclosing(self._end(cursor.position, error, idle_s, may_continue=may_continue)) as last:
                     async for ready in last:
                         yield ready
-                return
+                if self._undecided_since is None:
+                    return
+                await asyncio.sleep(_RETRY_REQUEST_S)
             if now - returned_at >= idle_s:
                 returned_at = now
                 yield Ready(cursor.position, b"", final=False)
             renew_after_s = _RENEW_EVERY_S if self._attached else _RETRY_REQUEST_S
-            if now - renewed_at >= renew_after_s and not self._lost and not self._draining:
+            waits = not self._lost or self._undecided_since is not None
+            if now - renewed_at >= renew_after_s and waits and not self._draining:
                 renewed_at = now
                 await self._renew()
 
     async def _end(
         self, position: int, error: ServiceError, idle_s: float, *, may_continue: bool
     ) -> AsyncGenerator[Ready]:
-        """Iterate over the events of the successor or, if there is none, over an `error` event."""
+        """Iterate over the events of the successor or, if there is none, over an `error` event.
+
+        If that is undecided, there are no events, and `_undecided_since` is set.
+        """
+        since, self._undecided_since = self._undecided_since or time.monotonic(), None
         opening = self._successor(dead=self.dead) if may_continue and self._successor is not None else nullcontext()
         async with opening as rest:
-            if rest is None:
+            if rest == "undecided" and time.monotonic() - since < _UNDECIDED_S:
+                self._undecided_since = since
+                return
+            if rest is None or rest == "undecided":
                 yield Ready(position, _error_frame(error), final=True)
                 return
             async with aclosing(rest.follow(position, idle_s=idle_s)) as following:

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from aiohttp import web
 from pydantic import AfterValidator, Field
@@ -28,7 +28,7 @@ from streams.body import ChunkReader
 from streams.log import Followable, Gone
 from streams.sse import EventStream
 from streams.tasks import background
-from streams.wire.errors import InvalidParameter, ItemNotFound, Unavailable, listed
+from streams.wire.errors import InvalidParameter, ItemNotFound, StoreError, Unavailable, listed
 from streams.wire.model import Model, QueryInt
 from streams.wire.owned import Owned
 
@@ -132,11 +132,15 @@ async def _attach_and_send(
 @asynccontextmanager
 async def _successor(
     call: Call, owner: Owner, location: StreamLocation, *, dead: bool
-) -> AsyncIterator[Followable | None]:
+) -> AsyncIterator[Followable | Literal["undecided"] | None]:
     """Open the rest of a stream that its process no longer has: here, or in the process that takes it over."""
-    services, until = call.services, time.monotonic() + _TAKEOVER_S
+    services, until, asked = call.services, time.monotonic() + _TAKEOVER_S, location
     while True:
-        found = await services.takeovers.find(owner, location, call.app_limits, dead=dead)
+        try:
+            found = await services.takeovers.find(owner, location, call.app_limits, dead=dead)
+        except (StoreError, Unavailable):  # The stream is not lost: the next try may succeed.
+            yield "undecided"
+            return
         if isinstance(found, Actor):
             found.send(Attach())
             try:
@@ -144,17 +148,19 @@ async def _successor(
             finally:
                 found.send(Detach())
             return
-        if found is not None or not dead:
-            location = found or location
-            successor = partial(_successor, call, owner, location)
-            async with services.relay.attached(owner, location, successor=successor) as remote:
-                if not remote.span.lost:
-                    yield remote
-                    return
-                dead = remote.dead
-        if found is None or time.monotonic() >= until:
+        if found is None and (dead or location is asked):
             yield None
             return
+        if (found is not None and found.process == asked.process) or time.monotonic() >= until:
+            yield "undecided"
+            return
+        location = found or location
+        successor = partial(_successor, call, owner, location)
+        async with services.relay.attached(owner, location, successor=successor) as remote:
+            if not remote.span.lost:
+                yield remote
+                return
+            dead = remote.dead
         await asyncio.sleep(_RETRY_S)  # The other process has claimed the stream and has not started it yet.
 
 
@@ -223,6 +229,8 @@ async def cancel_stream(call: Call, path: Path[StreamPath], query: Query[CancelQ
     actor = call.services.supervisor.find(location.stream_id, owner)
     if actor is not None:
         await cancel(actor, query.heard_ms)
+    elif location.process == call.services.heartbeat.process:
+        return Empty()  # It has ended. An actor that runs would have been found.
     elif not await call.services.relay.cancel(owner, location, query.heard_ms):
         if not await call.services.heartbeat.dead([location.process]):
             raise Unavailable("the process that has the stream did not answer")

@@ -1,9 +1,11 @@
 """What another process needs to continue a durable stream whose process dies, and the claim of such a stream."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from storage.conversations.admission import Slot, StreamLocation
 from storage.valkey.client import Valkey, map_errors
+from streams.wire.errors import StoreError
 
 
 class Claim(NamedTuple):
@@ -50,6 +52,15 @@ async def claim(
         return None
     location = StreamLocation.of(slot.stream_id, answer[1])
     return location if answer[0] == b"moved" else Claim(location, answer[2], answer[3] / 1000)
+
+
+async def give_back(valkey: Valkey, slot: Slot, *, process: str, dead: str) -> None:
+    """Undo a claim of `process`, so that another one can claim the stream of the dead process `dead`.
+
+    If Valkey is unavailable, `process` keeps the claim, and can repeat it.
+    """
+    with suppress(StoreError), map_errors():
+        await valkey.run("take_over", keys=_keys(valkey, slot), args=[process, 1, dead])
 
 
 def _keys(valkey: Valkey, slot: Slot) -> list[str]:

@@ -255,7 +255,7 @@ async def close_queued(conn: Connection, turn: ClosedTurn) -> RecordStatus | Non
 
 _TAKE_OVER = f"""
 update conversation_records set process = $6, updated_at = {app_now("$7")}
-where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and process = $5
+where app_id = $1 and conversation_id = $2 and record_id = $3 and stream_id = $4 and process = any($5)
 and (status = 'running' or $8 and status = 'complete') returning true
 """
 
@@ -267,12 +267,12 @@ async def take_over(
     conversation_id: str,
     record_id: int,
     stream_id: str,
-    dead: str,
+    dead: Sequence[str],
     process: str,
     finished: bool,
     clock_offset_s: float,
 ) -> bool:
-    """Make `process` the one that closes a running turn of the process `dead`. Return `False` if it has none.
+    """Make `process` the one that closes a running turn of a process of `dead`. Return `False` if it has none.
 
     `finished`: the answer is complete, so that the process may have died after it had closed the turn.
     """
