@@ -284,6 +284,7 @@ class Actor:
             copied=self.log.last_id,
             release=held.release,
             on_taken=self._note_taken_over,
+            may_be_succeeded=lambda: self.ctx.resources.heartbeat.may_seem_dead,
         )
 
     def _note_taken_over(self) -> None:

@@ -29,15 +29,18 @@ class LogReplicator:
         copied: int = 0,
         release: Callable[[int], None] = lambda _: None,
         on_taken: Callable[[], object] = lambda: None,
+        may_be_succeeded: Callable[[], bool] = lambda: False,
     ) -> None:
         """`copied`: the last event id that Valkey already has.
 
         `release` is called with the last id that readers may have: that of the last copied event or, while Valkey
-        is unavailable, of the last one. `on_taken` is called if another process has taken over the stream.
+        is unavailable and `may_be_succeeded` returns `False`, of the last one. Otherwise a successor could send
+        other events with the same ids. `on_taken` is called if another process has taken over the stream.
         """
         self._events = events
         self._release = release
         self._on_taken = on_taken
+        self._may_be_succeeded = may_be_succeeded
         self._slot = slot
         self._detached = slot.detached_log()
         self.behind_s = 0.0
@@ -65,7 +68,8 @@ class LogReplicator:
                     await self._copy()
                 except (StoreError, Gone) as error:
                     log.debug("log_copy.retried", error=str(error))
-                    self._release(self._events.last_id)
+                    if not self._may_be_succeeded():
+                        self._release(self._events.last_id)
                     await asyncio.sleep(_RETRY_AFTER_S)
                 except LogLost:
                     self._position = 0

@@ -56,7 +56,7 @@ class Heartbeat:
         self._streams = streams
         self._void_after_s = void_after_s
         self._keys = [valkey.key("processes", "seen"), valkey.key("processes", "reports")]
-        self._beat_at = _now()
+        self._beat_at = self._reported_at = _now()
         self._unsure_at = float("-inf")
         """When a beat last failed, or came so late that this process itself must have been suspended."""
         self._valkey_failed_at = float("-inf")
@@ -80,6 +80,11 @@ class Heartbeat:
         except StoreError:
             self._unsure_at = _now()
             raise
+
+    @property
+    def may_seem_dead(self) -> bool:
+        """Whether other processes may soon consider this one dead, because its reports reach neither store."""
+        return _now() - self._reported_at > self._void_after_s - EVERY_S
 
     @property
     def is_long_without_valkey(self) -> bool:
@@ -106,6 +111,7 @@ class Heartbeat:
             self._valkey_lost_at = self._valkey_lost_at or _now()
             raise
         self._valkey_lost_at = None
+        self._reported_at = _now()
         if added and self._known_to_valkey:
             self._valkey_failed_at = _now()
         self._known_to_valkey = True
@@ -115,6 +121,7 @@ class Heartbeat:
         with map_database_errors():
             async with asyncio.timeout(_WRITE_S), self._database.connection() as conn:
                 await rows.report(conn, self.process, forget_after_s=_FORGOTTEN_AFTER_S)
+        self._reported_at = _now()
 
     async def run(self) -> None:
         """Beat until cancelled: every ten seconds, and shortly after the connection to Valkey was lost."""
