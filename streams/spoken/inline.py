@@ -6,6 +6,7 @@ import re
 from streams.spoken.formulas import find_formulas, raised
 from streams.spoken.html_tags import without_tags
 from streams.spoken.literals import literal, restored
+from streams.spoken.powers import with_powers
 from streams.spoken.words import Words
 
 _PLAIN = re.compile(r"[\w ,.;!?'\"()’“”-]+\s*")  # noqa: RUF001
@@ -133,6 +134,8 @@ def _without_markup(text: str, words: Words) -> str:
         text = _COMMENT.sub("", without_tags(text))
     if "~" in text:
         text = _STRUCK.sub("", _ABOUT.sub(words.about, text)).replace(words.about * 2, words.about)
+    if "**" in text or "__" in text:
+        text = with_powers(text)
     text = html.unescape(_EMPHASIS.sub("", _CUT_EMPHASIS.sub("", text)))
     if not text.isascii():
         text = _ARROW.sub(", ", _PICTURES.sub(_picture, _KEYCAP.sub(r"\1.", text)))
