@@ -106,6 +106,7 @@ class SpokenSentences:
         self._kind = kind
         if kind.number:
             self._around.number = int(kind.number)
+        self._around.label = kind.label or self._around.label
         continues = kind.kind == "prose" and (self._around.in_paragraph or self._around.in_item)
         if kind.kind == "table_rule":
             self._end_header()
