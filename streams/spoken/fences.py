@@ -20,6 +20,9 @@ _INFO = re.compile(
 """What may follow the fence of code within code: a language, and attributes or the name of a file."""
 _FENCE_BEHIND_TEXT = re.compile(r"(?<=[\s:])(`{3,})[\w+#.-]{0,32}[ \t\r]*$")
 _FENCE_BEHIND_CODE = re.compile(r"(?<=[^\s:`~'\"(])(`{3,}|~{3,})[ \t\r\n.,;:!?]*$")
+_RAW = re.compile(r"<(script|style)(?:[ \t][^<>]{0,200})?>\s*", re.IGNORECASE)
+"""The line that begins a script or style sheet of HTML, which ends with the closing tag."""
+RAW_UNDECIDED = r"<(?:[sS][A-Za-z]{0,5}(?:[ \t][^<>]{0,200})?>?)?\s*"
 _MARKS = ".,;:!?"
 CLOSING = QUOTED + "`~" + _MARKS
 """Characters of lines that may end code."""
@@ -47,6 +50,10 @@ def fence_before(body: str) -> re.Match[str] | None:
     return found if found and not (found[2][0] == "`" and "`" in body[found.end() :]) else None
 
 
+def begins_raw(body: str) -> re.Match[str] | None:
+    return _RAW.fullmatch(body)
+
+
 def fence_of(line: str, column: int) -> Fence | None:
     """Return the fence with which a line begins code, at its start or behind its text.
 
@@ -58,6 +65,8 @@ def fence_of(line: str, column: int) -> Fence | None:
         indent = width(prefix.partition(">")[0])
         in_item = indent + len(found[1]) if found[1] else column if indent >= column else 0
         return Fence(found[2], prefix.count(">"), 0 if ">" in prefix else in_item)
+    if raw := begins_raw(body):
+        return Fence(f"</{raw[1].lower()}>")
     behind = fence_behind_text(line)
     return Fence(behind[1], prefix.count(">"), column) if behind else None
 
@@ -89,6 +98,9 @@ def fence_within(line: str, fence: Fence) -> Fence | None:
 
 def end_of_code(line: str, mark: str) -> int:
     """Return where the text behind the fence that ends the code begins in a line, or -1 if the code continues."""
+    if mark[0] == "<":
+        at = line.lower().find(mark)
+        return -1 if at < 0 else at + len(mark)
     if (end := _end_of_closing_fence(line, mark)) >= 0:
         return end
     behind = _FENCE_BEHIND_CODE.search(line) if mark in line else None

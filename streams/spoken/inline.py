@@ -53,7 +53,7 @@ _NO = re.compile(r"[❌✗✘✖☒]\ufe0f?")
 _KEYCAP = re.compile(r"^(\W*\d)\ufe0f?\u20e3(?=[*_]*\s)")
 _ALERT = re.compile(r"^(\s*)\[!([A-Za-z]+)\](?=\s)")
 """The kind of a block quote on GitHub."""
-_CUT_EMPHASIS = re.compile(r"^[*_]{1,3}(?=\s)")
+_CUT_EMPHASIS = re.compile(r"^(?:[*_]{1,3}|~~)(?=\s)")
 """The end of emphasis whose text ended the sentence before."""
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9])(?:[*_`]|~~){1,3}(?=\S)|(?<=\S)(?:[*_`]|~~){1,3}(?![A-Za-z0-9])")
 """Emphasis marks at the edge of a word. Marks within a word stay: `2*3`, `first_name`."""

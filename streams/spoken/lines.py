@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from streams.spoken.fences import QUOTED, SPACES, fence_before, width
+from streams.spoken.fences import QUOTED, RAW_UNDECIDED, SPACES, begins_raw, fence_before, width
 from streams.spoken.inline import PICTURES
 from streams.spoken.labels import UNDECIDED, label_of
 
@@ -19,7 +19,7 @@ _UNDECIDED = re.compile(
     r"`{1,2}|~{1,2}|#{1,6}[ \t]*|[-*_=+:|• \t]+|\[[^\]]{0,100}(?:\](?::[ \t]*(?:\S+[ \t]*)?)?)?"
     rf"|[*_]{{0,3}}\d{{1,9}}(?:\\|{_POINT}[*_]{{0,3}}[ \t]*{_OPENING}{{0,4}})?|\d{{1,3}}\.[a-z]|[{_CIRCLED}][ \t]*"
     rf"|\d\ufe0f?|{_KEYCAP}[ \t]*|{PICTURES}[ \t]*|(?:[-*+•]|\d{{1,9}}[.)])[ \t]+(?:`{{1,2}}|~{{1,2}})"
-    rf"|{UNDECIDED}"
+    rf"|{UNDECIDED}|{RAW_UNDECIDED}"
 )
 """Beginnings of lines whose kind depends on what follows."""
 _HEADING = re.compile(r"#{1,6}(?:[ \t]+|$)")
@@ -96,7 +96,7 @@ def kind_of(line: str, around: Surroundings, *, is_complete: bool) -> Line | Non
     prefix = len(line) - len(body)
     if not is_complete and (around.in_table or body.startswith("|") or _UNDECIDED.fullmatch(body)):
         return None
-    if fence_before(body):
+    if fence_before(body) or begins_raw(body):
         return Line("fence") if is_complete else None
     kind = _kind_without_prose(body, around)
     if kind == "row":

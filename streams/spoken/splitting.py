@@ -140,7 +140,8 @@ class Sentences:
             return True
         if len(text) > _MAX_JOINED:
             return False
-        if _LABEL_AT_LINE_START.search(text, len(text) - _LONGEST_LABEL):
+        is_struck = text.count("~~") % 2  # The end of the text that is struck through, and not spoken, follows.
+        if is_struck or _LABEL_AT_LINE_START.search(text, len(text) - _LONGEST_LABEL):
             return True
         ordinal = _ORDINAL.search(text, len(text) - 8)
         if ordinal is None:

@@ -14,7 +14,9 @@ _CASED_DIGIT_OR_EMOJI = frozenset({"Lu", "Ll", "Nd", "So", "Sk"})
 """Categories of Unicode characters. Letters without case are left out: many of their scripts write no spaces."""
 _LETTERS_WITHOUT_CASE = frozenset({"Lo", "Mn", "Mc"})
 _ENDS_OF_SENTENCES = frozenset(".!?…。\uff01\uff1f।॥\u061f\u06d4")
-_AFTER_MARK = re.compile(r".*[,:;\uff0c\u3001\uff1b\uff1a\u060c\u061b][ \t]+|[ \t>]*(?:[-*+•]|\d{1,3}[.)])[ \t]+", re.DOTALL)
+_AFTER_MARK = re.compile(
+    r".*[,:;\uff0c\u3001\uff1b\uff1a\u060c\u061b][ \t]+|[ \t>]*(?:[-*+•]|\d{1,3}[.)])[ \t]+", re.DOTALL
+)
 """The text before a tag that follows a comma, a colon or the mark of a list."""
 _CODE_INDENT = 4
 _QUOTATION_MARKS = ('"', "'", "“", "„", "«", "\u2018")
