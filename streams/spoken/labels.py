@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 _OPENING = r"[*_]{0,3}[(（]?"  # noqa: RUF001
 _LEVELS = r"\d{1,3}(?:\.\d{1,3}){1,4}"
-_NAME = (
-    rf"{_LEVELS}|#\d{{1,3}}|\d{{1,3}}[a-z]|[ivxlc]{{2,7}}|[IVXLC]{{2,7}}|[一二三四五六七八九十百]{{2,4}}|[^\W\d_]"
-)
+_COMBINED = r"[A-Z]\.?\d{1,3}(?:\.\d{1,3}){0,3}|\d{1,3}-\d{1,3}"
+_NAME = rf"{_LEVELS}|{_COMBINED}|(?<=[(（])\d{{1,3}}|#\d{{1,3}}|\d{{1,3}}[a-z]|[ivxlc]{{2,7}}|[IVXLC]{{2,7}}|[一二三四五六七八九十百]{{2,4}}|[^\W\d_]"
 _MARK = r"(?:\\?[.)]|[、．）])\)?[*_]{0,3}"  # noqa: RUF001
 _LABEL = re.compile(
     rf"{_OPENING}({_NAME})({_MARK})(?:[ \t]+(?=\S)|(?=[^\W\d_]))|{_OPENING}({_LEVELS})[ \t]+(?=[^\W\d_])"
 )
 UNDECIDED = (
-    rf"{_OPENING}(?:#|#?\d{{1,3}}(?:\.\d{{1,3}}){{0,4}}[.a-z]?|[ivxlc]{{1,7}}|[IVXLC]{{1,7}}"
+    rf"{_OPENING}(?:#|#?\d{{1,3}}(?:[.-]\d{{1,3}}){{0,4}}[.a-z-]?|[A-Z]\.?\d{{1,3}}(?:\.\d{{1,3}}){{0,3}}\.?|[ivxlc]{{1,7}}|[IVXLC]{{1,7}}"
     rf"|[一二三四五六七八九十百]{{1,4}}|[^\W\d_])?(?:\\|{_MARK})?[ \t]*"
 )
 """Beginnings of lines that may have a label."""
-NAMES = rf"{_LEVELS}|\d{{1,3}}[a-z]|[IVXLC]{{2,7}}"
+NAMES = rf"{_LEVELS}|{_COMBINED}|\d{{1,3}}[a-z]|[IVXLC]{{2,7}}"
 """Labels that end no sentence, although they have more than one character."""
-_FIRST = frozenset(("#1", "1a", *"aAiI가ㄱаАあアいイกकक甲一ααΑאأا"))  # noqa: RUF001
+_FIRST_NUMBER = re.compile(r"(?<!\d)1$")
+_FIRST = frozenset(("1a", *"aAiI가ㄱаАあアいイกकक甲一ααΑאأا"))  # noqa: RUF001
 _NUMBER = re.compile(r"\d+")
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 _SCRIPT = 0x5200
@@ -39,7 +39,7 @@ class Label(NamedTuple):
     @property
     def is_first(self) -> bool:
         """Whether it is the first one of a list."""
-        return self.name in _FIRST or self.name.endswith(".1")
+        return self.name in _FIRST or _FIRST_NUMBER.search(self.name) is not None
 
     @property
     def may_be_prose(self) -> bool:
