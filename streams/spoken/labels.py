@@ -9,13 +9,17 @@ from typing import NamedTuple
 _OPENING = r"[*_]{0,3}[(（]?"  # noqa: RUF001
 _LEVELS = r"\d{1,3}(?:\.\d{1,3}){1,4}"
 _COMBINED = r"[A-Z]\.?\d{1,3}(?:\.\d{1,3}){0,3}|\d{1,3}-\d{1,3}"
-_NAME = rf"{_LEVELS}|{_COMBINED}|(?<=[(（])\d{{1,3}}|#\d{{1,3}}|\d{{1,3}}[a-z]|[ivxlc]{{2,7}}|[IVXLC]{{2,7}}|[一二三四五六七八九十百]{{2,4}}|[^\W\d_]"
+_NAME = (
+    rf"{_LEVELS}|{_COMBINED}|(?<=[(（])\d{{1,3}}|#\d{{1,3}}|\d{{1,3}}[a-z]"  # noqa: RUF001
+    r"|[ivxlc]{2,7}|[IVXLC]{2,7}|[一二三四五六七八九十百]{2,4}|[^\W\d_]"
+)
 _MARK = r"(?:\\?[.)]|[、．）])\)?[*_]{0,3}"  # noqa: RUF001
 _LABEL = re.compile(
     rf"{_OPENING}({_NAME})({_MARK})(?:[ \t]+(?=\S)|(?=[^\W\d_]))|{_OPENING}({_LEVELS})[ \t]+(?=[^\W\d_])"
 )
 UNDECIDED = (
-    rf"{_OPENING}(?:#|#?\d{{1,3}}(?:[.-]\d{{1,3}}){{0,4}}[.a-z-]?|[A-Z]\.?\d{{1,3}}(?:\.\d{{1,3}}){{0,3}}\.?|[ivxlc]{{1,7}}|[IVXLC]{{1,7}}"
+    rf"{_OPENING}(?:#|#?\d{{1,3}}(?:[.-]\d{{1,3}}){{0,4}}[.a-z-]?"
+    rf"|[A-Z]\.?\d{{1,3}}(?:\.\d{{1,3}}){{0,3}}\.?|[ivxlc]{{1,7}}|[IVXLC]{{1,7}}"
     rf"|[一二三四五六七八九十百]{{1,4}}|[^\W\d_])?(?:\\|{_MARK})?[ \t]*"
 )
 """Beginnings of lines that may have a label."""
