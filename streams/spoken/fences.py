@@ -12,9 +12,17 @@ QUOTED = SPACES + ">"
 _TAB = 4
 _FENCE = re.compile(r"((?:[-*+•]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})")
 """The beginning of code, which may be the content of an item."""
-_FENCE_AND_TEXT = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]+(?=\S+[ \t]+\S)[^`\n]+")
+_FENCE_AND_TEXT = re.compile(r"[ \t>]*(`{3,}|~{3,})")
+_INFO = re.compile(
+    r"[\w+#./:-]{0,40}(?<![.:!?])(?:[ \t]*\{.*|[ \t]+[\w-]+=.*|[ \t]+[\w/-]+\.[A-Za-z]\w{0,9})?",
+    re.ASCII,
+)
+"""What may follow the fence of code within code: a language, and attributes or the name of a file."""
 _FENCE_BEHIND_TEXT = re.compile(r"(?<=[\s:])(`{3,})[\w+#.-]{0,32}[ \t\r]*$")
 _FENCE_BEHIND_CODE = re.compile(r"(?<=[^\s:`~'\"(])(`{3,}|~{3,})[ \t\r\n.,;:!?]*$")
+_RAW = re.compile(r"<(script|style)(?:[ \t][^<>]{0,200})?>\s*", re.IGNORECASE)
+"""The line that begins a script or style sheet of HTML, which ends with the closing tag."""
+RAW_UNDECIDED = r"<(?:[sS][A-Za-z]{0,5}(?:[ \t][^<>]{0,200})?>?)?\s*"
 _MARKS = ".,;:!?"
 CLOSING = QUOTED + "`~" + _MARKS
 """Characters of lines that may end code."""
@@ -42,6 +50,10 @@ def fence_before(body: str) -> re.Match[str] | None:
     return found if found and not (found[2][0] == "`" and "`" in body[found.end() :]) else None
 
 
+def begins_raw(body: str) -> re.Match[str] | None:
+    return _RAW.fullmatch(body)
+
+
 def fence_of(line: str, column: int) -> Fence | None:
     """Return the fence with which a line begins code, at its start or behind its text.
 
@@ -53,6 +65,8 @@ def fence_of(line: str, column: int) -> Fence | None:
         indent = width(prefix.partition(">")[0])
         in_item = indent + len(found[1]) if found[1] else column if indent >= column else 0
         return Fence(found[2], prefix.count(">"), 0 if ">" in prefix else in_item)
+    if raw := begins_raw(body):
+        return Fence(f"</{raw[1].lower()}>")
     behind = fence_behind_text(line)
     return Fence(behind[1], prefix.count(">"), column) if behind else None
 
@@ -78,27 +92,35 @@ def fence_within(line: str, fence: Fence) -> Fence | None:
         is_outside = not is_blank and width(prefix.partition(">")[0]) < fence.column
     if not is_outside:
         return fence if is_blank else fence._replace(has_lines=True)
-    is_sloppy = not is_blank and (not fence.has_lines or _closes(line, fence.mark))
+    is_sloppy = not is_blank and (not fence.has_lines or _end_of_closing_fence(line, fence.mark) >= 0)
     return Fence(fence.mark, has_lines=True) if is_sloppy else None
 
 
 def end_of_code(line: str, mark: str) -> int:
-    """Return where the text behind the fence that ends the code begins in a line, or -1 if the code continues.
-
-    Markdown has no text there, but models write it. One word would be the language of code within the code.
-    """
-    if _closes(line, mark):
-        return len(line)
-    if (found := _FENCE_AND_TEXT.match(line)) and found[1].startswith(mark):
-        return found.end(1)
+    """Return where the text behind the fence that ends the code begins in a line, or -1 if the code continues."""
+    if mark[0] == "<":
+        at = line.lower().find(mark)
+        return -1 if at < 0 else at + len(mark)
+    if (end := _end_of_closing_fence(line, mark)) >= 0:
+        return end
     behind = _FENCE_BEHIND_CODE.search(line) if mark in line else None
     is_end = behind and behind[1].startswith(mark) and line.count(mark) % 2
     return len(line) if is_end else -1
 
 
-def _closes(line: str, mark: str) -> bool:
+def _end_of_closing_fence(line: str, mark: str) -> int:
+    """Do the same as `end_of_code` for a line that begins with a fence.
+
+    Markdown has no text behind it, but models write it. What may be the language of code within the code is none.
+    """
     body = line.strip(QUOTED + "\r\n").rstrip(_MARKS)
-    return len(body) >= len(mark) and not body.strip(mark[0])
+    if len(body) >= len(mark) and not body.strip(mark[0]):
+        return len(line)
+    found = _FENCE_AND_TEXT.match(line)
+    if found is None or not found[1].startswith(mark):
+        return -1
+    text = line[found.end() :]
+    return -1 if mark in text or _INFO.fullmatch(text.strip()) else found.end()
 
 
 def fence_after(line: str, fence: Fence | None, column: int) -> Fence | None:
@@ -106,7 +128,8 @@ def fence_after(line: str, fence: Fence | None, column: int) -> Fence | None:
     within = fence_within(line, fence) if fence else None
     if within is None:
         return fence_of(line, column)
-    return None if end_of_code(line, within.mark) >= 0 else within
+    end = end_of_code(line, within.mark)
+    return within if end < 0 else fence_of(line[end:], column)
 
 
 def column_after(line: str, column: int) -> int:

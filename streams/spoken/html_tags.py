@@ -20,6 +20,9 @@ _ATTRIBUTES = (
 _UPPER_CASE = f"{_WITHIN_WORDS}|{_APART}".upper()
 _TAG = re.compile(rf"<(?:{_WITHIN_WORDS}|(?<!\w<)(?:{_APART}|{_UPPER_CASE})){_ATTRIBUTES}\s*/?>")
 """Types such as `Set<object>` follow a word, which of the tags only those of characters within a line do."""
+_RAW = re.compile(r"<(script|style)(?:\s[^<>]*)?>.*?</\1>", re.IGNORECASE | re.DOTALL)
+_TOKEN = re.compile(r"<[|｜][\w▁-]{1,40}[|｜]>")  # noqa: RUF001
+"""A special token that a server has failed to remove, such as `<|im_end|>`."""
 _CLOSING = re.compile(r"</([A-Za-z][\w:.-]*)\s*>")
 _OTHER = re.compile(r"<([A-Za-z][\w:.-]*)>")
 _AT_LINE_START = re.compile(r"(?m)^[ \t]*<[A-Za-z][\w:.-]*>(?=[ \t]*\n|\w)")
@@ -30,7 +33,7 @@ def without_tags(text: str) -> str:
     """Return a text without opening tags: those of HTML, and others that are closed or begin a line."""
     if "<" not in text:
         return text
-    text = _TAG.sub("", text)
+    text = _TAG.sub("", _TOKEN.sub("", _RAW.sub("", text)))
     if closed := set(_CLOSING.findall(text)):
         text = _OTHER.sub(lambda tag: "" if tag[1] in closed else tag[0], text)
     return _AT_LINE_START.sub("", text)

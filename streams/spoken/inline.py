@@ -6,6 +6,7 @@ import re
 from streams.spoken.formulas import find_formulas, raised
 from streams.spoken.html_tags import without_tags
 from streams.spoken.literals import literal, restored
+from streams.spoken.powers import with_powers
 from streams.spoken.words import Words
 
 _PLAIN = re.compile(r"[\w ,.;!?'\"()’“”-]+\s*")  # noqa: RUF001
@@ -52,7 +53,7 @@ _NO = re.compile(r"[❌✗✘✖☒]\ufe0f?")
 _KEYCAP = re.compile(r"^(\W*\d)\ufe0f?\u20e3(?=[*_]*\s)")
 _ALERT = re.compile(r"^(\s*)\[!([A-Za-z]+)\](?=\s)")
 """The kind of a block quote on GitHub."""
-_CUT_EMPHASIS = re.compile(r"^[*_]{1,3}(?=\s)")
+_CUT_EMPHASIS = re.compile(r"^(?:[*_]{1,3}|~~)(?=\s)")
 """The end of emphasis whose text ended the sentence before."""
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9])(?:[*_`]|~~){1,3}(?=\S)|(?<=\S)(?:[*_`]|~~){1,3}(?![A-Za-z0-9])")
 """Emphasis marks at the edge of a word. Marks within a word stay: `2*3`, `first_name`."""
@@ -133,6 +134,8 @@ def _without_markup(text: str, words: Words) -> str:
         text = _COMMENT.sub("", without_tags(text))
     if "~" in text:
         text = _STRUCK.sub("", _ABOUT.sub(words.about, text)).replace(words.about * 2, words.about)
+    if "**" in text or "__" in text:
+        text = with_powers(text)
     text = html.unescape(_EMPHASIS.sub("", _CUT_EMPHASIS.sub("", text)))
     if not text.isascii():
         text = _ARROW.sub(", ", _PICTURES.sub(_picture, _KEYCAP.sub(r"\1.", text)))

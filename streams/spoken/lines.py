@@ -5,8 +5,9 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from streams.spoken.fences import QUOTED, SPACES, fence_before, width
+from streams.spoken.fences import QUOTED, RAW_UNDECIDED, SPACES, begins_raw, fence_before, width
 from streams.spoken.inline import PICTURES
+from streams.spoken.labels import UNDECIDED, label_of
 
 _KEYCAP = r"(?:(\d)\ufe0f?\u20e3|\U0001f51f)\ufe0f?"
 """Emoji that number items: `1️⃣` to `9️⃣`, and `🔟`."""
@@ -18,6 +19,7 @@ _UNDECIDED = re.compile(
     r"`{1,2}|~{1,2}|#{1,6}[ \t]*|[-*_=+:|• \t]+|\[[^\]]{0,100}(?:\](?::[ \t]*(?:\S+[ \t]*)?)?)?"
     rf"|[*_]{{0,3}}\d{{1,9}}(?:\\|{_POINT}[*_]{{0,3}}[ \t]*{_OPENING}{{0,4}})?|\d{{1,3}}\.[a-z]|[{_CIRCLED}][ \t]*"
     rf"|\d\ufe0f?|{_KEYCAP}[ \t]*|{PICTURES}[ \t]*|(?:[-*+•]|\d{{1,9}}[.)])[ \t]+(?:`{{1,2}}|~{{1,2}})"
+    rf"|{UNDECIDED}|{RAW_UNDECIDED}"
 )
 """Beginnings of lines whose kind depends on what follows."""
 _HEADING = re.compile(r"#{1,6}(?:[ \t]+|$)")
@@ -46,7 +48,7 @@ _CODE_INDENT = 4
 Kind = Literal["blank", "prose", "heading", "item", "title", "row", "table_rule", "rule", "fence", "code"]
 """`rule`: a line without text, such as a thematic break or the address of a link.
 
-`title`: an item whose number is part of its text, because the emphasis includes it.
+`title`: an item whose number or label is part of its text. The emphasis may include it.
 """
 
 
@@ -59,6 +61,8 @@ class Line(NamedTuple):
     """Of an item in an ordered list, or at the beginning of a line of prose."""
     column: int = 0
     """Where the content of an item begins, or that of another line."""
+    label: str = ""
+    """That of an item, or at the beginning of a line of prose."""
 
 
 @dataclass(slots=True)
@@ -71,6 +75,8 @@ class Surroundings:
     """Where the content of the current list item begins. 0: outside lists."""
     number: int = 0
     """The last number of an item, or at the beginning of a line."""
+    label: str = ""
+    """The last label of an item, or at the beginning of a line."""
     after_colon: bool = False
     """Whether the line before ends with a colon."""
     after_blank: bool = True
@@ -90,7 +96,7 @@ def kind_of(line: str, around: Surroundings, *, is_complete: bool) -> Line | Non
     prefix = len(line) - len(body)
     if not is_complete and (around.in_table or body.startswith("|") or _UNDECIDED.fullmatch(body)):
         return None
-    if fence_before(body):
+    if fence_before(body) or begins_raw(body):
         return Line("fence") if is_complete else None
     kind = _kind_without_prose(body, around)
     if kind == "row":
@@ -121,7 +127,7 @@ def _prose(body: str, around: Surroundings, *, prefix: int, indent: int) -> Line
     if bullet := _BULLET.match(body):
         return Line("item", prefix + bullet.end(), "", indent + bullet.end())
     numbered = _numbered(body, around, prefix, indent) if _MAY_BE_NUMBERED.match(body) else None
-    return numbered or Line("prose", prefix, "", indent)
+    return numbered or _labelled(body, around, prefix, indent) or Line("prose", prefix, "", indent)
 
 
 def _numbered(body: str, around: Surroundings, prefix: int, indent: int) -> Line | None:
@@ -154,3 +160,17 @@ def _is_next(number: int, around: Surroundings) -> bool:
 def _may_begin(around: Surroundings, indent: int) -> bool:
     """Whether an item with any number may begin. In a sentence, a line may begin with a year or a date."""
     return around.after_colon or not (around.in_paragraph and indent >= around.column)
+
+
+def _labelled(body: str, around: Surroundings, prefix: int, indent: int) -> Line | None:
+    """Return the kind of a line that begins with a label.
+
+    If it may be an initial or the end of a sentence, it begins an item only in a list, or behind another label.
+    """
+    label = label_of(body)
+    if label is None:
+        return None
+    is_first = label.is_first and (not label.may_be_prose or (around.in_item and label.mark))
+    if is_first or around.after_colon or label.follows(around.label):
+        return Line("title", prefix, "", indent + label.length, label.name)
+    return Line("prose", prefix, "", indent, label.name)

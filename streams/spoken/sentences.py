@@ -6,7 +6,7 @@ The result does not depend on how the answer is divided into deltas.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from streams.spoken.fences import CLOSING, Fence, end_of_code, fence_behind_text, fence_of, fence_within
+from streams.spoken.fences import CLOSING, QUOTED, Fence, end_of_code, fence_behind_text, fence_of, fence_within
 from streams.spoken.inline import MARKS, spoken_inline, spoken_row
 from streams.spoken.lines import Line, Surroundings, kind_of
 from streams.spoken.splitting import Sentences
@@ -97,7 +97,7 @@ class SpokenSentences:
         self._parts = [line]
         self._next_look = self._length * 3 // 2 if self._length > _SHORT_BEGINNING else 0
         if self._fence:
-            if not (is_complete or line.lstrip(CLOSING)):
+            if not is_complete and (not line.lstrip(CLOSING) or line.lstrip(QUOTED).startswith(self._fence.mark)):
                 return
             self._fence = fence_within(line, self._fence)
         kind = Line("code") if self._fence else kind_of(line, self._around, is_complete=is_complete)
@@ -106,6 +106,7 @@ class SpokenSentences:
         self._kind = kind
         if kind.number:
             self._around.number = int(kind.number)
+        self._around.label = kind.label or self._around.label
         continues = kind.kind == "prose" and (self._around.in_paragraph or self._around.in_item)
         if kind.kind == "table_rule":
             self._end_header()

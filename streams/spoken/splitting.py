@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from sentencex import segment
 
 from streams.languages import language_of
+from streams.spoken.labels import NAMES
 
 _LIMIT = 1000
 _STOPS = "。！？｡"  # noqa: RUF001 - full stops of scripts without spaces
@@ -24,15 +25,17 @@ _WHOLE_WORD = re.compile(r"\S\s")
 _FULL_STOP = re.compile(rf"[{_STOPS}][{_CLOSING_MARKS}]*\s*$")
 _NAME = re.compile(r"(?<![^\s`(\"'])\.(?=[\w\\/])")
 """The point at the beginning of a name such as `.NET`, which ends no sentence."""
-_NO_SENTENCE = re.compile(r"\W*(?:\d{1,9}|[^\W\d_]|[ivx]{2,5})\\?[.)．]\)?[*_]*\s*")  # noqa: RUF001
-"""A number or an initial: the number of a heading or an item, or `M.` before a name."""
+_NO_SENTENCE = re.compile(rf"\W*(?:\d{{1,9}}|[^\W\d_]|[ivx]{{2,5}}|{NAMES})\\?[.)．]\)?[*_]*\s*")  # noqa: RUF001
+"""A number, a label or an initial: that of a heading or an item, or `M.` before a name."""
 _ORDINAL = re.compile(r"(?<!\S)[*_]{0,3}(\d{1,2})\.[*_]{0,3}\s*$")
 _NUMBER = re.compile(r"(?<!\S)[*_]{0,3}(\d{1,2})\.(?=[*_\s])")
 _AT_LINE_START = re.compile(r"(?:^|\n)[ \t]*[*_]{0,3}\d{1,2}\.[*_]{0,3}\s*$")
+_LABEL_AT_LINE_START = re.compile(rf"\n[ \t]*[*_]{{0,3}}(?:{NAMES})\.[*_]{{0,3}}\s*$")
 _LANGUAGES_WITH_ORDINALS = frozenset(
     ("cs", "da", "de", "et", "fi", "hr", "hu", "is", "lv", "nn", "no", "pl", "sk", "sl", "sr", "tr")
 )
 """Languages that write ordinal numbers with a point: `der 2. Platz`."""
+_LONGEST_LABEL = 30
 _MAX_JOINED = 200
 """An endless enumeration must not delay the speech."""
 _SPACES = dict.fromkeys((0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000), " ")
@@ -137,6 +140,9 @@ class Sentences:
             return True
         if len(text) > _MAX_JOINED:
             return False
+        is_struck = text.count("~~") % 2  # The end of the text that is struck through, and not spoken, follows.
+        if is_struck or _LABEL_AT_LINE_START.search(text, len(text) - _LONGEST_LABEL):
+            return True
         ordinal = _ORDINAL.search(text, len(text) - 8)
         if ordinal is None:
             return False

@@ -3,14 +3,15 @@
 The tags are those of `thought_tags`.
 
 - An opening tag begins a thought at the start of a line, after the end of a sentence, directly behind a word, and
-  directly after another thought. White space, `>` and emphasis marks may precede it on its line. Anywhere else it
-  is text, as in an answer about such tags, and so is the closing tag that follows it.
-- Tags in fences, in inline code and in quotation marks are text.
+  directly after another thought. White space, `>` and emphasis marks may precede it on its line. It also does so
+  after a comma or colon and at the start of an item, if text directly follows. Anywhere else it is text, as in an
+  answer about such tags, and so is the closing tag that follows it.
+- Tags in fences, in indented and inline code, and in quotation marks are text.
 - A thought ends with the first closing tag of its kind that has no quotation marks or backticks on both sides. If
   none follows by the end of the reply, it was no thought, and its text is returned then. If there is no other text,
   the reply is empty, which is an error, because the limit of tokens has cut off the thought.
 - A closing tag without an opening one ends a thought at the beginning of the reply. If it is the first tag, it also
-  does so at the start of a line, and directly behind a word if a blank line or the end of the reply follows: the
+  does so at the start of a line, and behind a word or sentence if a blank line or the end of the reply follows: the
   templates of some models put the opening tag into the prompt. The text before it is withdrawn. Anywhere else it is
   text, except that after an earlier thought it is left out if text directly precedes.
 - Nothing is learned from a reply, because the next one may be that of another user. Only the operator can say that
@@ -198,13 +199,21 @@ class Thoughts:
         if place.is_code():
             return True
         if not tag.is_closing:
-            return not (place.begins_sentence() or place.is_attached() or self._follows_thought())
+            if place.begins_sentence() or place.is_attached() or self._follows_thought():
+                return False
+            return True if not place.follows_mark() else self._is_apart(after)
         if self._lead is not None:
             return self._has_tag and not self._has_thought
         if self._has_thought:
             is_apart = place.ends_with_mark() or (place.ends_with_space() and not place.is_line_blank())
             return self._has_open_tag or is_apart
         return self._has_tag or self._is_end_of_sentence(after)
+
+    def _is_apart(self, after: str) -> bool | None:
+        """Return whether a tag is text because a space or a mark follows, as in an answer about such tags."""
+        if not after:
+            return True if self._ends else None
+        return after[0].isspace() or after.startswith((*_CONTINUES, "…"))
 
     def _is_end_of_sentence(self, after: str) -> bool | None:
         """Return whether the first tag is text. It is a closing one that follows other text."""
@@ -213,7 +222,7 @@ class Thoughts:
         if self._ends or len(after) == _DECIDING:
             after += "\n\n"
         if not place.is_line_blank():
-            if not place.is_attached():
+            if not place.ends_text():
                 return True
             return None if _MAYBE_BLANK_LINE.fullmatch(after) else _BLANK_LINE.match(after) is None
         line = after.lstrip(_SPACES)

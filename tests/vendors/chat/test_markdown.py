@@ -21,6 +21,8 @@ def is_code(text: str, size: int = 7) -> bool:
     [
         "```\na",
         "> ```\n> code\n> a",
+        "```\na\n```python\nb",
+        "~~~\na\n~~~Then: ```\nb",
         "- a\n  ```\n  code\n\n  b",
         "1. a\n   ```\ncode\n\ncode",
         f"Here: {'a ' * 300}```\nx",
@@ -37,6 +39,9 @@ def test_code_continues_until_its_end(text: str):
         "```\na\n```\nb",
         "```\na```\nb",
         "```\na\n```.\nb",
+        "```\na\n```Then b.\nc",
+        "```\na\n```、b\nc",
+        "1. a\n   ```\n   b\n```Then c.\nd",
         "> ```\n> code\n\nAfter",
         "> ```\n> code\nAfter",
         "- a\n  ```\n  code\n\nAfter",

@@ -61,6 +61,11 @@ THOUGHTS = [
     ("<reasoning>Put </think> behind it.</reasoning>Hi", "Hi"),
     ('<think>ends with "</think>', ""),
     ("<think/>Hi", "Hi"),
+    ("Sure, here: <think>hmm</think>Here it is.", "Sure, here: Here it is."),
+    ("Well, <think>hmm</think>yes.", "Well, yes."),
+    ("- <think>hmm</think>Here\n2. <think>hmm</think>There", "- Here\n2. There"),
+    ("你好，<think>嗯</think>世界", "你好，世界"),  # noqa: RUF001 - its own comma
+    ("Hello.\n\n1. One:\n\n   <think>a</think>Two", "Hello.\n\n1. One:\n\n   Two"),
 ]
 FORMS = [
     *((f"<{name}>", f"</{name}>") for name in (
@@ -100,6 +105,13 @@ TEXTS = [
     'Use x.split("<think>") or key=<think>, (<think>) or **<think>**.',
     "标签<think>和</think>表示思考",
     "**Bold**, *slanted* and > quoted",
+    "Tags: <think> opens, </think> closes. Two: <think>, and <think>…</think>.",
+    "- <think> opens\n- </think> closes",
+    "For example:\n\n    <think>x</think>\n    y\n\n    <think>z</think>\n\nDone.",
+    "For example:\n    <think>x</think>",
+    "- One\n\n      <think>x</think>",
+    "The tag is </think>\n\nIt ends a thought.",
+    "标签是 </think>\n\n结束。",
     " \n",
     "**",
     "",
@@ -139,6 +151,10 @@ def test_every_form_of_tags_is_known(opening: str, closing: str, at: list[int]):
         ("Let me think.</think>", ""),
         ("Let me think.</think>\n\nHi", "Hi"),
         ("Let me think.\n\n</think>Hi", "Hi"),
+        ("Let me think. </think>\n\nHi", "Hi"),
+        ("用户说你好。我应该打招呼。</think>\n\n你好！", "你好！"),  # noqa: RUF001 - its own mark
+        ("用户说你好</think>\n\n你好", "你好"),
+        ("नमस्ते कहना है।</think>\n\nनमस्ते", "नमस्ते"),
         ("Let me think.\n</think>**Hi**", "**Hi**"),
         ("Let me think.\n\n</reasoning> Hi", "Hi"),
     ],
@@ -177,7 +193,8 @@ def test_the_hosts_of_a_vendor_are_known_by_their_domain(url: str, domain: str, 
 
 PARTS = [
     *(tag for form in FORMS[::4] for tag in form), "<think>", "</think>", "<think/>", "<", ">", "/", "th", "ink",
-    "[", "]", "Hi", "a.", " ", "\n", "\n\n", "`", "```\n", '"', "(", "**", "> ", "中", "1.",
+    "[", "]", "Hi", "a.", " ", "\n", "\n\n", "`", "```\n", '"', "(", "**", "> ", "中", "1.", ": ", "- ",
+    "。", "    ",
 ]  # fmt: skip
 
 
