@@ -1,8 +1,16 @@
 """Whether the master key of a process is the one with which the secrets of the deployment are encrypted."""
 
+from typing import Any
+
+import structlog
+
 from storage.configs import rows
+from storage.postgres.causes import forbids_writing
 from storage.postgres.database import Connection, Database
 from storage.secrets import DecryptionFailed, Keyring
+from streams.wire.errors import StoreError
+
+log = structlog.get_logger()
 
 _AAD = "master_key"
 _READ = "select encrypted from master_key"
@@ -27,22 +35,37 @@ async def check_master_key(database: Database, keyring: Keyring) -> None:
 
     PostgreSQL has a text that is encrypted with it. The first process stores that text, unless the configs have
     secrets of another key. When another key has become the first one, it is encrypted again, so that the old key is
-    not needed for it.
+    not needed for it. While PostgreSQL cannot be written, as during a failover, both are left to a later start.
     """
     async with database.connection() as conn:
         encrypted = await conn.fetchval(_READ)
         if encrypted is None:
             await _refuse_other_secrets(conn, keyring)
-            encrypted = await conn.fetchval(_STORE, _new(keyring))
-        if not _decrypts(keyring, encrypted):
-            raise WrongMasterKey
-        if not keyring.is_by_first(encrypted):
-            await conn.execute(_REPLACE, _new(keyring), encrypted)
+    if encrypted is None:
+        encrypted = await _write(database, _STORE, _new(keyring))
+    if encrypted is None:
+        return
+    if not _decrypts(keyring, encrypted):
+        raise WrongMasterKey
+    if not keyring.is_by_first(encrypted):
+        await _write(database, _REPLACE, _new(keyring), encrypted)
 
 
 async def accept_master_key(conn: Connection, keyring: Keyring) -> None:
     """Make the first key that of the deployment, although the one before is lost."""
     await conn.execute(_ACCEPT, _new(keyring))
+
+
+async def _write(database: Database, statement: str, *args: str) -> Any:
+    """Execute a statement and return its value, or `None` if PostgreSQL can be read but not written."""
+    try:
+        async with database.connection() as conn:
+            return await conn.fetchval(statement, *args)
+    except StoreError as error:
+        if not (isinstance(error.__cause__, Exception) and forbids_writing(error.__cause__)):
+            raise
+        log.warning("master_key.not_stored", cause=error.what)
+        return None
 
 
 def _new(keyring: Keyring) -> str:

@@ -8,12 +8,15 @@ from dataclasses import replace
 import asyncpg
 import pytest
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from app.environment import SettingsError
 from app.services import open_services
 from app.settings import Settings
 from storage.operators.audit import COMMAND
+from streams.wire.errors import StoreError
 from tests.app.commands.ended import ended
+from tests.running.read_only import read_only
 from tests.running.servers import MASTER_KEY, Server, listening_socket, running_server
 
 OTHER = secrets.token_hex(32)
@@ -76,6 +79,35 @@ async def test_a_key_is_replaced_in_two_steps_and_each_server_is_ready(server: S
         async with started(settings, keys) as node:
             assert await ready(node) == (200, {})
     await refuse(settings, MASTER_KEY)
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["replaced key", "first start"])
+async def test_a_server_starts_while_the_database_is_read_only_and_a_later_start_stores_the_key(
+    server: Server, stored: bool
+) -> None:
+    settings, keys = server.services.settings, f"{OTHER},{MASTER_KEY}"
+    if not stored:
+        async with server.services.database.connection() as conn:
+            await conn.execute("delete from master_key")
+    async with read_only(settings.database_url):
+        with capture_logs() as lines:
+            async with started(settings, keys) as node:
+                assert await ready(node) == (503, {"postgres": "the database is read-only"})
+        (line,) = [line for line in lines if line["event"] == "master_key.not_stored"]
+        assert (line["log_level"], line["cause"]) == ("warning", "the database is read-only")
+        if stored:
+            await refuse(settings, secrets.token_hex(32))
+    async with started(settings, keys):
+        pass
+    await refuse(settings, MASTER_KEY)
+
+
+async def test_a_server_that_may_not_store_the_key_does_not_start(server: Server) -> None:
+    async with server.services.database.connection() as conn:
+        await conn.execute("alter table master_key add check (encrypted = '') not valid")
+    with pytest.raises(StoreError):
+        async with started(server.services.settings, f"{OTHER},{MASTER_KEY}"):
+            pass
 
 
 async def test_a_server_without_the_key_of_some_configs_is_not_ready(server: Server) -> None:
