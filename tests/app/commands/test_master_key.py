@@ -1,7 +1,7 @@
 """A server whose master key is wrong or lost does not serve, and one whose key was replaced does."""
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -13,7 +13,16 @@ from structlog.testing import capture_logs
 from app.environment import SettingsError
 from app.services import open_services
 from app.settings import Settings
+from storage.accounts.identities import Details, Identity, store_details
+from storage.configs.master_key import FEW_OUTSIDE_OF_CONFIGS
+from storage.jobs.jobs import enqueue
+from storage.mail.mail import MailContent, SendMail
+from storage.operators import operators
 from storage.operators.audit import COMMAND
+from storage.operators.console_sessions import authenticator
+from storage.operators.operators import Role
+from storage.postgres.database import Connection
+from storage.secrets import Keyring
 from streams.wire.errors import StoreError
 from tests.app.commands.ended import ended
 from tests.running.read_only import read_only
@@ -70,6 +79,46 @@ async def test_the_key_of_secrets_that_an_earlier_version_has_stored_is_required
         assert await conn.fetchval("select count(*) from master_key") == 1
     finally:
         await conn.close()
+
+
+async def store_authenticator(conn: Connection, keyring: Keyring) -> None:
+    operator, _ = await operators.add(conn, "ada", role=Role.VIEWER, expires_at=None, origin=COMMAND)
+    await authenticator(conn, operator.operator_id, keyring=keyring)
+
+
+async def store_token(conn: Connection, keyring: Keyring) -> None:
+    identity = Identity("default", "device", "a device")
+    details = Details(refresh_token="a token")
+    await store_details(conn, identity, details=details, keyring=keyring, proven=True)
+
+
+async def store_mail(conn: Connection, keyring: Keyring) -> None:
+    content = MailContent(to="ada@example.com", subject="Hello", text="", accounts=["default"])
+    await enqueue(conn, SendMail.seal("default", content, keyring=keyring))
+
+
+@pytest.mark.parametrize("store", [store_authenticator, store_token, store_mail])
+async def test_the_key_of_what_an_earlier_version_has_encrypted_outside_of_configs_is_required(
+    server: Server, store: Callable[[Connection, Keyring], Awaitable[None]]
+) -> None:
+    settings = server.services.settings
+    await server.login("a device")
+    async with server.services.database.transaction() as conn:
+        await conn.execute("update config_revisions set secrets = '{}'")
+        await conn.execute("delete from master_key")
+        await store(conn, server.services.keyring)
+    await refuse(settings, OTHER)
+    async with started(settings, f"{OTHER},{MASTER_KEY}"):
+        pass
+
+
+async def test_the_search_for_ciphertexts_reads_no_table_of_users_as_a_whole(settings: Settings) -> None:
+    conn = await asyncpg.connect(settings.direct_url)
+    await conn.execute("set enable_seqscan = off; set enable_sort = off")
+    plan = "\n".join(row[0] for row in await conn.fetch(f"explain {FEW_OUTSIDE_OF_CONFIGS}"))
+    await conn.close()
+    assert "Index Scan Backward using identities_of_user on identities" in plan
+    assert "Index Scan Backward using procrastinate_jobs_pkey on procrastinate_jobs" in plan
 
 
 async def test_a_key_is_replaced_in_two_steps_and_each_server_is_ready(server: Server) -> None:
