@@ -111,9 +111,7 @@ def test_the_log_of_a_durable_stream_grows_with_its_deltas(measured: Measured):
 def test_wal_contains_the_text_of_turns(measured: Measured):
     assumed = Assumptions(turns=2, deltas=100, peak=3, wal=2, turn_bytes=5_000, **ONLY_TURNS)
 
-    need, more = (
-        needs_of(DAY_S * 1_000, replace(assumed, turn_bytes=size), measured) for size in (5_000, 15_000)
-    )
+    need, more = (needs_of(DAY_S * 1_000, replace(assumed, turn_bytes=size), measured) for size in (5_000, 15_000))
 
     turns_per_s, kept_bytes = 6_000, 10_000
     assert more.wal_mb_per_s - need.wal_mb_per_s == pytest.approx(turns_per_s * kept_bytes * 2 / 1e6)
