@@ -24,8 +24,8 @@ _READS: Mapping[str, float] = {
 """The reading REST calls, and the share of each."""
 SPOKEN, NEW, FURTHER, DURABLE = "turn, with speech", "turn, new conversation", "turn, further", "turn, `durable`"
 _GROW_WITH_TIME = frozenset({"Valkey commands", "Valkey µs", "node µs"})
-"""The columns in which a durable turn needs more, the longer it takes. Its events are copied to Valkey about ten times a
-second, and one copy has those of that time, so it does not depend on their number."""
+"""What a durable turn adds in these columns grows with its length: its events are copied to Valkey about ten times
+a second, however many there are."""
 _BASE64 = 4 / 3
 _DELTA_CHARACTERS = 16
 """The length of a delta of `bench.upstream`."""

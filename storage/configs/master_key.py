@@ -36,8 +36,8 @@ union all
 """
 """Some of the newest ciphertexts of authenticators, users' tokens and waiting messages.
 
-The limits are for tables of any size: ids begin with the time, and indexes begin with them. The tokens of deactivated
-users (`revocations`) have no such index. They are deleted once they are revoked, so they are left out.
+The limits are for tables of any size: ids begin with the time, and indexes begin with them. The tokens of
+deactivated users (`revocations`) have no such index. They are deleted once they are revoked, so they are left out.
 """
 
 
@@ -48,9 +48,9 @@ class WrongMasterKey(Exception):
 async def check_master_key(database: Database, keyring: Keyring) -> None:
     """Raise `WrongMasterKey` unless `keyring` has the key of this deployment.
 
-    PostgreSQL has a text that is encrypted with it. The first process stores that text, unless it finds
-    secrets of other keys only. When another key has become the first one, it is encrypted again, so that the old key is
-    not needed for it. While PostgreSQL cannot be written, as during a failover, both are left to a later start.
+    PostgreSQL has a text that is encrypted with it. The first process stores that text, unless it finds secrets of
+    other keys only. When another key has become the first one, it is encrypted again, so that the old key is not
+    needed for it. While PostgreSQL cannot be written, as during a failover, both are left to a later start.
     """
     async with database.connection() as conn:
         encrypted = await conn.fetchval(_READ)
