@@ -10,7 +10,7 @@ from bench.operations.report import MARKS
 from bench.tables.__main__ import MARKS as TABLE_MARKS
 from deploy.running import Failed
 
-_DELTAS = re.compile(r"The answers have (\d+) deltas")
+_ANSWERS = re.compile(r"The answers have (\d+) deltas, one every (\d+) ms")
 _TABLE_NAME = re.compile(r"^`(.*)`$")
 _GIB = 2**30
 _ROWS = 100_000_000
@@ -21,6 +21,8 @@ class Measured:
     """`costs`: those of one call by its name, then by the heading of the column. Times are in microseconds."""
 
     deltas: int
+    stream_s: float
+    """How long the measured streams took."""
     costs: Mapping[str, Mapping[str, float]]
     memory: Mapping[str, Mapping[str, float]]
     """Bytes in Valkey by kind of stream, then by heading."""
@@ -34,12 +36,13 @@ def read_figures(sizing: Path, tables: Path) -> Measured:
         text, grown = between(sizing, MARKS), between(tables, TABLE_MARKS)
     except ValueError as error:
         raise Failed(str(error)) from None
-    deltas = _DELTAS.search(text)
+    answers = _ANSWERS.search(text)
     costs, memory, sizes = _table(text, "call"), _table(text, "stream"), _table(grown, "table")
-    if deltas is None or not costs or not memory or not sizes:
+    if answers is None or not costs or not memory or not sizes:
         raise Failed(f"{sizing} or {tables} has no tables: run bench.operations and bench.tables with --report")
     index_bytes = {name: row["in memory, GiB"] * _GIB / _ROWS for name, row in sizes.items()}
-    return Measured(int(deltas[1]), costs, memory, index_bytes)
+    deltas, pace_ms = int(answers[1]), int(answers[2])
+    return Measured(deltas, deltas * pace_ms / 1000, costs, memory, index_bytes)
 
 
 def _table(text: str, heading: str) -> dict[str, dict[str, float]]:

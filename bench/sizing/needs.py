@@ -23,6 +23,9 @@ _READS: Mapping[str, float] = {
 }
 """The reading REST calls, and the share of each."""
 SPOKEN, NEW, FURTHER, DURABLE = "turn, with speech", "turn, new conversation", "turn, further", "turn, `durable`"
+_GROW_WITH_TIME = frozenset({"Valkey commands", "Valkey µs", "node µs"})
+"""What a durable turn adds in these columns grows with its length: its events are copied to Valkey about ten times
+a second, however many there are."""
 _BASE64 = 4 / 3
 _DELTA_CHARACTERS = 16
 """The length of a delta of `bench.upstream`."""
@@ -97,6 +100,8 @@ def needs_of(users: int, assumed: Assumptions, measured: Measured) -> Needs:
         """Return the sum over all calls. `durable` is added as what it costs more than other turns."""
         of_calls = sum(count * measured.costs[name][column] for name, count in calls.items())
         extra = max(0.0, measured.costs[DURABLE][column] - measured.costs[NEW][column])
+        if column in _GROW_WITH_TIME:
+            extra *= assumed.stream_s / measured.stream_s
         return (of_calls + assumed.turns * assumed.durable * extra) * at_peak
 
     turns_cpu = sum(calls[name] * measured.costs[name]["node µs"] for name in (NEW, FURTHER, SPOKEN)) * at_peak
@@ -104,7 +109,8 @@ def needs_of(users: int, assumed: Assumptions, measured: Measured) -> Needs:
     kept = _kept_bytes(assumed, measured, calls) * users
     commands_per_s, valkey_cores = per_s("Valkey commands"), per_s("Valkey µs") / 1e6
     valkey_gb = _valkey_bytes(streams, turns_per_s, assumed, measured) / 1e9
-    postgres_cores, wal = per_s("PostgreSQL µs") / 1e6, per_s("WAL B") * assumed.wal / 1e6
+    postgres_cores = per_s("PostgreSQL µs") / 1e6
+    wal = (per_s("WAL B") + turns_per_s * _added_text(assumed, measured)) * assumed.wal / 1e6
     index_gb = users * _index_bytes(assumed, measured) / 1e9
     vendor_bytes = assumed.deltas * assumed.vendor_delta_bytes
     processes = max(2, math.ceil(node_cores / assumed.busy))
@@ -145,13 +151,14 @@ def needs_of(users: int, assumed: Assumptions, measured: Measured) -> Needs:
 
 
 def _kept_bytes(assumed: Assumptions, measured: Measured, calls: Mapping[str, float]) -> float:
-    """Return how many bytes a user adds to PostgreSQL in a day.
-
-    The texts of the measured turns are replaced by those that are assumed.
-    """
+    """Return how many bytes a user adds to PostgreSQL in a day."""
     stored = sum(count * measured.costs[name]["stored B"] for name, count in calls.items())
-    measured_text = measured.deltas * _DELTA_CHARACTERS
-    return stored + assumed.turns * (assumed.turn_bytes - measured_text)
+    return stored + assumed.turns * _added_text(assumed, measured)
+
+
+def _added_text(assumed: Assumptions, measured: Measured) -> float:
+    """Return by how many bytes the text of an assumed turn is longer than that of a measured one."""
+    return assumed.turn_bytes - measured.deltas * _DELTA_CHARACTERS
 
 
 def _index_bytes(assumed: Assumptions, measured: Measured) -> float:
@@ -163,10 +170,12 @@ def _index_bytes(assumed: Assumptions, measured: Measured) -> float:
 
 
 def _valkey_bytes(streams: float, turns_per_s: float, assumed: Assumptions, measured: Measured) -> float:
+    """Return the bytes in Valkey. A durable stream adds its events, so it adds more if there are more deltas."""
     plain, durable = measured.memory["turn"], measured.memory[DURABLE]
+    added = assumed.durable * assumed.deltas / measured.deltas
 
     def of(column: str) -> float:
-        return plain[column] + assumed.durable * max(0.0, durable[column] - plain[column])
+        return plain[column] + added * max(0.0, durable[column] - plain[column])
 
     return streams * of("while it runs") + turns_per_s * _ENDED_S * of("after its end")
 

@@ -1,8 +1,16 @@
 """Whether the master key of a process is the one with which the secrets of the deployment are encrypted."""
 
+from typing import Any
+
+import structlog
+
 from storage.configs import rows
+from storage.postgres.causes import forbids_writing
 from storage.postgres.database import Connection, Database
 from storage.secrets import DecryptionFailed, Keyring
+from streams.wire.errors import StoreError
+
+log = structlog.get_logger()
 
 _AAD = "master_key"
 _READ = "select encrypted from master_key"
@@ -17,6 +25,21 @@ insert into master_key (encrypted) values ($1)
 on conflict (only_row) do update set encrypted = excluded.encrypted
 """
 
+FEW_OUTSIDE_OF_CONFIGS = """
+(select totp_secret as encrypted from operators where totp_secret is not null order by created_at desc limit 10)
+union all
+(select token from (select access_token, refresh_token from identities order by uid desc limit 1000) as newest,
+    lateral (values (access_token), (refresh_token)) as tokens (token) where token <> '' limit 10)
+union all
+(select args ->> 'sealed' from (select args from procrastinate_jobs order by id desc limit 1000) as newest
+    where args ? 'sealed' limit 10)
+"""
+"""Some of the newest ciphertexts of authenticators, users' tokens and waiting messages.
+
+The limits are for tables of any size: ids begin with the time, and indexes begin with them. The tokens of
+deactivated users (`revocations`) have no such index. They are deleted once they are revoked, so they are left out.
+"""
+
 
 class WrongMasterKey(Exception):
     """Raised when secrets of the deployment are encrypted with a master key that this process does not have."""
@@ -25,24 +48,39 @@ class WrongMasterKey(Exception):
 async def check_master_key(database: Database, keyring: Keyring) -> None:
     """Raise `WrongMasterKey` unless `keyring` has the key of this deployment.
 
-    PostgreSQL has a text that is encrypted with it. The first process stores that text, unless the configs have
-    secrets of another key. When another key has become the first one, it is encrypted again, so that the old key is
-    not needed for it.
+    PostgreSQL has a text that is encrypted with it. The first process stores that text, unless it finds secrets of
+    other keys only. When another key has become the first one, it is encrypted again, so that the old key is not
+    needed for it. While PostgreSQL cannot be written, as during a failover, both are left to a later start.
     """
     async with database.connection() as conn:
         encrypted = await conn.fetchval(_READ)
         if encrypted is None:
             await _refuse_other_secrets(conn, keyring)
-            encrypted = await conn.fetchval(_STORE, _new(keyring))
-        if not _decrypts(keyring, encrypted):
-            raise WrongMasterKey
-        if not keyring.is_by_first(encrypted):
-            await conn.execute(_REPLACE, _new(keyring), encrypted)
+    if encrypted is None:
+        encrypted = await _write(database, _STORE, _new(keyring))
+    if encrypted is None:
+        return
+    if not _decrypts(keyring, encrypted):
+        raise WrongMasterKey
+    if not keyring.is_by_first(encrypted):
+        await _write(database, _REPLACE, _new(keyring), encrypted)
 
 
 async def accept_master_key(conn: Connection, keyring: Keyring) -> None:
     """Make the first key that of the deployment, although the one before is lost."""
     await conn.execute(_ACCEPT, _new(keyring))
+
+
+async def _write(database: Database, statement: str, *args: str) -> Any:
+    """Execute a statement and return its value, or `None` if PostgreSQL can be read but not written."""
+    try:
+        async with database.connection() as conn:
+            return await conn.fetchval(statement, *args)
+    except StoreError as error:
+        if not (isinstance(error.__cause__, Exception) and forbids_writing(error.__cause__)):
+            raise
+        log.warning("master_key.not_stored", cause=error.what)
+        return None
 
 
 def _new(keyring: Keyring) -> str:
@@ -58,7 +96,8 @@ def _decrypts(keyring: Keyring, encrypted: str) -> bool:
 
 
 async def _refuse_other_secrets(conn: Connection, keyring: Keyring) -> None:
-    """Raise `WrongMasterKey` if configs have secrets and `keyring` has the keys of none of them."""
+    """Raise `WrongMasterKey` if there are secrets and `keyring` has the keys of none of those that were read."""
     ciphertexts = await rows.ciphertexts(conn)
+    ciphertexts += [row["encrypted"] for row in await conn.fetch(FEW_OUTSIDE_OF_CONFIGS)]
     if ciphertexts and not any(keyring.has_key_of(encrypted) for encrypted in ciphertexts):
         raise WrongMasterKey

@@ -4,10 +4,9 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import sys
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,7 +17,7 @@ from tests.code.source_files import ROOT
 CLONED = ("actors", "app", "deploy", "storage", "streams", "vendors")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACEHOLDER = re.compile(r"<[a-z]+(?:-[a-z]+)*>")
-_BLOCK_TIMEOUT_S = 120
+_LOG_LINES = 20
 _END = "end-of-the-block"
 
 
@@ -60,24 +59,37 @@ def missing_line(documented: tuple[str, ...], printed: str) -> str | None:
 
 @dataclass
 class Shell:
-    """A bash process that runs the blocks."""
+    """A bash process that runs the blocks in `folder`."""
 
     process: asyncio.subprocess.Process
+    folder: Path
+    block_timeout_s: float = 240
+    """Much longer than any block takes, even on a busy machine. A block that waits for ever is a fault."""
 
     async def run(self, commands: str) -> str:
         """Run commands and return what they print. Fails if the last of them does."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{commands}\necho; echo {_END} $?\n".encode())
-        printed = []
-        async with asyncio.timeout(_BLOCK_TIMEOUT_S):
-            async for raw in self.process.stdout:
-                line = raw.decode()
-                if line.startswith(_END):
-                    assert line.split()[1] == "0", f"{commands}\n{''.join(printed)}"
-                    return "".join(printed)
-                printed.append(line)
-        raise AssertionError(f"the shell ended in\n{commands}\n{''.join(printed)}")
+        printed: list[str] = []
+        try:
+            async with asyncio.timeout(self.block_timeout_s):
+                async for raw in self.process.stdout:
+                    line = raw.decode()
+                    if line.startswith(_END):
+                        assert line.split()[1] == "0", self._report("the last command failed", commands, printed)
+                        return "".join(printed)
+                    printed.append(line)
+        except TimeoutError:
+            why = f"the block did not end within {self.block_timeout_s} s"
+            raise AssertionError(self._report(why, commands, printed)) from None
+        raise AssertionError(self._report("the shell ended", commands, printed))
+
+    def _report(self, why: str, commands: str, printed: list[str]) -> str:
+        """Describe a failure, with the ends of the log files of the processes that blocks have started."""
+        logs = {path.name: path.read_text().splitlines() for path in sorted(self.folder.glob("*.log"))}
+        ends = ["\n".join([f"{name}:", *lines[-_LOG_LINES:]]) for name, lines in logs.items()]
+        return "\n".join([why, commands, "".join(printed), *ends])
 
 
 @asynccontextmanager
@@ -94,7 +106,7 @@ async def new_shell(folder: Path, path: str) -> AsyncIterator[Shell]:
         limit=1 << 22,
     )
     try:
-        yield Shell(process)
+        yield Shell(process, folder)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -133,14 +145,6 @@ def installing_python(folder: Path) -> None:
         f'[ "$*" = "-m venv .venv" ] && mkdir -p .venv/bin && '
         f"cp {folder}/venv-python .venv/bin/python && cp {folder}/venv-pip .venv/bin/pip\n",
     )
-
-
-def free_ports(count: int) -> Iterator[str]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [str(listener.getsockname()[1]) for listener in held]
-    for listener in held:
-        listener.close()
-    yield from ports
 
 
 def postgresql_programs() -> Path:

@@ -1,9 +1,8 @@
 """Runs `python -m app serve` with several processes on the port of a test."""
 
-import secrets
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -13,7 +12,7 @@ from tests.environment import core_packages
 from tests.running.object_stores import objects_env
 from tests.running.poolers import database_env
 
-__all__ = ["server_env", "serving", "settings", "two_free_ports"]
+__all__ = ["server_env", "serving", "settings"]
 
 
 def server_env(settings: Settings, **more: str) -> dict[str, str]:
@@ -46,12 +45,3 @@ def settings(settings: Settings, listener: socket.socket) -> Settings:
     """Settings whose port is free, because the listener of the test is closed."""
     listener.close()
     return settings
-
-
-def two_free_ports() -> int:
-    """Return the first of two ports below the range from which the kernel assigns free ports."""
-    while True:
-        base = 20_000 + secrets.randbelow(10_000)
-        with suppress(OSError), closing(socket.create_server(("127.0.0.1", base))):
-            socket.create_server(("127.0.0.1", base + 1)).close()
-            return base

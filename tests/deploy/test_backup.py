@@ -18,13 +18,13 @@ from tests.deploy.commands import command
 from tests.deploy.documented_commands import (
     ROOT,
     follow,
-    free_ports,
     placeholders_of,
     shell_in_clone,
     steps_of,
 )
 from tests.deploy.serving import server_env
 from tests.peers.sse_client import events
+from tests.running.ports import free_ports
 from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 from vendors.sandbox.server import Running, listening
 
@@ -109,7 +109,7 @@ async def test_the_documented_commands_restore_every_conversation_asset_and_file
     before = [await what_is_shown(server.http, server.url, person) for person in people]
     assert all(len(user["files"]) >= 2 and user["assets"]["assets"] for user in before)
     (data := tmp_path / "restored").mkdir()
-    (port,) = free_ports(1)
+    (port,) = map(str, free_ports(1))
     values = {"<new-database-url>": empty_database, "<new-data-dir>": str(data), "<port>": port}
     assert placeholders_of(PAGE) == values.keys()
     await run_the_page(server, values, tmp_path)

@@ -14,13 +14,9 @@ from aiohttp import ClientSession
 
 from tests.deploy.commands import Command, command, left_of
 from tests.environment import core_packages
+from tests.running.ports import free_ports
 
 pytestmark = pytest.mark.timeout(180)  # Stores, engines and the server start, and the machine may be busy.
-
-
-def _free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as found:
-        return found.getsockname()[1]
 
 
 def _environment(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -28,7 +24,7 @@ def _environment(tmp_path: Path, **more: str) -> dict[str, str]:
     return {
         **core_packages(),
         **unset,
-        "PORT": str(_free_port()),
+        "PORT": str(free_ports(1)[0]),
         "PARLEY_DATA_DIR": str(tmp_path / "data"),
         **more,
     }

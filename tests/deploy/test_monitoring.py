@@ -12,7 +12,8 @@ from tests.code.source_files import ROOT
 from tests.deploy.commands import command
 from tests.deploy.processes.stalled_readers import http
 from tests.deploy.promql import DEPLOY, Expression, boards, expressions, rules_of
-from tests.deploy.serving import server_env, two_free_ports
+from tests.deploy.serving import server_env
+from tests.running.ports import free_ports
 from tests.running.servers import Server
 
 __all__ = ["http"]
@@ -49,7 +50,7 @@ def labels_of_metrics() -> dict[str, set[str]]:
 async def test_each_metric_of_the_rules_and_boards_exists(
     server: Server, settings: Settings, http: ClientSession
 ) -> None:
-    port = two_free_ports()
+    port = free_ports(2)[0]
     worker_env = server_env(settings, PARLEY_WORKER_PORT=str(port))
     async with http.get(f"{server.url}/metrics") as answer:
         series = series_of(await answer.text())

@@ -1,5 +1,6 @@
 """The pages of docs/operating for a first deployment: a new shell runs all their blocks, in order."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,18 +9,19 @@ from deploy.stores import Stores
 from tests.deploy.documented_commands import (
     ROOT,
     follow,
-    free_ports,
+    new_shell,
     placeholders_of,
     shell_in_clone,
     steps_of,
 )
 from tests.peers.curl import NEEDS_CURL
+from tests.running.ports import free_ports
 from vendors.local.engines import scripted
 from vendors.protocols import ChatMessage
 from vendors.sandbox.server import listening
 
-# Nine processes start one after another, and the machine may be busy.
-pytestmark = [pytest.mark.timeout(240), NEEDS_CURL]
+# More than a dozen processes start, and the machine may be busy. A block that hangs ends earlier, with a report.
+pytestmark = [pytest.mark.timeout(900), NEEDS_CURL]
 
 PAGES = ROOT / "docs" / "operating"
 INSTALL = (PAGES / "install.md").read_text()
@@ -31,7 +33,7 @@ STEPS = [step for page in (INSTALL, BACK_UP, *LATER) for step in steps_of(page)]
 async def test_every_block_of_a_first_deployment_runs_unchanged(
     stores: Stores, empty_database: str, tmp_path: Path
 ) -> None:
-    port, engines_port = free_ports(2)
+    port, engines_port = map(str, free_ports(2))
     async with listening() as sandbox:
         values = {
             "<database-url>": empty_database,
@@ -49,3 +51,15 @@ async def test_every_block_of_a_first_deployment_runs_unchanged(
     answer = scripted.answer([ChatMessage(role="user", content="Hello!")])
     assert f'"text":"{answer}"' in "".join(printed)
     assert calls == [("openai", "llm")]
+
+
+async def test_a_block_that_does_not_end_is_reported_with_the_logs_of_its_processes(tmp_path: Path) -> None:
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    async with new_shell(folder, os.defpath) as shell:
+        await shell.run("echo 'the port is in use' > server.log")
+        shell.block_timeout_s = 0.3
+        with pytest.raises(
+            AssertionError, match=r"did not end within 0\.3 s\nsleep 600\n\n*server\.log:\nthe port is"
+        ):
+            await shell.run("sleep 600")

@@ -23,9 +23,10 @@ from storage.postgres.migrate import MIGRATIONS
 from streams.tasks import background
 from streams.wire.codec import dumps
 from tests.deploy.commands import command
-from tests.deploy.documented_commands import ROOT, free_ports
+from tests.deploy.documented_commands import ROOT
 from tests.deploy.serving import server_env
 from tests.peers.sse_client import events
+from tests.running.ports import free_ports
 from tests.running.servers import settings_of
 from tests.waiting import until
 from vendors.sandbox.server import Running, listening
@@ -171,7 +172,7 @@ async def test_an_older_and_a_newer_server_share_a_database_while_it_is_migrated
     older: Path, stores: Stores, empty_database: str, tmp_path: Path
 ) -> None:
     old_port, new_port = free_ports(2)
-    settings = settings_of(stores, empty_database, int(old_port), tmp_path / "data")
+    settings = settings_of(stores, empty_database, old_port, tmp_path / "data")
     newest = max(path.name for path in MIGRATIONS.glob("*.sql"))
     async with listening() as sandbox, ClientSession() as http:
         env = server_env(settings, PARLEY_PROCESSES="1")
@@ -185,7 +186,7 @@ async def test_an_older_and_a_newer_server_share_a_database_while_it_is_migrated
                 await load.proceeds()
                 await migrate_now(settings, newest)
                 await load.proceeds()
-                async with serving_beside(settings, int(new_port), http) as url:
+                async with serving_beside(settings, new_port, http) as url:
                     load.urls.append(url)
                     await load.proceeds()
                     load.urls.remove(settings.public_url)

@@ -1,9 +1,8 @@
 """A Valkey with a replica, and three Sentinels that promote the replica if the primary is lost."""
 
-import socket
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from redis.exceptions import RedisError
 
 from deploy.running import running
 from deploy.stores import valkey_server
+from tests.running.ports import free_ports
 from tests.waiting import until
 
 _HOST = "127.0.0.1"
@@ -42,18 +42,10 @@ class Watched:
         await self.processes[port].wait()
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listening in sockets:
-            listening.bind((_HOST, 0))
-        return [listening.getsockname()[1] for listening in sockets]
-
-
 @asynccontextmanager
 async def valkey_with_sentinels(folder: Path) -> AsyncIterator[Watched]:
     async with AsyncExitStack() as stack:
-        primary, replica, *sentinels = _free_ports(2 + _SENTINELS)
+        primary, replica, *sentinels = free_ports(2 + _SENTINELS)
         watched = Watched(primary, replica, sentinels, {})
         for port, more in ((primary, {}), (replica, {"replicaof": f"{_HOST} {primary}"})):
             options = {"bind": _HOST, "port": port, "save": '""', "repl-diskless-sync-delay": 0, **more}

@@ -1,19 +1,31 @@
 """A server whose master key is wrong or lost does not serve, and one whose key was replaced does."""
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import asyncpg
 import pytest
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from app.environment import SettingsError
 from app.services import open_services
 from app.settings import Settings
+from storage.accounts.identities import Details, Identity, store_details
+from storage.configs.master_key import FEW_OUTSIDE_OF_CONFIGS
+from storage.jobs.jobs import enqueue
+from storage.mail.mail import MailContent, SendMail
+from storage.operators import operators
 from storage.operators.audit import COMMAND
+from storage.operators.console_sessions import authenticator
+from storage.operators.operators import Role
+from storage.postgres.database import Connection
+from storage.secrets import Keyring
+from streams.wire.errors import StoreError
 from tests.app.commands.ended import ended
+from tests.running.read_only import read_only
 from tests.running.servers import MASTER_KEY, Server, listening_socket, running_server
 
 OTHER = secrets.token_hex(32)
@@ -69,6 +81,46 @@ async def test_the_key_of_secrets_that_an_earlier_version_has_stored_is_required
         await conn.close()
 
 
+async def store_authenticator(conn: Connection, keyring: Keyring) -> None:
+    operator, _ = await operators.add(conn, "ada", role=Role.VIEWER, expires_at=None, origin=COMMAND)
+    await authenticator(conn, operator.operator_id, keyring=keyring)
+
+
+async def store_token(conn: Connection, keyring: Keyring) -> None:
+    identity = Identity("default", "device", "a device")
+    details = Details(refresh_token="a token")
+    await store_details(conn, identity, details=details, keyring=keyring, proven=True)
+
+
+async def store_mail(conn: Connection, keyring: Keyring) -> None:
+    content = MailContent(to="ada@example.com", subject="Hello", text="", accounts=["default"])
+    await enqueue(conn, SendMail.seal("default", content, keyring=keyring))
+
+
+@pytest.mark.parametrize("store", [store_authenticator, store_token, store_mail])
+async def test_the_key_of_what_an_earlier_version_has_encrypted_outside_of_configs_is_required(
+    server: Server, store: Callable[[Connection, Keyring], Awaitable[None]]
+) -> None:
+    settings = server.services.settings
+    await server.login("a device")
+    async with server.services.database.transaction() as conn:
+        await conn.execute("update config_revisions set secrets = '{}'")
+        await conn.execute("delete from master_key")
+        await store(conn, server.services.keyring)
+    await refuse(settings, OTHER)
+    async with started(settings, f"{OTHER},{MASTER_KEY}"):
+        pass
+
+
+async def test_the_search_for_ciphertexts_reads_no_table_of_users_as_a_whole(settings: Settings) -> None:
+    conn = await asyncpg.connect(settings.direct_url)
+    await conn.execute("set enable_seqscan = off; set enable_sort = off")
+    plan = "\n".join(row[0] for row in await conn.fetch(f"explain {FEW_OUTSIDE_OF_CONFIGS}"))
+    await conn.close()
+    assert "Index Scan Backward using identities_of_user on identities" in plan
+    assert "Index Scan Backward using procrastinate_jobs_pkey on procrastinate_jobs" in plan
+
+
 async def test_a_key_is_replaced_in_two_steps_and_each_server_is_ready(server: Server) -> None:
     settings = server.services.settings
     await server.services.configs.put(*AUTH, SIGN_KEYS, author="ada", origin=COMMAND)
@@ -76,6 +128,35 @@ async def test_a_key_is_replaced_in_two_steps_and_each_server_is_ready(server: S
         async with started(settings, keys) as node:
             assert await ready(node) == (200, {})
     await refuse(settings, MASTER_KEY)
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["replaced key", "first start"])
+async def test_a_server_starts_while_the_database_is_read_only_and_a_later_start_stores_the_key(
+    server: Server, stored: bool
+) -> None:
+    settings, keys = server.services.settings, f"{OTHER},{MASTER_KEY}"
+    if not stored:
+        async with server.services.database.connection() as conn:
+            await conn.execute("delete from master_key")
+    async with read_only(settings.database_url):
+        with capture_logs() as lines:
+            async with started(settings, keys) as node:
+                assert await ready(node) == (503, {"postgres": "the database is read-only"})
+        (line,) = [line for line in lines if line["event"] == "master_key.not_stored"]
+        assert (line["log_level"], line["cause"]) == ("warning", "the database is read-only")
+        if stored:
+            await refuse(settings, secrets.token_hex(32))
+    async with started(settings, keys):
+        pass
+    await refuse(settings, MASTER_KEY)
+
+
+async def test_a_server_that_may_not_store_the_key_does_not_start(server: Server) -> None:
+    async with server.services.database.connection() as conn:
+        await conn.execute("alter table master_key add check (encrypted = '') not valid")
+    with pytest.raises(StoreError):
+        async with started(server.services.settings, f"{OTHER},{MASTER_KEY}"):
+            pass
 
 
 async def test_a_server_without_the_key_of_some_configs_is_not_ready(server: Server) -> None:

@@ -41,7 +41,7 @@ def measured(guide: Path) -> Measured:
 
 
 def test_the_tables_are_read_as_they_were_written(measured: Measured):
-    assert measured.deltas == 100
+    assert (measured.deltas, measured.stream_s) == (100, 3)
     assert set(measured.costs) == {kind.name for kind in KINDS}
     assert measured.costs[NEW] == {
         "calls": 1000,
@@ -66,7 +66,7 @@ def test_needs_are_those_of_all_calls_at_the_peak(measured: Measured):
 
 
 def test_longer_and_durable_answers_cost_more(measured: Measured):
-    assumed = Assumptions(turns=2, deltas=100, **ONLY_TURNS)
+    assumed = Assumptions(turns=2, deltas=100, stream_s=measured.stream_s, **ONLY_TURNS)
     need = needs_of(DAY_S, assumed, measured)
 
     longer = needs_of(DAY_S, replace(assumed, deltas=300), measured)
@@ -75,6 +75,47 @@ def test_longer_and_durable_answers_cost_more(measured: Measured):
     assert longer.node_cores == pytest.approx(3 * need.node_cores)
     assert durable.commands_per_s == pytest.approx(2 * need.commands_per_s)
     assert durable.valkey_gb > 10 * need.valkey_gb
+
+
+def test_what_durable_adds_grows_with_the_length_of_streams(measured: Measured):
+    costs = dict(measured.costs)
+    costs[DURABLE] = {**costs[DURABLE], "node µs": 1_500, "Valkey µs": 100, "WAL B": 50}
+    measured = replace(measured, costs=costs)
+    plain = Assumptions(turns=1, peak=1, deltas=100, turn_bytes=1_600, wal=1, stream_s=3, **ONLY_TURNS)
+
+    def added(**changes: float) -> tuple[float, ...]:
+        """Return what a turn needs more if it is durable."""
+        without = needs_of(DAY_S, replace(plain, **changes), measured)
+        need = needs_of(DAY_S, replace(plain, durable=1, **changes), measured)
+        return (
+            need.commands_per_s - without.commands_per_s,
+            (need.valkey_cores - without.valkey_cores) * 1e6,
+            (need.node_cores - without.node_cores) * 1e6,
+            (need.wal_mb_per_s - without.wal_mb_per_s) * 1e6,
+        )
+
+    assert added() == pytest.approx((20, 100, 500, 50))
+    assert added(stream_s=30) == pytest.approx((200, 1_000, 5_000, 50))
+
+
+def test_the_log_of_a_durable_stream_grows_with_its_deltas(measured: Measured):
+    plain = Assumptions(turns=1, deltas=100, **ONLY_TURNS)
+
+    def added(assumed: Assumptions) -> float:
+        durable = needs_of(DAY_S, replace(assumed, durable=1), measured)
+        return durable.valkey_gb - needs_of(DAY_S, assumed, measured).valkey_gb
+
+    assert added(replace(plain, deltas=300)) == pytest.approx(3 * added(plain))
+
+
+def test_wal_contains_the_text_of_turns(measured: Measured):
+    assumed = Assumptions(turns=2, deltas=100, peak=3, wal=2, turn_bytes=5_000, **ONLY_TURNS)
+
+    need, more = (needs_of(DAY_S * 1_000, replace(assumed, turn_bytes=size), measured) for size in (5_000, 15_000))
+
+    turns_per_s, kept_bytes = 6_000, 10_000
+    assert more.wal_mb_per_s - need.wal_mb_per_s == pytest.approx(turns_per_s * kept_bytes * 2 / 1e6)
+    assert need.wal_mb_per_s == pytest.approx(turns_per_s * (5_000 - 1_600) * 2 / 1e6)
 
 
 def test_the_first_bottleneck_is_the_server_that_is_smallest_for_its_needs(measured: Measured):

@@ -18,9 +18,10 @@ from streams.wire.codec import dumps
 from tests.app.ai.conftest import strategy, vendor
 from tests.deploy.callers import callers
 from tests.deploy.commands import Command
-from tests.deploy.serving import serving, settings, two_free_ports
+from tests.deploy.serving import serving, settings
 from tests.peers.sse_client import all_events
 from tests.peers.vendor import Vendor
+from tests.running.ports import free_ports
 from tests.waiting import until
 
 __all__ = ["settings", "strategy", "vendor"]
@@ -156,7 +157,7 @@ async def test_processes_of_a_killed_parent_free_the_ports_for_a_new_server_whil
 ) -> None:
     await strategy("slow", "slow:Once upon a time")
     await strategy("quick", "say:Again")
-    env = {"PARLEY_DRAIN_TIMEOUT_S": "60", "PARLEY_METRICS_PORT": str(two_free_ports())}
+    env = {"PARLEY_DRAIN_TIMEOUT_S": "60", "PARLEY_METRICS_PORT": str(free_ports(2)[0])}
     connector = TCPConnector(force_close=True)  # Either process may get each request.
     async with serving(settings, **env) as parent, ClientSession(connector=connector) as http:
         for _ in range(2):

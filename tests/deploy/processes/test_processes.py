@@ -19,7 +19,8 @@ from app.process.sockets import check_port
 from app.settings import Settings
 from streams.tasks import background
 from tests.deploy.commands import Command, command, left_of
-from tests.deploy.serving import serving, settings, two_free_ports
+from tests.deploy.serving import serving, settings
+from tests.running.ports import free_ports
 from tests.running.servers import Databases, listening_socket, settings_of
 from tests.waiting import until
 
@@ -58,7 +59,7 @@ class Shared:
 
 @pytest.fixture(scope="module")
 async def shared(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shared]:
-    data_dir, base = tmp_path_factory.mktemp("data"), two_free_ports()
+    data_dir, base = tmp_path_factory.mktemp("data"), free_ports(2)[0]
     with listening_socket() as held:
         port = held.getsockname()[1]
     async with databases.new(seeded=True) as url:
@@ -223,7 +224,7 @@ async def test_process_that_dies_without_a_database_is_restarted_once_it_is_avai
 
 
 async def test_used_metrics_port_ends_the_parent_with_one_line(settings: Settings):
-    base = two_free_ports()
+    base = free_ports(2)[0]
     with closing(socket.create_server(("127.0.0.1", base + 1))):
         async with serving(settings, PARLEY_METRICS_PORT=str(base)) as parent:
             assert await parent.end() == 2

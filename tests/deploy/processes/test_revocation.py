@@ -13,7 +13,8 @@ import pytest
 from app.settings import Settings
 from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy
 from tests.deploy.commands import Command
-from tests.deploy.serving import serving, settings, two_free_ports
+from tests.deploy.serving import serving, settings
+from tests.running.ports import free_ports
 from tests.waiting import until
 
 __all__ = ["settings", "valkey_proxy"]
@@ -63,7 +64,7 @@ async def server_process(settings: Settings, *, port: int) -> AsyncIterator[Serv
 async def test_what_a_process_without_valkey_revokes_is_refused_by_another_though_the_first_dies(
     settings: Settings, valkey_proxy: ValkeyProxy, path: str, refused_with: str
 ):
-    port = two_free_ports()
+    port = free_ports(2)[0]
     async with AsyncExitStack() as stack:
         behind_proxy = replace(settings, redis_url=valkey_proxy.url)
         first = await stack.enter_async_context(server_process(behind_proxy, port=port))

@@ -14,8 +14,9 @@ from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.resumed import text_of
 from tests.app.ai.sandbox_accounts import chat
 from tests.deploy.commands import Command
-from tests.deploy.serving import serving, two_free_ports
+from tests.deploy.serving import serving
 from tests.peers.sse_client import SeenEvent, all_events, events
+from tests.running.ports import free_ports
 from tests.running.servers import Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
@@ -42,7 +43,7 @@ class Dying:
 
 @asynccontextmanager
 async def another_process(talk: Talk, settings: Settings) -> AsyncIterator[Dying]:
-    port = two_free_ports()
+    [port, _] = free_ports(2)
     async with serving(replace(settings, port=port), PARLEY_PROCESSES="1") as process:
         await process.event("server.listening")
         yield Dying(process, replace(talk, server=replace(talk.server, url=f"http://127.0.0.1:{port}")))

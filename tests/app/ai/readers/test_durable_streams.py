@@ -12,8 +12,9 @@ from app.settings import Settings
 from storage.conversations.detached_logs import DetachedLog
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.resumed import resume, text_of
-from tests.deploy.serving import serving, two_free_ports
+from tests.deploy.serving import serving
 from tests.peers.sse_client import SeenEvent, all_events, events
+from tests.running.ports import free_ports
 from tests.running.servers import Server
 from tests.waiting import until
 
@@ -35,7 +36,7 @@ async def test_what_a_killed_process_has_said_can_be_read_elsewhere_if_its_strat
     talk: Talk, strategy: Callable[..., Awaitable[None]], settings: Settings, server: Server, *, durable: bool
 ) -> None:
     await strategy("slow", f"slow:{SAID}", durable=durable)
-    port = two_free_ports()
+    port = free_ports(2)[0]
     async with AsyncExitStack() as stack:
         dying = await stack.enter_async_context(serving(replace(settings, port=port), PARLEY_PROCESSES="1"))
         await dying.event("server.listening")

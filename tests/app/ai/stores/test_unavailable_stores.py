@@ -1,10 +1,7 @@
 """Streams while a store is unavailable: one turn at a time, no answer is lost, and every slot is released."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-
-import asyncpg
+from contextlib import suppress
 
 from app.settings import Settings
 from storage.conversations.retry_queue import enqueue, write_queued
@@ -15,6 +12,7 @@ from tests.app.ai.conftest import Talk
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.peers.sse_client import all_events, events
 from tests.peers.vendor import Vendor
+from tests.running.read_only import read_only
 from tests.running.servers import Server
 from tests.waiting import until
 
@@ -134,24 +132,6 @@ async def test_the_end_of_a_turn_is_retried_if_the_connection_is_lost(
     assert len(data["conversation_records"][0]["content"]) == 2
     async with database.connection() as conn:
         assert await conn.fetchval("select count(*) from attempts") == 1
-
-
-@asynccontextmanager
-async def read_only(database_url: str) -> AsyncIterator[None]:
-    """Make new database sessions read-only during the block. End the existing ones at its start and end."""
-    conn = await asyncpg.connect(database_url)
-    name = await conn.fetchval("select current_database()")
-    try:
-        for setting in ("on", "off"):
-            await conn.execute(f"alter database {name} set default_transaction_read_only = {setting}")
-            await conn.execute("""
-                select pg_terminate_backend(pid) from pg_stat_activity
-                where datname = current_database() and pid <> pg_backend_pid()
-            """)
-            if setting == "on":
-                yield
-    finally:
-        await conn.close()
 
 
 async def test_the_end_of_a_turn_is_written_once_the_database_accepts_writes_again(

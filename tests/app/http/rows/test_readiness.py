@@ -18,6 +18,7 @@ from app.settings import Settings
 from streams.wire.errors import StoreError
 from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
 from tests.running.object_stores import open_store
+from tests.running.read_only import read_only
 from tests.running.servers import Server
 from tests.running.small_disk import small_disk
 from tests.waiting import until
@@ -114,21 +115,12 @@ async def test_full_disk_of_the_database_is_reported_until_it_has_free_space(
 async def test_read_only_database_is_reported_as_not_ready_before_the_first_write(
     server: Server, database_url: str
 ) -> None:
-    conn = await asyncpg.connect(database_url)
-    name = await conn.fetchval("select current_database()")
-    for setting in ("on", "off"):
-        await conn.execute(f"alter database {name} set default_transaction_read_only = {setting}")
-        await conn.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()",
-            name,
-        )
-        if setting == "on":
+    async with read_only(database_url):
 
-            async def is_read_only() -> bool:
-                return (await ready(server))[1]["causes"] == {"postgres": "the database is read-only"}
+        async def is_read_only() -> bool:
+            return (await ready(server))[1]["causes"] == {"postgres": "the database is read-only"}
 
-            await until(is_read_only)
-    await conn.close()
+        await until(is_read_only)
     await until_ready(server)
 
 
