@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from streams.audio.audio import pcm_seconds
+from streams.audio.audio import implausible, pcm_seconds
 from streams.audio.pcm import has_sound
 from streams.audio.signatures import (
     AAC,
@@ -104,10 +104,16 @@ _CODECS = (
     "pcm_s32le", "pcm_s32be", "pcm_f32le", "pcm_f32be", "pcm_f64le", "pcm_f64be",
 )  # fmt: skip
 """The codecs that recorders use. FFmpeg has hundreds, which are less tested."""
+_FAULTS = (AttributeError, LookupError, MemoryError, OverflowError, ValueError)
+"""What PyAV raises where it does not expect damage, such as `IndexError` for a stream that begins late."""
 
 
 class Undecodable(ValueError):
     """The file cannot be decoded. The message says why, as the rest of a sentence about the audio."""
+
+
+class UnsupportedCodec(Undecodable):
+    """FFmpeg knows the codec, but it is not one of those that are decoded here. A recognizer may support it."""
 
 
 class Stopped(Exception):
@@ -161,37 +167,75 @@ def _decoded(audio: bytes, mime_type: str) -> Iterator[bytes]:
     file, options = io.BytesIO(audio), {"codec_whitelist": ",".join(_CODECS)}
     try:
         with av.open(file, format=_DEMUXERS[mime_type], options=options, metadata_errors="ignore") as container:
-            if not container.streams.audio:
-                raise Undecodable("has no sound")
-            stream = container.streams.audio[0]
-            if stream.codec_context.name not in _CODECS:
-                raise Undecodable("has a codec that this server cannot decode")
-            yield from _resampled(container, stream)
-    except av.error.FFmpegError:
+            yield from _resampled(container, _checked_stream(container))
+    except Undecodable:
+        raise
+    except (av.error.FFmpegError, *_FAULTS):
         raise Undecodable("is damaged") from None
+
+
+def _checked_stream(container: Any) -> Any:
+    """Return the first stream of audio. Raises `Undecodable` before a decoder gets any packet."""
+    if not container.streams.audio:
+        raise Undecodable("has no sound")
+    stream = container.streams.audio[0]
+    codec = stream.codec_context
+    if codec is None:
+        raise Undecodable("has an unknown codec")
+    if codec.name not in _CODECS:
+        raise UnsupportedCodec("has a codec that this server cannot decode")
+    if codec.sample_rate and codec.channels:  # Otherwise, the first frame has them.
+        _check_layout(codec.sample_rate, codec.channels)
+    return stream
+
+
+def _check_layout(sample_rate: int, channels: int) -> None:
+    if problem := implausible(sample_rate, channels):
+        raise Undecodable(problem)
 
 
 def _resampled(container: Any, stream: Any) -> Iterator[bytes]:
     """Yield the samples of each packet. Broken frames are skipped, unless all are broken."""
     import av  # noqa: PLC0415 - an extra
 
-    resampler = av.AudioResampler("s16", "mono", SAMPLE_RATE)
+    resampler = _Resampler()
     broken = intact = 0
     for packet in container.demux(stream):
         try:
             frames = packet.decode()
             intact += 1
-        except av.error.InvalidDataError:
+        except av.error.FFmpegError:  # Decoders return many codes, also ones that no list has.
             frames = []
             broken += 1
-        for frame in frames:
-            frame.pts = None  # The resampler rejects invalid timestamps.
-        resampled = [samples for frame in frames for samples in resampler.resample(frame)]
-        yield b"".join(_samples(frame) for frame in resampled)
+        yield b"".join(map(resampler.feed, frames))
     if broken and intact <= 1:  # The last packet is empty. It flushes the decoder.
         raise Undecodable("is damaged")
-    yield b"".join(_samples(frame) for frame in resampler.resample(None))
+    yield resampler.end()
 
 
-def _samples(frame: Any) -> bytes:
-    return bytes(frame.planes[0])[: 2 * frame.samples]
+class _Resampler:
+    """Converts frames to mono samples at `SAMPLE_RATE`. Joined recordings may change their format in the middle."""
+
+    def __init__(self) -> None:
+        self._resampler: Any = None
+        self._format: tuple[int, str, str] | None = None
+
+    def feed(self, frame: Any) -> bytes:
+        import av  # noqa: PLC0415 - an extra
+
+        # Setting up for 805,306,368 Hz takes 17 s and 869 MB, and no other thread runs meanwhile.
+        _check_layout(frame.sample_rate, frame.layout.nb_channels)
+        rest = b""
+        found = frame.sample_rate, frame.layout.name, frame.format.name
+        if found != self._format:
+            rest = self.end()
+            self._resampler, self._format = av.AudioResampler("s16", "mono", SAMPLE_RATE), found
+        frame.pts = None  # The resampler rejects invalid timestamps.
+        return rest + self._resample(frame)
+
+    def end(self) -> bytes:
+        """Return the samples that are held back."""
+        return b"" if self._resampler is None else self._resample(None)
+
+    def _resample(self, frame: Any) -> bytes:
+        return b"".join(bytes(made.planes[0])[: 2 * made.samples] for made in self._resampler.resample(frame))

@@ -16,6 +16,7 @@ _ENCODERS = {
     "aac": ("adts", "aac", 44_100, {}),
     "amr": ("amr", "libopencore_amrnb", 8_000, {}),
     "caf": ("caf", "alac", 44_100, {}),
+    "caf_pcm": ("caf", "pcm_s16be", 16_000, {}),
     "aiff": ("aiff", "pcm_s16be", 44_100, {}),
     "rf64": ("wav", "pcm_s16le", 16_000, {"rf64": "always"}),
     "wma": ("asf", "wmav2", 44_100, {}),

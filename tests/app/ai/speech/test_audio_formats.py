@@ -1,15 +1,13 @@
 """Audio as phones record it is recognized as it is, converted for the recognizer, or refused with its format."""
 
-import io
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from streams.audio.audio import wav_header
 from tests.app.ai.conftest import Talk
-from tests.app.ai.speech.ears import coded, ears, heard
-from tests.peers.sse_client import all_events, named
+from tests.app.ai.speech.ears import coded, ears, heard, said
+from tests.peers.sse_client import named
 from tests.running.servers import Server
 from tests.streams.audio.mp3_files import plain_mp3, tagged_mp3, tone
 from tests.streams.audio.pcm_samples import silence
@@ -36,12 +34,6 @@ UNCONVERTED = f"which this server cannot convert: send {EVERY_TYPE}"
 @pytest.fixture
 def server(shared_server: Server) -> Server:
     return shared_server
-
-
-async def said(talk: Talk, audio: bytes, *names: str) -> list[Any]:
-    body = talk.params(*names, type="audio") + coded(audio)
-    async with talk.post("/bp/ai/conversation", data=io.BytesIO(body)) as response:
-        return await all_events(response)
 
 
 @pytest.mark.parametrize(
