@@ -1,9 +1,12 @@
 """Decodes audio files to samples with FFmpeg's libraries. The package `av` is installed with the local engines."""
 
+import ctypes
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from streams.audio.audio import implausible, pcm_seconds
@@ -104,6 +107,10 @@ _CODECS = (
     "pcm_s32le", "pcm_s32be", "pcm_f32le", "pcm_f32be", "pcm_f64le", "pcm_f64be",
 )  # fmt: skip
 """The codecs that recorders use. FFmpeg has hundreds, which are less tested."""
+_MAX_ALLOCATED_BYTES = 16 * 1024 * 1024
+"""The maximum size of one array of FFmpeg. The index of 4 hours of AAC has this size."""
+_MAX_STREAMS = 16
+"""Each stream has its own index. Phones write up to 7 streams: sounds, pictures, and data of their sensors."""
 _FAULTS = (AttributeError, LookupError, MemoryError, OverflowError, ValueError)
 """What PyAV raises where it does not expect damage, such as `IndexError` for a stream that begins late."""
 
@@ -164,7 +171,9 @@ def _decoded(audio: bytes, mime_type: str) -> Iterator[bytes]:
     """Yield the samples of each packet of the first audio stream."""
     import av  # noqa: PLC0415 - an extra
 
-    file, options = io.BytesIO(audio), {"codec_whitelist": ",".join(_CODECS)}
+    _limit_memory()
+    file = io.BytesIO(audio)
+    options = {"codec_whitelist": ",".join(_CODECS), "max_streams": str(_MAX_STREAMS)}
     try:
         with av.open(file, format=_DEMUXERS[mime_type], options=options, metadata_errors="ignore") as container:
             yield from _resampled(container, _checked_stream(container))
@@ -172,6 +181,21 @@ def _decoded(audio: bytes, mime_type: str) -> Iterator[bytes]:
         raise
     except (av.error.FFmpegError, *_FAULTS):
         raise Undecodable("is damaged") from None
+
+
+@cache
+def _limit_memory() -> None:
+    """Limit each allocation of FFmpeg in this process, as its option `-max_alloc` does.
+
+    Without a limit, an MP4 file of 1 KB whose header claims 100 million samples takes 3.6 GB. PyAV has no function
+    for it, but its packages contain the library. Where FFmpeg is the system's, it has no limit.
+    """
+    import av  # noqa: PLC0415 - an extra
+
+    package = Path(av.__file__).parent
+    for folder in (package.with_name("av.libs"), package / ".dylibs"):  # Of Linux, of macOS.
+        for library in folder.glob("libavutil*"):
+            ctypes.CDLL(str(library)).av_max_alloc(ctypes.c_size_t(_MAX_ALLOCATED_BYTES))
 
 
 def _checked_stream(container: Any) -> Any:

@@ -57,6 +57,15 @@ def nameless_mp4() -> bytes:
     return phone_file("m4a").replace(b"mp4a", b"m\xff4\0").replace(b"esds", b"\1\1\1\1")
 
 
+def boastful_mp4(samples: int) -> bytes:
+    """Return a short MP4 file that claims as many samples, of one byte each, in one chunk."""
+    mp4 = bytearray(phone_file("m4a"))
+    for name, at, claimed in (("stsz", 8, 1), ("stsz", 12, samples), ("stsc", 16, samples), ("stts", 12, samples)):
+        begin = mp4.index(name.encode()) + at
+        mp4[begin : begin + 4] = struct.pack(">I", claimed)
+    return bytes(mp4)
+
+
 class Damage:
     """Recordings of many types, with random changes most often near their beginnings."""
 

@@ -1,5 +1,7 @@
 """Implausible headers are refused before anything is set up for them, and damage is reported as such."""
 
+import subprocess
+import sys
 from contextlib import suppress
 
 import pytest
@@ -14,6 +16,7 @@ from tests.streams.audio.damaged_files import (
     RATED_FILES,
     UNKNOWN_CODECS,
     Damage,
+    boastful_mp4,
     nameless_mp4,
     with_rate,
 )
@@ -73,6 +76,26 @@ def test_joined_recordings_are_decoded_although_the_sample_rate_changes():
 
     both = len(decoded(first, "audio/mpeg")) + len(decoded(second, "audio/mpeg"))
     assert len(joined) == pytest.approx(both, rel=0.01)
+
+
+def test_no_memory_is_reserved_for_claims_of_a_header():
+    """An index of 20 million samples has 480 MB. It is decoded by a process that reports how its usage grows."""
+    program = """if True:
+        import resource, sys
+        from vendors.speech.decoding import decode
+        audio = sys.stdin.buffer.read()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        try:
+            decode(audio, "audio/mp4", goes_on=lambda size: True)
+        except ValueError:
+            pass
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / before)
+    """
+    command = [sys.executable, "-c", program]
+
+    ended = subprocess.run(command, input=boastful_mp4(20_000_000), capture_output=True, check=True, timeout=60)
+
+    assert float(ended.stdout) < 4
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(30_000, marks=pytest.mark.soak)])
