@@ -28,6 +28,7 @@ from streams.audio.signatures import (
     EAC3,
     FLAC,
     FLV,
+    IRCAM,
     LATM,
     MP2,
     MP3,
@@ -44,6 +45,7 @@ from streams.audio.signatures import (
     RIFX,
     SBC,
     SOX,
+    SPDIF,
     TTA,
     VOC,
     W64,
@@ -94,6 +96,8 @@ _DEMUXERS = {
     SBC: "sbc",
     AVI: "avi",
     FLV: "flv",
+    IRCAM: "ircam",
+    SPDIF: "spdif",
 }
 """FFmpeg's names. FFmpeg's own detection would also open playlists, which can refer to local files."""
 DECODABLE_TYPES = frozenset(_DEMUXERS)
