@@ -2,10 +2,10 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 
-from streams.audio.audio import WAV_HEAD_BYTES, parse_wav, pcm_seconds
+from streams.audio.audio import WAV_HEAD_BYTES, implausible, parse_wav, pcm_seconds
 from streams.audio.codec import PCM_16, STEREO, codec_of
 from streams.audio.durations import duration_s
 from streams.audio.formats import SNIFF_BYTES, identify
@@ -47,6 +47,7 @@ class InputAudio:
         # Only PCM and WAV are passed on while they arrive, so that other files can be examined as a whole.
         if found == Identified(WAV, 0):
             head = await _wav_head(buffer)
+            _check_wav(head)
         else:
             head = await buffer.whole()
             found = identify(head) or found
@@ -64,9 +65,15 @@ class InputAudio:
             return self
         if not self._converter.converts(self.format):
             raise self._refused([recognizer.accepted for recognizer in recognizers])
-        try:
+        with self._reported():
             buffer, pcm = await self._as_pcm()
-            return InputAudio(buffer, pcm, self._converter)
+        return InputAudio(buffer, pcm, self._converter)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Report what is wrong with the audio as an error of the input."""
+        try:
+            yield
         except NotConverted as error:
             raise InvalidParameter(f"audio is {self.format}, which {error}") from None
 
@@ -92,11 +99,16 @@ class InputAudio:
                     yield per_second, samples
 
     async def find_sound(self, *, min_s: float) -> FoundSound | None:
-        """Look for sound in a complete file. Returns `None` if it cannot be decoded here."""
+        """Look for sound in a complete file. Returns `None` if its codec is not decoded here.
+
+        Raises `InvalidParameter` if it is damaged.
+        """
         seconds = await self._measured()
         if seconds is not None and seconds < min_s:
             return FoundSound(seconds, is_audible=False)
-        return await self._converter.find_sound(await self.buffer.whole(), self.format.mime_type, min_s=min_s)
+        audio = await self.buffer.whole()
+        with self._reported():
+            return await self._converter.find_sound(audio, self.format.mime_type, min_s=min_s)
 
     def streams_to(self, recognizer: Recognizer) -> bool:
         """Return whether the audio is sent to this recognizer while it arrives."""
@@ -176,6 +188,16 @@ def _buffer_of(audio: bytes) -> InputBuffer:
     buffer.write(audio)
     buffer.end()
     return buffer
+
+
+def _check_wav(head: bytes) -> None:
+    """Raise `InvalidParameter` if the header cannot be true. Samples are passed on while they arrive."""
+    try:
+        wav = parse_wav(head)
+    except ValueError:
+        return
+    if wav is not None and (problem := implausible(wav.sample_rate, wav.channels)):
+        raise InvalidParameter(f"audio is WAV, which {problem}")
 
 
 async def _wav_head(buffer: InputBuffer) -> bytes:

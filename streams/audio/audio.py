@@ -17,7 +17,23 @@ _MIN_STREAMED = 0x7FFF_F000  # Some writers use 0x7FFF_FFFF instead, or subtract
 RIFF_BYTES = 12
 CHUNK_BYTES = 8
 _FMT_BYTES = 16
+MAX_FMT_BYTES = 64 * 1024
 _EXTENSIBLE_BYTES = 26  # Up to and including the format tag, which is the first field of the GUID.
+MIN_SAMPLE_RATE = 1_000
+"""Speech at a lower rate cannot be understood. Telephones use 8,000 Hz."""
+MAX_SAMPLE_RATE = 768_000
+"""The highest rate of recorders for PCM. The costs of resampling grow with the rate in the header."""
+MAX_CHANNELS = 64
+"""FFmpeg mixes at most 64 channels (`SWR_CH_MAX`)."""
+
+
+def implausible(sample_rate: int, channels: int) -> str | None:
+    """Return what no recording has, as the rest of a sentence about the audio."""
+    if not MIN_SAMPLE_RATE <= sample_rate <= MAX_SAMPLE_RATE:
+        return f"has a sample rate of {sample_rate} Hz instead of {MIN_SAMPLE_RATE} to {MAX_SAMPLE_RATE} Hz"
+    if not 1 <= channels <= MAX_CHANNELS:
+        return f"has {channels} channels instead of 1 to {MAX_CHANNELS}"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +66,7 @@ def parse_wav(head: bytes) -> WavFormat | None:
         at += CHUNK_BYTES
         if name == b"data":
             return wav_format(fmt, data_offset=at, data_bytes=size)
-        if name == b"fmt ":
+        if name == b"fmt " and size <= MAX_FMT_BYTES:
             fmt = head[at : at + size]
         at += size + size % 2
     return None

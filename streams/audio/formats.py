@@ -2,7 +2,7 @@
 
 from streams.audio.framing import Identified, cut_type, framed_type
 from streams.audio.mp3 import id3v2_bytes
-from streams.audio.signatures import FOREIGN, JPEG, JPEG_MAGIC, MISPLACED, MP3, signed_type
+from streams.audio.signatures import FOREIGN, JPEG, JPEG_MAGIC, MISPLACED, MP3, PE_MAGIC, PROGRAM, signed_type
 from streams.audio.texts import text_type
 
 SNIFF_BYTES = 3_200
@@ -15,6 +15,8 @@ it begins, and more of AAC of usual bit rates.
 _MAX_TAGS = 2
 _SOI_BYTES = 2
 _JPEG_SEGMENTS = frozenset(bytes([marker]) for marker in (*range(0xE0, 0xF0), 0xC0, 0xC2, 0xC4, 0xDB, 0xFE))
+_PE_AT = slice(0x3C, 0x40)
+"""The place of the offset of the second magic (PE Format, "MS-DOS Stub")."""
 _LINE_BREAKS = (b"\r", b"\n")
 _BLANK = b" \t\r\n"
 
@@ -45,7 +47,7 @@ def identify(audio: bytes) -> Identified | None:
 
 
 def _untagged(head: bytes) -> Identified | None:
-    at_begin = signed_type(head) or _jpeg_type(head) or framed_type(head) or text_type(head)
+    at_begin = signed_type(head) or _jpeg_type(head) or _pe_type(head) or framed_type(head) or text_type(head)
     return Identified(at_begin, 0) if at_begin else cut_type(head) or _misplaced(head)
 
 
@@ -63,3 +65,8 @@ def _jpeg_type(head: bytes) -> str | None:
         return None
     next_at = _SOI_BYTES + 2 + int.from_bytes(head[4:6])
     return JPEG if head[next_at : next_at + 1] in {b"\xff", b""} else None
+
+
+def _pe_type(head: bytes) -> str | None:
+    magic_at = int.from_bytes(head[_PE_AT], "little")
+    return PROGRAM if head.startswith(PE_MAGIC) and head.startswith(b"PE\0\0", magic_at) else None

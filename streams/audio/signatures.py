@@ -38,6 +38,8 @@ DFF = "audio/x-dff"
 SOX = "audio/x-sox"
 NUT = "video/x-nut"
 SBC = "audio/x-sbc"
+IRCAM = "audio/x-ircam"
+SPDIF = "audio/x-iec61937"
 APE = "audio/x-ape"
 TTA = "audio/x-tta"
 AVI = "video/x-msvideo"
@@ -62,6 +64,7 @@ JSON = "application/json"
 TEXT = "text/plain"
 DATA_URL = "text/x-data-url"
 BASE64 = "text/x-base64"
+PROGRAM = "application/x-executable"
 MISPLACED = "application/x-misplaced"
 
 NAMES = {
@@ -107,6 +110,8 @@ NAMES = {
     SBC: "SBC",
     AVI: "AVI",
     FLV: "FLV",
+    IRCAM: "IRCAM",
+    SPDIF: "IEC 61937",
     ADIF: "AAC in ADIF",
     DS2: "DS2",
     "audio/x-evrc": "EVRC",
@@ -133,6 +138,8 @@ NAMES = {
     "application/x-xz": "an xz file",
     "application/x-tar": "a tar archive",
     "application/x-bplist": "a binary property list",
+    PROGRAM: "a program",
+    "application/vnd.sqlite3": "an SQLite database",
     "application/vnd.apple.mpegurl": "an M3U playlist",
     HTML: "an HTML page",
     XML: "an XML document",
@@ -158,6 +165,14 @@ _HEIF_BRANDS = (
 )  # fmt: skip
 """ISO/IEC 23008-12. The brands of MP4 files have recorded sound."""
 _FIRST_BOXES = (b"moov", b"wide", b"mdat", b"free", b"skip", b"pnot", b"uuid", b"udta", b"junk")
+_PROGRAM_MAGICS = (
+    b"\x7fELF",
+    b"\xfe\xed\xfa\xce",  # Mach-O of 32 and 64 bits, in both byte orders.
+    b"\xfe\xed\xfa\xcf",
+    b"\xce\xfa\xed\xfe",
+    b"\xcf\xfa\xed\xfe",
+    b"\xca\xfe\xba\xbe",  # Mach-O for several processors, and a class of Java.
+)
 _SEGMENT_BOXES = (b"styp", b"sidx", b"ssix", b"emsg", b"prft", b"moof")
 """With these begin the segments that a stream has after its first one (ISO/IEC 14496-12, 8.16)."""
 
@@ -211,6 +226,10 @@ SIGNATURES: tuple[tuple[str, tuple[tuple[int, bytes], ...]], ...] = (
     (APE, ((0, b"MAC "),)),
     (TTA, ((0, b"TTA1"),)),
     (TTA, ((0, b"TTA2"),)),
+    *((IRCAM, ((0, b"\x64\xa3%c\0" % machine), (9, bytes(3)))) for machine in range(1, 5)),
+    *((IRCAM, ((0, b"\0%c\xa3\x64" % machine), (8, bytes(3)))) for machine in range(1, 5)),
+    (SPDIF, ((0, b"\x72\xf8\x1f\x4e"),)),  # The sync words of IEC 61937-1, in both byte orders.
+    (SPDIF, ((0, b"\xf8\x72\x4e\x1f"),)),
     ("audio/x-realaudio", ((0, b".RMF\0"),)),
     ("audio/x-realaudio", ((0, b".ra\xfd"),)),
     ("audio/midi", ((0, b"MThd\0\0\0\6"),)),
@@ -234,12 +253,16 @@ SIGNATURES: tuple[tuple[str, tuple[tuple[int, bytes], ...]], ...] = (
     ("application/http", ((0, b"HTTP/1."),)),
     ("application/x-7z-compressed", ((0, b"7z\xbc\xaf\x27\x1c"),)),
     ("application/vnd.rar", ((0, b"Rar!\x1a\7"),)),
+    *((PROGRAM, ((0, magic),)) for magic in _PROGRAM_MAGICS),
+    ("application/vnd.sqlite3", ((0, b"SQLite format 3\0"),)),
     ("application/vnd.apple.mpegurl", ((0, b"#EXTM3U"),)),
 )
 """Each type with what it has at fixed offsets: at least four bytes, because two samples may look like anything."""
 
 JPEG_MAGIC = b"\xff\xd8\xff"
 """Too short to tell an image from PCM by it alone."""
+PE_MAGIC = b"MZ"
+"""Too short, too: programs for Windows also have a second magic, whose place is in the header."""
 
 
 def signed_type(head: bytes) -> str | None:

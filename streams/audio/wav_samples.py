@@ -2,9 +2,7 @@
 
 import struct
 
-from streams.audio.audio import CHUNK_BYTES, RIFF_BYTES, WavFormat, wav_format
-
-_MAX_FMT_BYTES = 64 * 1024
+from streams.audio.audio import CHUNK_BYTES, MAX_FMT_BYTES, RIFF_BYTES, WavFormat, wav_format
 
 
 class WavSamples:
@@ -51,7 +49,7 @@ class WavSamples:
             self.format = wav_format(self._fmt, data_offset=self._offset, data_bytes=size)
             self._left = self.format.data_bytes
             return False
-        if name == b"fmt " and size <= _MAX_FMT_BYTES:
+        if name == b"fmt " and size <= MAX_FMT_BYTES:
             if len(self._held) < CHUNK_BYTES + size:
                 return False
             self._fmt = bytes(self._held[CHUNK_BYTES : CHUNK_BYTES + size])

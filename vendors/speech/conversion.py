@@ -13,7 +13,16 @@ from streams.audio.mono import mono_samples
 from streams.audio.signatures import WAV
 from streams.wire.errors import Unavailable
 from vendors.protocols import AudioFormat
-from vendors.speech.decoding import SAMPLE_RATE, FoundSound, Stopped, Undecodable, decode, decoded_types, find_sound
+from vendors.speech.decoding import (
+    SAMPLE_RATE,
+    FoundSound,
+    Stopped,
+    Undecodable,
+    UnsupportedCodec,
+    decode,
+    decoded_types,
+    find_sound,
+)
 
 THREADS = 2
 MAX_WAITING = 16
@@ -53,8 +62,9 @@ class AudioConverter:
     async def find_sound(self, audio: bytes, mime_type: str, *, min_s: float) -> FoundSound | None:
         """Decode a file until `min_s` and the first sound have been found.
 
-        Returns `None` if the file cannot be decoded, if no thread is free, or if the first minute is silent. Speech
-        begins early, so that this takes 0.2 to 10 ms. A silent minute takes up to 80 ms.
+        Returns `None` if the codec is not decoded here, if no thread is free, or if the first minute is silent.
+        Speech begins early, so that this takes 0.2 to 10 ms. A silent minute takes up to 80 ms. Raises
+        `NotConverted` if the file is damaged, or without sound of any kind.
         """
         if mime_type not in self.types or self._free.locked():
             return None
@@ -62,8 +72,10 @@ class AudioConverter:
         limits = _Conversion(_SEARCHED_S, _MAX_SEARCH_S, time.monotonic() + _MAX_SEARCH_S)
         try:
             return await self._run(find_sound, audio, mime_type, limits, min_s=min_s)
-        except (Undecodable, Stopped):
+        except (UnsupportedCodec, Stopped):
             return None
+        except Undecodable as error:
+            raise NotConverted(str(error)) from None
 
     def converts(self, audio_format: AudioFormat) -> bool:
         """Return whether files of this format are converted. Plain samples are mixed without the decoders."""

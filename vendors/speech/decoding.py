@@ -1,12 +1,15 @@
 """Decodes audio files to samples with FFmpeg's libraries. The package `av` is installed with the local engines."""
 
+import ctypes
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from streams.audio.audio import pcm_seconds
+from streams.audio.audio import implausible, pcm_seconds
 from streams.audio.pcm import has_sound
 from streams.audio.signatures import (
     AAC,
@@ -25,6 +28,7 @@ from streams.audio.signatures import (
     EAC3,
     FLAC,
     FLV,
+    IRCAM,
     LATM,
     MP2,
     MP3,
@@ -41,6 +45,7 @@ from streams.audio.signatures import (
     RIFX,
     SBC,
     SOX,
+    SPDIF,
     TTA,
     VOC,
     W64,
@@ -91,6 +96,8 @@ _DEMUXERS = {
     SBC: "sbc",
     AVI: "avi",
     FLV: "flv",
+    IRCAM: "ircam",
+    SPDIF: "spdif",
 }
 """FFmpeg's names. FFmpeg's own detection would also open playlists, which can refer to local files."""
 DECODABLE_TYPES = frozenset(_DEMUXERS)
@@ -104,10 +111,20 @@ _CODECS = (
     "pcm_s32le", "pcm_s32be", "pcm_f32le", "pcm_f32be", "pcm_f64le", "pcm_f64be",
 )  # fmt: skip
 """The codecs that recorders use. FFmpeg has hundreds, which are less tested."""
+_MAX_ALLOCATED_BYTES = 16 * 1024 * 1024
+"""The maximum size of one array of FFmpeg. The index of 4 hours of AAC has this size."""
+_MAX_STREAMS = 16
+"""Each stream has its own index. Phones write up to 7 streams: sounds, pictures, and data of their sensors."""
+_FAULTS = (AttributeError, LookupError, MemoryError, OverflowError, ValueError)
+"""What PyAV raises where it does not expect damage, such as `IndexError` for a stream that begins late."""
 
 
 class Undecodable(ValueError):
     """The file cannot be decoded. The message says why, as the rest of a sentence about the audio."""
+
+
+class UnsupportedCodec(Undecodable):
+    """FFmpeg knows the codec, but it is not one of those that are decoded here. A recognizer may support it."""
 
 
 class Stopped(Exception):
@@ -158,40 +175,95 @@ def _decoded(audio: bytes, mime_type: str) -> Iterator[bytes]:
     """Yield the samples of each packet of the first audio stream."""
     import av  # noqa: PLC0415 - an extra
 
-    file, options = io.BytesIO(audio), {"codec_whitelist": ",".join(_CODECS)}
+    _limit_memory()
+    file = io.BytesIO(audio)
+    options = {"codec_whitelist": ",".join(_CODECS), "max_streams": str(_MAX_STREAMS)}
     try:
         with av.open(file, format=_DEMUXERS[mime_type], options=options, metadata_errors="ignore") as container:
-            if not container.streams.audio:
-                raise Undecodable("has no sound")
-            stream = container.streams.audio[0]
-            if stream.codec_context.name not in _CODECS:
-                raise Undecodable("has a codec that this server cannot decode")
-            yield from _resampled(container, stream)
-    except av.error.FFmpegError:
+            yield from _resampled(container, _checked_stream(container))
+    except Undecodable:
+        raise
+    except (av.error.FFmpegError, *_FAULTS):
         raise Undecodable("is damaged") from None
+
+
+@cache
+def _limit_memory() -> None:
+    """Limit each allocation of FFmpeg in this process, as its option `-max_alloc` does.
+
+    Without a limit, an MP4 file of 1 KB whose header claims 100 million samples takes 3.6 GB. PyAV has no function
+    for it, but its packages contain the library. Where FFmpeg is the system's, it has no limit.
+    """
+    import av  # noqa: PLC0415 - an extra
+
+    package = Path(av.__file__).parent
+    for folder in (package.with_name("av.libs"), package / ".dylibs"):  # Of Linux, of macOS.
+        for library in folder.glob("libavutil*"):
+            ctypes.CDLL(str(library)).av_max_alloc(ctypes.c_size_t(_MAX_ALLOCATED_BYTES))
+
+
+def _checked_stream(container: Any) -> Any:
+    """Return the first stream of audio. Raises `Undecodable` before a decoder gets any packet."""
+    if not container.streams.audio:
+        raise Undecodable("has no sound")
+    stream = container.streams.audio[0]
+    codec = stream.codec_context
+    if codec is None:
+        raise Undecodable("has an unknown codec")
+    if codec.name not in _CODECS:
+        raise UnsupportedCodec("has a codec that this server cannot decode")
+    if codec.sample_rate and codec.channels:  # Otherwise, the first frame has them.
+        _check_layout(codec.sample_rate, codec.channels)
+    return stream
+
+
+def _check_layout(sample_rate: int, channels: int) -> None:
+    if problem := implausible(sample_rate, channels):
+        raise Undecodable(problem)
 
 
 def _resampled(container: Any, stream: Any) -> Iterator[bytes]:
     """Yield the samples of each packet. Broken frames are skipped, unless all are broken."""
     import av  # noqa: PLC0415 - an extra
 
-    resampler = av.AudioResampler("s16", "mono", SAMPLE_RATE)
+    resampler = _Resampler()
     broken = intact = 0
     for packet in container.demux(stream):
         try:
             frames = packet.decode()
             intact += 1
-        except av.error.InvalidDataError:
+        except av.error.FFmpegError:  # Decoders return many codes, also ones that no list has.
             frames = []
             broken += 1
-        for frame in frames:
-            frame.pts = None  # The resampler rejects invalid timestamps.
-        resampled = [samples for frame in frames for samples in resampler.resample(frame)]
-        yield b"".join(_samples(frame) for frame in resampled)
+        yield b"".join(map(resampler.feed, frames))
     if broken and intact <= 1:  # The last packet is empty. It flushes the decoder.
         raise Undecodable("is damaged")
-    yield b"".join(_samples(frame) for frame in resampler.resample(None))
+    yield resampler.end()
 
 
-def _samples(frame: Any) -> bytes:
-    return bytes(frame.planes[0])[: 2 * frame.samples]
+class _Resampler:
+    """Converts frames to mono samples at `SAMPLE_RATE`. Joined recordings may change their format in the middle."""
+
+    def __init__(self) -> None:
+        self._resampler: Any = None
+        self._format: tuple[int, str, str] | None = None
+
+    def feed(self, frame: Any) -> bytes:
+        import av  # noqa: PLC0415 - an extra
+
+        # Setting up for 805,306,368 Hz takes 17 s and 869 MB, and no other thread runs meanwhile.
+        _check_layout(frame.sample_rate, frame.layout.nb_channels)
+        rest = b""
+        found = frame.sample_rate, frame.layout.name, frame.format.name
+        if found != self._format:
+            rest = self.end()
+            self._resampler, self._format = av.AudioResampler("s16", "mono", SAMPLE_RATE), found
+        frame.pts = None  # The resampler rejects invalid timestamps.
+        return rest + self._resample(frame)
+
+    def end(self) -> bytes:
+        """Return the samples that are held back."""
+        return b"" if self._resampler is None else self._resample(None)
+
+    def _resample(self, frame: Any) -> bytes:
+        return b"".join(bytes(made.planes[0])[: 2 * made.samples] for made in self._resampler.resample(frame))

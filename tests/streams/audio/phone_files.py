@@ -16,6 +16,7 @@ _ENCODERS = {
     "aac": ("adts", "aac", 44_100, {}),
     "amr": ("amr", "libopencore_amrnb", 8_000, {}),
     "caf": ("caf", "alac", 44_100, {}),
+    "caf_pcm": ("caf", "pcm_s16be", 16_000, {}),
     "aiff": ("aiff", "pcm_s16be", 44_100, {}),
     "rf64": ("wav", "pcm_s16le", 16_000, {"rf64": "always"}),
     "wma": ("asf", "wmav2", 44_100, {}),
@@ -44,6 +45,8 @@ _ENCODERS = {
     "sbc": ("sbc", "sbc", 16_000, {}),
     "avi": ("avi", "mp2", 44_100, {}),
     "flv": ("flv", "aac", 44_100, {}),
+    "ircam": ("ircam", "pcm_s16le", 16_000, {}),
+    "spdif": ("spdif", "ac3", 48_000, {}),
     "yamaha": ("wav", "adpcm_yamaha", 16_000, {}),
     "mulaw": ("wav", "pcm_mulaw", 8_000, {}),
     "alaw": ("wav", "pcm_alaw", 8_000, {}),
@@ -82,6 +85,8 @@ RARE_TYPES = {
     "sbc": "audio/x-sbc",
     "avi": "video/x-msvideo",
     "flv": "video/x-flv",
+    "ircam": "audio/x-ircam",
+    "spdif": "audio/x-iec61937",
 }
 """What only old or professional devices record. Sandbox vendors accept none of it."""
 

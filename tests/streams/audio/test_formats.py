@@ -34,6 +34,11 @@ from tests.streams.audio.rare_files import (
 from tests.streams.audio.wav_files import fmt, wav
 
 
+def pe_file(magic: bytes) -> bytes:
+    """Return the beginning of a program for Windows, with this magic behind that of DOS."""
+    return b"MZ".ljust(60, b"\x90") + b"\x80".ljust(68, b"\0") + magic + bytes(2_000)
+
+
 @pytest.mark.parametrize(
     ("head", "mime_type"),
     [
@@ -109,6 +114,17 @@ from tests.streams.audio.wav_files import fmt, wav
         (b"\3dss" + bytes(40), "audio/x-dss"),
         (b"\3ds2" + bytes(40), "audio/x-ds2"),
         (b"XoS." + bytes(40), "audio/x-sox"),
+        (b"\x7fELF\2\1\1" + bytes(2_000), "application/x-executable"),
+        (b"\xcf\xfa\xed\xfe\7\0\0\1" + bytes(2_000), "application/x-executable"),
+        (b"\xca\xfe\xba\xbe\0\0\0\x34" + bytes(2_000), "application/x-executable"),
+        (pe_file(b"PE\0\0"), "application/x-executable"),
+        (pe_file(b"PE\0\1"), None),
+        (b"MZ" + bytes(2_000), None),
+        (b"SQLite format 3\0" + bytes(2_000), "application/vnd.sqlite3"),
+        (b"\x64\xa3\1\0\0\0\x7a\x46\1\0\0\0\2\0\0\0" + bytes(2_000), "audio/x-ircam"),
+        (b"\0\2\xa3\x64\x46\x7a\0\0\0\0\0\1\0\0\0\2" + bytes(2_000), "audio/x-ircam"),
+        (b"\x72\xf8\x1f\x4e\1\0\0\x30" + bytes(2_000), "audio/x-iec61937"),
+        (b"\xf8\x72\x4e\x1f\0\1\x30\0" + bytes(2_000), "audio/x-iec61937"),
         (webm_cluster(), "video/x-webm-part"),
         *((mp4_segment(box), "video/x-mp4-part") for box in (b"", b"styp", b"sidx", b"emsg")),
         *((misplaced_moov(box), "video/quicktime") for box in (b"uuid", b"free", b"wide", b"mdat")),

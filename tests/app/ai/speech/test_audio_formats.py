@@ -1,15 +1,13 @@
 """Audio as phones record it is recognized as it is, converted for the recognizer, or refused with its format."""
 
-import io
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from streams.audio.audio import wav_header
 from tests.app.ai.conftest import Talk
-from tests.app.ai.speech.ears import coded, ears, heard
-from tests.peers.sse_client import all_events, named
+from tests.app.ai.speech.ears import coded, ears, heard, said
+from tests.peers.sse_client import named
 from tests.running.servers import Server
 from tests.streams.audio.mp3_files import plain_mp3, tagged_mp3, tone
 from tests.streams.audio.pcm_samples import silence
@@ -28,7 +26,7 @@ ERROR = b'{"error": {"code": 404, "message": "the recording does not exist"}}'.l
 EVERY_TYPE = (
     "PCM, WAV, Ogg, FLAC, MP3, MP4, WebM, AMR, AMR-WB, AAC, CAF, AIFF, RF64, WMA, AU, W64, VOC, WavPack, LATM, "
     "QCP, MPEG-TS, QuickTime, MP2, AC-3, E-AC-3, DTS, MPEG-PS, RIFX, Monkey's Audio, TTA, Musepack SV7, "
-    "Musepack SV8, DSF, DFF, DSS, SoX, NUT, SBC, AVI or FLV"
+    "Musepack SV8, DSF, DFF, DSS, SoX, NUT, SBC, AVI, FLV, IRCAM or IEC 61937"
 )
 UNCONVERTED = f"which this server cannot convert: send {EVERY_TYPE}"
 
@@ -36,12 +34,6 @@ UNCONVERTED = f"which this server cannot convert: send {EVERY_TYPE}"
 @pytest.fixture
 def server(shared_server: Server) -> Server:
     return shared_server
-
-
-async def said(talk: Talk, audio: bytes, *names: str) -> list[Any]:
-    body = talk.params(*names, type="audio") + coded(audio)
-    async with talk.post("/bp/ai/conversation", data=io.BytesIO(body)) as response:
-        return await all_events(response)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +93,8 @@ async def test_a_recognizer_gets_a_recording_that_it_accepts_as_it_is(
         (coded(plain_wav()), f"audio is text in base64 (encode audio once): send {EVERY_TYPE}"),
         (b"Bad Gateway. " * 300, f"audio is text: send {EVERY_TYPE}"),
         (b"MThd\0\0\0\6" + bytes(4_000), f"audio is MIDI: send {EVERY_TYPE}"),
+        (b"\x7fELF\2\1\1" + bytes(4_000), f"audio is a program: send {EVERY_TYPE}"),
+        (b"SQLite format 3\0" + bytes(4_000), f"audio is an SQLite database: send {EVERY_TYPE}"),
         (silk(), f"audio is SILK, {UNCONVERTED}"),
         (b"caff\0\1\0\0" + bytes(4_000), "audio is CAF, which is damaged"),
         (mp4_segment(), f"audio is a part of an MP4 file without its beginning, {UNCONVERTED}"),
@@ -120,6 +114,8 @@ async def test_a_recognizer_gets_a_recording_that_it_accepts_as_it_is(
         "base64",
         "text",
         "midi",
+        "program",
+        "database",
         "silk",
         "damaged",
         "segment",

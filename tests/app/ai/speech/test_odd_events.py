@@ -14,7 +14,7 @@ from tests.app.ai.speech.speech import audio_of
 from tests.peers.sse_client import SeenEvent, all_events, named
 from tests.running.servers import Server
 from tests.streams.audio.pcm_samples import tone
-from tests.vendors.speech.azure.service import ogg
+from tests.streams.audio.phone_files import phone_file
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
@@ -71,7 +71,7 @@ async def test_a_text_is_spoken_as_usual(
     ("recognizer", "audio"),
     [
         (("vendor_a_audio", ""), tone(1)),
-        (("vendor_a_audio", ""), ogg(1)),
+        (("vendor_a_audio", ""), phone_file("opus", seconds=1)),
         (("vendor_b_audio", "whisper-1"), tone(1)),
         (("vendor_b_audio", "gpt-4o-mini-transcribe"), tone(1)),
         (("vendor_d_audio", ""), tone(1)),
