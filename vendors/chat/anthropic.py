@@ -16,9 +16,10 @@ from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns, unfinished
 from vendors.errors import Garbled, Refused, TooLong, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.refusals import RETRYABLE_STATUS
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
-from vendors.json_events import JsonEvents, answer_of, object_of
+from vendors.json_events import JsonEvents, answer_of, error_of, number_of, object_of
 from vendors.protocols import THINKING, ChatMessage, Finish, Thinking, Usage
 from vendors.too_long import says_too_long
 
@@ -130,7 +131,7 @@ class AnthropicReply:
 
     def __init__(self, vendor: str, *, space_before: str = "") -> None:
         self._vendor = vendor
-        self._parser = SseParser()
+        self._parser = SseParser(splits_lines=True)
         self._events = JsonEvents()
         self._space = space_before
         self._counts: dict[str, int] = {}
@@ -189,7 +190,9 @@ class AnthropicReply:
             case "message_stop":
                 self.done = True
             case "error":
-                raise _stream_error(self._vendor, event.get("error"))
+                raise _stream_error(self._vendor, error_of(event) or event.get("error"))
+            case _ if (error := error_of(event)) is not None:
+                raise _stream_error(self._vendor, error)
         return ""
 
     def _end(self, reason: Any) -> None:
@@ -215,11 +218,13 @@ class AnthropicReply:
 
 
 def _stream_error(vendor: str, error: Any) -> Refused:
-    code = str(object_of(error).get("type"))
-    message = " ".join(str(object_of(error).get("message") or error).split())[:200]
+    fields = object_of(error)
+    code, status = str(fields.get("type")), number_of(fields.get("code"))
+    said = fields.get("message") or status or fields.get("type") or error
+    message = " ".join(str(said).split())[:200]
     return (TooLong if says_too_long(message, code) else Refused)(
         vendor,
         f"broke off with an error: {message}",
-        retryable=code in _TRANSIENT,
+        retryable=code in _TRANSIENT or status in RETRYABLE_STATUS,
         extra={"code": code[:64]},
     )

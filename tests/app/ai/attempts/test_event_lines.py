@@ -28,6 +28,9 @@ FRAMES = {
     "cr": lambda events: "".join(events).replace("\n", "\r"),
     "crlf": lambda events: "".join(events).replace("\n", "\r\n"),
     "mixed": lambda events: BOM + "".join(events).replace("\n\n", "\r\n\r", 1),
+    "one line feed": lambda events: "".join(events).replace("\n\n", "\n"),
+    "names and one line feed": lambda events: "".join(f"event: x\n{event[:-1]}" for event in events),
+    "words and one line feed": lambda events: "data: ping\n".join(event[:-1] for event in events),
     **{name: lambda events, line=line: line + line.join(events) for name, line in BETWEEN.items()},
 }
 
