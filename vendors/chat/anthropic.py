@@ -136,20 +136,24 @@ class AnthropicReply:
         self._space = space_before
         self._counts: dict[str, int] = {}
         self.finish: Finish | None = None
+        self._resumed = False
+        """Whether text followed the last stop reason."""
         self.done = False
         self.fault: VendorError | None = None
         self.notice: Thinking | None = None
 
     @property
     def is_whole(self) -> bool:
-        return self.finish is not None
+        return self.finish is not None and not self._resumed
 
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._parser.payloads(piece):
-                text += self._read(self._events.decode(payload))
+                part = self._read(self._events.decode(payload))
+                self._resumed = self._resumed or (self.finish is not None and bool(part.strip()))
+                text += part
                 if self.done:
                     break
         except VendorError as error:
@@ -200,7 +204,7 @@ class AnthropicReply:
         if outcome == "broken":
             raise broken_off(self._vendor, reason)
         if outcome is not None:
-            self.finish = Finish(outcome)
+            self.finish, self._resumed = Finish(outcome), False
 
     def _count(self, usage: Any) -> None:
         for name, count in object_of(usage).items():

@@ -189,7 +189,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         text = reply.end()
         if thoughts is None:
             return text
-        return thoughts.end(text) if reply.done or reply.is_whole else thoughts.feed(text)
+        return thoughts.end(text) if reply.done or reply.is_whole else thoughts.cut(text)
 
     def _take_error(self) -> VendorError:
         """Return the error that ended the stream. It is not kept, as its traceback will refer to this object."""

@@ -77,7 +77,8 @@ async def test_errors_have_many_forms(
 
 HARMLESS: list[dict[str, Any]] = [
     {"code": 0, "message": "success"}, {"code": 200, "msg": "OK"}, {"detail": None},
-    {"base_resp": {"status_code": 0, "status_msg": ""}}, {"message": "You are number 3 in the queue."}, {"status": "processing", "message": "queued"},
+    {"base_resp": {"status_code": 0, "status_msg": ""}}, {"message": "You are number 3 in the queue."},
+    {"status": "processing", "message": "queued"},
     {"object": "chat.completion.chunk", "usage": None, "created": 1}, {"error_code": 0, "error_msg": ""},
     {"code": 202, "message": "accepted"}, {"success": True, "message": "done"}, {"type": "ping"},
     {"x_groq": {"id": 1}},
