@@ -13,11 +13,17 @@ from typing import Any
 
 from streams.wire.codec import is_encodable, loads
 from streams.wire.damaged import loads_damaged
-from vendors.http.sse import ErrorData
 
 is_end_mark = re.compile(rb"\s*[\"']?\s*\[DONE\]", re.IGNORECASE).match
 """Whether a payload is the end mark of OpenAI's streams, which may be quoted."""
-_NO_EVENT = re.compile(rb"\s*(?:'?\[DONE\]'?|[A-Za-z][\w-]{0,31})?\s*", re.IGNORECASE)
+_NO_EVENT = re.compile(rb"\s*(?:'?\[DONE\]'?|[a-z\d][\w .,:;+/-]{0,99})?\s*", re.IGNORECASE)
+"""What is skipped: OpenAI's end mark, and the words of a heartbeat."""
+_SAYS_ERROR = re.compile(
+    rb"error|fail|exception|timed?[ _-]?out|unavailable|overload|refused|denied|abort|limit|gateway|upstream"
+    rb"|too many|quota|forbidden|invalid|unauthori[sz]ed",
+    re.IGNORECASE,
+)
+"""Words that are no heartbeat."""
 _TEXT_TYPES = ("text", "output_text", "input_text", "text_delta", "refusal", None)
 """The types of parts that are text. It is no set, because a type may be a list."""
 _ERROR_FIELDS = ("message", "msg", "code", "type", "status")
@@ -38,6 +44,12 @@ _PLAIN = str.maketrans("-_", "+/")
 """From the alphabet of base64 for URLs to the usual one."""
 
 
+class ErrorData(bytes):
+    """The data of an event whose name is `error`."""
+
+    __slots__ = ()
+
+
 class JsonEvents:
     """Decodes the events of one reply, and joins characters that were cut into two."""
 
@@ -52,15 +64,15 @@ class JsonEvents:
     def decode(self, payload: bytes) -> Mapping[str, Any]:
         """Return the object in a payload, or the first one of a list. It is empty if there is none.
 
-        Raises `ValueError` if the payload is neither JSON, nor blank, nor a word such as `ping`, nor OpenAI's
-        end mark.
+        Raises `ValueError` if the payload is neither JSON, nor blank, nor plain words such as `keep alive`, nor
+        OpenAI's end mark.
         """
         if type(payload) is ErrorData:
             return self._error(payload)
         try:
             value = loads(payload)
         except ValueError:
-            if _NO_EVENT.fullmatch(payload):
+            if _NO_EVENT.fullmatch(payload) and not _SAYS_ERROR.search(payload):
                 return _NOTHING
             value = loads_damaged(payload)
             self.is_repaired = True

@@ -17,9 +17,9 @@ from vendors.chat.turns import instructions, turns, unfinished
 from vendors.errors import Garbled, VendorError
 from vendors.google import GoogleHttp, error_in_response
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import LIMIT_BYTES, ErrorData, SseLines, is_whole
+from vendors.http.sse import LIMIT_BYTES, SseLines, is_whole
 from vendors.http.transport import VendorHttp
-from vendors.json_events import JsonEvents, answer_of, error_of, is_error, object_of, objects_of
+from vendors.json_events import ErrorData, JsonEvents, answer_of, error_of, is_error, object_of, objects_of
 from vendors.protocols import THINKING, ChatMessage, Finish, Thinking, Usage
 
 _DOMAIN = "googleapis.com"

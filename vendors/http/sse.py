@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from streams.wire.damaged import loads_damaged
+from vendors.json_events import ErrorData
 
 LIMIT_BYTES = 4 * 1024 * 1024
 END_OF_EVENT = b"\n\n"
@@ -10,6 +11,8 @@ END_OF_EVENT = b"\n\n"
 _DATA = b"data: "
 _CR, _LF = b"\r\n"
 _BOM = b"\xef\xbb\xbf"
+_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+_MAX_START_BYTES = 4096
 
 
 class ServerEvent(NamedTuple):
@@ -19,10 +22,15 @@ class ServerEvent(NamedTuple):
     data: bytes
 
 
-class ErrorData(bytes):
-    """The data of an event whose name is `error`."""
-
-    __slots__ = ()
+def is_event_stream(start: bytes) -> bool | None:
+    """Return whether a body that begins with `start` is an event stream, or None if that is not known yet."""
+    if start and len(start) < len(_BOM) and _BOM.startswith(start):
+        return None
+    text = start.removeprefix(_BOM).lstrip()
+    if text.startswith(_STARTS):
+        return True
+    may_become_one = any(each.startswith(text) for each in _STARTS) and len(start) < _MAX_START_BYTES
+    return None if may_become_one else False
 
 
 class SseLines:
