@@ -6,6 +6,9 @@ from typing import Any
 from streams.wire.errors import BackendUnavailable
 from vendors.too_long import says_too_long
 
+_LASTING = frozenset({"400", "401", "402", "403", "404", "405", "422"})
+"""The statuses of errors that the same call would get again."""
+
 
 class VendorError(BackendUnavailable):
     """A vendor call failed. The message contains no secrets.
@@ -75,7 +78,8 @@ def error_in_stream(vendor: str, error: Any) -> Refused:
     """Return the error for an OpenAI error object, or a plain string, inside a 200 response."""
     fields = error if isinstance(error, dict) else {"message": error}
     message = str(fields.get("message") or fields.get("code") or fields.get("type") or "")
-    is_too_long = says_too_long(message, str(fields.get("code")))
+    code = str(fields.get("code"))
+    is_too_long = says_too_long(message, code)
     return (TooLong if is_too_long else Refused)(
-        vendor, f"broke off with an error: {message[:200]}", retryable=not is_too_long
+        vendor, f"broke off with an error: {message[:200]}", retryable=not (is_too_long or code in _LASTING)
     )

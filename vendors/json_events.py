@@ -16,16 +16,38 @@ from streams.wire.damaged import loads_damaged
 
 is_end_mark = re.compile(rb"\s*[\"']?\s*\[DONE\]", re.IGNORECASE).match
 """Whether a payload is the end mark of OpenAI's streams, which may be quoted."""
-_NO_EVENT = re.compile(rb"\s*(?:'?\[DONE\]'?|[A-Za-z][\w-]{0,31})?\s*", re.IGNORECASE)
+_NO_EVENT = re.compile(rb"\s*(?:'?\[DONE\]'?|[a-z\d][\w .,:;+/-]{0,99})?\s*", re.IGNORECASE)
+"""What is skipped: OpenAI's end mark, and the words of a heartbeat."""
+_SAYS_ERROR = re.compile(
+    rb"error|fail|exception|timed?[ _-]?out|unavailable|overload|refused|denied|abort|limit|gateway|upstream"
+    rb"|too many|quota|forbidden|invalid|unauthori[sz]ed",
+    re.IGNORECASE,
+)
+"""Words that are no heartbeat."""
 _TEXT_TYPES = ("text", "output_text", "input_text", "text_delta", "refusal", None)
 """The types of parts that are text. It is no set, because a type may be a list."""
 _ERROR_FIELDS = ("message", "msg", "code", "type", "status")
 """The fields that say what an error is. Others, such as the id of a request, say nothing."""
+_OWN_FIELDS = ("error_code", "errorCode", "error_msg", "errorMsg", "error_message", "errorMessage", "detail")
+"""The fields that only an event with an error has, of FastChat, Baidu, FastAPI and others."""
+_CODE_FIELDS = ("code", "error_code", "errorCode", "status_code", "statusCode", "status")
+_MESSAGE_FIELDS = (
+    "message", "msg", "error_message", "errorMessage", "error_msg", "errorMsg", "status_msg", "detail", "text",
+)  # fmt: skip
 _SUCCESS = frozenset({"", "null", "none", "false", "ok", "success", "successful", "succeeded", "no error"})
 _SUCCESS_CODES = (0, 200)
+_FIRST_FAILURE = 400
+_PROGRESS = 2
+"""The class of the HTTP statuses from 200 to 299."""
 _NOTHING: Mapping[str, Any] = {}
 _PLAIN = str.maketrans("-_", "+/")
 """From the alphabet of base64 for URLs to the usual one."""
+
+
+class ErrorData(bytes):
+    """The data of an event whose name is `error`."""
+
+    __slots__ = ()
 
 
 class JsonEvents:
@@ -42,17 +64,29 @@ class JsonEvents:
     def decode(self, payload: bytes) -> Mapping[str, Any]:
         """Return the object in a payload, or the first one of a list. It is empty if there is none.
 
-        Raises `ValueError` if the payload is neither JSON, nor blank, nor a word such as `ping`, nor OpenAI's
-        end mark.
+        Raises `ValueError` if the payload is neither JSON, nor blank, nor plain words such as `keep alive`, nor
+        OpenAI's end mark.
         """
+        if type(payload) is ErrorData:
+            return self._error(payload)
         try:
             value = loads(payload)
         except ValueError:
-            if _NO_EVENT.fullmatch(payload):
+            if _NO_EVENT.fullmatch(payload) and not _SAYS_ERROR.search(payload):
                 return _NOTHING
             value = loads_damaged(payload)
             self.is_repaired = True
         return value if type(value) is dict else first_object(value)
+
+    def _error(self, data: bytes) -> Mapping[str, Any]:
+        """Return the object of an event that is named `error`, marked as one. Its data may be a plain text."""
+        try:
+            value = loads_damaged(data)
+        except ValueError:
+            value = data.decode(errors="replace")
+        self.is_repaired = True
+        fields = first_object(value) if isinstance(value, dict | list) else {"message": value}
+        return {**fields, "object": "error"}
 
     def joined(self, text: str, *, is_last: bool) -> str:
         """Return `text` without halves of characters. A first half at its end is kept for the next one."""
@@ -131,6 +165,40 @@ def is_error(error: Any) -> bool:
         return not _is_success(error)
     said = [value for name in _ERROR_FIELDS if (value := error.get(name)) is not None]
     return not all(map(_is_success, said or error.values()))
+
+
+def error_of(event: Mapping[str, Any]) -> Any:
+    """Return the error in an event without an answer, or None if it has none.
+
+    It is the `error` of the event, or an object with `message`, `code` and `type` for the other forms that servers
+    use: `{"object": "error", …}`, `{"error_code": 50001, "text": …}`, `{"code": 500, "message": …}`,
+    `{"detail": …}`, and `{"base_resp": {"status_code": 1002, "status_msg": …}}` of MiniMax.
+    """
+    if error := event.get("error"):
+        return error if is_error(error) else None
+    fields = object_of(event.get("base_resp")) or event
+    message, code = _first_failure(fields, _MESSAGE_FIELDS), _first_failure(fields, _CODE_FIELDS)
+    is_marked = "error" in (event.get("type"), event.get("object")) or event.get("success") is False
+    if is_marked:
+        says_nothing = all(fields.get(name) is None for name in _MESSAGE_FIELDS + _CODE_FIELDS)
+        is_failed = says_nothing or not (message is None and code is None)
+    else:
+        is_failed = _first_failure(fields, _OWN_FIELDS) is not None or _is_failure(fields, code, message)
+    return {"message": message, "code": code, "type": event.get("type") or "error"} if is_failed else None
+
+
+def _first_failure(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """Return the first value of these fields that does not report success, or None."""
+    values = (fields.get(name) for name in names)
+    return next((value for value in values if not _is_success(value)), None)
+
+
+def _is_failure(fields: Mapping[str, Any], code: Any, message: Any) -> bool:
+    """Return whether a code reports a failure. Progress may have a code such as 202, or a word as its status."""
+    number = number_of(code)
+    if number is None:
+        return isinstance(code, str) and code is fields.get("code") and message is not None
+    return number >= _FIRST_FAILURE or (message is not None and int(number) // 100 != _PROGRESS)
 
 
 def _is_success(value: Any) -> bool:

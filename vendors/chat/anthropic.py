@@ -16,9 +16,10 @@ from vendors.chat.thoughts import Thoughts
 from vendors.chat.turns import instructions, turns, unfinished
 from vendors.errors import Garbled, Refused, TooLong, VendorError
 from vendors.http.outgoing import Outgoing, Repeat
+from vendors.http.refusals import RETRYABLE_STATUS
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
-from vendors.json_events import JsonEvents, answer_of, object_of
+from vendors.json_events import JsonEvents, answer_of, error_of, number_of, object_of
 from vendors.protocols import THINKING, ChatMessage, Finish, Thinking, Usage
 from vendors.too_long import says_too_long
 
@@ -130,25 +131,29 @@ class AnthropicReply:
 
     def __init__(self, vendor: str, *, space_before: str = "") -> None:
         self._vendor = vendor
-        self._parser = SseParser()
+        self._parser = SseParser(splits_lines=True)
         self._events = JsonEvents()
         self._space = space_before
         self._counts: dict[str, int] = {}
         self.finish: Finish | None = None
+        self._resumed = False
+        """Whether text followed the last stop reason."""
         self.done = False
         self.fault: VendorError | None = None
         self.notice: Thinking | None = None
 
     @property
     def is_whole(self) -> bool:
-        return self.finish is not None
+        return self.finish is not None and not self._resumed
 
     def feed(self, piece: bytes) -> str:
         """Return the text in `piece`, up to the first error."""
         text = ""
         try:
             for payload in self._parser.payloads(piece):
-                text += self._read(self._events.decode(payload))
+                part = self._read(self._events.decode(payload))
+                self._resumed = self._resumed or (self.finish is not None and bool(part.strip()))
+                text += part
                 if self.done:
                     break
         except VendorError as error:
@@ -189,7 +194,9 @@ class AnthropicReply:
             case "message_stop":
                 self.done = True
             case "error":
-                raise _stream_error(self._vendor, event.get("error"))
+                raise _stream_error(self._vendor, error_of(event) or event.get("error"))
+            case _ if (error := error_of(event)) is not None:
+                raise _stream_error(self._vendor, error)
         return ""
 
     def _end(self, reason: Any) -> None:
@@ -197,7 +204,7 @@ class AnthropicReply:
         if outcome == "broken":
             raise broken_off(self._vendor, reason)
         if outcome is not None:
-            self.finish = Finish(outcome)
+            self.finish, self._resumed = Finish(outcome), False
 
     def _count(self, usage: Any) -> None:
         for name, count in object_of(usage).items():
@@ -215,11 +222,13 @@ class AnthropicReply:
 
 
 def _stream_error(vendor: str, error: Any) -> Refused:
-    code = str(object_of(error).get("type"))
-    message = " ".join(str(object_of(error).get("message") or error).split())[:200]
+    fields = object_of(error)
+    code, status = str(fields.get("type")), number_of(fields.get("code"))
+    said = fields.get("message") or status or fields.get("type") or error
+    message = " ".join(str(said).split())[:200]
     return (TooLong if says_too_long(message, code) else Refused)(
         vendor,
         f"broke off with an error: {message}",
-        retryable=code in _TRANSIENT,
+        retryable=code in _TRANSIENT or status in RETRYABLE_STATUS,
         extra={"code": code[:64]},
     )

@@ -17,9 +17,9 @@ from vendors.chat.turns import instructions, turns, unfinished
 from vendors.errors import Garbled, VendorError
 from vendors.google import GoogleHttp, error_in_response
 from vendors.http.outgoing import Outgoing, Repeat
-from vendors.http.sse import LIMIT_BYTES, SseLines
+from vendors.http.sse import LIMIT_BYTES, SseLines, is_whole
 from vendors.http.transport import VendorHttp
-from vendors.json_events import JsonEvents, answer_of, is_error, object_of, objects_of
+from vendors.json_events import ErrorData, JsonEvents, answer_of, error_of, is_error, object_of, objects_of
 from vendors.protocols import THINKING, ChatMessage, Finish, Thinking, Usage
 
 _DOMAIN = "googleapis.com"
@@ -140,7 +140,8 @@ class GeminiReply:
         if text.strip() and self.finish is not None:
             self._resumed = True
         self.usage = _usage(chunk) or self.usage
-        if (error := chunk.get("error")) and is_error(error):
+        error = chunk.get("error") if candidates else error_of(chunk)
+        if error and is_error(error):
             self.fault = error_in_response(self._vendor, error)
         elif not candidates and object_of(chunk.get("promptFeedback")).get("blockReason"):
             self.finish = Finish("content_filter")
@@ -175,6 +176,8 @@ class _Payloads:
     def __init__(self) -> None:
         self._lines = SseLines()
         self._data: list[bytes] = []
+        self._type: type[bytes] = bytes
+        """`ErrorData` in an event that is named `error`."""
         self._bare = b""
 
     def feed(self, piece: bytes) -> list[bytes]:
@@ -186,12 +189,18 @@ class _Payloads:
 
     def _line(self, line: bytes) -> bytes:
         if not line:
-            payload, self._data = b"\n".join(self._data), []
+            payload, self._data = self._type(b"\n".join(self._data)), []
+            self._type = bytes
             return payload
         if line.startswith(b"data:"):
+            payload = b""
+            if len(self._data) == 1 and is_whole(self._data[0]):  # One line feed separates two events.
+                payload = self._data.pop()
             self._data.append(line[5:].removeprefix(b" "))
             self._bare = b""  # What began like JSON was none.
-            return b""
+            return payload
+        if line.startswith(b"event:"):
+            self._type = ErrorData if line[6:].strip() == b"error" else bytes
         return self._bare_line(line) if self._bare or line.lstrip().startswith((b"{", b"[")) else b""
 
     def _bare_line(self, line: bytes) -> bytes:

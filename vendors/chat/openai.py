@@ -17,7 +17,16 @@ from vendors.errors import Garbled, VendorError, error_in_stream
 from vendors.http.outgoing import Outgoing, Repeat
 from vendors.http.sse import SseParser
 from vendors.http.transport import VendorHttp
-from vendors.json_events import JsonEvents, answer_of, first_object, is_end_mark, is_error, object_of, text_of
+from vendors.json_events import (
+    JsonEvents,
+    answer_of,
+    error_of,
+    first_object,
+    is_end_mark,
+    is_error,
+    object_of,
+    text_of,
+)
 from vendors.protocols import THINKING, ChatItem, ChatMessage, Finish, Thinking, Usage
 
 _FIRST = (0, None, "0")
@@ -117,7 +126,7 @@ class OpenAIReply:
 
     def __init__(self, vendor: str) -> None:
         self._vendor = vendor
-        self._parser = SseParser()
+        self._parser = SseParser(splits_lines=True)
         self._events = JsonEvents()
         self.finish: Finish | None = None
         self._resumed = False
@@ -143,7 +152,7 @@ class OpenAIReply:
                     break
                 try:
                     chunk = loads(payload)
-                except ValueError:
+                except ValueError:  # As with all `ErrorData`, which is no plain `bytes`.
                     chunk = self._events.decode(payload)
                 text += self._read(chunk if type(chunk) is dict else first_object(chunk))
                 if self.fault is not None:
@@ -173,7 +182,8 @@ class OpenAIReply:
                 self._end(reason, has_text=bool(text))
         if (usage := chunk.get("usage")) is not None:
             self.usage = _usage(usage) or self.usage
-        if (error := chunk.get("error")) and is_error(error):
+        error = chunk.get("error") if choices else error_of(chunk)
+        if error and is_error(error):
             self.fault = error_in_stream(self._vendor, error)
         return text
 

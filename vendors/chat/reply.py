@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from streams.push import PushSource, Sink
 from vendors.chat.thoughts import Thoughts
 from vendors.errors import Empty, Garbled, Refused, VendorError
-from vendors.http.sse import END_OF_EVENT
+from vendors.http.sse import END_OF_EVENT, is_event_stream
 from vendors.http.transport import Incoming
 from vendors.protocols import THINKING, WITHDRAWAL, ChatItem, Finish, FinishReason, TextDelta, Thinking, Usage
 
@@ -32,6 +32,8 @@ _BROKEN = re.compile(
     r"|malformed|unexpected|missing|too_many"
 )
 """Zhipu: `network_error`; DeepSeek: `insufficient_system_resource`; vLLM: `abort`; Google: `MALFORMED_RESPONSE`."""
+_OTHER_LABELS = frozenset({"text/plain", "application/json", "application/x-ndjson", "application/octet-stream"})
+"""Media types with which some servers send event streams. The last one also stands for none."""
 _OF_NUMBER: dict[float, Outcome] = {1: "stop", 2: "length", 3: "content_filter", 4: "content_filter"}
 """Google's numbers, which may stand for its words in JSON."""
 
@@ -77,13 +79,34 @@ def last_event(reply: Reply) -> str:
     return text
 
 
+async def _start_of_events(response: Incoming) -> bytes:
+    """Return the beginning of a body that is an event stream despite its label. Raise `Garbled` if it is none."""
+    start, is_one = b"", None
+    while is_one is None and response.content_type in _OTHER_LABELS and (piece := await response.read()):
+        start += piece
+        is_one = is_event_stream(start)
+    if not is_one:
+        raise Garbled(response.vendor, f"answered with {response.content_type[:64]}, not an event stream")
+    return start
+
+
 class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
     """A context manager that opens `response` and returns the items of the reply: text, then usage and finish.
 
     A reply that does not end properly raises an error. `thoughts` leaves the thoughts out of the text.
     """
 
-    __slots__ = ("_cut", "_exhausted", "_has_ended", "_last", "_opening", "_reply", "_response", "_thoughts")
+    __slots__ = (
+        "_cut",
+        "_exhausted",
+        "_first",
+        "_has_ended",
+        "_last",
+        "_opening",
+        "_reply",
+        "_response",
+        "_thoughts",
+    )
 
     def __init__(
         self, response: AbstractAsyncContextManager[Incoming], reply: Reply, thoughts: Thoughts | None = None
@@ -91,6 +114,8 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         self._opening = response
         self._reply = reply
         self._thoughts = thoughts
+        self._first = b""
+        """The beginning of the body, if it had to be read to know that it is an event stream."""
         self._exhausted = False
         self._cut: VendorError | None = None
         """The error that cut off the stream, until it is raised."""
@@ -102,9 +127,11 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
     async def __aenter__(self) -> AsyncIterator[ChatItem]:
         self._response = response = await self._opening.__aenter__()
         if response.content_type != "text/event-stream":
-            fault = Garbled(response.vendor, f"answered with {response.content_type[:64]}, not an event stream")
-            await self._opening.__aexit__(None, None, None)
-            raise fault
+            try:
+                self._first = await _start_of_events(response)
+            except BaseException:
+                await self._opening.__aexit__(None, None, None)
+                raise
         return self
 
     def __aexit__(
@@ -117,8 +144,9 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         if self._response.closed:
             raise StopAsyncIteration
         while not self._exhausted:
+            piece, self._first = self._first, b""
             try:
-                piece = await self._response.read()
+                piece = piece or await self._response.read()
             except VendorError as error:
                 self._cut, piece = error, b""
             text = self._reply.feed(piece)
@@ -148,8 +176,9 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
             return accepts_more and not reply.done and reply.fault is None
 
         if not (self._exhausted or self._response.closed):
+            first, self._first = self._first, b""
             try:
-                ended = not await self._response.push_to(push)
+                ended = (not first or push(first)) and not await self._response.push_to(push)
             except VendorError as error:
                 self._cut, ended = error, True
             self._check_end(ended=ended)
@@ -189,7 +218,7 @@ class open_reply(PushSource[ChatItem]):  # noqa: N801 - used like a function
         text = reply.end()
         if thoughts is None:
             return text
-        return thoughts.end(text) if reply.done or reply.is_whole else thoughts.feed(text)
+        return thoughts.end(text) if reply.done or reply.is_whole else thoughts.cut(text)
 
     def _take_error(self) -> VendorError:
         """Return the error that ended the stream. It is not kept, as its traceback will refer to this object."""

@@ -8,7 +8,16 @@ from vendors.calls.meter import is_count
 from vendors.chat.reply import broken_off, outcome_of
 from vendors.errors import Garbled, Refused, VendorError, error_in_stream
 from vendors.http.sse import SseParser
-from vendors.json_events import JsonEvents, bytes_of, is_end_mark, is_error, object_of, objects_of, text_of
+from vendors.json_events import (
+    JsonEvents,
+    bytes_of,
+    error_of,
+    is_end_mark,
+    is_error,
+    object_of,
+    objects_of,
+    text_of,
+)
 from vendors.protocols import Usage
 from vendors.speech.samples import Samples
 
@@ -37,7 +46,7 @@ class SpeechResponseParser:
         self._text = text
         self._transcript = ""
         self._held_audio: bytes | None = None if text is None else b""
-        self._parser = SseParser()
+        self._parser = SseParser(splits_lines=True)
         self._events = JsonEvents()
         self._samples = Samples()
 
@@ -74,7 +83,8 @@ class SpeechResponseParser:
 
     def _read(self, chunk: Mapping[str, Any]) -> bytes:
         """Return the audio of a chunk, which may have no choices."""
-        if (error := chunk.get("error")) and is_error(error):
+        error = chunk.get("error") if chunk.get("choices") else error_of(chunk)
+        if error and is_error(error):
             raise error_in_stream(self._vendor, error)
         self.usage = _usage(chunk) or self.usage
         audio = b""
@@ -101,9 +111,11 @@ class SpeechResponseParser:
 
 def parse_complete(vendor: str, response: Any, text: str | None) -> tuple[bytes, Usage | None]:
     """Return audio and usage of a response that was not streamed. Raise its error if it is invalid."""
-    if (error := object_of(response).get("error")) and is_error(error):
+    fields = object_of(response)
+    error = fields.get("error") if fields.get("choices") else error_of(fields)
+    if error and is_error(error):
         raise error_in_stream(vendor, error)
-    choice = next(iter(objects_of(object_of(response).get("choices"))), {})
+    choice = next(iter(objects_of(fields.get("choices"))), {})
     message = object_of(choice.get("message"))
     if message and message.get("audio") is None:
         raise Garbled(vendor, "answered with text instead of speech", retryable=True)

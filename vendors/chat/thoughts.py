@@ -113,6 +113,20 @@ class Thoughts:
             return "".join([said, opening, *self._kept]) if self._has_said or not opening else ""
         return said + ("" if self._has_thought else self._lead or "")
 
+    def cut(self, text: str) -> str:
+        """Return what is no thought of the last text before a cut, and what may be the beginning of a tag.
+
+        Tags whose meaning the following text would have decided are left out. Nothing is returned of a reply that
+        only has the beginning of a tag, so that another model can still answer.
+        """
+        said = self.feed(text)
+        if self.were_shown:
+            said = self.feed("")
+        if self._hidden or not self._has_said or find_tag(self._held) is not None:
+            return said
+        held, self._held = self._held, ""
+        return said + held
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing is left of the text, because it was withdrawn."""

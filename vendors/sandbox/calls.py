@@ -141,7 +141,7 @@ class Call:
 
     async def send_scripted(self, events: str) -> None:
         """Stream the events of a key, each of which counts as an output."""
-        async with self.stream(Framing("text/event-stream")) as flow:
+        async with self.stream(Framing(self.key_options.content_type)) as flow:
             for event in re.split(r"(?<=\n\n)", events):
                 await flow.output(event.encode("utf-8", "surrogateescape"))
 

@@ -80,6 +80,8 @@ class KeyOptions(Model, extra="forbid"):
     """The transcript of a recognizer or the answer of a model. If absent, `content` derives it from the request."""
     events: str | None = None
     """The body of a model's streamed answer, which is sent as it is, event by event."""
+    content_type: str = "text/event-stream"
+    """The media type of `events`."""
     odd: str | None = None
     """A JSON list of values that a client should skip. Streamed speech, transcripts and OpenAI's chats have all of
     them, and an empty event, before each output and after the last one. Complete answers have them in lists."""

@@ -36,7 +36,16 @@ VALUES = st.recursive(
 ERRORS = st.builds(
     lambda error, type_: {"error": error, "type": type_}, VALUES, st.sampled_from(["error", "x", None])
 )
+FAILED: list[dict[str, Any] | bytes] = [
+    {"object": "error", "message": "boom", "code": 500}, {"text": "boom", "error_code": 50001}, {"type": "error"},
+    {"code": 500, "message": "boom"}, {"detail": "boom"}, {"choices": None, "base_resp": {"status_code": 1002}},
+    b'event: error\ndata: {"message": "boom"}\n\n', b"event: error\ndata: boom\n\n",
+]  # fmt: skip
+SURE_ERRORS = st.sampled_from(FAILED)
 HEARTBEATS = st.sampled_from([b": x\n\n", b"data: \n\n", b"data: ping\n\n", b"\n", b"event: ping\ndata: {}\n\n"])
+EVENTS = st.lists(VALUES | ERRORS | SURE_ERRORS | HEARTBEATS, max_size=6)
+CUTS = st.lists(st.integers(0, 900), max_size=4)
+ENDS = st.sampled_from([b"\n\n", b"\n"])
 
 
 def openai(text: str) -> Any:
@@ -60,9 +69,16 @@ REPLIES: dict[str, tuple[Callable[[], Reply], Callable[[str], Any]]] = {
 }
 
 
-def encoded(value: Any) -> bytes:
+def encoded(value: Any, end: bytes = b"\n\n") -> bytes:
     """Return an event. Unlike the codec, this encodes NaN and halves of characters, as servers do."""
-    return b"data: %b\n\n" % json.dumps(value).encode()
+    return b"data: %b%b" % (json.dumps(value).encode(), end)
+
+
+def may_fail(value: Any) -> bool:
+    """Return whether an event may be an error without the field `error`."""
+    if isinstance(value, list):
+        value = next(iter(value), None)
+    return value in FAILED or (isinstance(value, dict) and any(map(value.get, ("code", "status"))))
 
 
 def ends(value: Any) -> bool:
@@ -75,18 +91,20 @@ def ends(value: Any) -> bool:
     return error or any(map(ends, value.values()))
 
 
-def check(vendor: str, values: list[Any], at: list[int]) -> None:
+def check(vendor: str, values: list[Any], at: list[int], end: bytes = b"\n\n") -> None:
     """Read a text before each value, which is an event or bytes. All texts up to the first error must arrive."""
     new, spoken = REPLIES[vendor]
     reply = new()
     stream = b"".join(
-        encoded(spoken(f"«{number}»")) + (value if isinstance(value, bytes) else encoded(value))
+        encoded(spoken(f"«{number}»"), end) + (value if isinstance(value, bytes) else encoded(value, end))
         for number, value in enumerate(values)
     )
+    stream += b"\n"
     thoughts = None if vendor == "openai_plain" else Thoughts(begins_inside=vendor == "openai_held")
     texts = [reply.feed(piece) for piece in split(stream, at)]
     text = "".join(texts if thoughts is None else map(thoughts.feed, texts))
-    first_end = next((number for number, value in enumerate(values) if ends(value)), None)
+    first_end = next((number for number, value in enumerate(values) if ends(value) or may_fail(value)), None)
+    assert reply.fault is not None or not any(value in FAILED for value in values)
     if first_end is not None:
         assert vendor == "openai_held" or numbers_in(text)[: first_end + 1] == list(range(first_end + 1))
         return
@@ -97,9 +115,9 @@ def check(vendor: str, values: list[Any], at: list[int]) -> None:
 
 
 @pytest.mark.parametrize("vendor", REPLIES)
-@given(st.lists(VALUES | ERRORS | HEARTBEATS, max_size=6), st.lists(st.integers(0, 900), max_size=4))
-def test_random_events_are_skipped(vendor: str, values: list[Any], at: list[int]) -> None:
-    check(vendor, values, at)
+@given(EVENTS, CUTS, ENDS)
+def test_random_events_are_skipped(vendor: str, values: list[Any], at: list[int], end: bytes) -> None:
+    check(vendor, values, at, end)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +151,6 @@ def test_json_that_is_nested_too_deeply_is_an_error_after_the_text(vendor: str) 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("vendor", REPLIES)
 @settings(max_examples=VERY_MANY)
-@given(st.lists(VALUES | ERRORS | HEARTBEATS, max_size=6), st.lists(st.integers(0, 900), max_size=4))
-def test_very_many_random_events_are_skipped(vendor: str, values: list[Any], at: list[int]) -> None:
-    check(vendor, values, at)
+@given(EVENTS, CUTS, ENDS)
+def test_very_many_random_events_are_skipped(vendor: str, values: list[Any], at: list[int], end: bytes) -> None:
+    check(vendor, values, at, end)

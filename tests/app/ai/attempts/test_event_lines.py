@@ -21,6 +21,7 @@ BETWEEN = {
     "a page": "<html>\n<body>\n  <a href='x'>502</a> {\n}\n</html>\n\n",
     "the start of an object": '{\n"x": [\n',
     "a mark": "[DONE\n\n",
+    "words of data": "data: keep alive\n\ndata: heartbeat 2024-01-01T00:00:00Z\n\ndata: 09:30 still here...\n\n",
     "unknown fields": ": keep-alive\nretry: 5\nx: y\ndata \n\n",
 }
 FRAMES = {
@@ -28,6 +29,9 @@ FRAMES = {
     "cr": lambda events: "".join(events).replace("\n", "\r"),
     "crlf": lambda events: "".join(events).replace("\n", "\r\n"),
     "mixed": lambda events: BOM + "".join(events).replace("\n\n", "\r\n\r", 1),
+    "one line feed": lambda events: "".join(events).replace("\n\n", "\n"),
+    "names and one line feed": lambda events: "".join(f"event: x\n{event[:-1]}" for event in events),
+    "words and one line feed": lambda events: "data: ping\n".join(event[:-1] for event in events),
     **{name: lambda events, line=line: line + line.join(events) for name, line in BETWEEN.items()},
 }
 
@@ -35,6 +39,54 @@ FRAMES = {
 @pytest.fixture
 def server(shared_server: Server) -> Server:
     return shared_server
+
+
+@pytest.mark.parametrize("platform", ANSWERS)
+@pytest.mark.parametrize(
+    ("label", "before"),
+    [
+        ("text/plain", ""),
+        ("application/json", BOM + "\r\n"),
+        ("application/octet-stream", ": ping\n\n"),
+        ("text/plain", "event: x\n"),
+    ],
+)
+async def test_an_event_stream_is_read_whatever_its_label(
+    talk: Talk, server: Server, sandbox: Running, *, platform: str, label: str, before: str
+) -> None:
+    body = before + "".join(ANSWERS[platform])
+    await chat(server, sandbox, "one", platform, key_of(events=body, content_type=label, pace_ms=1))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen)) == ("end", "Hello."), seen[-1]
+
+
+@pytest.mark.parametrize("label", ["text/plain", "application/json", "application/octet-stream"])
+@pytest.mark.parametrize("body", ['{"error": {"message": "busy"}}', "data is missing", "", "d", "<html>"])
+async def test_other_bodies_are_no_event_stream(
+    talk: Talk, server: Server, sandbox: Running, label: str, body: str
+) -> None:
+    await chat(server, sandbox, "one", "vendor_b_llm", key_of(events=body, content_type=label))
+
+    seen = await talk.turn("Hello", "one")
+
+    (attempt,) = seen[-1].content["error"]["extra"]["attempts"]
+    assert attempt["message"].endswith(f"answered with {label}, not an event stream")
+
+
+@pytest.mark.parametrize("platform", ANSWERS)
+@pytest.mark.parametrize("words", ["Internal Server Error", "upstream connect error", "<html>502</html>", "error"])
+async def test_words_about_an_error_are_no_heartbeat(
+    talk: Talk, server: Server, sandbox: Running, platform: str, words: str
+) -> None:
+    body = ANSWERS[platform][0] + f"data: {words}\n\n" + "".join(ANSWERS[platform][1:])
+    await chat(server, sandbox, "one", platform, key_of(events=body))
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen)) == ("error", "Hel"), seen[-1]
+    assert seen[-1].content["error"]["message"].endswith("sent an event that is not JSON")
 
 
 @pytest.mark.parametrize("platform", ANSWERS)

@@ -202,6 +202,19 @@ async def test_a_cut_leaves_an_answer_whole_if_its_last_chunk_is_known(
     assert (seen[-1].name, said_by(seen)) == (ended, "One two "), seen[-1]
 
 
+@pytest.mark.parametrize(("parts", "ended"), [("ab", "error"), ("a\n", "end"), ("ab!", "end")])
+async def test_text_behind_the_stop_reason_of_anthropic_makes_a_cut_answer_incomplete(
+    talk: Talk, server: Server, sandbox: Running, parts: str, ended: str
+) -> None:
+    """A stop reason follows the first part, and is also what `!` stands for."""
+    body = block(parts[0]) + STOPPED + "".join(STOPPED if part == "!" else block(part) for part in parts[1:])
+    await chat(server, sandbox, "one", "anthropic", f"{key_of(events=body, fault='cut_mid_stream')},position=9")
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen)) == (ended, parts.rstrip("!\n")), seen[-1]
+
+
 async def test_anthropic_events_that_are_not_understood_are_skipped(
     talk: Talk, server: Server, sandbox: Running
 ) -> None:

@@ -63,6 +63,37 @@ async def test_only_thoughts_are_left_out(
     assert len(list(sandbox.bill.since(0))) == 1
 
 
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        (delta("Hello <thi"), "Hello <thi"),
+        (delta("a < b, a <"), "a < b, a <"),
+        (delta("Hello.") + delta("\n<think>Hm. </thi"), "Hello."),
+        (delta("Hello. ") + delta("[").strip(), "Hello. ["),
+    ],
+)
+async def test_a_cut_loses_no_text_that_may_have_been_the_start_of_a_tag(
+    talk: Talk, server: Server, sandbox: Running, body: str, answer: str
+) -> None:
+    await chat(server, sandbox, "one", "vendor_b_llm", f"{key_of(events=body, fault='cut_mid_stream')},position=9")
+
+    seen = await talk.turn("Hello", "one")
+
+    assert (seen[-1].name, said_by(seen)) == ("error", answer), seen[-1]
+
+
+async def test_the_start_of_a_tag_alone_is_no_output_of_a_cut_reply(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    cut = f"{key_of(events=delta('<thi'), fault='cut_mid_stream')},position=1"
+    await chat(server, sandbox, "one", "vendor_b_llm", cut)
+    await chat(server, sandbox, "two", "vendor_b_llm", key_of(text="Hello."))
+
+    seen = await talk.turn("Hello", "one", "two")
+
+    assert (seen[-1].name, said_by(seen)) == ("end", "Hello."), seen[-1]
+
+
 @pytest.mark.parametrize("rest", ["</think>\n\n", "\n</think>"])
 async def test_a_thought_without_an_opening_tag_is_withdrawn_within_its_reply(
     talk: Talk, server: Server, sandbox: Running, rest: str
