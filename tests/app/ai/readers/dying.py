@@ -43,7 +43,7 @@ class Dying:
 
 @asynccontextmanager
 async def another_process(talk: Talk, settings: Settings) -> AsyncIterator[Dying]:
-    [port, _] = free_ports(2)
+    port = free_ports(2)[0]
     async with serving(replace(settings, port=port), PARLEY_PROCESSES="1") as process:
         await process.event("server.listening")
         yield Dying(process, replace(talk, server=replace(talk.server, url=f"http://127.0.0.1:{port}")))
