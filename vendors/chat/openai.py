@@ -131,8 +131,8 @@ class OpenAIReply:
         self.finish: Finish | None = None
         self._resumed = False
         """Whether the last text followed a finish reason, which some servers send with each chunk."""
-        self._said: list[str] | None = None
-        """The texts of the deltas, if any had a text. Then a message repeats them."""
+        self._said: list[str] = []
+        """The texts of the deltas."""
         self.usage: Usage | None = None
         self.done = False
         self.fault: VendorError | None = None
@@ -173,13 +173,17 @@ class OpenAIReply:
         for choice in choices if type(choices) is list else ():
             if type(choice) is not dict or choice.get("index") not in _FIRST:
                 continue  # Only one choice was requested.
-            text += self._text(choice)
+            if type(delta := choice.get("delta")) is dict:
+                content = delta.get("content")
+                if said := content if content and type(content) is str else self._odd_text(delta):
+                    self._said.append(said)
+                    text += said
+            if message := choice.get("message"):
+                text += self._unsaid(self._odd_text(object_of(message)))
             if self.finish is not None and text.strip():
                 self._resumed = True
-            if (error := choice.get("error")) and is_error(error):
-                self.fault = error_in_stream(self._vendor, error)
-            elif reason := choice.get("finish_reason"):
-                self._end(reason, has_text=bool(text))
+            if choice.get("finish_reason") or choice.get("error"):
+                self._end(choice, has_text=bool(text))
         if (usage := chunk.get("usage")) is not None:
             self.usage = _usage(usage) or self.usage
         error = chunk.get("error") if choices else error_of(chunk)
@@ -187,7 +191,11 @@ class OpenAIReply:
             self.fault = error_in_stream(self._vendor, error)
         return text
 
-    def _end(self, reason: Any, *, has_text: bool) -> None:
+    def _end(self, choice: Mapping[str, Any], *, has_text: bool) -> None:
+        if (error := choice.get("error")) and is_error(error):
+            self.fault = error_in_stream(self._vendor, error)
+            return
+        reason = choice.get("finish_reason")
         outcome = outcome_of(reason)
         if outcome == "broken":
             self.fault = broken_off(self._vendor, reason)
@@ -195,23 +203,9 @@ class OpenAIReply:
             self.finish = Finish(outcome)
             self._resumed = self._resumed and has_text
 
-    def _text(self, choice: Mapping[str, Any]) -> str:
-        """Return the text of a choice: of its delta, and what its message says beyond the deltas so far."""
-        text = ""
-        if type(delta := choice.get("delta")) is dict:
-            content = delta.get("content")
-            text = content if content and type(content) is str else self._odd_text(delta)
-            if text:
-                if self._said is None:
-                    self._said = []
-                self._said.append(text)
-        if message := choice.get("message"):
-            text += self._unsaid(self._odd_text(object_of(message)))
-        return text
-
     def _unsaid(self, text: str) -> str:
-        """Return what the text of a message adds to the deltas."""
-        if self._said is None or not text:
+        """Return what the text of a message adds to the deltas, which it repeats."""
+        if not (self._said and text):
             return text
         said = "".join(self._said)
         if not text.startswith(said):

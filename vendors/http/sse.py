@@ -36,12 +36,13 @@ def is_event_stream(start: bytes) -> bool | None:
 class SseLines:
     """Splits an event stream into lines, which end with CR, LF or CRLF. Ignores a byte order mark before them."""
 
-    __slots__ = ("_after_cr", "_started", "tail")
+    __slots__ = ("_after_cr", "started", "tail")
 
     def __init__(self) -> None:
         self.tail = b""
         """The bytes after the last complete line."""
-        self._started = False
+        self.started = False
+        """Whether there can be no byte order mark any more."""
         self._after_cr = False
 
     @property
@@ -49,21 +50,17 @@ class SseLines:
         """Whether the input so far ends at the end of a line. After a CR, this is not known."""
         return not (self.tail or self._after_cr)
 
-    def start(self) -> None:
-        """Note that complete lines without a byte order mark were read elsewhere."""
-        self._started = True
-
     def feed(self, piece: bytes) -> list[bytes]:
         """Return the lines that `piece` completes, without their ends."""
         if self._after_cr and piece:
             piece = piece.removeprefix(b"\n")
             self._after_cr = False
         text = self.tail + piece
-        if not self._started:
+        if not self.started:
             if len(text) < len(_BOM) and _BOM.startswith(text):
                 self.tail = text
                 return []
-            self._started = True
+            self.started = True
             text = text.removeprefix(_BOM)
         if b"\r" in text:
             self._after_cr = text.endswith(b"\r")
@@ -112,7 +109,7 @@ class SseParser:
                     break
                 payloads.append(block[6:])
             else:
-                self._lines.start()
+                self._lines.started = True
                 return payloads  # The usual read: complete events of one line each.
         return [ErrorData(data) if name == "error" else data for name, data in self.feed(piece)]
 
