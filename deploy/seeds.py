@@ -1,6 +1,11 @@
-"""The configs of a development server: the folder `seed`, and a language model from the environment."""
+"""The configs of a development server: two folders in `seed`, and a language model from the environment.
+
+`seed/development` is for the sandbox and must not be imported in production. `seed/production` is the start of a
+new deployment. `seed/engines` has what both need to call the local engines.
+"""
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +20,9 @@ from storage.operators.audit import COMMAND
 from streams.wire.errors import InvalidParameter
 
 AUTHOR = "seed"
-_FOLDER = Path(__file__).parent / "seed"
+SEEDS = Path(__file__).parent / "seed"
+_FOLDERS = ("development", "engines")
+"""The first one has the app."""
 
 
 async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
@@ -23,10 +30,11 @@ async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
 
     `env` has the secrets to which the files refer.
     """
-    return [
-        *await import_folder(configs, _FOLDER, author=AUTHOR, env=env, keep_edited_by_others=True),
-        *await _seed_openai(configs, env),
+    changes = [
+        await import_folder(configs, SEEDS / name, author=AUTHOR, env=env, keep_edited_by_others=True)
+        for name in _FOLDERS
     ]
+    return [*chain.from_iterable(changes), *await _seed_openai(configs, env)]
 
 
 async def _seed_openai(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:

@@ -1,17 +1,24 @@
 """The configs that a new development server starts with."""
 
+import re
+
 import pytest
 
+from app.commands.config_files import import_folder, read_folder
 from app.environment import SettingsError
 from app.services import Services
-from deploy.seeds import seed
+from app.settings import Settings
+from deploy.seeds import SEEDS, seed
 from storage.configs.kinds import KINDS
+from storage.configs.kinds.auth import AUTH
 from storage.configs.kinds.conversation import CONVERSATION
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
+from tests.running.config_stores import store_of
 from tests.running.servers import SERVER_KEY
 
+_OF_A_DEPLOYMENT = ("production", "engines")
 _ENV = {"PARLEY_SERVER_KEY": SERVER_KEY}
 _OPENAI = {"PARLEY_OPENAI_BASE_URL": "http://127.0.0.1:9/v1/", "PARLEY_OPENAI_API_KEY": "sk-test"}
 
@@ -67,3 +74,15 @@ async def test_real_model_is_a_strategy_once_the_environment_names_one(services:
 async def test_an_invalid_url_of_the_real_model_is_refused_by_the_name_of_its_variable(services: Services):
     with pytest.raises(SettingsError, match=r"^parley: PARLEY_OPENAI_BASE_URL must be a URL that begins with http"):
         await seed(services.configs, _ENV | _OPENAI | {"PARLEY_OPENAI_BASE_URL": "foo"})
+
+
+async def test_a_new_deployment_starts_with_signed_requests_and_nothing_of_the_development_app(settings: Settings):
+    env = {"APP_SIGN_KEY": "k" * 32, "VENDOR_KEY": "sk-of-the-operator"}
+    async with store_of(settings) as store:
+        for folder in _OF_A_DEPLOYMENT:
+            changes = await import_folder(store, SEEDS / folder, author="operator", env=env, strict=True)
+            assert {change.outcome for change in changes} == {"added"}
+        assert store.get(AUTH, "default", "default").value.require_sign
+        assert set(store.names(CONVERSATION, "default")) == {"openai", "local"}
+    values = [file.value for folder in _OF_A_DEPLOYMENT for file in read_folder(SEEDS / folder)]
+    assert not re.search(r"sandbox|scripted|localhost|127\.0", repr(values))
