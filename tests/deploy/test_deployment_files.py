@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def run(*command: str, cwd: Path = ROOT) -> str:
 @pytest.mark.skipif(SYSTEMD is None, reason="systemd-analyze is not installed")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     files = sorted([*DEPLOY.glob("*.service"), *DEPLOY.glob("*.timer")])
-    assert len(files) == 4
+    assert len(files) == 5
     for file in files:
         (tmp_path / file.name).write_text(file.read_text().replace("/opt/parley/.venv/bin/python", sys.executable))
     done = subprocess.run(
@@ -58,9 +59,10 @@ def test_the_units_set_documented_variables_and_run_commands_that_exist() -> Non
         text = file.read_text()
         for line in re.findall(r"^Environment=(.*)$", text, re.MULTILINE):
             assert {setting.partition("=")[0] for setting in line.split()} <= documented_variables(), file.name
-        commands = re.findall(r"-m app (\w+)", text)
-        assert commands
-        assert set(commands) <= _MODULES.keys(), file.name
+        modules = re.findall(r"-m (\S+) ?(\w*)", text)
+        assert modules
+        for module, command in modules:
+            assert command in _MODULES if module == "app" else find_spec(module), file.name
 
 
 @pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed")
