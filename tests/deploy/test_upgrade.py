@@ -1,4 +1,4 @@
-"""An older server and this one run side by side on one database, while its migrations are applied under load."""
+"""An older server and this one share a database, which is migrated under load. Then the older one takes over again."""
 
 import asyncio
 import os
@@ -116,15 +116,18 @@ class Load:
     http: ClientSession
     urls: list[str]
     turns: int = 0
+    running: int = 0
     stopped: bool = False
     failures: list[Any] = field(default_factory=list)
 
     async def run(self) -> None:
+        self.running = _USERS
         await asyncio.gather(*(self._user() for _ in range(_USERS)))
 
     async def _user(self) -> None:
         for number in count():
             if self.stopped:
+                self.running -= 1
                 return
             try:
                 await self._talk(number)
@@ -168,7 +171,7 @@ async def answers(http: ClientSession, url: str) -> bool:
     return False
 
 
-async def test_an_older_and_a_newer_server_share_a_database_while_it_is_migrated_under_load(
+async def test_users_notice_neither_an_upgrade_nor_its_roll_back(
     older: Path, stores: Stores, empty_database: str, tmp_path: Path
 ) -> None:
     old_port, new_port = free_ports(2)
@@ -191,11 +194,25 @@ async def test_an_older_and_a_newer_server_share_a_database_while_it_is_migrated
                     await load.proceeds()
                     load.urls.remove(settings.public_url)
                     await load.proceeds()
-                    load.stopped = True
+                    old.terminate()
+                    printed = (await old_output).decode()
+                    await roll_back(older, env, settings.public_url, load, url)
                     await users
-                old.terminate()
-                printed = (await old_output).decode()
     assert load.failures == []
+    assert '"level":"error"' not in printed, printed
+
+
+async def roll_back(older: Path, env: dict[str, str], url: str, load: Load, newer_url: str) -> None:
+    """Start the old server again, on tables with all migrations, and take the users away from the new one."""
+    async with run_older(older, "serve", **env) as again, background(again.stdout.read()) as output:
+        await until(lambda: answers(load.http, url), within_s=_START_S)
+        load.urls.append(url)
+        load.urls.remove(newer_url)
+        await load.proceeds()
+        load.stopped = True
+        await until(lambda: load.running == 0)
+        again.terminate()
+        printed = (await output).decode()
     assert '"level":"error"' not in printed, printed
 
 
