@@ -1,4 +1,4 @@
-"""An older server and this one share a database, which is migrated under load. Then the older one takes over again."""
+"""An older server and this one share a database, which is migrated under load. The older one takes over again."""
 
 import asyncio
 import os
