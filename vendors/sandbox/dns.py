@@ -12,7 +12,8 @@ _HEADER = struct.Struct("!6H")
 _ANSWER, _NO_SUCH_NAME, _SERVER_FAILURE = 0x8180, 3, 2
 _TYPES = {1: 4, 28: 6}
 """The IP version of each type of address record."""
-_ALIAS = 5
+_ALIAS, _TEXT = 5, 16
+_MAX_STRING = 255
 _TTL_S = 1
 
 
@@ -22,6 +23,8 @@ class Names:
 
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The addresses of each name. The first value may be an alias, a name itself."""
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The TXT records of each name. Names above one of them exist, too."""
     silent: frozenset[str] = frozenset()
     """Names whose queries get no response."""
     failing: frozenset[str] = frozenset()
@@ -37,11 +40,14 @@ class Names:
         self.asked.append(name)
         if name in self.silent:
             return None
-        records = [record for value in self.known.get(name, ()) if (record := _record(value, kind))]
+        if kind == _TEXT:
+            records = [_encode_record(kind, _strings(text)) for text in self.texts.get(name, ())]
+        else:
+            records = [record for value in self.known.get(name, ()) if (record := _record(value, kind))]
         flags = _ANSWER
         if name in self.failing:
             flags |= _SERVER_FAILURE
-        elif name not in self.known:
+        elif name not in self.known and not any(f".{each}".endswith(f".{name}") for each in self.texts):
             flags |= _NO_SUCH_NAME
         return _HEADER.pack(number, flags, 1, len(records), 0, 0) + question + b"".join(records)
 
@@ -89,6 +95,13 @@ def _record(value: str, kind: int) -> bytes:
         alias = b"".join(bytes([len(label)]) + label.encode() for label in value.split(".")) + b"\0"
         return _encode_record(_ALIAS, alias)
     return _encode_record(kind, address.packed) if _TYPES.get(kind) == address.version else b""
+
+
+def _strings(text: str) -> bytes:
+    """Return a text as the strings of a TXT record."""
+    raw = text.encode()
+    parts = [raw[at : at + _MAX_STRING] for at in range(0, len(raw), _MAX_STRING)]
+    return b"".join(bytes([len(part)]) + part for part in parts)
 
 
 def _encode_record(kind: int, value: bytes) -> bytes:

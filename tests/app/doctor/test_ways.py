@@ -251,3 +251,55 @@ async def test_metrics_that_anybody_can_read_are_doubtful(module_server: Server)
     findings = await Doctor(module_server).examine("outside", env="production")
     assert point(findings, "/metrics").state is DOUBTFUL
     assert point(findings, "/docs").state is DOUBTFUL
+
+
+_SPF, _DMARC = "v=spf1 include:mail.vendor.test -all", "v=DMARC1; p=none"
+_KEY = "v=DKIM1; p=" + "A" * 300
+
+
+@pytest.mark.parametrize(
+    ("texts", "bad"),
+    [
+        ({"": [_SPF, "a=b"], "_dmarc.": [_DMARC], "s1._domainkey.": [_KEY]}, {}),
+        ({"": ["v=spf10 -all"]}, {"SPF": DOUBTFUL, "DKIM": DOUBTFUL, "DMARC": DOUBTFUL}),
+        (
+            {"": [_SPF, "v=spf1 ~all"], "_dmarc.": [_DMARC, "v=DMARC1; p=reject"], "s1._domainkey.": [_KEY]},
+            {"SPF": BROKEN, "DMARC": DOUBTFUL},
+        ),
+    ],
+)
+async def test_the_domains_of_senders_are_checked(
+    texts: dict[str, list[str]], bad: dict[str, Any], module_server: Server
+) -> None:
+    account = {"host": "127.0.0.1", "tls": "none", "port": 1, "from": "Parley <parley@parley.co.uk>"}
+    await put(module_server, "mail_accounts", "closed", account)
+    names = Names(texts={f"{name}parley.co.uk": values for name, values in texts.items()})
+    async with dns_server(names) as dns:
+        findings = await Doctor(module_server).examine("senders", dns_servers=(dns,))
+    for record in ("SPF", "DKIM", "DMARC"):
+        assert point(findings, f"{record} of parley.co.uk").state is bad.get(record, GOOD)
+
+
+async def test_the_domain_above_that_of_a_sender_may_have_the_dmarc_record(module_server: Server) -> None:
+    account = {"host": "127.0.0.1", "tls": "none", "port": 1, "from": "parley@mail.parley.co.uk"}
+    await put(module_server, "mail_accounts", "closed", account)
+    async with dns_server(Names(texts={"_dmarc.parley.co.uk": [_DMARC]})) as dns:
+        findings = await Doctor(module_server).examine("senders", dns_servers=(dns,))
+    assert point(findings, "DMARC of mail.parley.co.uk").seen == f"_dmarc.parley.co.uk: {_DMARC}"
+
+
+async def test_senders_are_not_checked_without_the_dns(module_server: Server, closed_port: int) -> None:
+    account = {"host": "127.0.0.1", "tls": "none", "port": 1, "from": "parley@parley.co.uk"}
+    await put(module_server, "mail_accounts", "closed", account)
+    (found,) = await Doctor(module_server).examine("senders", dns_servers=(("127.0.0.1", closed_port),))
+    assert (found.state, found.point) == (DOUBTFUL, "DNS")
+
+
+async def test_the_dns_is_not_asked_for_domains_that_are_not_in_it(module_server: Server) -> None:
+    names = Names()
+    for address in ("parley@example.com", "parley@mail.example.org", "parley@localhost", "parley@parley.test"):
+        account = {"host": "127.0.0.1", "tls": "none", "port": 1, "from": address}
+        await put(module_server, "mail_accounts", "closed", account)
+        async with dns_server(names) as dns:
+            assert await Doctor(module_server).examine("senders", dns_servers=(dns,)) == []
+    assert names.asked == []
