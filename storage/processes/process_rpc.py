@@ -23,6 +23,7 @@ log = structlog.get_logger()
 _CONCURRENCY = 32
 _MAX_QUEUED = 1024
 _SUBSCRIBED_WITHIN_S = 1.0
+_LOOK_S = 0.5
 
 Message = dict[str, Any]
 Handler = Callable[[Message], Awaitable[Message | None]]
@@ -41,29 +42,39 @@ class ProcessRpc:
         self._requests: asyncio.Queue[Message] = asyncio.Queue(_MAX_QUEUED)
         self._responses: dict[str, asyncio.Future[Message]] = {}
         self._subscribed = asyncio.Event()
+        self._interruptions = 0
+        """How often this process has lost its subscription, and with it perhaps a response."""
 
     async def call(self, process: str, message: Message, *, within_s: float) -> Message | None:
         """Send a request and return the response, or `None` if `process` does not respond in time.
 
-        Raises `NotSubscribed` if the process has ended. A process whose subscription is interrupted subscribes
-        again within a second.
+        The request may arrive twice, because it is sent again if the subscription of this process was interrupted
+        since. Raises `NotSubscribed` if the process has ended. A process whose subscription is interrupted
+        subscribes again within a second.
         """
         request_id = new_id()
         answer = self._responses[request_id] = asyncio.get_running_loop().create_future()
         request = {**message, "id": request_id, "from": self.process}
         try:
             async with asyncio.timeout(within_s):
-                await self._subscribed.wait()  # Otherwise the response would be lost.
-                if not await self._send(process, request):
-                    await asyncio.sleep(_SUBSCRIBED_WITHIN_S)
-                    if not await self._send(process, request):
-                        raise NotSubscribed
-                response: Message = await answer
+                while not answer.done():
+                    await self._subscribed.wait()  # Otherwise the response would be lost.
+                    interruptions = self._interruptions
+                    await self._request(process, request)
+                    while not answer.done() and interruptions == self._interruptions:
+                        await asyncio.wait([answer], timeout=_LOOK_S)
+                response: Message = answer.result()
                 return response
         except TimeoutError:
             return None
         finally:
             del self._responses[request_id]
+
+    async def _request(self, process: str, request: Message) -> None:
+        if not await self._send(process, request):
+            await asyncio.sleep(_SUBSCRIBED_WITHIN_S)
+            if not await self._send(process, request):
+                raise NotSubscribed
 
     async def notify(self, process: str, message: Message) -> None:
         """Send a message that has no response."""
@@ -81,8 +92,12 @@ class ProcessRpc:
             _topic(self.process),
             lambda raw: self._receive(loads(raw)),
             on_subscribed=self._subscribed.set,
-            on_unsubscribed=self._subscribed.clear,
+            on_unsubscribed=self._note_interruption,
         )
+
+    def _note_interruption(self) -> None:
+        self._subscribed.clear()
+        self._interruptions += 1
 
     async def answer(self, handler: Handler) -> None:
         """Handle one request after another until cancelled. Several of these run concurrently."""
