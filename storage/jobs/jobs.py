@@ -209,13 +209,16 @@ class JobCount:
     """Seconds since the oldest of these jobs was due, or 0 if none is due yet."""
 
 
+# Of the jobs that are due at once, the one with the lowest id has waited longest.
 _COUNTS = """
-select task_name, case when status = 'aborted' then 'failed' else status::text end as status, count(*) as count,
-       coalesce(extract(epoch from now() - min(coalesce(scheduled_at, (
-           select min(at) from procrastinate_events where job_id = job.id)))), 0)::float8 as oldest_s
-from procrastinate_jobs job
-where status in ('todo', 'doing', 'failed', 'aborted')
-group by 1, 2
+with counted as (
+    select task_name, case when status = 'aborted' then 'failed' else status::text end as status, count(*) as count,
+        min(scheduled_at) as due_at, min(id) filter (where scheduled_at is null) as first_id
+    from procrastinate_jobs where status in ('todo', 'doing', 'failed', 'aborted') group by 1, 2
+)
+select task_name, status, count, coalesce(extract(epoch from now() - least(due_at, (
+    select min(at) from procrastinate_events where job_id = first_id))), 0)::float8 as oldest_s
+from counted
 """
 
 
