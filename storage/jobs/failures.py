@@ -31,8 +31,8 @@ class Failure:
 
 
 def failure(error_type: str, message: str, *, process: str = "", configs: Iterable[ConfigKey] = ()) -> Failure:
-    """Return a failure whose texts are short enough to be stored."""
-    text = message.replace("\0", " ")[:MESSAGE_CHARACTERS]
+    """Return a failure that can be stored: with a short message, without halves of characters and null bytes."""
+    text = message.encode(errors="replace").decode().replace("\0", " ")[:MESSAGE_CHARACTERS]
     return Failure(error_type, text, process, tuple([*configs][-_CONFIGS:]))
 
 

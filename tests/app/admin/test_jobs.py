@@ -56,6 +56,8 @@ async def deliver(services: Services, job: Letter) -> None:
         services.configs.required(MAIL, job.app_id, "missing")
     if job.number == 1:
         raise RuntimeError("the value of a statement")
+    if job.number == 2:
+        raise BackendUnavailable("\ud83d\0" + "x" * 1000)
     raise BackendUnavailable(f"the post office has lost letter {job.number}")
 
 
@@ -126,6 +128,14 @@ async def test_the_text_of_an_unexpected_error_is_only_logged(server: Server, se
     }
 
 
+async def test_a_message_that_cannot_be_stored_as_it_is_holds_the_job_all_the_same(
+    server: Server, services: Services
+) -> None:
+    await hold(server, services, [Letter(number=2)])
+    [row] = await held(server)
+    assert row["error"] == "? " + "x" * 498
+
+
 async def test_a_job_that_seems_to_kill_its_workers_says_so_until_it_fails_otherwise(
     server: Server, services: Services
 ) -> None:
@@ -175,10 +185,11 @@ async def test_jobs_with_the_same_cause_are_one_group_which_runs_again_with_a_re
         "The post office has found them",
     )
     assert len(entry["before"]["jobs"]) == 3
-    assert await call(server, "POST", f"{HELD}/drop", {"group": "letter.none"}, reason="None") == (
-        200,
-        {"changed": 0, "remaining": 0},
-    )
+    for group, changed in ((groups[1]["group"], 1), ("letter.none", 0)):
+        done = await call(server, "POST", f"{HELD}/drop", {"group": group}, reason="Nobody waits for it")
+        assert done == (200, {"changed": changed, "remaining": 0})
+    async with services.database.connection() as conn:
+        assert await conn.fetchval("select count(*) from job_failures") == 3, "it is deleted with its job"
 
 
 async def test_a_group_is_changed_in_bounded_steps_and_each_job_once_by_one_of_two_operators(

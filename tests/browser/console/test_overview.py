@@ -52,15 +52,20 @@ async def overview(chromium: Browser, server: Server, faults: PageFaults) -> Asy
         yield page
 
 
+@pytest.fixture
+def _forgotten_outages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the stores that earlier tests of this process have taken away."""
+    monkeypatch.setattr("storage.availability._unavailable", {})
+
+
+@pytest.mark.usefixtures("_forgotten_outages")
 async def test_the_overview_is_calm_until_something_needs_attention(
     chromium: Browser,
     page_faults: PageFaults,
     settings: Settings,
     databases: Databases,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("storage.availability._unavailable", {})  # Of earlier tests of this process.
     async with databases.new(seeded=True) as database_url:
         own = replace(
             settings, database_url=database_url, redis_prefix=f"test-{uuid4().hex}:", data_dir=tmp_path / "data"

@@ -7,6 +7,10 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from app.dev.console import console_link
+from storage.operators import operators
+from storage.operators.audit import COMMAND
+from storage.operators.console_sessions import begin
+from storage.operators.operators import Role
 from tests.browser.console_page import SCRIPT, check, execute, open_console
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
@@ -89,6 +93,29 @@ async def test_held_jobs_run_again_or_are_deleted_one_or_all_with_one_cause(page
     await expect(page.get_by_role("table", name="Schedules")).to_contain_text("verify_ledger")
     await expect(page.get_by_text("No worker runs")).to_be_visible()
     await check(page, "jobs-schedules")
+
+
+async def test_a_viewer_reads_why_and_changes_nothing(
+    chromium: Browser, server: Server, page_faults: PageFaults, page: Page
+) -> None:
+    uid, _ = await server.login()
+    for statement, values in ((HOLD, (uid, SCRIPT)), (EVENTS, (uid, SCRIPT)), (MISMATCH, (uid,))):
+        await execute(server, statement, *values)
+    async with server.services.database.transaction() as conn:
+        name = f"viewer-{uid[-8:]}"
+        operator, _ = await operators.add(conn, name, role=Role.VIEWER, expires_at=None, origin=COMMAND)
+        token = await begin(conn, operator.operator_id)
+    async with open_console(chromium, server, page_faults) as own:
+        await own.context.add_cookies([{"name": "parley_console", "value": token, "url": server.url}])
+        for area, shown in (
+            ("jobs", "answered 503"),
+            ("engagement/sinks", "answered 503"),
+            ("money/mismatches", "Needs somebody"),
+        ):
+            await own.goto(f"{server.url}/console#/{area}")
+            await expect(own.get_by_text(shown).first).to_be_visible()
+            for action in ("Run again", "Delete", "Run all again", "Deliver again", "Mark as settled"):
+                await expect(own.get_by_role("button", name=action)).to_have_count(0)
 
 
 async def test_a_cause_has_a_page_and_its_jobs_are_deleted_after_their_kind_is_typed(
