@@ -113,7 +113,7 @@ async def test_a_viewer_reads_why_and_changes_nothing(
             ("money/mismatches", "Needs somebody"),
         ):
             await own.goto(f"{server.url}/console#/{area}")
-            await expect(own.get_by_text(shown).first).to_be_visible()
+            await expect(own.get_by_role("cell").filter(has_text=shown).first).to_be_visible()
             for action in ("Run again", "Delete", "Run all again", "Deliver again", "Mark as settled"):
                 await expect(own.get_by_role("button", name=action)).to_have_count(0)
 
