@@ -18,9 +18,14 @@ _VARIABLE = re.compile(r"[\w@.:+-]*\d[\w@.:+-]*")
 """A word with a digit: an id, a number, a time. It does not distinguish the reasons of failures."""
 
 
+_PERSONAL = re.compile(r"[^\s<>()\"',;]+@[^\s<>()\"',;]+|\+\d[\d ()-]{5,}\d")
+"""Addresses of emails and phone numbers, which mail servers and vendors repeat in their answers. Operators who may
+not read data of users read failures."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of an attempt. It contains no secrets."""
+    """The failure of an attempt. It contains no secrets, and no addresses of users."""
 
     error_type: str
     message: str
@@ -32,7 +37,7 @@ class Failure:
 
 def failure(error_type: str, message: str, *, process: str = "", configs: Iterable[ConfigKey] = ()) -> Failure:
     """Return a failure that can be stored: with a short message, without halves of characters and null bytes."""
-    text = message.encode(errors="replace").decode().replace("\0", " ")[:MESSAGE_CHARACTERS]
+    text = _PERSONAL.sub("…", message.encode(errors="replace").decode().replace("\0", " "))[:MESSAGE_CHARACTERS]
     return Failure(error_type, text, process, tuple([*configs][-_CONFIGS:]))
 
 

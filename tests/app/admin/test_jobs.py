@@ -58,6 +58,8 @@ async def deliver(services: Services, job: Letter) -> None:
         raise RuntimeError("the value of a statement")
     if job.number == 2:
         raise BackendUnavailable("\ud83d\0" + "x" * 1000)
+    if job.number == 3:
+        raise BackendUnavailable("refused <ada@example.com> and +49 170 1234567: 550 5.1.1")
     raise BackendUnavailable(f"the post office has lost letter {job.number}")
 
 
@@ -128,12 +130,11 @@ async def test_the_text_of_an_unexpected_error_is_only_logged(server: Server, se
     }
 
 
-async def test_a_message_that_cannot_be_stored_as_it_is_holds_the_job_all_the_same(
+async def test_a_message_is_stored_without_what_cannot_be_and_addresses_of_users(
     server: Server, services: Services
 ) -> None:
-    await hold(server, services, [Letter(number=2)])
-    [row] = await held(server)
-    assert row["error"] == "? " + "x" * 498
+    await hold(server, services, [Letter(number=2), Letter(number=3)])
+    assert {row["error"] for row in await held(server)} == {"? " + "x" * 498, "refused <…> and …: 550 5.1.1"}
 
 
 async def test_a_job_that_seems_to_kill_its_workers_says_so_until_it_fails_otherwise(
