@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Generic, NamedTuple, TypeVar
 
 from storage.configs.store import ConfigStore
-from storage.conversations import costs
+from storage.conversations import spent_today
 from storage.events import queue as event_queue
 from storage.events.queue import Sink
 from storage.jobs import inbox, jobs, schedules
@@ -67,7 +67,7 @@ class StoredFigures:
         return counts._replace(spent=await self._spent.read())
 
     async def _read_spent(self, conn: Connection) -> dict[str, Decimal]:
-        return await costs.spent_since(conn, self._configs.apps(), since=_midnight())
+        return await spent_today.spent_since(conn, self._configs.apps(), since=_midnight())
 
 
 class _Kept(Generic[T]):

@@ -3,7 +3,7 @@
 import { html } from "../vendor/preact.js";
 import { TEXTS } from "./texts.js";
 
-/** `columns`: `{id, title, of, sorts, number}`. `of(row)` is what a cell shows. `number`: cells end at the same edge. `sort` is the id, with `-` for descending. */
+/** `columns`: `{id, title, of, sorts, number}`. `of(row)` is what a cell shows. `number`: cells end at the same edge. `sort` is the id, with `-` for descending. A row has a `rowKey` or `key`. */
 export function Table({ label, columns, rows, sort, onSort, empty }) {
   if (!rows.length) return html`<p class="empty">${empty ?? TEXTS.list.none}</p>`;
   return html`<div class="table" role="region" aria-label=${label} tabindex="0">
@@ -12,7 +12,7 @@ export function Table({ label, columns, rows, sort, onSort, empty }) {
         <tr>${columns.map((column) => html`<${Heading} key=${column.id} ...${{ column, sort, onSort }} />`)}</tr>
       </thead>
       <tbody>
-        ${rows.map((row) => html`<tr key=${row.key}>
+        ${rows.map((row) => html`<tr key=${row.rowKey ?? row.key}>
           ${columns.map((column) => html`<td data-title=${column.title} class=${column.number ? "number" : null} key=${column.id}>${column.of(row)}</td>`)}
         </tr>`)}
       </tbody>
