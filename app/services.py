@@ -208,7 +208,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             flights=flights,
             traces=traces,
             reads=reads,
-            stored_figures=StoredFigures(reads),
+            stored_figures=StoredFigures(reads, configs),
             geo=geo,
             boards=boards,
             board_creations=BoardCreations(database),

@@ -21,6 +21,11 @@ _NEXT_CAUSE_S = 10.0
 """Minimum time between two log lines for different causes of one outage."""
 
 
+def stores_away() -> list[str]:
+    """Return the names of the stores to which calls of this process fail, sorted."""
+    return sorted(store for store, locations in _unavailable.items() if locations)
+
+
 class Availability:
     """The availability of one store, or of one node of it, as this process sees it.
 

@@ -1,12 +1,17 @@
-"""Admin API of undelivered events: lists them, and makes them due again."""
+"""Admin API of event sinks and their undelivered events: lists both, and makes events due again."""
+
+from collections import defaultdict
+from collections.abc import Mapping
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.http.paging import Page, PageQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.http.rows.transactions import Transaction
+from storage.configs.kinds.events import EVENTS
+from storage.configs.rows import ConfigKey
 from storage.events import queue as event_queue
-from storage.events.queue import Filter, Sink, Status, StoredEvent
+from storage.events.queue import Filter, Sink, SinkCount, Status, StoredEvent
 from streams.wire.codec import rfc3339
 from streams.wire.errors import ItemNotFound, listed
 from streams.wire.model import Model, QueryInt
@@ -17,6 +22,27 @@ class EventNotFound(ItemNotFound):
 
     def __init__(self, sink: str) -> None:
         super().__init__(f"there is no such event for sink {listed([sink])}")
+
+
+class SinkRow(Model):
+    app: str
+    sink: str
+    """Name of a config of kind `events`."""
+    fault: str | None = None
+    """Why the config cannot be used, so that nothing is delivered; absent if it can."""
+    exists: bool
+    """Whether the config exists. The events of a deleted one are deleted within an hour."""
+    waiting: int
+    """Events of which a further attempt follows."""
+    dead: int
+    """Events whose last attempt failed."""
+    oldest_s: float
+    """Seconds since the oldest waiting event was due, or 0 if none is due yet."""
+
+
+class SinkList(Model):
+    sinks: list[SinkRow]
+    """Those with dead events come first."""
 
 
 class SinkPath(Model):
@@ -67,6 +93,33 @@ class RetriedEvents(Model):
     """How many events are due now."""
 
 
+async def list_sinks(call: Call) -> SinkList:
+    """List the sinks of all apps with the number of events that they have not accepted yet."""
+    configs = call.services.configs
+    found: defaultdict[Sink, dict[Status, SinkCount]] = defaultdict(dict)
+    for app_id in configs.apps():
+        for name in configs.names(EVENTS, app_id):
+            found[Sink(app_id, name)] = {}
+    for counted in await call.services.reads.read(event_queue.counts):
+        found[Sink(counted.app_id, counted.sink)][counted.status] = counted
+    rows = [_sink_row(call, sink, counts) for sink, counts in found.items()]
+    return SinkList(sinks=sorted(rows, key=lambda row: (-row.dead, -row.waiting, row.app, row.sink)))
+
+
+def _sink_row(call: Call, sink: Sink, counts: Mapping[Status, SinkCount]) -> SinkRow:
+    configs = call.services.configs
+    waiting, dead = counts.get("waiting"), counts.get("dead")
+    return SinkRow(
+        app=sink.app_id,
+        sink=sink.name,
+        fault=configs.fault(ConfigKey(sink.app_id, EVENTS.name, sink.name)),
+        exists=configs.exists(EVENTS, sink.app_id, sink.name),
+        waiting=waiting.count if waiting else 0,
+        dead=dead.count if dead else 0,
+        oldest_s=round(waiting.oldest_s, 1) if waiting else 0,
+    )
+
+
 async def list_events(call: Call, query: Query[EventQuery]) -> EventList:
     """List the events that sinks have not accepted yet.
 
@@ -112,6 +165,7 @@ def _row(event: StoredEvent) -> EventRow:
 
 
 ADMIN_EVENT_ROUTES = [
+    Endpoint("GET", "/admin/api/events/sinks", list_sinks, FOR_VIEWERS),
     Endpoint("GET", "/admin/api/events", list_events, FOR_VIEWERS),
     Endpoint("POST", "/admin/api/events/{app}/{sink}/retry", retry_events, FOR_EDITORS, errors=(EventNotFound,)),
 ]

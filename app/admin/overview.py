@@ -4,19 +4,24 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from aiohttp import web
 
 from app.admin.area import FOR_VIEWERS
+from app.admin.attention import AttentionRow, attention_of
 from app.admin.audit import AuditRow, audit_row
 from app.http.rows.docs import Docs, OtherResponse
 from app.http.rows.endpoint import Call, Endpoint
 from app.observing.stored_figures import Figures
 from app.services import Services
+from storage.configs.kinds.apps import APPS
 from storage.operators import figures
 from streams.wire.codec import dumps, rfc3339
+from streams.wire.errors import ConfigInvalid, StoreError
 from streams.wire.model import Model
 from vendors.calls.metrics import BUCKETS_S
 
@@ -60,8 +65,16 @@ class MoneyRow(Model):
     """In minor units."""
 
 
+class CostRow(Model):
+    currency: str
+    amount: str
+    """As a decimal number."""
+
+
 class Overview(Model):
     at: str
+    attention: list[AttentionRow]
+    """What needs the attention of an operator, the worst first."""
     processes: list[ProcessRow]
     """The processes whose figures are added up here. Each publishes its figures every five seconds."""
     live: list[NamedCount]
@@ -81,6 +94,8 @@ class Overview(Model):
     oldest_job_s: float
     money: list[MoneyRow]
     """What was paid for orders since midnight in UTC."""
+    cost: list[CostRow]
+    """What calls to vendors cost since midnight in UTC, as the configs price them."""
     changes: list[AuditRow]
     """The last changes by operators and commands."""
 
@@ -114,10 +129,17 @@ async def _watched(call: Call) -> web.StreamResponse:
 
 
 async def _overview(services: Services) -> Overview:
-    found = await figures.of_all(services.valkey)
+    """Return the overview. Without a store, it lacks what that store holds, and says so."""
+    found: Mapping[str, Mapping[str, Any]] = {}
+    stored = Figures()
+    with suppress(StoreError):
+        found = await figures.of_all(services.valkey)
+    with suppress(StoreError):
+        stored = await services.stored_figures.read()
     processes = list(found.values())
     return Overview(
         at=rfc3339(datetime.now(UTC)),
+        attention=attention_of(services, stored, processes),
         processes=[
             _process(name, process) for name, process in sorted(found.items(), key=lambda item: item[1]["began_at"])
         ],
@@ -130,8 +152,19 @@ async def _overview(services: Services) -> Overview:
         vendors=_vendors(processes),
         errors=_counted(_summed(process["errors"] for process in processes)),
         breakers=sorted({account for process in processes for account in process["breakers"]}),
-        **_of_stored(await services.stored_figures.read()),
+        cost=_cost(services, stored),
+        **_of_stored(stored),
     )
+
+
+def _cost(services: Services, stored: Figures) -> list[CostRow]:
+    """Return the cost by currency, the highest first."""
+    by_currency: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for app_id, spent in stored.spent.items():
+        with suppress(ConfigInvalid):  # Then the currency is not known.
+            by_currency[services.configs.singleton(APPS, app_id).currency] += spent
+    highest = sorted(by_currency.items(), key=lambda item: -item[1])
+    return [CostRow(currency=currency, amount=f"{amount:f}") for currency, amount in highest]
 
 
 def _of_stored(stored: Figures) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from app.http.errors import ERRORS
 from app.http.request.pipeline import REQUESTS
 from app.http.serving.connections import OPEN as CONNECTIONS
 from app.services import Services
+from storage.availability import stores_away
 from storage.operators import figures
 from streams.tasks import background
 from streams.wire.errors import StoreError
@@ -85,6 +86,7 @@ class FiguresOfProcess:
                 for sample in family.samples
                 if sample.value
             ],
+            "stores_away": stores_away(),
         }
 
     def _a_minute_ago(self, now: float) -> _Counters:

@@ -2,10 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+import traceback
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import procrastinate
@@ -16,19 +18,24 @@ from procrastinate.jobs import Status
 from procrastinate.manager import JobManager as StoredJobs
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from prometheus_client import Counter, Histogram
+from psycopg.types.json import Jsonb
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
 from app.services import Services
+from storage.configs.store import recorded_configs
 from storage.jobs import stalled_jobs
+from storage.jobs.failures import Failure, columns_of, failure
 from storage.jobs.jobs import UNIQUE_WHILE_WAITING, Job
-from storage.jobs.stalled_jobs import MAX_DEATHS, StalledJob
+from storage.jobs.outcomes import FINISH, HOLD, RETRY
+from storage.jobs.stalled_jobs import DIED, StalledJob
 from streams.tasks import pause, stopping
-from streams.wire.errors import ServiceError
+from streams.wire.errors import InternalError, ServiceError
 
 log = structlog.get_logger()
 
-_MAX_RETRY_WAIT_S = 3600
+_MAXRETRY_WAIT_S = 3600
 _MAX_STORE_WAIT_S = 5
+_ROOT = Path(__file__).parents[2]
 
 J = TypeVar("J", bound=Job)
 
@@ -39,34 +46,45 @@ JOB_SECONDS = Histogram(
 
 
 def task_of(
-    services: Services, message: type[J], handler: Callable[[Services, J], Awaitable[None]]
+    services: Services,
+    message: type[J],
+    handler: Callable[[Services, J], Awaitable[None]],
+    failures: MutableMapping[int, Failure],
 ) -> Callable[..., Awaitable[None]]:
-    """Return the task that procrastinate runs: one attempt, within its time limit, with one log line."""
+    """Return the task that procrastinate runs: one attempt, within its time limit, with one log line.
+
+    The failure of a last attempt is left in `failures`, by the id of the job.
+    """
     name = message.task
 
     async def run(context: procrastinate.JobContext, **arguments: Any) -> None:
-        assert context.job is not None, "the context of a running task has its job"
-        began, attempt = time.monotonic(), context.job.attempts + 1
-        bound = log.bind(job=name, job_id=context.job.id, attempt=attempt)
+        job = context.job
+        assert job is not None, "the context of a running task has its job"
+        began, attempt = time.monotonic(), job.attempts + 1
+        bound = log.bind(job=name, job_id=job.id, attempt=attempt)
         outcome = "canceled"
-        try:
-            async with asyncio.timeout(message.timeout_s):
-                await handler(services, message.of(arguments))
-            outcome = "succeeded"
-        except (Exception, asyncio.CancelledError) as error:
-            if stopping():
-                bound.warning("job.canceled")
+        with recorded_configs() as configs:
+            try:
+                async with asyncio.timeout(message.timeout_s):
+                    await handler(services, message.of(arguments))
+                outcome = "succeeded"
+            except (Exception, asyncio.CancelledError) as error:
+                if stopping():
+                    bound.warning("job.canceled")
+                    raise
+                outcome = "failed" if _failures(job) + 1 < message.attempts else "held"
+                if outcome == "held" and job.id is not None:
+                    kind, text = _reason(message, error)
+                    failures[job.id] = failure(kind, text, process=services.heartbeat.process, configs=configs)
+                unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
+                bound.error(f"job.{outcome}", error=_cause(message, error), exc_info=unexpected)
                 raise
-            outcome = "failed" if _failures(context.job) + 1 < message.attempts else "held"
-            unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
-            bound.error(f"job.{outcome}", error=_cause(message, error), exc_info=unexpected)
-            raise
-        finally:
-            seconds = time.monotonic() - began
-            JOB_ATTEMPTS.labels(name, outcome).inc()
-            JOB_SECONDS.labels(name).observe(seconds)
-            if outcome == "succeeded":
-                bound.info("job.succeeded", ms=round(seconds * 1000, 1))
+            finally:
+                seconds = time.monotonic() - began
+                JOB_ATTEMPTS.labels(name, outcome).inc()
+                JOB_SECONDS.labels(name).observe(seconds)
+                if outcome == "succeeded":
+                    bound.info("job.succeeded", ms=round(seconds * 1000, 1))
 
     return run
 
@@ -75,6 +93,21 @@ def _cause(message: type[Job], error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return f"unfinished after {message.timeout_s:g} s"
     return str(error) or repr(error)
+
+
+def _reason(message: type[Job], error: BaseException) -> tuple[str, str]:
+    """Return the error type and the message that operators of all roles may read.
+
+    The text of an unexpected error may contain anything, such as the values of a statement, so it is only logged.
+    """
+    if isinstance(error, ServiceError):
+        return error.error_type, error.what
+    if isinstance(error, TimeoutError):
+        return "timeout", _cause(message, error)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(_ROOT)]
+    place = f" in {Path(own[-1].filename).relative_to(_ROOT)}, {own[-1].name}" if own else ""
+    return InternalError.error_type, f"{type(error).__name__}{place}"
 
 
 class RetryPolicy(BaseRetryStrategy):
@@ -94,7 +127,7 @@ class RetryPolicy(BaseRetryStrategy):
     def _wait_s(self, failures: int) -> float:
         """Return the wait after an attempt with `failures` failed attempts before it."""
         message = self._message
-        waits = [min(message.retry_after_s * 2.0**number, _MAX_RETRY_WAIT_S) for number in range(failures + 1)]
+        waits = [min(message.retry_after_s * 2.0**number, _MAXRETRY_WAIT_S) for number in range(failures + 1)]
         if message.last_after_s is not None and failures + 2 == message.attempts:
             return message.last_after_s - sum(waits[:-1])
         return waits[-1]
@@ -103,17 +136,6 @@ class RetryPolicy(BaseRetryStrategy):
 def _failures(job: StoredJob) -> int:
     """Return the number of failed attempts, without those that ended with the death of a worker."""
     return job.attempts - job.priority
-
-
-# The worker and the number identify an attempt. The lock keeps both unchanged until the outcome is stored.
-_ATTEMPT = """
-from (
-    select id from procrastinate_jobs
-    where id = %(job_id)s and status = 'doing' and worker_id = %(worker_id)s and attempts = %(attempts)s for update
-) attempt
-"""
-_FINISH = f"select procrastinate_finish_job_v1(id, %(status)s, %(delete_job)s) {_ATTEMPT}"
-_RETRY = f"select procrastinate_retry_job_v2(id, %(retry_at)s, null, null, null) {_ATTEMPT}"
 
 
 class JobManager(StoredJobs):
@@ -125,14 +147,25 @@ class JobManager(StoredJobs):
     ends = False
     """Whether the worker ends. Then an outcome that cannot be stored is dropped, and the job runs again."""
 
+    def __init__(self, connector: procrastinate.BaseConnector) -> None:
+        super().__init__(connector)
+        self.failures: dict[int, Failure] = {}
+        """The failures of last attempts whose outcome is not stored yet, by the id of the job."""
+
     async def finish_job(self, job: StoredJob, status: Status, delete_job: bool) -> None:  # noqa: FBT001 - procrastinate's
-        """Store that no further attempt follows."""
-        await self._store(_FINISH, job, status=status.value, delete_job=delete_job)
+        """Store that no further attempt follows, and why the job is held if it is."""
+        failed = None if job.id is None else self.failures.pop(job.id, None)
+        outcome = {"status": status.value, "delete_job": delete_job}
+        if failed is None or delete_job:
+            await self._store(FINISH, job, **outcome)
+        else:
+            columns = columns_of(job.task_name, failed)
+            await self._store(HOLD, job, **outcome, **columns | {"configs": Jsonb(columns["configs"])})
 
     async def retry_job(self, job: StoredJob, retry_at: datetime | None = None, *_: Any, **__: Any) -> None:
         """Make a job due again. If another job with its key waits, drop this one, because both do the same work."""
         try:
-            await self._store(_RETRY, job, retry_at=retry_at or datetime.now(UTC))
+            await self._store(RETRY, job, retry_at=retry_at or datetime.now(UTC))
         except UniqueViolation as error:
             if error.constraint_name != UNIQUE_WHILE_WAITING:
                 raise
@@ -188,7 +221,7 @@ async def _recover(services: Services, job: StalledJob, *, stalled_s: float) -> 
         case "todo":
             bound.warning("job.stalled")
         case "failed":
-            bound.error("job.held", error=f"its workers died {MAX_DEATHS} times")
+            bound.error("job.held", error=DIED.message)
         case "dropped":
             bound.info("job.dropped")
 

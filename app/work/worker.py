@@ -28,6 +28,7 @@ from app.settings import Settings
 from app.work.event_delivery import deliver_events, measure_events
 from app.work.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
 from app.work.jobs import JOBS, JobRow
+from storage.jobs import schedules
 from storage.jobs.jobs import QUEUE, job_counts
 from streams.tasks import background, pause, stopping
 from streams.wire.errors import StoreError
@@ -149,6 +150,8 @@ async def run_jobs(
         with attempt:
             app, manager = _application(services, jobs, scheduled=scheduled)
             async with _connected(app), background(recover_stalled(services, stalled_s=stalled_s)):
+                if scheduled:
+                    await _publish_schedules(services, jobs)
                 worker = Worker(
                     app,
                     queues=[QUEUE],
@@ -161,6 +164,14 @@ async def run_jobs(
                     install_signal_handlers=False,
                 )
                 await _run_until_cancelled(worker, manager, stop_s=stop_s)
+
+
+async def _publish_schedules(services: Services, jobs: Sequence[JobRow[Any]]) -> None:
+    """Store the times at which jobs are enqueued, for operators."""
+    times = {row.message.task: row.schedule for row in jobs if row.schedule is not None}
+    with suppress(StoreError):  # Operators see those of the last worker.
+        async with services.database.connection() as conn:
+            await schedules.replace(conn, times)
 
 
 async def _run_until_cancelled(worker: Worker, manager: JobManager, *, stop_s: float) -> None:
@@ -204,7 +215,7 @@ def _application(
         app.task(name=f"remove_expired_{what}")(_drop)
     for row in jobs:
         name = row.message.task
-        run = task_of(services, row.message, row.handler)
+        run = task_of(services, row.message, row.handler, manager.failures)
         task = app.task(name=name, retry=RetryPolicy(row.message), pass_context=True)(run)
         if scheduled and row.schedule is not None:
             arguments = row.message().model_dump(mode="json")

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, NoReturn
@@ -89,6 +90,7 @@ class ConfigStore:
         Raises `ConfigNotFound` if it does not exist and `ConfigInvalid` if its value does not fit the kind.
         """
         key = ConfigKey(app_id, kind.name, name)
+        _record(key)
         entry = self._entries.get(key)
         if entry is None:
             raise ConfigNotFound(key.kind, key.name)
@@ -108,8 +110,13 @@ class ConfigStore:
         key = ConfigKey(app_id, kind.name, DEFAULT)
         entry: Active[ConfigModel] | _Broken = self._entries.get(key) or self._defaults[kind.name]
         if isinstance(entry, _Broken):
+            _record(key)
             _refuse(key, entry)
         return entry.value
+
+    def broken(self) -> list[ConfigKey]:
+        """Return the active configs that cannot be used, sorted."""
+        return sorted(key for key, entry in self._entries.items() if isinstance(entry, _Broken))
 
     def fault(self, key: ConfigKey) -> str | None:
         """Return why an active config cannot be used, or `None` if it can."""
@@ -319,6 +326,30 @@ class _Undone(Exception):
 
 def _entry(value: Model | str, *, revision: int) -> Active[Any] | _Broken:
     return _Broken(value) if isinstance(value, str) else Active(value, revision)
+
+
+_USED: ContextVar[dict[ConfigKey, None] | None] = ContextVar("configs_used", default=None)
+
+
+@contextmanager
+def recorded_configs() -> Iterator[dict[ConfigKey, None]]:
+    """Yield the keys of the configs that the block reads by name, in the order in which they were last read.
+
+    With them, the failure of a job names its configs. Those that every request reads, such as the limits of an app,
+    are not among them unless they cannot be used.
+    """
+    used: dict[ConfigKey, None] = {}
+    token = _USED.set(used)
+    try:
+        yield used
+    finally:
+        _USED.reset(token)
+
+
+def _record(key: ConfigKey) -> None:
+    if (used := _USED.get()) is not None:
+        used.pop(key, None)
+        used[key] = None
 
 
 def _refuse(key: ConfigKey, entry: _Broken) -> NoReturn:

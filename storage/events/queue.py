@@ -176,6 +176,17 @@ async def counts(conn: Connection) -> list[SinkCount]:
     return [SinkCount(**row) for row in await conn.fetch(_COUNTS)]
 
 
+_DEAD = """
+select app_id, sink, count(*) as count from reported_events where dead_at is not null
+group by 1, 2 order by count(*) desc, 1, 2 limit $1
+"""
+
+
+async def dead_by_sink(conn: Connection, *, limit: int) -> dict[Sink, int]:
+    """Return the number of dead events of the sinks that have any, the largest first. An index has all it reads."""
+    return {Sink(app_id, sink): count for app_id, sink, count in await conn.fetch(_DEAD, limit)}
+
+
 _DELETE_EXPIRED = """
 with expired as (
     select position from reported_events

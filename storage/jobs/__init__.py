@@ -10,6 +10,13 @@ one. The outcome of an attempt is stored as soon as the database is available, a
 the job. Jobs with the same key do the same work: at most one of them waits. If a failed attempt would make a second
 one wait, that job is dropped.
 
+Why a job is held is stored in the transaction that holds it (`failures.py`), with the configs that its last attempt
+has read: the store of configs records them, so that no job has to name its config. The text of an unexpected error
+is not stored, because it may contain anything. Held jobs are grouped by their message without its words with digits
+(`held.py`). One operation changes at most 1,000 jobs of a group. It skips jobs that another operator changes at the
+same moment, so each job is changed and audited once. A worker stores its schedules when it starts, because server
+processes do not know the handlers of jobs.
+
 The tables of pgqueuer (`app/work/__init__.py` compares both) would need as many statements of our own: to list,
 retry, drop, count, erase and expire jobs, and to move them with the clock of their app. Its key is also unique
 while a job runs, so a change during the run would cause no further run. It logs each attempt in a table that we

@@ -142,6 +142,15 @@ async def listed(conn: Connection, which: Filter, *, before: str | None, size: i
     return [WebhookState(**row) for row in await conn.fetch(_LIST, *which, before, size)]
 
 
+_COUNT_FAILED = "select count(*) from (select from webhooks where status = 'failed' limit $1) found"
+
+
+async def count_failed(conn: Connection, *, at_most: int) -> int:
+    """Return the number of webhooks whose last attempt has failed."""
+    count: int = await conn.fetchval(_COUNT_FAILED, at_most)
+    return count
+
+
 async def finish(conn: Connection, webhook_id: str, *, now: datetime, error: str | None) -> None:
     """Record the outcome of an attempt. `error`: why it failed."""
     await conn.execute(

@@ -7,15 +7,14 @@ procrastinate. `app/work/worker.py` runs the jobs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from storage.operators.audit import Origin, Subject, record_change
 from storage.postgres.database import Connection
 from streams.wire.model import Model
 
 QUEUE = "parley"
 UNIQUE_WHILE_WAITING = "procrastinate_jobs_queueing_lock_idx_v1"
-_IS_HELD = "status in ('failed', 'aborted')"
+IS_HELD = "status in ('failed', 'aborted')"
 """`aborted`: the handler raised `CancelledError` in the last attempt, although its worker was not stopped."""
 
 
@@ -107,17 +106,6 @@ class WorkWebhook(Job):
     webhook_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class HeldJob:
-    """A job that failed in all its attempts."""
-
-    job_id: int
-    task: str
-    message: dict[str, Any]
-    attempts: int
-    held_at: datetime
-
-
 _ENQUEUE = """
 insert into procrastinate_jobs (queue_name, task_name, queueing_lock, args, scheduled_at)
 values ($1, $2, $3, $4, $5)
@@ -150,7 +138,7 @@ async def cancel_job(conn: Connection, *, key: str) -> None:
 
 
 _ERASE = f"""
-delete from procrastinate_jobs where (status = 'todo' or {_IS_HELD}) and task_name = any($3)
+delete from procrastinate_jobs where (status = 'todo' or {IS_HELD}) and task_name = any($3)
 and args ->> 'app_id' = $1 and (
     args ->> 'uid' = $2 or (args ->> 'platform', args ->> 'social_id') in (
         select platform, social_id from identities where app_id = $1 and uid = $2)
@@ -172,7 +160,7 @@ async def erase(
 _DELETE_EXPIRED = f"""
 with expired as (
     select id from procrastinate_jobs
-    where {_IS_HELD} and args ->> 'app_id' = $1 and (args ->> 'expires_s')::float8 <= $2
+    where {IS_HELD} and args ->> 'app_id' = $1 and (args ->> 'expires_s')::float8 <= $2
     limit $3 for update skip locked
 )
 delete from procrastinate_jobs using expired where procrastinate_jobs.id = expired.id
@@ -196,27 +184,10 @@ async def advance(conn: Connection, app_id: str, *, by_s: float) -> None:
     await conn.execute(_ADVANCE, app_id, by_s)
 
 
-_HELD = f"""
-select id, task_name, args, attempts,
-       (select max(at) from procrastinate_events where job_id = job.id and type in ('failed', 'aborted')) as held_at
-from procrastinate_jobs job
-where {_IS_HELD} and ($1::text is null or task_name = $1) and ($2::bigint is null or id < $2)
-order by id desc
-limit $3
-"""
-
-
-async def held_jobs(conn: Connection, *, task: str | None, before_id: int | None, size: int) -> list[HeldJob]:
-    """Return the held jobs, the newest first; with `before_id`, those with a smaller id."""
-    rows = await conn.fetch(_HELD, task, before_id, size)
-    return [HeldJob(row["id"], row["task_name"], row["args"], row["attempts"], row["held_at"]) for row in rows]
-
-
-_LOCK_HELD = f"select task_name, attempts from procrastinate_jobs where id = $1 and {_IS_HELD} for update"
 _RUN_NOW = f"""
 update procrastinate_jobs set status = 'todo', attempts = 0, priority = 0, scheduled_at = null,
     queueing_lock = case when status = 'todo' then queueing_lock end
-where id = $1 and (status = 'todo' or {_IS_HELD}) returning true
+where id = $1 and (status = 'todo' or {IS_HELD}) returning true
 """
 
 
@@ -226,37 +197,6 @@ async def run_now(conn: Connection, job_id: int) -> bool:
     A held job loses its key, because another one with the key may wait.
     """
     return await conn.fetchval(_RUN_NOW, job_id) is not None
-
-
-async def retry_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
-    """Run a held job again, for an operator. Return `False` if there is no such held job.
-
-    `conn` is in a transaction.
-    """
-    held = await conn.fetchrow(_LOCK_HELD, job_id)
-    if held is None:
-        return False
-    await run_now(conn, job_id)
-    before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
-    after = before | {"status": "todo", "attempts": 0}
-    await record_change(
-        conn, origin, action="job.retry", subject=Subject(None, "job", str(job_id)), before=before, after=after
-    )
-    return True
-
-
-async def drop_held(conn: Connection, job_id: int, *, origin: Origin) -> bool:
-    """Delete a held job. Return `False` if there is no such held job. `conn` is in a transaction.
-
-    Its message is not recorded, because it may hold personal data that is to be deleted.
-    """
-    held = await conn.fetchrow(_LOCK_HELD, job_id)
-    if held is None:
-        return False
-    await conn.execute("delete from procrastinate_jobs where id = $1", job_id)
-    before = {"job": held["task_name"], "status": "failed", "attempts": held["attempts"]}
-    await record_change(conn, origin, action="job.drop", subject=Subject(None, "job", str(job_id)), before=before)
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,13 +209,16 @@ class JobCount:
     """Seconds since the oldest of these jobs was due, or 0 if none is due yet."""
 
 
+# Of the jobs that are due at once, the one with the lowest id has waited longest.
 _COUNTS = """
-select task_name, case when status = 'aborted' then 'failed' else status::text end as status, count(*) as count,
-       coalesce(extract(epoch from now() - min(coalesce(scheduled_at, (
-           select min(at) from procrastinate_events where job_id = job.id)))), 0)::float8 as oldest_s
-from procrastinate_jobs job
-where status in ('todo', 'doing', 'failed', 'aborted')
-group by 1, 2
+with counted as (
+    select task_name, case when status = 'aborted' then 'failed' else status::text end as status, count(*) as count,
+        min(scheduled_at) as due_at, min(id) filter (where scheduled_at is null) as first_id
+    from procrastinate_jobs where status in ('todo', 'doing', 'failed', 'aborted') group by 1, 2
+)
+select task_name, status, count, coalesce(extract(epoch from now() - least(due_at, (
+    select min(at) from procrastinate_events where job_id = first_id))), 0)::float8 as oldest_s
+from counted
 """
 
 

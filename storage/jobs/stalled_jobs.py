@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from storage.jobs.failures import COLUMNS, REPLACE, WORKER_DIED, columns_of, failure
 from storage.jobs.jobs import UNIQUE_WHILE_WAITING
 from storage.postgres.database import Connection, on_conflict
 
@@ -14,6 +15,7 @@ status = 'doing' and (worker_id is null or worker_id in (
 
 MAX_DEATHS = 10
 """A job is held after this many deaths of its workers, because it seems to kill them."""
+DIED = failure(WORKER_DIED, f"its workers died {MAX_DEATHS} times")
 _MAX_WAIT_S = 30
 
 
@@ -40,10 +42,16 @@ class Recovered:
 
 # The wait is random, so that jobs do not always run beside a job that kills their worker.
 _RECOVER = f"""
-update procrastinate_jobs set attempts = attempts + 1, priority = priority + 1,
-    scheduled_at = now() + make_interval(secs => random() * least({_MAX_WAIT_S}, 2 ^ priority)),
-    status = (case when priority + 1 < {MAX_DEATHS} then 'todo' else 'failed' end)::procrastinate_job_status
-where id = $2 and {_IS_STALLED} returning status::text, attempts
+with recovered as (
+    update procrastinate_jobs set attempts = attempts + 1, priority = priority + 1,
+        scheduled_at = now() + make_interval(secs => random() * least({_MAX_WAIT_S}, 2 ^ priority)),
+        status = (case when priority + 1 < {MAX_DEATHS} then 'todo' else 'failed' end)::procrastinate_job_status
+    where id = $2 and {_IS_STALLED} returning status::text, attempts
+), recorded as (
+    insert into job_failures (job_id, {", ".join(COLUMNS)})
+    select $2, $3, $4, $5, $6, $7 from recovered where status = 'failed' {REPLACE}
+)
+select status, attempts from recovered
 """
 _DROP = f"""
 delete from procrastinate_jobs where id = $2 and {_IS_STALLED}
@@ -63,7 +71,7 @@ async def recover(conn: Connection, job: StalledJob, *, stalled_s: float) -> Rec
     """
     try:
         with on_conflict(UNIQUE_WHILE_WAITING, _AlreadyWaits):
-            row = await conn.fetchrow(_RECOVER, stalled_s, job.job_id)
+            row = await conn.fetchrow(_RECOVER, stalled_s, job.job_id, *columns_of(job.task, DIED).values())
     except _AlreadyWaits:
         row = await conn.fetchrow(_DROP, stalled_s, job.job_id)
     return None if row is None else Recovered(row["status"], row["attempts"])

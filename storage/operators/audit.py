@@ -13,7 +13,7 @@ ROOT = "root"
 """The actor of changes with the root token."""
 OPERATOR = "operator"
 """The kind of subject for changes of operators and their tokens."""
-SUBJECTS = frozenset({OPERATOR, "job", "suppression", "user", "webhook", "withdrawal"})
+SUBJECTS = frozenset({OPERATOR, "job", "mismatch", "suppression", "user", "webhook", "withdrawal"})
 """The kinds of subjects that are not configs."""
 Action = Literal[
     "asset.adjust",
@@ -26,6 +26,7 @@ Action = Literal[
     "job.drop",
     "job.retry",
     "mail.test",
+    "mismatch.resolve",
     "operator.add",
     "operator.change",
     "operator.remove",

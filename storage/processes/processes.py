@@ -28,6 +28,19 @@ async def all_alive(conn: Connection, *, void_after_s: float) -> list[str]:
     return [process for (process,) in rows]
 
 
+_SILENT = """
+select process from processes where seen_at < now() - make_interval(secs => $1) order by seen_at desc limit $2
+"""
+
+
+async def silent(conn: Connection, *, after_s: float, limit: int) -> list[str]:
+    """Return processes that have neither ended nor reported for `after_s`, the last one first.
+
+    They have been killed, hang, or do not reach this database. An hour later they are forgotten.
+    """
+    return [process for (process,) in await conn.fetch(_SILENT, after_s, limit)]
+
+
 _ALIVE = """
 select process from processes where process = any($1) and seen_at > now() - make_interval(secs => $2)
 """

@@ -42,6 +42,9 @@ ELSEWHERE = {
         "/admin/api/users/{app}/{user_id}/streams/{stream_id}/cancel",
     ): "tests/app/ai/streams/test_cancel_by_operators.py",
     ("POST", "/admin/api/mails/{app}/{strategy}/test"): "tests/app/admin/test_trials.py",
+    ("POST", "/admin/api/jobs/held/retry"): "tests/app/admin/test_jobs.py",
+    ("POST", "/admin/api/jobs/held/drop"): "tests/app/admin/test_jobs.py",
+    ("POST", "/admin/api/payments/mismatches/{mismatch_id}/resolve"): "tests/app/admin/test_mismatches.py",
 }
 """Rows whose entry in the audit log is tested with what they need, such as a running stream."""
 

@@ -1,4 +1,4 @@
-// Engagement: leaderboards with their periods, emails, suppressions, predictions and image tasks.
+// Engagement: leaderboards with their periods, emails, suppressions, predictions, image tasks and event sinks.
 
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
@@ -8,6 +8,7 @@ import { appFilter, List, stateFilter } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Id, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
+import { Sinks } from "./sinks.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 import { UserLink } from "./users.js";
@@ -36,6 +37,7 @@ const LISTS = {
   suppressions: Suppressions,
   predictions: tasks("predictions", "/predictions", ["starting", "processing", "succeeded", "failed", "canceled"]),
   images: tasks("images", "/image_tasks", ["pending", "processing", "succeeded", "failed"]),
+  sinks: Sinks,
 };
 
 export function Engagement({ route, apps, canEdit }) {

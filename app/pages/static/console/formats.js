@@ -12,3 +12,20 @@ export function amountOf(amount, currency) {
     return `${amount} ${currency}`;
   }
 }
+
+/** Returns a decimal number of a currency for people. Small amounts keep the digits that tell them apart. */
+export function costOf(amount, currency) {
+  const digits = Math.abs(amount) < 1 ? 4 : 2;
+  try {
+    return new Intl.NumberFormat(undefined, { style: "currency", currency, maximumFractionDigits: digits }).format(amount);
+  } catch {
+    return `${amount} ${currency}`;
+  }
+}
+
+/** Returns seconds for people: `90` is `2 min`. */
+export function durationOf(seconds) {
+  if (!seconds) return "–";
+  const [size, unit] = seconds < 60 ? [1, "s"] : seconds < 7_200 ? [60, "min"] : seconds < 172_800 ? [3_600, "h"] : [86_400, "d"];
+  return `${Math.round(seconds / size)}\u00a0${unit}`;
+}

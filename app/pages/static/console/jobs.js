@@ -1,62 +1,124 @@
-// The queues of jobs, and the held jobs, which can be run again or deleted.
+// Jobs: the held ones with their causes, which are run again or deleted, one or all with one cause; queues; schedules.
 
 import { html, useState } from "../vendor/preact.js";
-import { read, write } from "./api.js";
-import { Confirm } from "./confirm.js";
+import { Action, writeWith } from "./action.js";
+import { read } from "./api.js";
+import { durationOf } from "./formats.js";
+import { appFilter, List } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
+import { Badge, Crumbs, Facts, Id, Note, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
+import { UserLink } from "./users.js";
 
 const texts = TEXTS.jobsPage;
-const COUNTS = [
-  { id: "job", title: texts.job, of: (row) => row.job },
-  { id: "status", title: texts.status, of: (row) => html`<span class="badge">${row.status}</span>` },
-  { id: "count", title: texts.count, of: (row) => row.count },
-  { id: "oldest", title: texts.oldest, of: (row) => `${row.oldest_s} s` },
+const TABS = { held: Held, queues: Queues, schedules: Schedules };
+const held = (group) => hrefOf(["jobs", "held", group]);
+
+export function Jobs({ route, apps, canEdit }) {
+  const tab = route.parts[0] in TABS ? route.parts[0] : "held";
+  const Shown = TABS[tab];
+  return html`<div><header class="head"><h1>${TEXTS.jobs}</h1></header>
+    <${Tabs} label=${TEXTS.jobs} current=${tab} tabs=${Object.keys(TABS).map((id) => [id, texts.tabs[id], hrefOf(["jobs", id])])} />
+    <${Shown} key=${tab} route=${route} apps=${apps} canEdit=${canEdit} /></div>`;
+}
+
+/** Why an attempt failed: what the error says, and what its type means. */
+const Why = ({ row, children }) => html`<span class="why">${children ?? row.error ?? texts.causes[row.error_type] ?? row.error_type}
+  <small class="muted">${row.error && texts.causes[row.error_type] ? texts.causes[row.error_type] : row.error_type}</small></span>`;
+const config = ({ app, kind, name }) => html`<li><a href=${hrefOf(["configs", app, kind, name])}>${kind}/${name}</a></li>`;
+
+function About({ row }) {
+  if (row.order_id && row.user_id) return html`<a href=${hrefOf(["users", row.app, row.user_id, "orders", row.order_id])}>${texts.order}</a>`;
+  if (row.user_id) return html`<${UserLink} app=${row.app} user=${row.user_id} />`;
+  if (row.webhook_id) return html`<a href=${hrefOf(["money", "webhooks", row.webhook_id])}>${texts.webhook}</a>`;
+  return html`<span class="muted">${row.app ?? texts.allApps}</span>`;
+}
+
+const Details = ({ row }) => html`<details><summary>${texts.details}</summary>
+  <${Facts} rows=${[
+    [texts.id, html`<${Id} value=${String(row.job_id)} />`], [texts.attempts, row.attempts], [TEXTS.list.app, row.app],
+    [texts.process, row.process && html`<${Id} value=${row.process} />`], [texts.logLine, html`<code>job.held job_id=${row.job_id}</code>`],
+  ]} />
+  <pre tabindex="0" aria-label=${texts.message}>${JSON.stringify(row.message, null, 2)}</pre></details>`;
+
+const JOBS = [
+  { id: "job", title: texts.job, of: (row) => html`<strong>${row.job}</strong>` },
+  { id: "why", title: texts.cause, of: (row) => html`<div><${Why} row=${row} /><${Details} row=${row} /></div>` },
+  { id: "about", title: texts.about, of: (row) => html`<${About} row=${row} />` },
+  { id: "configs", title: texts.configs, of: (row) => (row.configs.length ? html`<ul class="plain">${row.configs.toReversed().map(config)}</ul>` : html`<span class="muted">–</span>`) },
+  { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.held_at} />` },
 ];
 
-export function Jobs({ route, canEdit }) {
-  const { before } = route.query;
-  const counts = useLoaded(() => read("/jobs"), []);
-  const held = useLoaded(() => read("/jobs/held", { before }), [before]);
-  const [dropping, setDropping] = useState(null);
-  const [result, setResult] = useState(null);
-  const act = async (method, path) => {
-    setResult(null);
-    try {
-      await write(method, path);
-      setResult({ text: texts.done });
-    } catch (error) {
-      setResult({ text: error.message, failed: true });
-    }
-    setDropping(null);
-    counts.reload();
-    held.reload();
+function Held({ route, apps, canEdit }) {
+  const [changes, setChanges] = useState(0);
+  const [done, setDone] = useState("");
+  const [, group] = route.parts;
+  const { app, job, error } = route.query;
+  const groups = useLoaded(() => read("/jobs/held/groups", { app, job, error }), [app, job, error, changes]);
+  const changed = (text) => {
+    setDone(text);
+    setChanges((count) => count + 1);
   };
-  const columns = [
-    { id: "id", title: "Id", of: (row) => row.job_id },
-    { id: "job", title: texts.job, of: (row) => row.job },
-    { id: "message", title: TEXTS.config.json, of: (row) => html`<code>${JSON.stringify(row.message)}</code>` },
-    { id: "attempts", title: texts.attempts, of: (row) => row.attempts },
-    { id: "at", title: texts.at, of: (row) => row.held_at },
-  ];
+  const columns = canEdit ? [...JOBS, { id: "actions", title: "", of: (row) => html`<${JobActions} row=${row} onDone=${() => changed(texts.done)} />` }] : JOBS;
+  const filters = [appFilter(apps), { id: "job", title: texts.job, search: true }, { id: "error", title: texts.errorType, search: true }];
+  return html`<div>
+    ${group ? html`<${Crumbs} steps=${[[texts.allGroups, hrefOf(["jobs", "held"])], [group]]} />` : html`<p class="lead">${texts.lead}</p>`}
+    ${done && html`<p class="good" role="status">${done}</p>`}
+    <${Loaded} state=${groups}>${(value) => html`<${Groups} rows=${value.groups.filter((row) => !group || row.group === group)} canEdit=${canEdit} onDone=${(answer) => changed(texts.changed(answer))} />`}<//>
+    <h2>${group ? texts.inGroup : texts.jobs}</h2>
+    <${List} key=${changes} label=${texts.jobs} parts=${group ? ["jobs", "held", group] : ["jobs", "held"]} route=${route} path="/jobs/held" field="jobs" columns=${columns}
+      keyOf=${(row) => row.job_id} fixed=${{ group }} filters=${group ? [] : filters} empty=${app || job || error ? undefined : texts.noHeld} /></div>`;
+}
+
+const GROUPS = [
+  { id: "why", title: texts.cause, of: (row) => html`<${Why} row=${row}><a href=${held(row.group)}><strong>${row.error ?? texts.causes[row.error_type] ?? row.error_type}</strong></a><//>` },
+  { id: "job", title: texts.job, of: (row) => row.job },
+  { id: "count", title: texts.count, number: true, of: (row) => row.count },
+  { id: "first", title: texts.first, of: (row) => html`<${Time} at=${row.first_at} />` },
+  { id: "last", title: texts.last, of: (row) => html`<${Time} at=${row.last_at} />` },
+];
+
+function Groups({ rows, canEdit, onDone }) {
+  if (!rows.length) return null;
+  const change = (action, { group }) => ({ reason }) => writeWith(reason, "POST", `/jobs/held/${action}`, { group });
   const actions = (row) => html`<div class="actions">
-    <button class="quiet small" onClick=${() => act("POST", `/jobs/held/${row.job_id}/retry`)}>${texts.retry}</button>
-    <button class="quiet small" onClick=${() => setDropping(row.job_id)}>${texts.drop}</button>
-  </div>`;
-  if (canEdit) columns.push({ id: "actions", title: "", of: actions });
-  const drop = () => act("DELETE", `/jobs/held/${dropping}`);
-  return html`<div><header class="head"><h1>${TEXTS.jobs}</h1></header>
-    ${result && html`<p class=${result.failed ? "error" : "good"} role="status">${result.text}</p>`}
-    <h2>${texts.counts}</h2>
-    <${Loaded} state=${counts}>${(value) => html`<${Table} label=${texts.counts} columns=${COUNTS}
-      empty=${texts.noJobs} rows=${value.jobs.map((row) => ({ ...row, key: `${row.job} ${row.status}` }))} />`}<//>
-    <h2>${texts.held}</h2>
-    <p class="muted">${texts.heldHelp}</p>
-    <${Loaded} state=${held}>${(value) => html`
-      <${Table} label=${texts.held} columns=${columns} empty=${texts.noHeld} rows=${value.jobs.map((row) => ({ ...row, key: row.job_id }))} />
-      ${value.next && html`<p><a href=${hrefOf(["jobs"], { before: value.next })}>${TEXTS.list.next}</a></p>`}`}<//>
-    ${dropping !== null && html`<${Confirm} text=${texts.dropHelp(dropping)} name=${String(dropping)} action=${texts.drop}
-      onYes=${drop} onNo=${() => setDropping(null)} />`}</div>`;
+    <${Action} title=${texts.retryAll} text=${texts.retryAllText(row.count, row.job)} reason onRun=${change("retry", row)} onDone=${onDone} />
+    <${Action} title=${texts.dropAll} text=${texts.dropAllText(row.count, row.job)} reason danger name=${row.job} onRun=${change("drop", row)} onDone=${onDone} /></div>`;
+  return html`<${Table} label=${texts.groups} columns=${canEdit ? [...GROUPS, { id: "actions", title: "", of: actions }] : GROUPS} rows=${rows.map((row) => ({ ...row, key: row.group }))} />`;
+}
+
+const JobActions = ({ row, onDone }) => html`<div class="actions">
+  <${Action} title=${texts.retry} text=${texts.retryText(row.job, row.job_id)} reason onRun=${({ reason }) => writeWith(reason, "POST", `/jobs/held/${row.job_id}/retry`)} onDone=${onDone} />
+  <${Action} title=${texts.drop} text=${texts.dropText(row.job, row.job_id)} reason danger onRun=${({ reason }) => writeWith(reason, "DELETE", `/jobs/held/${row.job_id}`)} onDone=${onDone} /></div>`;
+
+const TONES = { doing: "good", failed: "bad" };
+const COUNTS = [
+  { id: "job", title: texts.job, of: (row) => html`<strong>${row.job}</strong>` },
+  { id: "status", title: texts.status, of: (row) => html`<${Badge} tone=${TONES[row.status] ?? ""} text=${texts.statuses[row.status]} />` },
+  { id: "count", title: texts.count, number: true, of: (row) => row.count },
+  { id: "oldest", title: texts.oldest, number: true, of: (row) => durationOf(row.oldest_s) },
+];
+
+function Queues() {
+  const state = useLoaded(() => read("/jobs"), []);
+  return html`<${Loaded} state=${state}>${(value) => html`<${Table} label=${texts.tabs.queues} columns=${COUNTS} empty=${texts.noJobs}
+    rows=${value.jobs.map((row) => ({ ...row, key: `${row.job} ${row.status}` }))} />`}<//>`;
+}
+
+const OUTCOMES = { succeeded: "good", held: "bad", waiting: "waiting" };
+const SCHEDULES = [
+  { id: "job", title: texts.job, of: (row) => html`<strong>${row.job}</strong>` },
+  { id: "times", title: texts.times, of: (row) => html`<code>${row.schedule}</code>` },
+  { id: "last", title: texts.lastRun, of: (row) => (row.last_at ? html`<${Time} at=${row.last_at} />` : texts.never) },
+  { id: "outcome", title: texts.outcome, of: (row) => row.last && html`<${Badge} tone=${OUTCOMES[row.last] ?? ""} text=${texts.outcomes[row.last]} />` },
+  { id: "next", title: texts.nextRun, of: (row) => html`<${Time} at=${row.next_at} />` },
+];
+
+function Schedules() {
+  const state = useLoaded(() => read("/jobs/schedules"), []);
+  return html`<${Loaded} state=${state}>${(value) => html`
+    ${value.workers ? html`<p class="lead">${texts.workers(value.workers)}</p>` : html`<${Note} tone="bad" title=${texts.noWorker}>${texts.noWorkerText}<//>`}
+    <${Table} label=${texts.tabs.schedules} columns=${SCHEDULES} empty=${texts.noSchedules} rows=${value.schedules.map((row) => ({ ...row, key: row.job }))} />`}<//>`;
 }

@@ -36,13 +36,18 @@ const WITHDRAWALS = [
   { id: "created", title: texts.created, of: (row) => html`<${Time} at=${row.created_at} />` },
 ];
 const MISMATCHES = [
-  { id: "kind", title: texts.kind, of: (row) => html`<strong>${TEXTS.mismatches[row.kind]?.title ?? row.kind}</strong>` },
-  { id: "detail", title: texts.detail, of: (row) => row.detail },
-  { id: "todo", title: texts.todo, of: (row) => html`<span class="todo">${TEXTS.mismatches[row.kind]?.todo}</span>` },
-  { id: "subject", title: texts.subject, of: (row) => html`<${Id} value=${row.subject} />` },
+  { id: "kind", title: texts.kind, of: (row) => html`<span class="why"><strong>${TEXTS.mismatches[row.kind]?.title ?? row.kind}</strong><small class="muted">${TEXTS.mismatches[row.kind]?.todo}</small></span>` },
+  { id: "detail", title: texts.detail, of: (row) => html`<span class="why">${row.detail}<${Id} value=${row.subject} /></span>` },
   { id: "platform", title: texts.platform, of: (row) => row.platform },
   { id: "found", title: texts.found, of: (row) => html`<${Time} at=${row.found_at} />` },
+  { id: "state", title: texts.state, of: (row) => html`<${Settled} row=${row} />` },
 ];
+
+/** How a mismatch was settled, if it was. */
+function Settled({ row }) {
+  if (row.resolved_at) return html`<span class="why"><${Badge} tone="good" text=${texts.resolved} /><small class="muted">${row.resolution} (${texts.resolvedBy(row.resolved_by)})</small></span>`;
+  return html`<${Badge} tone=${row.resolved ? "good" : "waiting"} text=${row.resolved ? texts.repaired : texts.openOnly} />`;
+}
 const platformFilter = { id: "platform", title: texts.platform, options: PLATFORMS };
 
 const LISTS = {
@@ -51,9 +56,7 @@ const LISTS = {
   subscriptions: ({ route, apps }) => html`<${List} label=${texts.tabs.subscriptions} parts=${["money", "subscriptions"]} route=${route} path="/payments/subscriptions" field="orders" columns=${SUBSCRIPTIONS}
     keyOf=${(row) => row.row_id} filters=${[appFilter(apps), platformFilter, stateFilter(texts.status, ["ACTIVE", "SUSPENDED", "CANCELLED", "EXPIRED", "trialing", "past_due", "canceled", "incomplete"])]} />`,
   withdrawals: Withdrawals,
-  mismatches: ({ route, apps }) => html`<p class="lead">${texts.mismatchLead}</p><${List} label=${texts.tabs.mismatches} parts=${["money", "mismatches"]} route=${route} path="/payments/mismatches" field="mismatches"
-    columns=${MISMATCHES} keyOf=${(row) => row.mismatch_id} empty=${texts.noMismatches}
-    filters=${[appFilter(apps), { id: "kind", title: texts.kind, options: Object.entries(TEXTS.mismatches).map(([id, { title }]) => [id, title]) }]} />`,
+  mismatches: Mismatches,
   webhooks: WebhookList,
   ledger: Ledger,
 };
@@ -74,6 +77,19 @@ function Withdrawals({ route, apps, canEdit }) {
     fields=${[{ id: "outcome", title: texts.outcome, required: true, value: "paid", options: [["paid", texts.wasPaid], ["failed", texts.wasNotPaid]] }]} onRun=${settle(row)} onDone=${() => setChanges(changes + 1)} />` };
   return html`<${List} key=${changes} label=${texts.tabs.withdrawals} parts=${["money", "withdrawals"]} route=${route} path="/withdrawals" field="withdrawals" columns=${[...WITHDRAWALS, action]}
     keyOf=${(row) => row.withdrawal_id} filters=${[appFilter(apps), stateFilter(texts.status, ["in_progress", "unknown", "paid", "failed"], "state")]} />`;
+}
+
+function Mismatches({ route, apps, canEdit }) {
+  const [changes, setChanges] = useState(0);
+  const resolve = (row) => ({ reason }) => writeWith(reason, "POST", `/payments/mismatches/${row.mismatch_id}/resolve`);
+  const action = { id: "actions", title: "", of: (row) => !row.resolved && html`<${Action} title=${texts.resolve} text=${texts.resolveText} reason onRun=${resolve(row)} onDone=${() => setChanges(changes + 1)} />` };
+  return html`<div><p class="lead">${texts.mismatchLead}</p>
+    <${List} key=${changes} label=${texts.tabs.mismatches} parts=${["money", "mismatches"]} route=${route} path="/payments/mismatches" field="mismatches" columns=${canEdit ? [...MISMATCHES, action] : MISMATCHES}
+      keyOf=${(row) => row.mismatch_id} empty=${texts.noMismatches} filters=${[
+        appFilter(apps),
+        { id: "resolved", title: texts.state, options: [["false", texts.openOnly], ["true", texts.resolvedOnly]] },
+        { id: "kind", title: texts.kind, options: Object.entries(TEXTS.mismatches).map(([id, { title }]) => [id, title]) },
+      ]} /></div>`;
 }
 
 const DIFFERENCES = [

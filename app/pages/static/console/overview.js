@@ -1,9 +1,10 @@
 // The overview: what all server processes do now. It is live while the page is visible.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
+import { Attention } from "./attention.js";
 import { watch } from "./events.js";
-import { amountOf } from "./formats.js";
-import { Badge, Note, Time } from "./parts.js";
+import { amountOf, costOf } from "./formats.js";
+import { Badge, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
@@ -14,22 +15,22 @@ const KEPT = 60;
 const VENDORS = [
   { id: "vendor", title: texts.vendor, of: (row) => html`<strong>${row.vendor}</strong>` },
   { id: "stage", title: texts.stage, of: (row) => texts.stages[row.stage] ?? row.stage },
-  { id: "attempts", title: texts.attempts, of: (row) => row.attempts },
-  { id: "failed", title: texts.failed, of: (row) => (row.failed ? html`<${Badge} tone="bad" text=${`${row.failed} (${Math.round((row.failed / row.attempts) * 100)}%)`} />` : 0) },
-  { id: "p50", title: texts.p50, of: (row) => msOf(row.p50_ms) },
-  { id: "p95", title: texts.p95, of: (row) => msOf(row.p95_ms) },
+  { id: "attempts", number: true, title: texts.attempts, of: (row) => row.attempts },
+  { id: "failed", number: true, title: texts.failed, of: (row) => (row.failed ? html`<${Badge} tone="bad" text=${`${row.failed} (${Math.round((row.failed / row.attempts) * 100)}%)`} />` : 0) },
+  { id: "p50", number: true, title: texts.p50, of: (row) => msOf(row.p50_ms) },
+  { id: "p95", number: true, title: texts.p95, of: (row) => msOf(row.p95_ms) },
 ];
 const ERRORS = [
   { id: "name", title: TEXTS.list.kind, of: (row) => html`<code>${row.name}</code>` },
-  { id: "count", title: texts.attempts, of: (row) => row.count },
+  { id: "count", number: true, title: texts.attempts, of: (row) => row.count },
 ];
 const PROCESSES = [
   { id: "process", title: texts.process, of: (row) => html`<code title=${row.process}>…${row.process.slice(-8)}</code>` },
   { id: "host", title: texts.host, of: (row) => row.host },
   { id: "version", title: texts.version, of: (row) => row.version },
   { id: "state", title: texts.state, of: (row) => html`<${Badge} tone=${row.draining ? "waiting" : "good"} text=${row.draining ? texts.draining : texts.ready} />` },
-  { id: "streams", title: texts.streams, of: (row) => row.streams },
-  { id: "connections", title: texts.connections, of: (row) => row.connections },
+  { id: "streams", number: true, title: texts.streams, of: (row) => row.streams },
+  { id: "connections", number: true, title: texts.connections, of: (row) => row.connections },
   { id: "since", title: texts.since, of: (row) => html`<${Time} at=${row.began_at} />` },
 ];
 
@@ -62,15 +63,16 @@ export function Overview() {
 function Figures({ now, seen }) {
   const trend = (of) => seen.map(of);
   return html`
-    ${now.breakers.length > 0 && html`<${Note} tone="bad">${texts.breakers(now.breakers)}<//>`}
+    <${Attention} rows=${now.attention} />
     <div class="tiles">
       <${Tile} title=${texts.live} value=${sum(now.live)} note=${`${kindsOf(now.live.filter(({ count }) => count)) || texts.none} · ${texts.readers(now.readers)}`} values=${trend((each) => sum(each.live))} href=${hrefOf(["streams"])} />
       <${Tile} title=${texts.perMinute} value=${sum(now.ended_per_minute)} note=${kindsOf(now.ended_per_minute) || texts.none} values=${trend((each) => sum(each.ended_per_minute))} />
       <${Tile} title=${texts.requests} value=${Math.round(now.requests_per_minute)} note="" values=${trend((each) => each.requests_per_minute)} />
       <${Tile} title=${texts.waiting} value=${now.jobs_waiting} note=${now.oldest_job_s ? texts.oldest(now.oldest_job_s) : ""} values=${trend((each) => each.jobs_waiting)} href=${hrefOf(["jobs"])} />
-      <${Tile} title=${texts.held} value=${now.jobs_held} tone=${now.jobs_held ? "bad" : ""} note="" href=${hrefOf(["jobs"])} />
       <${Tile} title=${texts.money} value=${now.money.length ? amountOf(now.money[0].amount, now.money[0].currency) : texts.none}
         note=${now.money.map((row, index) => joinMoney(row, index)).join(" · ")} href=${hrefOf(["money"])} />
+      <${Tile} title=${texts.cost} value=${now.cost.length ? costOf(now.cost[0].amount, now.cost[0].currency) : texts.none}
+        note=${now.cost.slice(1).map((row) => costOf(row.amount, row.currency)).join(" · ") || texts.costNote} />
     </div>
     <div class="columns">
       <section><h2>${texts.vendors}</h2><p class="lead">${texts.vendorsLead}</p>
@@ -83,7 +85,7 @@ function Figures({ now, seen }) {
       <span><strong>${row.actor}</strong> <code>${row.action}</code> ${row.kind}/${row.name}</span>
       ${row.reason && html`<small class="muted">${row.reason}</small>`}<${Time} at=${row.at} /></li>`)}</ol>` : html`<p class="empty">${texts.noChanges}</p>`}
     <h2>${texts.processes}</h2><p class="lead">${texts.processesLead}</p>
-    <${Table} label=${texts.processes} columns=${PROCESSES} rows=${now.processes.map((row) => ({ ...row, key: row.process }))} />`;
+    <${Table} label=${texts.processes} columns=${PROCESSES} rows=${now.processes.map((row) => ({ ...row, key: row.process }))} empty=${texts.noProcesses} />`;
 }
 
 const joinMoney = (row, index) => (index ? `${amountOf(row.amount, row.currency)}, ${texts.payments(row.payments)}` : texts.payments(row.payments));

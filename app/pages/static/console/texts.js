@@ -1,6 +1,7 @@
 // All texts of the console, ready for translation. Those of one area each are in `texts_….js`.
 
 import { AREA_TEXTS } from "./texts_areas.js";
+import { JOB_TEXTS } from "./texts_jobs.js";
 import { MONEY_TEXTS } from "./texts_money.js";
 import { OVERVIEW_TEXTS } from "./texts_overview.js";
 import { USER_TEXTS } from "./texts_users.js";
@@ -10,6 +11,7 @@ export const TEXTS = {
   ...MONEY_TEXTS,
   ...OVERVIEW_TEXTS,
   ...AREA_TEXTS,
+  ...JOB_TEXTS,
   product: "Parley",
   title: "Console",
   skip: "Skip to the content",
@@ -108,23 +110,6 @@ export const TEXTS = {
     refused: "Refused", suppressed: "Suppressed", sending: "Sending", waiting: "Waiting", requires_payment_method: "Declined",
     requires_action: "Needs the customer", abandoned: "Abandoned", new: "New", starting: "Starting", processing: "In progress",
     complete: "Complete", incomplete: "Incomplete", interrupted: "Interrupted", running: "Running",
-  },
-  jobsPage: {
-    counts: "Queues",
-    held: "Held jobs",
-    noJobs: "No job waits or runs.",
-    noHeld: "No job is held.",
-    heldHelp: "These jobs failed in all their attempts.",
-    job: "Job",
-    status: "Status",
-    count: "Jobs",
-    oldest: "Oldest",
-    attempts: "Attempts",
-    at: "Since",
-    retry: "Run again",
-    drop: "Delete",
-    dropHelp: (id) => `Job ${id} is deleted and never runs. Type its number to confirm.`,
-    done: "Done.",
   },
   streamsPage: {
     cancel: "Cancel",

@@ -4,7 +4,7 @@ export const AREA_TEXTS = {
   engagement: "Engagement",
   operations: "Operations",
   engagementPage: {
-    tabs: { boards: "Leaderboards", mails: "Emails", suppressions: "Suppressions", predictions: "Predictions", images: "Images" },
+    tabs: { boards: "Leaderboards", mails: "Emails", suppressions: "Suppressions", predictions: "Predictions", images: "Images", sinks: "Event sinks" },
     user: "User", at: "At", strategy: "Strategy", status: "Status", opens: "Opened", opened: (opens, machine) => `${opens} (and ${machine} by programs)`, messageId: "Message id",
     what: "Model or type", account: "Account", hostId: "Id at the host", error: "Error", board: "Board", config: "Config", openConfig: "Open config",
     noBoards: "No app has a leaderboard.", address: "Address", allStrategies: "All emails", reason: "Reason", reasons: { unsubscribed: "Unsubscribed", operator: "By an operator" },
@@ -22,7 +22,7 @@ export const AREA_TEXTS = {
     processes: "Processes and versions", process: "Process", host: "Host", version: "Version", since: "Running since",
     limits: "Limits reached", limitsLead: "Requests that a limit has refused in the last five minutes.", limit: "Error", refused: "Refused", noLimits: "No limit has refused anything.",
     at: "At", actor: "By", action: "Action", subject: "Subject", reason: "Reason", changes: "Change", show: "Show", name: "Name", role: "Role", lastUsed: "Last used", expires: "Expires", expired: "Expired",
-    actions: ["asset.adjust", "asset.grant", "board.reward", "config.delete", "config.put", "config.rollback", "events.retry", "job.drop", "job.retry", "mail.test", "operator.sign_in", "stream.cancel", "suppression.add",
+    actions: ["asset.adjust", "asset.grant", "board.reward", "config.delete", "config.put", "config.rollback", "events.retry", "job.drop", "job.retry", "mail.test", "mismatch.resolve", "operator.sign_in", "stream.cancel", "suppression.add",
       "suppression.remove", "user.ban", "user.end_sessions", "user.erase", "user.export", "user.freeze", "user.recover", "user.unban", "webhook.replay", "withdrawal.settle"],
     roles: { viewer: "Viewer", editor: "Editor", admin: "Admin" }, needsAdmin: "Operators are managed with the role admin.",
     add: "Add an operator", addText: "The token is shown once. Send it to the operator through a secure channel.", token: "The token, which is shown only now:", tokenHelp: "The operator signs in with it, and sets up an authenticator.",

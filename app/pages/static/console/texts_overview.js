@@ -1,8 +1,43 @@
 // The texts of the overview.
 
+const many = (count, one, more) => (count === 1 ? `1 ${one}` : `${count >= 1_000 && more.capped ? "At least " : ""}${count} ${more.text ?? more}`);
+const capped = (text) => ({ text, capped: true });
+const STORES = { postgres: "PostgreSQL", valkey: "Valkey", objects: "the object store", replica: "the replica of the database" };
+const listOf = (names, count) => `${names.join(", ")}${count > names.length ? " …" : ""}`;
+
 export const OVERVIEW_TEXTS = {
+  /** What needs attention: what it is, and what it means. */
+  attention: {
+    title: "Needs attention", calm: "Nothing needs attention.",
+    needs: {
+      store: ({ count }) => many(count, "store is away", "stores are away"),
+      worker: () => "No worker runs",
+      silent_process: ({ count }) => many(count, "process has stopped reporting", "processes have stopped reporting"),
+      versions: ({ count }) => `${count} versions run side by side`,
+      config: ({ count }) => many(count, "config cannot be used", "configs cannot be used"),
+      breaker: ({ count }) => many(count, "vendor account is paused", "vendor accounts are paused"),
+      mismatch: ({ count }) => many(count, "payment does not agree with its platform", capped("payments do not agree with their platforms")),
+      webhook: ({ count }) => many(count, "webhook has failed", capped("webhooks have failed")),
+      mail: ({ count }) => many(count, "email is held", "emails are held"),
+      job: ({ count }) => many(count, "job is held", "jobs are held"),
+      sink: ({ count }) => many(count, "event was not accepted by its sink", "events were not accepted by their sinks"),
+    },
+    means: {
+      store: ({ names }) => `${names.map((name) => STORES[name] ?? name).join(", ")}: see which part is not ready, and why.`,
+      worker: () => "Emails, webhooks, payments and deletions wait until one is started.",
+      silent_process: ({ names, count }) => `${listOf(names, count)}: killed, hanging, or cut off from the stores.`,
+      versions: ({ names }) => `${names.join(", ")}: normal during an upgrade, a forgotten process otherwise.`,
+      config: ({ names, count }) => `${listOf(names, count)}. Requests that need it fail.`,
+      breaker: ({ names, count }) => `${listOf(names, count)}: the vendor fails, so calls go to the next strategy until it recovers.`,
+      mismatch: () => "Each says what to do. Mark it as settled then.",
+      webhook: () => "They are tried again for hours. Read why, and replay them.",
+      mail: () => "No further attempt is made. Read why, then send them again.",
+      job: ({ names, count }) => `${listOf(names, Math.min(count, names.length))}. No further attempt is made. Read why, then run them again.`,
+      sink: ({ names }) => `${names.join(", ")}. Read the answers, then deliver them again.`,
+    },
+  },
   overviewPage: {
-    live: "Live streams", perMinute: "Ended a minute", requests: "Requests a minute", money: "Paid today", held: "Held jobs", waiting: "Waiting jobs",
+    live: "Live streams", perMinute: "Ended a minute", requests: "Requests a minute", money: "Paid today", cost: "Vendors today", costNote: "as the configs price them", waiting: "Waiting jobs",
     oldest: (seconds) => `oldest due for ${seconds < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`}`,
     readers: (count) => `${count} readers`, none: "none", payments: (count) => `${count} ${count === 1 ? "payment" : "payments"}`,
     kinds: { conversation: "conversations", tts: "speech", pronunciation: "pronunciations" },
@@ -10,8 +45,7 @@ export const OVERVIEW_TEXTS = {
     p50: "p50", p95: "p95", noVendors: "No attempt in the last five minutes.",
     stages: { stt: "Recognition", llm: "Language model", tts: "Speech", assess: "Pronunciation" },
     errors: "Errors", errorsLead: "Responses of the last five minutes, by type.", noErrors: "No errors in the last five minutes.",
-    breakers: (names) => `The circuit breaker is open for ${names.join(", ")}: calls go to the next strategy until it recovers.`,
-    changes: "What changed last", noChanges: "Nothing yet.", processes: "Server processes",
+    changes: "What changed last", noChanges: "Nothing yet.", processes: "Server processes", noProcesses: "No process has published its figures within 20 seconds.",
     processesLead: "The figures above are the sum of what these processes publish every five seconds.",
     process: "Process", host: "Host", version: "Version", streams: "Streams", connections: "Connections", since: "Running since", state: "State",
     ready: "Serving", draining: "Draining", stopped: "Not live: reconnecting…", live_now: "Live",
