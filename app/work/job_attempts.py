@@ -33,7 +33,7 @@ from streams.wire.errors import InternalError, ServiceError
 
 log = structlog.get_logger()
 
-_MAXRETRY_WAIT_S = 3600
+_MAX_RETRY_WAIT_S = 3600
 _MAX_STORE_WAIT_S = 5
 _ROOT = Path(__file__).parents[2]
 
@@ -127,7 +127,7 @@ class RetryPolicy(BaseRetryStrategy):
     def _wait_s(self, failures: int) -> float:
         """Return the wait after an attempt with `failures` failed attempts before it."""
         message = self._message
-        waits = [min(message.retry_after_s * 2.0**number, _MAXRETRY_WAIT_S) for number in range(failures + 1)]
+        waits = [min(message.retry_after_s * 2.0**number, _MAX_RETRY_WAIT_S) for number in range(failures + 1)]
         if message.last_after_s is not None and failures + 2 == message.attempts:
             return message.last_after_s - sum(waits[:-1])
         return waits[-1]
