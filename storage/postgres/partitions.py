@@ -142,9 +142,12 @@ async def _add(conn: Connection, table: Partitioned, *, begin: datetime) -> None
         await conn.execute(table.guard.format(partition=partition))
 
 
+_EXPIRED = "its rows have expired"
+"""The comment on a partition that is to be dropped. Others may have been detached by an operator, to be kept."""
 _DETACHED = """
 select relname from pg_class
 where relnamespace = 'public'::regnamespace and relkind = 'r' and not relispartition and relname ~ $1
+    and obj_description(oid, 'pg_class') = $2
 order by relname
 """
 
@@ -153,7 +156,7 @@ async def drop_expired(database: Database, table: Partitioned, *, kept: timedelt
     """Drop the partitions whose newest rows are older than `kept`. Return their names.
 
     A partition is detached first, which only changes the catalog, and dropped without a lock of the table. One that
-    was detached by a call that was interrupted then is dropped, too.
+    was detached by a call that was interrupted then is dropped, too, and one that an operator has detached is not.
     """
     async with database.connection() as conn:
         expired = [
@@ -165,9 +168,10 @@ async def drop_expired(database: Database, table: Partitioned, *, kept: timedelt
         async with database.transaction() as conn:
             await conn.execute(_LOCK_TIMEOUT)
             await conn.execute(f"alter table {table.name} detach partition {name}")
+            await conn.execute(f"comment on table {name} is '{_EXPIRED}'")
     dropped = []
     async with database.connection() as conn:
-        for row in await conn.fetch(_DETACHED, rf"^{table.name}_(first|\d{{4}}_\d{{2}})$"):
+        for row in await conn.fetch(_DETACHED, rf"^{table.name}_(first|\d{{4}}_\d{{2}})$", _EXPIRED):
             await conn.execute(f"drop table {row['relname']}")
             dropped.append(row["relname"])
     return dropped

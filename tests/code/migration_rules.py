@@ -1,7 +1,8 @@
 """What a migration must not do to a table that may be large: hold a lock on it for longer than a moment.
 
 A statement is judged by what PostgreSQL does for it, and not by the size that a table has today. A table that the
-same file has created is empty, so all is allowed on it. What is not known to be quick is refused.
+same file has created is empty, so all is allowed on it. What is not known to be quick is refused. Functions that a
+statement calls are not looked into.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from pglast.enums import AlterTableType, ConstrType, ObjectType
 from pglast.visitors import Visitor
 
 from storage.postgres.migrate import ALONE, concurrent_index
+from storage.postgres.partitions import PARTITIONED
 
 _QUICK = (
     ast.AlterFunctionStmt,
@@ -44,6 +46,7 @@ _SCANS = {
     ConstrType.CONSTR_GENERATED: "a generated column rewrites the table",
     ConstrType.CONSTR_IDENTITY: "an identity column rewrites the table",
 }
+_SERIAL = {"serial", "bigserial", "smallserial", "serial2", "serial4", "serial8"}
 _STABLE = {"current_setting", "now", "statement_timestamp", "transaction_timestamp"}
 """Functions that a default may call: their value is stored once, and not in each row."""
 
@@ -56,10 +59,16 @@ def faults(sql: str) -> list[str]:
     made: set[str] = set()
     found = []
     for statement in statements:
-        if isinstance(statement, ast.CreateStmt):
-            made.add(statement.relation.relname)
+        if isinstance(statement, ast.CreateStmt) and not statement.if_not_exists:
+            made.add(_name(statement.relation))
         found += _faults(statement, made)
+        if isinstance(statement, ast.RenameStmt):
+            made.discard(statement.newname)
     return found
+
+
+def _name(table: ast.RangeVar) -> str:
+    return table.relname if table.schemaname in {None, "public"} else f"{table.schemaname}.{table.relname}"
 
 
 def _faults_alone(sql: str, statements: list[ast.Node]) -> Iterator[str]:
@@ -71,6 +80,8 @@ def _faults_alone(sql: str, statements: list[ast.Node]) -> Iterator[str]:
         case ast.IndexStmt(concurrent=True):
             if concurrent_index(sql) is None:
                 yield "an index needs a name, so that the migrator can repeat a build that was interrupted"
+            if statements[0].relation.relname in {table.name for table in PARTITIONED}:
+                yield "PostgreSQL builds no index concurrently on a table with partitions: a job builds it on each"
         case ast.DropStmt(removeType=ObjectType.OBJECT_INDEX, concurrent=True, missing_ok=missing_ok):
             if not missing_ok:
                 yield "`drop index concurrently` needs `if exists`, because it may be repeated"
@@ -83,6 +94,8 @@ def _faults_alone(sql: str, statements: list[ast.Node]) -> Iterator[str]:
 def _faults(statement: ast.Node, made: set[str]) -> Iterator[str]:
     if (rule := _RULES.get(type(statement))) is not None:
         yield from rule(statement, made)
+        for change in _changes_within(statement):
+            yield from _of_rows(change, made)
     elif not isinstance(statement, _QUICK):
         yield f"{type(statement).__name__} is not known to be quick, or hides what it does"
 
@@ -95,18 +108,18 @@ def _of_table(statement: ast.CreateStmt, made: set[str]) -> Iterator[str]:
 def _of_index(statement: ast.IndexStmt, made: set[str]) -> Iterator[str]:
     if statement.concurrent:
         yield f"`concurrently` needs the first line `{ALONE}`"
-    elif statement.relation.relname not in made:
+    elif _name(statement.relation) not in made:
         yield f"an index on {statement.relation.relname} is built `concurrently`, in a file of its own"
 
 
 def _of_changes(statement: ast.AlterTableStmt, made: set[str]) -> Iterator[str]:
-    if statement.relation.relname not in made:
+    if _name(statement.relation) not in made:
         for change in statement.cmds:
             yield from _faults_of_change(change)
 
 
 def _of_rows(statement: ast.UpdateStmt | ast.DeleteStmt, made: set[str]) -> Iterator[str]:
-    if statement.relation.relname not in made:
+    if _name(statement.relation) not in made:
         yield f"rows of {statement.relation.relname} are changed by a job, in batches"
 
 
@@ -131,13 +144,28 @@ _RULES: Mapping[type[ast.Node], Callable[[Any, set[str]], Iterator[str]]] = {
 }
 
 
+def _changes_within(statement: ast.Node) -> list[Any]:
+    """Return the changes of rows in the `with` clauses of a statement."""
+    found: list[Any] = []
+
+    class _Changes(Visitor):
+        def visit_UpdateStmt(self, _ancestors: Any, change: ast.UpdateStmt) -> None:  # noqa: N802 - named by pglast
+            found.append(change)
+
+        def visit_DeleteStmt(self, _ancestors: Any, change: ast.DeleteStmt) -> None:  # noqa: N802 - named by pglast
+            found.append(change)
+
+    _Changes()(statement)
+    return [change for change in found if change is not statement]
+
+
 def _tables(node: ast.Node | None) -> set[str]:
     """Return the tables that a statement reads."""
     found: set[str] = set()
 
     class _Reads(Visitor):
         def visit_RangeVar(self, _ancestors: Any, table: ast.RangeVar) -> None:  # noqa: N802 - named by pglast
-            found.add(table.relname)
+            found.add(_name(table))
 
     if node is not None:
         _Reads()(node)
@@ -147,6 +175,8 @@ def _tables(node: ast.Node | None) -> set[str]:
 def _faults_of_change(change: ast.AlterTableCmd) -> Iterator[str]:
     match change.subtype:
         case AlterTableType.AT_AddColumn:
+            if change.def_.typeName.names[-1].sval in _SERIAL:
+                yield "a serial column rewrites the table"
             yield from _faults_of_column(change.def_.constraints or ())
         case AlterTableType.AT_AddConstraint:
             yield from _faults_of_constraint(change.def_)
@@ -186,5 +216,7 @@ def _faults_of_constraint(constraint: ast.Constraint) -> Iterator[str]:
     if constraint.contype in _INDEXES:
         if constraint.indexname is None:
             yield "a key is added `using index`, after the index was built concurrently"
+        elif constraint.contype == ConstrType.CONSTR_PRIMARY:
+            yield "a primary key scans the table, unless its columns are `not null`: add a unique constraint"
     elif not constraint.skip_validation:
         yield "a constraint is added `not valid`, and validated in a later file"

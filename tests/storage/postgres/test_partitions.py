@@ -9,6 +9,7 @@ import pytest
 from storage.postgres.database import Database, open_database
 from storage.postgres.partitions import ATTEMPTS, AUDIT, Partitioned, drop_expired, make_ahead, partitions
 from streams.wire.codec import from_rfc3339
+from streams.wire.errors import DatabaseError
 
 STAMPS = replace(AUDIT, name="stamps", guard="comment on table {partition} is 'guarded'")
 TICKETS = replace(ATTEMPTS, name="tickets")
@@ -143,11 +144,23 @@ async def test_a_partition_whose_removal_was_interrupted_is_dropped_later(databa
     now = at("2028-04-30T00:00:00Z")
     await make_ahead(database, STAMPS, now=now)
     async with database.connection() as conn:
-        await conn.execute("alter table stamps detach partition stamps_2027_12")
-        await conn.execute("create table stamps_of_others (n integer)")
-    assert await drop_expired(database, STAMPS, kept=timedelta(days=3000), now=now) == ["stamps_2027_12"]
+        await conn.execute("create view reader as select * from stamps_2027_12")
+    with pytest.raises(DatabaseError):
+        await drop_expired(database, STAMPS, kept=timedelta(days=60), now=now)
+    assert "stamps_2027_12" not in await names(database, STAMPS)
     async with database.connection() as conn:
-        assert await conn.fetchval("select to_regclass('stamps_of_others')") is not None
+        await conn.execute("drop view reader")
+    assert "stamps_2027_12" in await drop_expired(database, STAMPS, kept=timedelta(days=60), now=now)
+
+
+async def test_a_partition_that_an_operator_has_detached_is_kept(database):
+    now = at("2028-04-30T00:00:00Z")
+    await make_ahead(database, STAMPS, now=now)
+    async with database.connection() as conn:
+        await conn.execute("alter table stamps detach partition stamps_2027_12")
+    assert "stamps_2027_12" not in await drop_expired(database, STAMPS, kept=timedelta(days=60), now=now)
+    async with database.connection() as conn:
+        assert await conn.fetchval("select to_regclass('stamps_2027_12')") is not None
 
 
 def test_bounds_are_read_in_all_time_zones_of_a_session():
