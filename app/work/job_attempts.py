@@ -23,7 +23,7 @@ from storage.jobs import stalled_jobs
 from storage.jobs.jobs import UNIQUE_WHILE_WAITING, Job
 from storage.jobs.stalled_jobs import MAX_DEATHS, StalledJob
 from streams.tasks import pause, stopping
-from streams.wire.errors import ServiceError
+from streams.wire.errors import ServiceError, StoreError
 
 log = structlog.get_logger()
 
@@ -59,7 +59,8 @@ def task_of(
                 raise
             outcome = "failed" if _failures(context.job) + 1 < message.attempts else "held"
             unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
-            bound.error(f"job.{outcome}", error=_cause(message, error), exc_info=unexpected)
+            write = bound.error if outcome == "held" else bound.warning
+            write(f"job.{outcome}", error=_cause(message, error), exc_info=unexpected)
             raise
         finally:
             seconds = time.monotonic() - began
@@ -197,6 +198,7 @@ async def _recover(services: Services, job: StalledJob, *, stalled_s: float) -> 
 def _logged(**fields: Any) -> Iterator[None]:
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - it is logged with its traceback
         unexpected = None if isinstance(error, ServiceError) else error
-        log.error("job.not_recovered", error=str(error), exc_info=unexpected, **fields)
+        write = log.warning if isinstance(error, StoreError) else log.error
+        write("job.not_recovered", error=str(error), exc_info=unexpected, **fields)
