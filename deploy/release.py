@@ -5,11 +5,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from io import BytesIO
 from pathlib import Path
 
 _CHANGELOG = "CHANGELOG.md"
@@ -48,7 +46,8 @@ def release(version: str, *, today: date) -> None:
         _git("add", *_WRITTEN)
         with tempfile.TemporaryDirectory() as name:
             source = Path(name)
-            _copy_tree(_git("write-tree"), source)
+            # What is built contains no other files, and nothing of an earlier build.
+            _git("checkout-index", "--all", f"--prefix={source}/")
             image = _build_image(source, version)
             wheel = _build_wheel(source, _OUT / version)
         _git("commit", "--quiet", "--message", f"Release {version}")
@@ -112,13 +111,6 @@ def _write_files(version: str, section: str) -> None:
     before, _, rest = changelog.read_text().partition(_UNRELEASED)
     _, heading, earlier = rest.partition("\n## ")
     changelog.write_text(f"{before}{_UNRELEASED}{_NOTHING_YET}\n{section}{heading}{earlier}")
-
-
-def _copy_tree(tree: str, folder: Path) -> None:
-    """Copy a tree of git, so that what is built contains neither other files nor an earlier build."""
-    archive = subprocess.run(("git", "archive", tree), capture_output=True, check=True)
-    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
-        files.extractall(folder, filter="data")
 
 
 def _build_wheel(source: Path, out: Path) -> Path:
