@@ -134,18 +134,23 @@ def _turn_database(settings: Settings, database: Database) -> AbstractAsyncConte
     )
 
 
+def _warn_about_variables(settings: Settings) -> None:
+    """Log the environment variables that have no effect."""
+    for name, nearest in settings.unknown_variables:
+        hint = "the server does not read it" if nearest is None else f"did you mean {nearest}?"
+        log.warning("settings.unknown_variable", variable=name, hint=hint)
+    if settings.ignored_proxies:
+        log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
+
+
 @asynccontextmanager
 async def open_services(settings: Settings, *, process: str | None = None) -> AsyncIterator[Services]:
     """Open all services for the duration of the block. `process`: the id of this process, if it has one already."""
     async with AsyncExitStack() as stack:
-        for name, nearest in settings.unknown_variables:
-            hint = "nothing reads it" if nearest is None else f"did you mean {nearest}?"
-            log.warning("settings.unknown_variable", variable=name, hint=hint)
+        _warn_about_variables(settings)
         stores = await stack.enter_async_context(open_stores(settings))
         database, valkey, configs, clock = stores.database, stores.valkey, stores.configs, stores.clock
         objects = await _objects(stack, stores)
-        if settings.ignored_proxies:
-            log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
         http = await stack.enter_async_context(
             open_vendor_http(idle_s=settings.vendor_idle_s, dns_servers=settings.dns_servers)
         )

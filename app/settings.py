@@ -219,7 +219,7 @@ class Settings:
             dns_servers=read.servers("PARLEY_DNS", port=_DNS_PORT),
             vendor_idle_s=read.number("PARLEY_VENDOR_IDLE_S", 60),
             ignored_proxies=read.proxies(),
-            unknown_variables=read.unknown(_variables() | OF_DEVELOPMENT),
+            unknown_variables=read.unknown(_variables() | OF_DEVELOPMENT.keys()),
         )
 
 
@@ -229,10 +229,13 @@ def _variables() -> frozenset[str]:
     return frozenset(name for hint in hints for name in getattr(hint, "__metadata__", ()))
 
 
-OF_DEVELOPMENT = frozenset(
-    {"PARLEY_OPENAI_API_KEY", "PARLEY_OPENAI_BASE_URL", "PARLEY_OPENAI_MODEL", "PARLEY_SERVER_KEY"}
-)
-"""Variables that `make run` reads or sets."""
+OF_DEVELOPMENT = {
+    "PARLEY_OPENAI_BASE_URL": "A server with the protocol of OpenAI, for which a strategy `openai` is added.",
+    "PARLEY_OPENAI_API_KEY": "Its key, if it needs one.",
+    "PARLEY_OPENAI_MODEL": "Its model. Default: `gpt-4o-mini`.",
+    "PARLEY_SERVER_KEY": "The key of the app `default` for server tokens. Default: a new one, which is kept.",
+}
+"""Variables that only `make run` reads."""
 
 OF_LIBRARIES = {
     "AWS_ACCESS_KEY_ID": "With `AWS_SECRET_ACCESS_KEY`, `AWS_REGION` and others of AWS: the access to the bucket.",

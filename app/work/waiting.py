@@ -23,7 +23,7 @@ async def measure_waiting(services: Services) -> None:
     """Update the gauges. Raises `StoreError`."""
     async with services.database.connection() as conn:
         found = await waiting(conn, _GAUGES)
-    for task, (count, oldest_s) in found.items():
+    for task, (jobs, oldest_s) in found.items():
         waits, oldest = _GAUGES[task]
-        waits.set(count)
+        waits.set(jobs)
         oldest.set(oldest_s)

@@ -7,7 +7,7 @@ from storage.postgres.connection import Connection
 
 
 class Waiting(NamedTuple):
-    count: int = 0
+    jobs: int = 0
     oldest_s: float = 0.0
     """Seconds since the oldest of these jobs was stored."""
 
