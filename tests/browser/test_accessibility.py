@@ -145,10 +145,11 @@ async def test_the_button_can_be_held_by_touch(visit: Visit, fixed_strategy, dur
     await talk.answered()
 
 
-async def test_the_page_links_to_the_reference(talk: TalkPage) -> None:
+@pytest.mark.parametrize(("name", "path"), [("API reference", "/docs"), ("Console", "/console")])
+async def test_the_page_links_to_the_reference_and_the_console(talk: TalkPage, name: str, path: str) -> None:
     await talk.open()
-    await talk.page.get_by_role("link", name="API reference").click()
-    await talk.page.wait_for_url("**/docs", wait_until="commit")  # It takes seconds to draw.
+    await talk.page.get_by_role("link", name=name).click()
+    await talk.page.wait_for_url(f"**{path}", wait_until="commit")  # The reference takes seconds to draw.
 
 
 async def test_every_control_works_with_the_keyboard(
