@@ -122,9 +122,10 @@ async def test_the_content_of_events_is_on_the_screen_of_a_phone(visit: Visit) -
 
 
 async def test_the_controls_are_on_the_first_screen(talk: TalkPage) -> None:
-    for width, height in ((1_280, 800), (1_280, 560), (390, 844), (360, 740)):
+    for width, height in ((1_280, 800), (1_280, 560), (1_030, 800), (390, 844), (360, 740)):
         await talk.page.set_viewport_size({"width": width, "height": height})
         await talk.open()
+        assert await talk.page.evaluate("document.documentElement.scrollWidth") == width
         for control in (talk.message, talk.button("Send"), talk.hold, talk.button("Interrupt")):
             box = await control.bounding_box()
             assert box["y"] >= 0, (width, height)
