@@ -226,4 +226,8 @@ async def _drop(**_: Any) -> None:
 
 def _log_outage(state: RetryCallState) -> None:
     assert state.outcome is not None, "an attempt has failed"
-    log.warning("worker.database_unavailable", error=str(state.outcome.exception()))
+    error = state.outcome.exception()
+    assert error is not None, "an attempt has failed"
+    # procrastinate's error has only a title. psycopg's, from which it is raised, says why in its first line.
+    text = str(error.__cause__ or error).strip() or repr(error)
+    log.warning("worker.database_unavailable", error=text.partition("\n")[0])

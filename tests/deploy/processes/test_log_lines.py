@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from aiohttp import ClientSession
 
 from app.settings import Settings
@@ -15,8 +16,8 @@ from tests.waiting import until
 __all__ = ["http", "settings"]
 
 
-async def line_of_store(worker: Command, event: str) -> dict[str, Any]:
-    while (line := await worker.event(event))["store"] != "postgres":
+async def line_of_store(process: Command, event: str) -> dict[str, Any]:
+    while (line := await process.event(event))["store"] != "postgres":
         pass
     return line
 
@@ -45,18 +46,21 @@ async def test_each_line_names_its_process_as_the_console_does(settings: Setting
         assert {loads(line)["process"] for line in parent.lines} == {*named, f"parent-{parent.process.pid}"}
 
 
-async def test_an_outage_of_postgresql_is_one_error_of_a_worker(settings: Settings) -> None:
+@pytest.mark.parametrize(("name", "started"), [("worker", "worker.started"), ("serve", "server.listening")])
+async def test_an_outage_of_postgresql_is_one_error_of_a_process(
+    settings: Settings, name: str, started: str
+) -> None:
     async with postgresql_proxy_to(settings.database_url) as (proxy, url):
-        env = server_env(settings, DATABASE_URL=url, DATABASE_DIRECT_URL="")
-        async with command("app", "worker", **env) as worker:
-            await worker.event("worker.started")
-            began = len(worker.lines)
+        env = server_env(settings, DATABASE_URL=url, DATABASE_DIRECT_URL="", PARLEY_PROCESSES="1")
+        async with command("app", name, **env) as process:
+            await process.event(started)
+            began = len(process.lines)
             await proxy.stop()
-            away = await line_of_store(worker, "store.unavailable")
-            await worker.event("worker.database_unavailable")
+            away = await line_of_store(process, "store.unavailable")
+            await process.event("feed.unreachable")  # By then, all pools have tried to connect again.
             await proxy.start()
-            back = await line_of_store(worker, "store.available")
-            lines = [loads(line) for line in worker.lines[began:]]
+            back = await line_of_store(process, "store.available")
+            lines = [loads(line) for line in process.lines[began:]]
     assert (away["level"], back["level"]) == ("error", "info")
     assert 0 < back["away_s"] < 60
     assert [line["event"] for line in lines if line["level"] == "error"] == ["store.unavailable"]
