@@ -20,7 +20,7 @@ RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy test-pooler test-s3 picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour soak-json lock clean
+.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy test-pooler test-s3 picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour soak-json lock release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -114,6 +114,9 @@ lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrad
 	@printf 'setuptools>=80\nuv\n' | $(VENV)/bin/uv pip compile --quiet $(UPGRADE) --universal --generate-hashes \
 		--no-header --no-annotate -o $(LOCKS)/bootstrap.lock -
 	@$(MAKE) --no-print-directory locks
+
+release: $(INSTALLED) ## make the release VERSION: changelog, wheel, image, tag (ARGS=--notes prints its changelog only)
+	@$(VENV)/bin/python -m deploy.release $(if $(VERSION),'$(subst ','\'',$(VERSION))',--help) $(ARGS)
 
 clean: ## remove the virtual environment and all caches; the data in .parley stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Imported here, because they are slow to import and SIGHUP must be ignored before.
     from app.commands.exit_codes import REFUSED, exit_code  # noqa: PLC0415
     from app.environment import SettingsError  # noqa: PLC0415
+    from app.version import version  # noqa: PLC0415
     from streams.wire.errors import ServiceError  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
@@ -38,9 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="A self-hosted server for voice and chat apps.",
         epilog="Environment variables configure all commands: see docs/reference/settings.md.",
     )
+    parser.add_argument("--version", action="version", version=f"parley {version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     named = _MODULES.get(given[0]) if given else None
-    for module in [named] if named else dict.fromkeys(_MODULES.values()):
+    modules = [named] if named else [] if given[:1] == ["--version"] else dict.fromkeys(_MODULES.values())
+    for module in modules:
         import_module(module).add_parser(commands)
     args = parser.parse_args(given)
     try:

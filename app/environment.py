@@ -1,11 +1,14 @@
 """Reads and checks environment variables. No error repeats a secret."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from ipaddress import ip_address, ip_network
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from app.trace_settings import invalid_variable
+from storage.store_urls import ADVICE, has_unencoded_password
 from storage.valkey.addresses import split_hosts
 
 LAST_PORT = 65_535
@@ -21,6 +24,23 @@ _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not
 """Wildcard addresses, and an address at which a server that listens on them can be reached locally."""
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 DEFAULT_SECRETS = frozenset({"", "change-me", "secret", "development"})
+
+
+_OWN = "PARLEY_"
+_SERVICE_LINK = re.compile(
+    r"PARLEY_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PORT|PROTO|ADDR))?)"
+)
+"""Variables that Kubernetes makes for services whose names begin with `parley`."""
+_LINKED = ("tcp://", "udp://", "sctp://")
+"""How their variables `…_PORT` begin."""
+
+
+class UnknownVariable(NamedTuple):
+    """A variable that begins with `PARLEY_` and that nothing reads."""
+
+    name: str
+    nearest: str | None
+    """The most similar variable that is read, if one is similar."""
 
 
 class SettingsError(SystemExit):
@@ -47,6 +67,8 @@ class EnvironmentReader:
         value = self.required(name)
         if value.partition("://")[0] not in schemes:
             raise SettingsError(f"parley: {name} must be a URL that begins with {schemes[0]}://")
+        if has_unencoded_password(value):
+            raise SettingsError(f"parley: {name}: {ADVICE}")
         try:
             parts = split_hosts(value)
             hosts = parts.netloc.rpartition("@")[2].split(",")
@@ -212,6 +234,17 @@ class EnvironmentReader:
     def proxies(self) -> tuple[str, ...]:
         names = (f"{scheme}_proxy" for scheme in ("http", "https", "all"))
         return tuple(name for lower in names for name in (lower, lower.upper()) if self.text(name, ""))
+
+    def unknown(self, known: Collection[str]) -> tuple[UnknownVariable, ...]:
+        """Return the variables that look like settings, but are not among `known`."""
+        bare = {name.removeprefix(_OWN): name for name in known}
+        return tuple(
+            UnknownVariable(name, bare[similar[0]] if similar else None)
+            for name, value in sorted(self._env.items())
+            if name.startswith(_OWN) and name not in known
+            if not _SERVICE_LINK.fullmatch(name) and not value.startswith(_LINKED)
+            for similar in [get_close_matches(name.removeprefix(_OWN), bare, n=1)]
+        )
 
     def secret(self, name: str, *, development: bool) -> str:
         value = self.required(name)

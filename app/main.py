@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import resource
 import socket
 from collections.abc import Sequence
@@ -30,7 +31,9 @@ from app.process.sockets import METRICS, PUBLIC, listening_sockets
 from app.routes import METRICS_PORT_ROUTES, public_routes
 from app.services import SERVICES, Services, open_services
 from app.settings import Settings
+from app.version import version
 from streams.tasks import background
+from streams.wire.ids import new_id
 
 log = structlog.get_logger()
 
@@ -67,12 +70,13 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
 
     `inherited` holds the sockets from the parent of several processes. A single process opens its own sockets.
     """
-    logs.configure(level=settings.log_level)
+    process = new_id()
+    logs.configure(level=settings.log_level, process=process)
     _raise_descriptor_limit()
     limit_free_memory()
     sockets = _own_sockets(settings) if inherited is None else inherited.sockets()
     async with (
-        open_services(settings) as services,
+        open_services(settings, process=process) as services,
         background(trim_free_memory()),
         publishing_figures(services),
     ):
@@ -85,7 +89,14 @@ async def serve(settings: Settings, inherited: Inherited | None = None) -> None:
             async with Listeners(sockets, runner, runners={METRICS: operations}) as listeners:
                 await listeners.accept_from(sockets if inherited is None else inherited.own_listeners)
                 _settle_collector()
-                log.info("server.listening", host=settings.host, port=settings.port, connections=bounds.connections)
+                log.info(
+                    "server.listening",
+                    version=version(),
+                    pid=os.getpid(),
+                    host=settings.host,
+                    port=settings.port,
+                    connections=bounds.connections,
+                )
                 await _serve_until_drained(services, runner, listeners, inherited)
             await answer_last_requests(runner)
             await services.supervisor.replicate_finished()

@@ -72,8 +72,8 @@ OPERATIONS = Area(
 METRICS_ROUTES = [Endpoint("GET", "/metrics", metrics, OPERATIONS, errors=LARGE_RESPONSE_ERRORS, docs=METRICS)]
 
 OPERATIONS_ROUTES = [
-    Endpoint("GET", "/healthz", healthz, OPERATIONS, docs=HEALTH),
-    Endpoint("GET", "/readyz", readyz, OPERATIONS, docs=READINESS),
+    *(Endpoint(method, "/healthz", healthz, OPERATIONS, docs=HEALTH) for method in ("GET", "HEAD")),
+    *(Endpoint(method, "/readyz", readyz, OPERATIONS, docs=READINESS) for method in ("GET", "HEAD")),
     *METRICS_ROUTES,
 ]
 

@@ -134,15 +134,23 @@ def _turn_database(settings: Settings, database: Database) -> AbstractAsyncConte
     )
 
 
+def _warn_about_variables(settings: Settings) -> None:
+    """Log the environment variables that have no effect."""
+    for name, nearest in settings.unknown_variables:
+        hint = "the server does not read it" if nearest is None else f"did you mean {nearest}?"
+        log.warning("settings.unknown_variable", variable=name, hint=hint)
+    if settings.ignored_proxies:
+        log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
+
+
 @asynccontextmanager
-async def open_services(settings: Settings) -> AsyncIterator[Services]:
-    """Open all services for the duration of the block."""
+async def open_services(settings: Settings, *, process: str | None = None) -> AsyncIterator[Services]:
+    """Open all services for the duration of the block. `process`: the id of this process, if it has one already."""
     async with AsyncExitStack() as stack:
+        _warn_about_variables(settings)
         stores = await stack.enter_async_context(open_stores(settings))
         database, valkey, configs, clock = stores.database, stores.valkey, stores.configs, stores.clock
         objects = await _objects(stack, stores)
-        if settings.ignored_proxies:
-            log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
         http = await stack.enter_async_context(
             open_vendor_http(idle_s=settings.vendor_idle_s, dns_servers=settings.dns_servers)
         )
@@ -158,9 +166,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         boards = await stack.enter_async_context(open_board_indexes(database, valkey))
         sinks = EventSinks(configs)
         opens = await stack.enter_async_context(open_mail_opens(database, sinks, clock, stores.keyring))
-        supervisor, process = Supervisor(), new_id()
+        supervisor = Supervisor()
         heartbeat = await stack.enter_async_context(
-            open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
+            open_heartbeat(valkey, database, process or new_id(), lambda: supervisor.by_app)
         )
         turn_database = await stack.enter_async_context(_turn_database(settings, database))
         turns = await stack.enter_async_context(open_turn_writer(turn_database, heartbeat, clock))

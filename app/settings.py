@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_type_hints
 
 from pydantic import SecretStr
 
-from app.environment import LAST_PORT, EnvironmentReader, SettingsError, own_url
+from app.environment import LAST_PORT, EnvironmentReader, SettingsError, UnknownVariable, own_url
 from storage.valkey.addresses import SCHEMES as VALKEY_SCHEMES
 
 _DNS_PORT = 53
@@ -25,7 +25,8 @@ class Settings:
 
     database_url: Annotated[str, "DATABASE_URL"]
     """URL of PostgreSQL: `postgresql://user:password@host:5432/database`. `make run` uses it too, if `REDIS_URL` is
-    also set. Special characters of the password are written as %XX."""
+    also set. Special characters of the password are written as %XX: `@` as `%40`, `/` as `%2F`, `#` as `%23`, `?`
+    as `%3F`, `%` as `%25`."""
     redis_url: Annotated[str, "REDIS_URL"]
     """URL of Valkey or Redis: `redis://host:6379/0`; of a cluster: `redis+cluster://host:6379,host:6379`, with some
     of its nodes; of servers that Sentinel watches: `redis+sentinel://host:26379,host:26379/name`, with some of the
@@ -126,6 +127,8 @@ class Settings:
     """Seconds for which idle connections to vendors are kept."""
     ignored_proxies: tuple[str, ...] = ()
     """Environment variables that name a proxy. They are ignored: vendors are called directly."""
+    unknown_variables: tuple[UnknownVariable, ...] = ()
+    """Environment variables that look like settings, and are none."""
 
     @property
     def direct_url(self) -> str:
@@ -216,8 +219,23 @@ class Settings:
             dns_servers=read.servers("PARLEY_DNS", port=_DNS_PORT),
             vendor_idle_s=read.number("PARLEY_VENDOR_IDLE_S", 60),
             ignored_proxies=read.proxies(),
+            unknown_variables=read.unknown(_variables() | OF_DEVELOPMENT.keys()),
         )
 
+
+def _variables() -> frozenset[str]:
+    """Return the names of all variables that `Settings` are read from."""
+    hints = get_type_hints(Settings, include_extras=True).values()
+    return frozenset(name for hint in hints for name in getattr(hint, "__metadata__", ()))
+
+
+OF_DEVELOPMENT = {
+    "PARLEY_OPENAI_BASE_URL": "A server with the protocol of OpenAI, for which a strategy `openai` is added.",
+    "PARLEY_OPENAI_API_KEY": "Its key, if it needs one.",
+    "PARLEY_OPENAI_MODEL": "Its model. Default: `gpt-4o-mini`.",
+    "PARLEY_SERVER_KEY": "The key of the app `default` for server tokens. Default: a new one, which is kept.",
+}
+"""Variables that only `make run` reads."""
 
 OF_LIBRARIES = {
     "AWS_ACCESS_KEY_ID": "With `AWS_SECRET_ACCESS_KEY`, `AWS_REGION` and others of AWS: the access to the bucket.",

@@ -1,4 +1,7 @@
-"""Tracks whether a store is available, based on the results of regular calls, and logs every change."""
+"""Tracks whether a store is available, based on the results of regular calls, and logs every change.
+
+The begin of an outage is the only error: alarms that count errors see one for each process and outage.
+"""
 
 import time
 from collections.abc import Callable
@@ -6,9 +9,17 @@ from collections.abc import Callable
 import structlog
 from prometheus_client import Gauge
 
+from streams.metrics import HistogramMetric
+
 log = structlog.get_logger()
 
 AVAILABLE = Gauge("parley_store_available", "Whether calls of this process to the store succeed", ["store"])
+SECONDS = HistogramMetric(
+    "parley_store_seconds",
+    "Time of a call to the store: of each heartbeat, and of storing a file",
+    ["store"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
 _unavailable: dict[str, set[str]] = {}
 """The locations of each store to which calls fail. A cluster has several."""
 
@@ -50,13 +61,15 @@ class Availability:
         self._steady_at = now + (_STEADY_PARTLY_S if partly else _STEADY_S)
         if cause == self.cause or (self.cause and now < self._logged_at + _NEXT_CAUSE_S):
             return
-        self._since = self._since if self.cause else now
+        bound = log.bind(store=self._store, location=self._location, cause=cause, detail=str(detail))
+        if self.cause:
+            bound.warning("store.cause_changed", away_s=round(now - self._since, 1))
+        else:
+            self._since = now
+            bound.error("store.unavailable")
         _unavailable.setdefault(self._store, set()).add(self._location)
         AVAILABLE.labels(self._store).set(0)
         self.cause, self._logged_at = cause, now
-        log.warning(
-            "store.unavailable", store=self._store, location=self._location, cause=cause, detail=str(detail)
-        )
 
     def worked(self) -> None:
         """Record that a call succeeded."""

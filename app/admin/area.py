@@ -11,7 +11,7 @@ FOR_VIEWERS = Area(
     "Administration",
     "Running streams, jobs, webhooks, events, addresses without emails, failed logins, users' assets, withdrawals, "
     "exports of users' data, receipts of deactivated users, vendor platforms, named configs, operators and the "
-    "audit log. All revisions of configs are kept.",
+    "audit log. All revisions of configs are kept. `X-Parley-Version` in responses is the version of the server.",
     access=Access.ADMIN,
     role=Role.VIEWER,
 )

@@ -71,7 +71,7 @@ async def _answers(http: ClientSession, public_url: str) -> Finding:
     try:
         async with http.get(f"{public_url}/healthz", allow_redirects=False) as response:
             body, status = await response.read(), response.status
-        healthy = status == 200 and loads(body) == {"status": "ok"}
+        healthy = status == 200 and _status_of(body) == "ok"
         seen = f"/healthz answers {status}"
     except FAILURES as error:
         healthy, seen = False, f"/healthz: {error_text(error)}"
@@ -83,6 +83,12 @@ async def _answers(http: ClientSession, public_url: str) -> Finding:
         why="clients do not reach Parley",
         fix="start the server, or correct PARLEY_PUBLIC_URL, the proxy's address of Parley, or its server_name",
     )
+
+
+def _status_of(body: bytes) -> object:
+    """Return the field `status` of a response, which may be that of another server."""
+    found = loads(body)
+    return found.get("status") if isinstance(found, dict) else None
 
 
 async def _exposed(http: ClientSession, here: Surroundings) -> AsyncIterator[Finding]:

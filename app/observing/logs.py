@@ -21,14 +21,22 @@ _LINE_BYTES = 4096
 """The fields of longer lines are truncated, because they may hold data that a client has sent."""
 _FIELD_CHARACTERS = 256
 _STACK_CHARACTERS = 3000
+_POOLS = ("asyncpg", "psycopg")
 
 
-def configure(*, level: str) -> None:
-    """Log lines of at least `level`, and messages from libraries of at least WARNING."""
+def configure(*, level: str, process: str = "") -> None:
+    """Log lines of at least `level`, and messages from libraries of at least WARNING.
+
+    `process` is the id of this process, which every line has. The pools of PostgreSQL's clients log each attempt to
+    connect while it is unavailable; whoever uses them logs that once.
+    """
     threshold = LOG_LEVELS[level]
-    writer = LogWriter(_dropped_line)
+    render = _renderer(process)
+    writer = LogWriter(lambda count: render(None, "warning", {"event": "log.lines_dropped", "count": count}))
+    for name in _POOLS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     structlog.configure(
-        processors=[_render],
+        processors=[render],
         wrapper_class=_logger(threshold),
         logger_factory=lambda *_: writer,
         cache_logger_on_first_use=True,
@@ -56,20 +64,25 @@ def _method(level: str) -> Callable[..., None]:
     return log_event
 
 
-def _render(_logger: object, level: str, line: EventDict) -> bytes:
-    """Return the line as JSON, with the request id, the level, the time and, if `exc_info` is set, the stack."""
-    if "request_id" not in line and (request_id := REQUEST_ID.get()):
-        line["request_id"] = request_id
-    line["level"] = level
-    line["timestamp"] = datetime.now(UTC)
-    if "exc_info" in line:
-        line = structlog.processors.format_exc_info(_logger, level, line)
-    raw = _dump(line)
-    return raw if len(raw) <= _LINE_BYTES else _dump({name: _truncate(name, value) for name, value in line.items()})
+def _renderer(process: str) -> Callable[[object, str, EventDict], bytes]:
+    """Return the function that renders the lines of `process`."""
 
+    def render(logger: object, level: str, line: EventDict) -> bytes:
+        """Return the line as JSON, with the request id, level, process and time, and the stack of `exc_info`."""
+        if "request_id" not in line and (request_id := REQUEST_ID.get()):
+            line["request_id"] = request_id
+        line["level"] = level
+        if process:
+            line["process"] = process
+        line["timestamp"] = datetime.now(UTC)
+        if "exc_info" in line:
+            line = structlog.processors.format_exc_info(logger, level, line)
+        raw = _dump(line)
+        if len(raw) <= _LINE_BYTES:
+            return raw
+        return _dump({name: _truncate(name, value) for name, value in line.items()})
 
-def _dropped_line(count: int) -> bytes:
-    return _render(None, "warning", {"event": "log.lines_dropped", "count": count})
+    return render
 
 
 def _dump(line: EventDict) -> bytes:

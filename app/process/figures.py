@@ -6,7 +6,6 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from actors.runtime.report import ENDED
@@ -14,6 +13,7 @@ from app.http.errors import ERRORS
 from app.http.request.pipeline import REQUESTS
 from app.http.serving.connections import OPEN as CONNECTIONS
 from app.services import Services
+from app.version import version
 from storage.availability import stores_away
 from storage.operators import figures
 from streams.tasks import background
@@ -67,7 +67,7 @@ class FiguresOfProcess:
         running = self._services.supervisor.live()
         return {
             "host": socket.gethostname(),
-            "version": _version(),
+            "version": version(),
             "began_at": self._began_at,
             "draining": self._services.supervisor.draining,
             "live": Counter(actor.kind for actor in running),
@@ -110,13 +110,6 @@ def _grown_rows(
         if any(counts := [int(new - past) for new, past in zip(row[:-1], old[:-1], strict=True)]):
             grown["\t".join(labels)] = counts
     return grown
-
-
-def _version() -> str:
-    try:
-        return version("parley")
-    except PackageNotFoundError:
-        return "development"
 
 
 async def _publish(services: Services) -> None:

@@ -42,7 +42,7 @@ _LAST_PORT = 65_535
 
 async def supervise_processes(settings: Settings) -> int:
     """Run `settings.processes` children until SIGTERM or SIGINT, and return the exit code."""
-    logs.configure(level=settings.log_level)
+    logs.configure(level=settings.log_level, process=f"parent-{os.getpid()}")
     with _open_slots(settings) as slots:
         return await _Parent(slots, drain_timeout_s=settings.drain_timeout_s).run()
 

@@ -86,9 +86,12 @@ async def _deliver(services: Services, sink: Sink, *, claim_s: float) -> None:
     try:
         while await _deliver_batch(services, sink, claim_s=claim_s) == _BATCH:
             pass
-    except Exception as error:
-        unexpected = None if isinstance(error, ServiceError) else error
-        log.error("events.not_delivered", app_id=sink.app_id, sink=sink.name, error=str(error), exc_info=unexpected)
+    except Exception as error:  # noqa: BLE001 - it is logged with its traceback
+        bound = log.bind(app_id=sink.app_id, sink=sink.name, error=str(error))
+        if isinstance(error, StoreError):
+            bound.warning("events.not_delivered")
+        else:
+            bound.error("events.not_sent", exc_info=None if isinstance(error, ServiceError) else error)
         await pause(_FAULT_PAUSE_S)
 
 

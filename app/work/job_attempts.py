@@ -29,7 +29,7 @@ from storage.jobs.jobs import UNIQUE_WHILE_WAITING, Job
 from storage.jobs.outcomes import FINISH, HOLD, RETRY
 from storage.jobs.stalled_jobs import DIED, StalledJob
 from streams.tasks import pause, stopping
-from streams.wire.errors import InternalError, ServiceError
+from streams.wire.errors import InternalError, ServiceError, StoreError
 
 log = structlog.get_logger()
 
@@ -77,7 +77,8 @@ def task_of(
                     kind, text = _reason(message, error)
                     failures[job.id] = failure(kind, text, process=services.heartbeat.process, configs=configs)
                 unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
-                bound.error(f"job.{outcome}", error=_cause(message, error), exc_info=unexpected)
+                write = bound.error if outcome == "held" else bound.warning
+                write(f"job.{outcome}", error=_cause(message, error), exc_info=unexpected)
                 raise
             finally:
                 seconds = time.monotonic() - began
@@ -230,6 +231,7 @@ async def _recover(services: Services, job: StalledJob, *, stalled_s: float) -> 
 def _logged(**fields: Any) -> Iterator[None]:
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - it is logged with its traceback
         unexpected = None if isinstance(error, ServiceError) else error
-        log.error("job.not_recovered", error=str(error), exc_info=unexpected, **fields)
+        write = log.warning if isinstance(error, StoreError) else log.error
+        write("job.not_recovered", error=str(error), exc_info=unexpected, **fields)

@@ -23,7 +23,7 @@ async def make_partitions(services: Services, job: MakePartitions) -> None:
             for name in await make_ahead(services.database, table, now=datetime.now(UTC)):
                 log.info("partition.made", table=table.name, partition=name)
         except StoreError as error:
-            log.error("partitions.not_made", table=table.name, error=error.what)
+            log.warning("partitions.not_made", table=table.name, error=error.what)
             failed.append(table.name)
         await _measure(services, table)
     if failed:

@@ -34,7 +34,7 @@ async def remove_expired(services: Services, job: RemoveExpired) -> None:
         except Exception as error:
             unexpected = None if isinstance(error, (ServiceError, TimeoutError)) else error
             reason = f"unfinished after {_REMOVAL_S:g} s" if isinstance(error, TimeoutError) else str(error)
-            log.error("expired.not_removed", table=table, app_id=app_id, error=reason, exc_info=unexpected)
+            log.warning("expired.not_removed", table=table, app_id=app_id, error=reason, exc_info=unexpected)
             failed.append(f"{table} of {app_id or 'all apps'}")
         else:
             if removed:

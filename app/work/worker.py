@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import time
@@ -25,13 +26,17 @@ from app.process.sockets import listening_sockets
 from app.routes import OPERATIONS_ROUTES
 from app.services import Services, open_services
 from app.settings import Settings
+from app.version import version
+from app.work.certificate import watch_certificate
 from app.work.event_delivery import deliver_events, measure_events
 from app.work.job_attempts import JobManager, RetryPolicy, recover_stalled, task_of
 from app.work.jobs import JOBS, JobRow
+from app.work.waiting import measure_waiting
 from storage.jobs import schedules
 from storage.jobs.jobs import QUEUE, job_counts
 from streams.tasks import background, pause, stopping
 from streams.wire.errors import StoreError
+from streams.wire.ids import new_id
 
 log = structlog.get_logger()
 
@@ -69,7 +74,8 @@ JOBS_OLDEST = Gauge("parley_jobs_oldest_seconds", "Seconds since the oldest job 
 
 async def run_until_signal(settings: Settings, *, jobs: Sequence[JobRow[Any]] = JOBS) -> None:
     """Run jobs until SIGTERM or SIGINT. Running jobs then get 30 s to finish; interrupted ones run again."""
-    logs.configure(level=settings.log_level)
+    process = new_id()
+    logs.configure(level=settings.log_level, process=process)
     # `task_of` logs each attempt. The library's own lines contain the messages, which may contain secrets.
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
     stop = asyncio.Event()
@@ -77,14 +83,15 @@ async def run_until_signal(settings: Settings, *, jobs: Sequence[JobRow[Any]] = 
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     sockets = _sockets(settings)
     async with (
-        open_services(settings) as services,
+        open_services(settings, process=process) as services,
         _operations(services, sockets),
         background(_measure(services)),
+        background(watch_certificate(settings.public_url)),
         background(deliver_events(services)),
         background(run_jobs(services, jobs=jobs)) as running,
         background(stop.wait()) as stopped,
     ):
-        log.info("worker.started", port=settings.worker_port)
+        log.info("worker.started", version=version(), pid=os.getpid(), port=settings.worker_port)
         await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             await running
@@ -123,6 +130,7 @@ async def _measure(services: Services) -> None:
                 JOBS_STORED.labels(one.task, one.status).set(one.count)
                 JOBS_OLDEST.labels(one.task, one.status).set(one.oldest_s)
             await measure_events(services)
+            await measure_waiting(services)
         await pause(max(_MEASURE_S, (time.monotonic() - begun) / _MEASURE_SHARE))
 
 
@@ -229,4 +237,8 @@ async def _drop(**_: Any) -> None:
 
 def _log_outage(state: RetryCallState) -> None:
     assert state.outcome is not None, "an attempt has failed"
-    log.warning("worker.database_unavailable", error=str(state.outcome.exception()))
+    error = state.outcome.exception()
+    assert error is not None, "an attempt has failed"
+    # procrastinate's error has only a title. psycopg's, from which it is raised, says why in its first line.
+    text = str(error.__cause__ or error).strip() or repr(error)
+    log.warning("worker.database_unavailable", error=text.partition("\n")[0])

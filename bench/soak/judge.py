@@ -17,9 +17,10 @@ GROWTH = 0.05
 _STORES: tuple[Target, ...] = ("PostgreSQL", "Valkey")
 _VENDOR_ERRORS = frozenset({"error all_strategies_failed", "error backend_unavailable"})
 _DRAINED = "backend_unavailable: the server is draining"
-_HARMLESS_WITHOUT_A_STORE = frozenset({"process.not_replaced"})
+_HARMLESS_WITHOUT_A_STORE = frozenset({"process.not_replaced", "store.unavailable"})
 """Errors that do not count as misses while a store is unavailable.
 
+The outage itself is one.
 A new process needs both stores to become ready. Until it is ready, the old process continues.
 """
 _REFUSALS = frozenset({429, 502, 503})

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any, get_type_hints
 
-from app.settings import OF_LIBRARIES, Settings
+from app.settings import OF_DEVELOPMENT, OF_LIBRARIES, Settings
 from deploy.reference.markdown import NONE, one_line, page_of, table, without_default
 from streams.wire.field_docs import field_docs
 
@@ -20,6 +20,9 @@ def settings_page() -> str:
         "Settings",
         _ABOUT,
         table(("variable", "default", "meaning"), _rows()),
+        "## Variables of `make run`",
+        "These are read on a development server that `make run` starts, and ignored by others.",
+        table(("variable", "meaning"), ((f"`{name}`", meaning) for name, meaning in OF_DEVELOPMENT.items())),
         "## Variables of libraries",
         "These are read by libraries, and by Python.",
         table(("variable", "meaning"), ((f"`{name}`", meaning) for name, meaning in OF_LIBRARIES.items())),

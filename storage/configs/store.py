@@ -61,6 +61,7 @@ class ConfigStore:
         self._entries: dict[ConfigKey, Active[Any] | _Broken] = {}
         self._undecryptable: set[ConfigKey] = set()
         """The active configs with secrets of a master key that this process does not have."""
+        self._unreadable_since: float | None = None
         self._defaults = {name: _entry(typed_value(kind, {}), revision=0) for name, kind in rules.kinds.items()}
         self._refreshing = asyncio.Lock()
         self._clock = clock
@@ -122,6 +123,10 @@ class ConfigStore:
         """Return why an active config cannot be used, or `None` if it can."""
         entry = self._entries.get(key)
         return entry.message if isinstance(entry, _Broken) else None
+
+    def broken(self) -> int:
+        """Return how many active configs cannot be used."""
+        return sum(isinstance(entry, _Broken) for entry in self._entries.values())
 
     def warnings(self, key: ConfigKey) -> list[Fault]:
         """Return probable mistakes in a valid active config, such as the name of a missing config."""
@@ -258,6 +263,7 @@ class ConfigStore:
                 self._apply_revision(revision)
                 self.version = change
             self._fresh_at = self._clock()
+            self._report_secrets()
 
     async def ping(self) -> None:
         """Raise `StoreError` if configs were not refreshed recently, so that this process may use outdated ones."""
@@ -288,6 +294,15 @@ class ConfigStore:
         if isinstance(entry, _Broken):
             log.warning("config.broken", app_id=key.app_id, kind=key.kind, name=key.name, error=entry.message)
         self._entries[key] = entry
+
+    def _report_secrets(self) -> None:
+        """Log when secrets cannot be read any more, and when all of them can be read again."""
+        if self._undecryptable and self._unreadable_since is None:
+            self._unreadable_since = self._clock()
+            log.error("secrets.unreadable", configs=len(self._undecryptable), cause="their master key is missing")
+        elif not self._undecryptable and self._unreadable_since is not None:
+            log.info("secrets.readable", away_s=round(self._clock() - self._unreadable_since, 1))
+            self._unreadable_since = None
 
     async def _announce(self, edit: Edit, *, author: str) -> None:
         """Refresh this process and notify the others. On failure, they notice the change at their next poll."""

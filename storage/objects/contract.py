@@ -1,12 +1,12 @@
 """The interface of the object stores and the errors that they raise."""
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from storage.availability import Availability
+from storage.availability import SECONDS, Availability
 from storage.objects.lifecycle import Lifecycle
 from storage.objects.links import Links
 from streams.wire.errors import InternalError, ItemNotFound, StoreError
@@ -123,7 +123,17 @@ class PutStatus:
         self._refused = error.what, time.monotonic()
         self._availability.failed(error.what, error.__cause__ or "", partly=True)
 
-    def worked(self) -> None:
+    @contextmanager
+    def recorded(self, body: bytes | AsyncIterator[bytes]) -> Iterator[None]:
+        """Record the result of a `put`, and its time unless that includes waiting for pieces of `body`."""
+        began = time.monotonic()
+        try:
+            yield
+        except StoreError as error:
+            self.failed(error)
+            raise
+        if isinstance(body, bytes):
+            SECONDS.add(time.monotonic() - began, "objects")
         self._refused = None
         self._availability.worked()
 

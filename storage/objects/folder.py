@@ -60,12 +60,8 @@ class FolderObjects:
 
     async def put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
         check_put(key, content_type)
-        try:
+        with self._puts.recorded(body):
             await self._put(key, body)
-        except StoreError as error:
-            self._puts.failed(error)
-            raise
-        self._puts.worked()
 
     async def _put(self, key: str, body: bytes | AsyncIterator[bytes]) -> None:
         temp = self._folder / _INCOMING / secrets.token_hex(16)

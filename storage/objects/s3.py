@@ -86,12 +86,8 @@ class S3Objects:
 
     async def put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
         check_put(key, content_type)
-        try:
+        with self._puts.recorded(body):
             await self._put(key, body, content_type=content_type)
-        except StoreError as error:
-            self._puts.failed(error)
-            raise
-        self._puts.worked()
 
     async def _put(self, key: str, body: bytes | AsyncIterator[bytes], *, content_type: str) -> None:
         async with aclosing(rechunk(body, _PART_BYTES)) as pieces:

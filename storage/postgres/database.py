@@ -23,6 +23,7 @@ from storage.postgres.causes import (
 from storage.postgres.connection import Connection
 from storage.postgres.hosts import Hosts
 from storage.postgres.pool import ConnectionPool
+from storage.store_urls import ENCODED, has_encoded_password
 from streams.kept_errors import copy_of
 from streams.wire.codec import dumps
 from streams.wire.errors import DatabaseError, DatabaseUnavailable
@@ -247,7 +248,10 @@ def first_connection(dsn: str, variable: str = "DATABASE_URL") -> Iterator[None]
         if (converted := store_error(error)) is None:
             raise
         said = f": {error}" if getattr(error, "sqlstate", None) == _USER_REFUSED else ""
-        raise DatabaseUnavailable(f"{converted.what}{said} ({variable}: {location(dsn)})") from error
+        hint = (
+            f"; {ENCODED}" if isinstance(error, asyncpg.InvalidPasswordError) and has_encoded_password(dsn) else ""
+        )
+        raise DatabaseUnavailable(f"{converted.what}{said} ({variable}: {location(dsn)}){hint}") from error
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
+from storage.availability import SECONDS
 from storage.postgres.database import Database
 from storage.postgres.database import map_errors as map_database_errors
 from storage.processes import processes as rows
@@ -92,7 +93,7 @@ class Heartbeat:
         return self._valkey_lost_at is not None and _now() - self._valkey_lost_at > self._void_after_s
 
     async def _report_to_valkey(self) -> None:
-        counts = Counter(self._streams())
+        counts, now = Counter(self._streams()), _now()
         void_ms, forgotten_ms = round(self._void_after_s * 1000), _FORGOTTEN_AFTER_S * 1000
         args: list[str | bytes | int] = [self.process, dumps(dict(counts)), void_ms, forgotten_ms]
         if self._valkey.lost.is_set():
@@ -101,6 +102,7 @@ class Heartbeat:
         try:
             with redis.map_errors():
                 added, reports, gone = await self._valkey.run("beat", keys=self._keys, args=args)
+                SECONDS.add(_now() - now, "valkey")
                 if added:
                     self.registrations.lose_all()
                 await self.registrations.check()
@@ -118,10 +120,12 @@ class Heartbeat:
         self.elsewhere = sum((Counter(loads(report)) for report in reports if report), Counter()) - counts
 
     async def _report_to_database(self) -> None:
+        now = _now()
         with map_database_errors():
             async with asyncio.timeout(_WRITE_S), self._database.connection() as conn:
                 await rows.report(conn, self.process, forget_after_s=_FORGOTTEN_AFTER_S)
         self._reported_at = _now()
+        SECONDS.add(self._reported_at - now, "postgres")
 
     async def run(self) -> None:
         """Beat until cancelled: every ten seconds, and shortly after the connection to Valkey was lost."""

@@ -41,6 +41,66 @@ def test_connections_to_vendors_are_configured_by_the_environment():
     assert (read.vendor_idle_s, read.ignored_proxies) == (5, ("HTTPS_PROXY", "all_proxy"))
 
 
+def test_variables_that_nothing_reads_are_found_with_the_most_similar_name():
+    given = {
+        "PARLEY_HTPP_PORT": "8080",
+        "PARLEY_METRIC_PORT": "9090",
+        "PARLEY_DATABASE_URL": "postgresql://h/d",
+        "PARLEY_COLOUR": "blue",
+        "PARLEY_OPENAI_MODEL": "of make run",
+        "PARLEY_PORT": "tcp://10.0.0.1:8080",  # Set by Kubernetes for services `parley` and `parley-metrics`.
+        "PARLEY_PORT_8080_TCP_ADDR": "10.0.0.1",
+        "PARLEY_SERVICE_PORT_HTTP": "8080",
+        "PARLEY_METRICS_SERVICE_HOST": "10.0.0.2",
+        "HOME": "/root",
+    }
+    assert Settings.from_env(ENVIRONMENT).unknown_variables == ()
+    assert Settings.from_env(ENVIRONMENT | given).unknown_variables == (
+        ("PARLEY_COLOUR", None),
+        ("PARLEY_DATABASE_URL", "DATABASE_URL"),
+        ("PARLEY_HTPP_PORT", "PORT"),
+        ("PARLEY_METRIC_PORT", "PARLEY_METRICS_PORT"),
+    )
+
+
+UNENCODED = [
+    "postgresql://ada:p@ss/w#rd@db.example/parley",
+    "postgresql://ada:pa12/x@db.example:5432/parley",
+    "postgresql://ada:12/x@db.example/parley",
+    "postgresql://ada:12?x@db.example/parley",
+    "postgresql://ada:12?x=y@db.example/parley",
+    "postgresql://ada:12#x@db.example/parley",
+    "postgresql://ada:p@ss@db.example/parley",
+    "postgresql://ada:100%@db.example/parley",
+    "postgresql://db.example/parley?user=ada&password=p#w",
+    "postgresql://db.example/parley?user=ada&password=p&w",
+    "redis://:p/w@valkey.example:6379/0",
+    "redis://:12/w@valkey.example:6379/0",
+    "redis://:12?w@valkey.example/0",
+    "redis+sentinel://:12#w@a.example:26379,b.example:26379/main",
+]
+ENCODED = [
+    "postgresql://ada%40server:p%40s%2Fs%23%3F%25@db.example,db2.example:5433/parley?sslmode=require",
+    "postgresql:///parley?host=/var/run/postgresql&user=ada@server&password=p@ss/w?rd",
+    "redis://ada:p@ss@valkey.example/0",  # redis-py ends the password at the last @.
+    "unix:///run/@valkey.sock",
+]
+
+
+def test_a_password_that_is_not_encoded_is_named_as_the_cause_and_not_repeated():
+    for url in UNENCODED:
+        name = "DATABASE_URL" if url.startswith("postgresql") else "REDIS_URL"
+        with pytest.raises(SettingsError) as refused:
+            Settings.from_env(ENVIRONMENT | {name: url})
+        assert str(refused.value) == (
+            f"parley: {name}: the password seems to have a special character that is not encoded: write @ as %40,"
+            " / as %2F, # as %23, ? as %3F, % as %25, & as %26 and + as %2B"
+        )
+    for url in ENCODED:
+        name = "DATABASE_URL" if url.startswith("postgresql") else "REDIS_URL"
+        Settings.from_env(ENVIRONMENT | {name: url})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "what"),
     [

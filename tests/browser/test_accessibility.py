@@ -122,9 +122,10 @@ async def test_the_content_of_events_is_on_the_screen_of_a_phone(visit: Visit) -
 
 
 async def test_the_controls_are_on_the_first_screen(talk: TalkPage) -> None:
-    for width, height in ((1_280, 800), (1_280, 560), (390, 844), (360, 740)):
+    for width, height in ((1_280, 800), (1_280, 560), (1_030, 800), (390, 844), (360, 740)):
         await talk.page.set_viewport_size({"width": width, "height": height})
         await talk.open()
+        assert await talk.page.evaluate("document.documentElement.scrollWidth") == width
         for control in (talk.message, talk.button("Send"), talk.hold, talk.button("Interrupt")):
             box = await control.bounding_box()
             assert box["y"] >= 0, (width, height)
@@ -145,10 +146,11 @@ async def test_the_button_can_be_held_by_touch(visit: Visit, fixed_strategy, dur
     await talk.answered()
 
 
-async def test_the_page_links_to_the_reference(talk: TalkPage) -> None:
+@pytest.mark.parametrize(("name", "path"), [("API reference", "/docs"), ("Console", "/console")])
+async def test_the_page_links_to_the_reference_and_the_console(talk: TalkPage, name: str, path: str) -> None:
     await talk.open()
-    await talk.page.get_by_role("link", name="API reference").click()
-    await talk.page.wait_for_url("**/docs", wait_until="commit")  # It takes seconds to draw.
+    await talk.page.get_by_role("link", name=name).click()
+    await talk.page.wait_for_url(f"**{path}", wait_until="commit")  # The reference takes seconds to draw.
 
 
 async def test_every_control_works_with_the_keyboard(

@@ -79,6 +79,7 @@ REAL_TIME = {
     "storage/processes/processes.py": "heartbeats are about processes",
     "storage/accounts/sessions.py": "what was announced since a read is a question of real time",
     "storage/jobs/stalled_jobs.py": "heartbeats are about processes",
+    "storage/jobs/waiting.py": "procrastinate runs jobs by real time",
     "storage/postgres/migrations/0001_configs.sql": "an operator's changes are dated by real time",
     "storage/postgres/migrations/0003_conversations.sql": "the defaults are not used",
     "storage/postgres/migrations/0004_attempts.sql": "the default is not used",

@@ -1,4 +1,4 @@
-"""docs/operating/logs.md says what each warning and error of money, boards and emails means, and what to do."""
+"""docs/operating/logs.md says what each warning and error of stores, money and emails means, and what to do."""
 
 import ast
 import re
@@ -10,6 +10,7 @@ from tests.code.source_files import ROOT
 
 AREAS = (
     "app/ai/images/tasks.py",
+    "app/services.py",
     "app/assets/*.py",
     "app/work/event_delivery.py",
     "app/work/partitions.py",
@@ -19,6 +20,8 @@ AREAS = (
     "app/http/links.py",
     "app/platforms/*.py",
     "app/payments/**/*.py",
+    "storage/availability.py",
+    "storage/configs/store.py",
     "storage/withdrawals/results.py",
     "app/webhooks.py",
     "app/withdrawals/*.py",
@@ -29,7 +32,7 @@ AREAS = (
     "vendors/objects.py",
     "vendors/payments/**/*.py",
 )
-"""The files of payments, assets, withdrawals, leaderboards, emails and the delivery of events."""
+"""The files of stores, configs, payments, assets, withdrawals, leaderboards, emails and the delivery of events."""
 LEVELS = {"warning", "error", "exception", "critical"}
 
 

@@ -104,7 +104,7 @@ def test_the_runbook_explains_each_alert() -> None:
 
 def test_boards_fit_the_grid_and_have_their_own_names() -> None:
     found = boards()
-    assert found.keys() == {"overview.json", "vendors.json", "money.json", "jobs.json"}
+    assert found.keys() == {"overview.json", "vendors.json", "money.json", "jobs.json", "stores.json"}
     assert len({board["uid"] for board in found.values()}) == len(found)
     for name, board in found.items():
         cells = [

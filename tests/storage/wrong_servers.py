@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 UNKNOWN_HOST = ".".join(["x" * 63] * 4) + ".invalid"
 """Longer than a name in the DNS may be, so that the resolver refuses it without asking a server."""
+_TLS_REQUEST = 80877103
 _OF_HTTP = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -17,6 +18,22 @@ async def wrong_servers() -> AsyncIterator[dict[str, int]]:
             name: await stack.enter_async_context(_serving(answer))
             for name, answer in {"silent": None, "http": _OF_HTTP, "closing": b""}.items()
         }
+
+
+@asynccontextmanager
+async def refusing_passwords() -> AsyncIterator[int]:
+    """Yield the port of a server that refuses each login in PostgreSQL's protocol (its manual, 54.2.1 and 54.8)."""
+    fields = b"SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed\0\0"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if int.from_bytes((await reader.read(8))[4:]) == _TLS_REQUEST:
+            writer.write(b"N")
+            await reader.read(8)
+        writer.write(b"E" + (len(fields) + 4).to_bytes(4) + fields)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1") as server:
+        yield server.sockets[0].getsockname()[1]
 
 
 @asynccontextmanager

@@ -26,6 +26,7 @@ from app.http.wire.aiohttp_server import drop_handler, respond_with_http_1_1, se
 from app.http.wire.framing import HEADER_BLOCK_BYTES, HEADER_BLOCK_FAULT, NOT_HTTP, BrokenBody
 from app.observing.logs import LineRate
 from app.services import SERVICES
+from app.version import VERSION_HEADER, version
 from storage.configs.kinds.apps import APPS
 from streams.metrics import CounterMetric, HistogramMetric
 from streams.wire.errors import InternalError, InvalidParameter, ServiceError, TooLarge
@@ -252,7 +253,10 @@ def add_headers(request: web.Request, headers: MutableMapping[str, str]) -> None
     """
     headers["Server"] = "parley"
     headers.setdefault("Cache-Control", "no-store")
-    headers["X-Request-Id"] = request[REQUEST_CONTEXT].request_id
+    context = request[REQUEST_CONTEXT]
+    headers["X-Request-Id"] = context.request_id
+    if context.endpoint is not None and context.endpoint.area.role is not None:
+        headers[VERSION_HEADER] = version()
     if (counts := request.get(COUNTS)) is not None:
         headers.update(headers_of(counts))
     if (origin := request.headers.get("Origin")) and _allowed(request, origin):

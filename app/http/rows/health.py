@@ -5,25 +5,40 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Metric, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    Gauge,
+    Metric,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from actors.runtime.report import measure
 from app.http.rows.docs import Docs, OtherResponse
 from app.http.rows.endpoint import Call
 from app.http.rows.replies import json_response
+from app.version import version
 from streams.wire.errors import ServiceError
 
-HEALTH = Docs(answers={200: OtherResponse("The process is alive.", "application/json")})
+HEALTH = Docs(
+    answers={200: OtherResponse("The process is alive. `HEAD` returns only the headers.", "application/json")}
+)
 READINESS = Docs(
     answers={
         200: OtherResponse(
-            "The server is ready. The body lists each part with its state, and the cause of each failure.",
+            "The server is ready. The body lists each part with its state, and the cause of each failure. `HEAD` "
+            "returns only the headers.",
             "application/json",
         ),
         503: OtherResponse("The server is not ready. The body has the same form.", "application/json"),
     }
 )
 METRICS = Docs(answers={200: OtherResponse("The metrics in Prometheus's text format.", "text/plain")})
+
+BUILD = Gauge("parley_build_info", "The version of this process; the value is 1", ["version"])
+BUILD.labels(version()).set(1)
+CONFIGS_BROKEN = Gauge("parley_configs_broken", "Active configs that cannot be used")
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the counters' lines.
 
@@ -34,7 +49,7 @@ _NEEDED = frozenset({"postgres", "secrets"})
 
 async def healthz(call: Call) -> web.Response:
     """Check liveness."""
-    return json_response({"status": "ok"})
+    return json_response({"status": "ok", "version": version()})
 
 
 async def readyz(call: Call) -> web.Response:
@@ -52,6 +67,7 @@ async def readyz(call: Call) -> web.Response:
         },
         "causes": {name: cause for name, cause in causes.items() if cause},
         "streams": len(supervisor),
+        "version": version(),
     }
     return json_response(body, status=200 if ready else 503)
 
@@ -71,6 +87,7 @@ async def _cause(ping: Callable[[], Awaitable[None]]) -> str:
 async def metrics(call: Call) -> web.Response:
     """Read the metrics of this process, for Prometheus."""
     supervisor = call.services.supervisor
+    CONFIGS_BROKEN.set(call.services.configs.broken())
     await measure(supervisor.live(), finished_bytes=supervisor.finished_bytes)
     pieces = []
     for metric in REGISTRY.collect():

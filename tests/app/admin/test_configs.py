@@ -297,6 +297,8 @@ async def test_the_list_shows_a_broken_config_which_can_be_repaired(operator):
     assert (read.status, read.body["fault"]) == (200, "account must be a string")
     rows = (await operator("GET", "configs?kind=speech")).body["configs"]
     assert [row["name"] for row in rows if "fault" in row] == ["voice"]
+    async with operator.server.http.get(f"{operator.server.url}/metrics") as response:
+        assert "\nparley_configs_broken 1.0\n" in await response.text()
 
 
 async def test_a_changed_auth_config_applies_from_the_next_request(operator):

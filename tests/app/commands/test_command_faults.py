@@ -27,7 +27,7 @@ FAULTS: list[tuple[dict[str, str], str, str]] = [
     (UNREACHABLE, "operators list", REFUSED),
     (UNREACHABLE, "users make 1", REFUSED),
     (UNREACHABLE, "config export /none", REFUSED),
-    (WITH_SLASH, "migrate", NO_URL),
+    (WITH_SLASH, "migrate", "DATABASE_URL: the password seems to have a special character that is not encoded: "),
     (NO_PORT, "operators list", NO_URL),
     (WRONG_OPTION, "migrate", "database: DATABASE_URL cannot be used: `sslmode` parameter must be one of"),
     (WRONG_VALUE, "users make 1", "redis_service: REDIS_URL cannot be used: Invalid value for 'socket_timeout'"),

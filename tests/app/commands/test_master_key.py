@@ -4,6 +4,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import asyncpg
 import pytest
@@ -47,6 +48,10 @@ async def started(settings: Settings, key: str) -> AsyncIterator[Server]:
 async def ready(server: Server) -> tuple[int, dict[str, str]]:
     async with server.http.get(f"{server.url}/readyz") as response:
         return response.status, (await response.json())["causes"]
+
+
+def secrets_reported(lines: list[Any]) -> list[tuple[str, str]]:
+    return [(line["event"], line["log_level"]) for line in lines if line["event"].startswith("secrets.")]
 
 
 async def refuse(settings: Settings, key: str) -> None:
@@ -181,9 +186,13 @@ async def test_after_the_key_was_lost_a_new_one_is_accepted_and_secrets_are_writ
     code, out, _ = await ended(settings, {"PARLEY_MASTER_KEY": OTHER}, "keys", "--replace-lost")
     assert code == 0
     assert "write the secrets of default/auth/default again\n" in out
-    async with started(settings, OTHER) as node:
-        assert (await ready(node))[0] == 503
-        for key in node.services.configs.undecryptable():
-            await node.services.configs.delete(key, author="ada", origin=COMMAND)
-        assert await ready(node) == (200, {})
+    with capture_logs() as lines:
+        async with started(settings, OTHER) as node:
+            assert (await ready(node))[0] == 503
+            await node.services.configs.refresh()
+            assert secrets_reported(lines) == [("secrets.unreadable", "error")]
+            for key in node.services.configs.undecryptable():
+                await node.services.configs.delete(key, author="ada", origin=COMMAND)
+            assert await ready(node) == (200, {})
+    assert secrets_reported(lines) == [("secrets.unreadable", "error"), ("secrets.readable", "info")]
     await refuse(settings, MASTER_KEY)

@@ -22,7 +22,7 @@ from app.observing import logs
 from streams.wire.ids import REQUEST_ID
 
 async def main():
-    logs.configure(level="info")
+    logs.configure(level="info", process="p1")
     log = structlog.get_logger()
     log.debug("not heard")
     log.info("first", number=1, odd=main)
@@ -55,6 +55,8 @@ log.info("half", text="caf\u00e9 \ud83d", number=3)
 log.info("huge", number=1 << 70)
 log.info("deep", fields=[{"number": 1 << 70}])
 logging.getLogger("a.library").warning("bad %s", "\udcff")
+for pool in ("psycopg.pool", "asyncpg.pool"):
+    logging.getLogger(pool).warning("error connecting in 'pool-1'")
 log.info("after", text="caf\u00e9")
 """
 
@@ -86,6 +88,7 @@ async def test_lines_have_the_event_the_request_the_level_and_the_time_in_this_o
     logged = await lines(PROGRAM)
     for line in logged:
         time = line.pop("timestamp")
+        assert line.pop("process") == "p1"
         assert time.endswith("Z")
         assert utc_now() - datetime.fromisoformat(time) < timedelta(minutes=1)
     first, second, third, fourth, fifth, sixth, captured = logged

@@ -96,20 +96,22 @@ async def test_all_files_of_the_page_are_served(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "links"),
+    ("settings", "links", "console"),
     [
-        ({"env": "development"}, True),
-        ({"env": "development", "public_docs": False}, False),
-        ({"env": "production"}, False),
-        ({"env": "production", "public_docs": True}, True),
+        ({"env": "development"}, True, True),
+        ({"env": "development", "public_docs": False, "console": False}, False, False),
+        ({"env": "production"}, False, False),
+        ({"env": "production", "public_docs": True, "console": True}, True, False),
     ],
     indirect=["settings"],
 )
-async def test_the_page_links_to_what_is_served(server: Server, *, links: bool) -> None:
+async def test_the_page_links_to_what_is_served(server: Server, *, links: bool, console: bool) -> None:
     await put(server, "apps", "default", {"title": "Talkative", "currency": "USD", "playground": True})
     status, page = await get(server, "/")
     assert (status, b'href="/docs"' in page) == (200, links)
     assert ((await get(server, "/docs"))[0] == 200) is links
+    assert (b'href="/console"' in page) is console
+    assert ((await get(server, "/console"))[0] == 200) is server.services.settings.shows_console
     assert (b'href="/dev/accounts"' in page) is server.services.settings.development
     assert page.rstrip().endswith(b"</html>")
     _, script = await get(server, "/static/talk/page.js")

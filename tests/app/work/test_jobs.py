@@ -206,6 +206,8 @@ async def test_worker_continues_after_the_database_was_unavailable(
                     or "worker.database_unavailable" in {line["event"] for line in logged}
                 )
             )
+        errors = [line["error"] for line in logged if line["event"] == "worker.database_unavailable"]
+        assert all(error and "\n" not in error for error in errors)
         linked.symlink_to(folder)
         await add(services, "after")
         await notes.reach(2)

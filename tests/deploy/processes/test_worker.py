@@ -1,6 +1,8 @@
 """`python -m app worker` as a process: jobs, health, shutdown, and errors at the start."""
 
+import asyncio
 import signal
+from pathlib import Path
 from typing import Any
 
 from aiohttp import ClientSession
@@ -8,14 +10,16 @@ from aiohttp import ClientSession
 from app.services import Services
 from app.settings import Settings
 from app.work.worker import run_jobs
-from storage.jobs.jobs import Job, RemoveExpired, RemoveObjects, enqueue
+from storage.jobs.jobs import Job, RemoveExpired, RemoveObjects, WorkWebhook, enqueue
 from storage.operators.audit import COMMAND
 from storage.withdrawals.withdrawals import CheckPayouts
 from streams.tasks import background
 from streams.wire.codec import loads
+from tests.app.notes import in_an_hour
 from tests.deploy.commands import Command, command
 from tests.deploy.processes.stalled_readers import http
 from tests.deploy.serving import server_env, settings
+from tests.peers.certificates import Authority
 from tests.waiting import until
 
 __all__ = ["http", "settings"]
@@ -126,3 +130,24 @@ async def test_worker_without_a_database_ends_with_one_line(settings: Settings, 
         "parley: database: the database is not reachable: connection refused"
         f" (DATABASE_URL: 127.0.0.1:{unused_tcp_port}, database parley, user me)"
     )
+
+
+async def test_worker_measures_what_waits_and_the_certificate_of_the_public_url(
+    settings: Settings, services: Services, http: ClientSession, unused_tcp_port: int, tmp_path: Path
+) -> None:
+    async def are_measured() -> bool:
+        _, metrics = await text_of(http, f"http://127.0.0.1:{unused_tcp_port}/metrics")
+        return (
+            'parley_certificate_end_timestamp_seconds{host="localhost"} ' in metrics
+            and "\nparley_webhooks_waiting 1.0\n" in metrics
+        )
+
+    async with services.database.transaction() as conn:
+        await enqueue(conn, WorkWebhook(app_id="default", webhook_id="w1"), run_at=in_an_hour())
+    tls = Authority(tmp_path).server("localhost")
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "localhost", 0, ssl=tls) as proxy:
+        public_url = f"https://localhost:{proxy.sockets[0].getsockname()[1]}"
+        env = worker_env(settings, PARLEY_WORKER_PORT=str(unused_tcp_port), PARLEY_PUBLIC_URL=public_url)
+        async with command("app", "worker", **env) as worker:
+            await worker.event("worker.started")
+            await until(are_measured)

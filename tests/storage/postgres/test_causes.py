@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from storage.postgres.database import map_errors, open_database
 from streams.wire.errors import DatabaseError, DatabaseUnavailable
 from tests.running.servers import Stores
-from tests.storage.wrong_servers import UNKNOWN_HOST, wrong_servers
+from tests.storage.wrong_servers import UNKNOWN_HOST, refusing_passwords, wrong_servers
 
 NOT_REACHABLE = "the database is not reachable"
 FAULTS = {
@@ -54,6 +54,19 @@ async def test_what_the_server_does_not_have_is_named(stores: Stores, wrong: dic
             pass
     location = f"{options['host']}:5432, database {options['dbname']}, user {options['user']}"
     assert raised.value.what == f"{cause} (DATABASE_URL: {location})"
+
+
+async def test_a_refused_password_that_was_decoded_is_explained() -> None:
+    async with refusing_passwords() as port:
+        for password, hint in (("p%41ss", True), ("pass", False)):
+            with pytest.raises(DatabaseUnavailable) as raised:
+                async with open_database(f"postgresql://ada:{password}@127.0.0.1:{port}/parley"):
+                    pass
+            said, _, advice = raised.value.what.partition("; ")
+            assert said.startswith("the database refuses this server's password (DATABASE_URL: 127.0.0.1:")
+            assert advice.startswith("the password in the URL has % or +, which is decoded") is hint
+            assert "p%41ss" not in raised.value.what
+            assert "pAss" not in raised.value.what
 
 
 OPTIONS = {

@@ -1,9 +1,12 @@
 """Behaviour of all endpoints: request ids, versions, slashes, CORS, health and metrics."""
 
+import tomllib
+
 import pytest
 
 from storage.operators.audit import COMMAND
-from tests.running.servers import Server
+from tests.code.source_files import ROOT
+from tests.running.servers import ADMIN_TOKEN, Server
 
 
 async def test_invalid_request_ids_are_replaced(server: Server) -> None:
@@ -66,6 +69,39 @@ async def test_health_readiness_and_metrics_are_answered(server: Server) -> None
     async with server.http.get(f"{server.url}/metrics") as response:
         text = await response.text()
     assert 'parley_requests_total{endpoint="/readyz",method="GET",status="200"}' in text
+    for store in ("postgres", "valkey"):
+        assert f'parley_store_available{{store="{store}"}} ' in text  # Earlier tests may have lost other stores.
+        assert f'parley_store_seconds_count{{store="{store}"}}' in text
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/readyz/"])
+async def test_head_of_the_health_paths_has_the_status_and_headers_of_get(server: Server, path: str) -> None:
+    async def answer(method: str) -> tuple[int, dict[str, str], bytes]:
+        headers = {"X-Request-Id": "mine"}
+        async with server.http.request(method, server.url + path, headers=headers) as response:
+            return response.status, {**response.headers, "Date": ""}, await response.read()
+
+    for draining in (False, True):
+        server.services.supervisor.draining = draining
+        status, headers, body = await answer("GET")
+        assert status == (503 if draining and path != "/healthz" else 200)
+        assert int(headers["Content-Length"]) == len(body) > 0
+        assert await answer("HEAD") == (status, headers, b"")
+
+
+async def test_the_version_of_the_project_is_in_health_metrics_and_the_admin_api(server: Server) -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for path in ("/healthz", "/readyz"):
+        async with server.http.get(server.url + path) as response:
+            assert (await response.json())["version"] == stated
+    async with server.http.get(f"{server.url}/metrics") as response:
+        assert f'parley_build_info{{version="{stated}"}} 1.0' in await response.text()
+    admin = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    for path, status in (("/admin/api/kinds", 200), ("/admin/api/configs/none/apps/none", 404)):
+        async with server.http.get(server.url + path, headers=admin) as response:
+            assert (response.status, response.headers["X-Parley-Version"]) == (status, stated)
+    async with server.http.get(f"{server.url}/healthz") as response:
+        assert "X-Parley-Version" not in response.headers
 
 
 @pytest.mark.usefixtures("local_vendors")

@@ -63,7 +63,7 @@ async def test_full_database_is_reported_as_not_ready_until_it_accepts_writes_ag
     assert (status, answer["parts"]["postgres"]) == (503, "away")
     assert answer["causes"] == {"postgres": "the database's disk is full"}
     (line,) = reported(lines, "store.unavailable", "postgres")
-    assert line["cause"] == "the database's disk is full"
+    assert (line["log_level"], line["cause"]) == ("error", "the database's disk is full")
     assert "could not extend file" in line["detail"]
 
     await conn.execute("drop trigger full_disk on users")
@@ -153,8 +153,10 @@ class TestPausedValkey:
                 return bool(reported(lines, "store.available", "valkey"))
 
             await until(is_back, every_s=0.1)
-        assert len(reported(lines, "store.unavailable", "valkey")) == 1
-        assert len(reported(lines, "store.available", "valkey")) == 1
+        assert [line["log_level"] for line in reported(lines, "store.unavailable", "valkey")] == ["error"]
+        (back,) = reported(lines, "store.available", "valkey")
+        assert back["log_level"] == "info"
+        assert back["away_s"] > 0
 
 
 @contextmanager
