@@ -1,6 +1,7 @@
 // All texts of the console, ready for translation. Those of one area each are in `texts_….js`.
 
 import { AREA_TEXTS } from "./texts_areas.js";
+import { CONFIG_TEXTS } from "./texts_configs.js";
 import { MONEY_TEXTS } from "./texts_money.js";
 import { OVERVIEW_TEXTS } from "./texts_overview.js";
 import { USER_TEXTS } from "./texts_users.js";
@@ -10,6 +11,7 @@ export const TEXTS = {
   ...MONEY_TEXTS,
   ...OVERVIEW_TEXTS,
   ...AREA_TEXTS,
+  ...CONFIG_TEXTS,
   product: "Parley",
   title: "Console",
   skip: "Skip to the content",
@@ -65,8 +67,6 @@ export const TEXTS = {
     good: "In use",
     fault: "Cannot be used",
     warned: "Has warnings",
-    create: "New config",
-    open: "Open",
     form: "Form",
     json: "JSON",
     history: "History",
@@ -79,8 +79,6 @@ export const TEXTS = {
     download: "Export",
     upload: "Import",
     copy: "Copy to another app",
-    rollback: "Restore",
-    restoreTitle: (revision) => `Restore revision ${revision}?`,
     compare: "Compare with the current revision",
     deleted: "deleted",
     readOnly: "Your role may read this, but not change it.",
