@@ -177,6 +177,8 @@ async def test_a_draft_survives_a_reload_without_its_secrets(
     await expect(page.get_by_label("Api key")).to_have_value("")
     assert "sk-typed" not in await page.evaluate("JSON.stringify(sessionStorage)")
     await check(page, "draft")
+    await page.get_by_role("link", name="Apps and configs").first.click()
+    await page.get_by_role("note").get_by_role("link", name="main").click()
     await page.get_by_role("button", name="Discard the draft").click()
     await expect(page.get_by_label("Concurrency")).to_have_value("")
     await expect(page.get_by_text("Nothing has changed.")).to_be_visible()
@@ -233,6 +235,16 @@ async def test_a_config_that_others_name_is_deleted_and_restored(
     assert server.services.configs.exists(KINDS["vendor_accounts"], app, "main")
     history = await server.services.configs.history(ConfigKey(app, "vendor_accounts", "main"))
     assert history[0].comment == "Still needed"
+
+
+async def test_a_long_history_has_pages(page: Page, server: Server, app: str, put: Any) -> None:
+    for number in range(27):
+        await put("apps", "default", {"title": f"Title {number}"}, app_id=app)
+    await page.goto(f"{server.url}/console#/configs/{app}/apps/default")
+    await page.get_by_role("button", name="History").click()
+    await page.get_by_role("button", name="Older revisions").click()
+    await page.get_by_role("button", name="Restore revision 1", exact=True).click()
+    await expect(page.get_by_role("dialog")).to_contain_text("Title 0")
 
 
 async def test_an_account_is_tried_with_one_of_its_models(

@@ -1,7 +1,6 @@
 """Sends a test event to a sink that need not be stored."""
 
 import time
-from datetime import UTC, datetime
 from functools import partial
 
 from app.http.rows.endpoint import Call
@@ -25,7 +24,8 @@ async def try_sink(call: Call, app_id: str, name: str, config: Events, text: str
 
     Raises `VendorError` or `StoreError` if it has not.
     """
-    event = SinkEvent(event=_TEST, id=new_id(), app_id=app_id, time=rfc3339(datetime.now(UTC)), data={"text": text})
+    now = call.services.clock.now(app_id)
+    event = SinkEvent(event=_TEST, id=new_id(), app_id=app_id, time=rfc3339(now), data={"text": text})
     began = time.monotonic()
     if config.stream is not None:
         entry = {**event.model_dump(), "data": dumps(event.data)}

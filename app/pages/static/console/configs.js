@@ -2,10 +2,12 @@
 
 import { html } from "../vendor/preact.js";
 import { read } from "./api.js";
+import { allDrafts } from "./drafts.js";
 import { dateOf } from "./formats.js";
 import { Choice } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { NewApp, NewConfig } from "./new_config.js";
+import { Note } from "./parts.js";
 import { go, hrefOf } from "./route.js";
 import { labelOf, ownFit, resolved } from "./schema.js";
 import { csvOf, download, Pager, Table } from "./table.js";
@@ -62,6 +64,7 @@ export function Configs({ route, canEdit }) {
       ${canEdit && apps.value && kinds.value && html`<div class="actions"><${NewApp} apps=${existing} />
         <${NewConfig} key=${JSON.stringify(filter)} ...${form} given=${{ app, kind }} open=${route.query.new === "1"} /></div>`}</header>
     <p class="lead">${lists.lead} ${orderApps.map((id) => html` <a key=${id} href=${orderHref(id)}>${appIds.length > 1 ? lists.orderOf(id) : lists.order}</a>`)}</p>
+    ${canEdit && html`<${Drafts} />`}
     <div class="toolbar">
       <label>${TEXTS.list.search}<input type="search" value=${text ?? ""} onChange=${(event) => choose({ text: event.currentTarget.value })} /></label>
       <label>${TEXTS.list.app}<${Choice} value=${app} options=${appIds.map((id) => [id, id])} onChoose=${(id) => choose({ app: id })} /></label>
@@ -73,6 +76,13 @@ export function Configs({ route, canEdit }) {
       <${Table} label=${TEXTS.configs} columns=${COLUMNS} sort=${sort} onSort=${(next) => choose({ sort: next })} empty=${text || app || kind ? lists.none : lists.noConfigs}
         rows=${value.configs.map((row) => ({ ...row, key: `${row.app}/${row.kind}/${row.name}` }))} />
       <${Pager} offset=${offset} size=${SIZE} total=${value.total} onOffset=${(next) => choose({ offset: next })} />`}<//></div>`;
+}
+
+/** Links to what was changed in this tab and not saved yet, which may be in no list. */
+function Drafts() {
+  const drafts = allDrafts();
+  return drafts.length > 0 && html`<${Note} tone="waiting" title=${lists.drafts}><ul>${drafts.map((key) => html`<li key=${configHref(key)}>
+    <a href=${configHref(key)}>${key.name}</a> ${lists.of(key.kind, key.app)}</li>`)}</ul><//>`;
 }
 
 /** Where the order in which an app's strategies are tried is set. */

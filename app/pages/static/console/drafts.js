@@ -25,6 +25,12 @@ export function keepDraft(key, revision, value) {
   }
 }
 
+/** Lists the configs of which this tab has drafts: `{app, kind, name}`. */
+export const allDrafts = () => Object.keys(sessionStorage).filter((key) => key.startsWith(DRAFT)).sort().map((key) => {
+  const [app, kind, name] = key.slice(DRAFT.length).split("/").slice(-3).map(decodeURIComponent);
+  return { app, kind, name };
+});
+
 export const forgetDraft = (key) => sessionStorage.removeItem(DRAFT + configPath(key));
 
 export const keepCopy = (value) => sessionStorage.setItem(COPIED, JSON.stringify(value));

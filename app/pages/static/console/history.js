@@ -7,6 +7,7 @@ import { Loaded, useLoaded } from "./loading.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 
+const SIZE = 25;
 const texts = TEXTS.config;
 const restoring = TEXTS.restore;
 
@@ -19,7 +20,8 @@ export function Changes({ changes }) {
 }
 
 export function History({ config, canEdit, onRestored }) {
-  const state = useLoaded(() => read(`${configPath(config)}/revisions`, { size: 100 }), []);
+  const [before, setBefore] = useState(undefined);
+  const state = useLoaded(() => read(`${configPath(config)}/revisions`, { size: SIZE, before }), [before]);
   const [compared, setCompared] = useState(null);
   const [chosen, setChosen] = useState(null);
   const compare = async (revision) => {
@@ -41,7 +43,10 @@ export function History({ config, canEdit, onRestored }) {
   ];
   return html`
     <${Loaded} state=${state}>${(value) => html`<${Table} label=${texts.history} columns=${columns}
-      rows=${value.revisions.map((row) => ({ ...row, key: row.revision }))} />`}<//>
+      rows=${value.revisions.map((row) => ({ ...row, key: row.revision }))} />
+      ${(before || value.next !== undefined) && html`<nav class="pager" aria-label=${TEXTS.list.pages}>
+        ${before && html`<button class="quiet" onClick=${() => setBefore(undefined)}>${restoring.newest}</button>`}
+        ${value.next !== undefined && html`<button class="quiet" onClick=${() => setBefore(value.next)}>${restoring.older}</button>`}</nav>`}`}<//>
     ${compared && html`<h2>${restoring.compared(compared.revision)}</h2><${Changes} changes=${compared.changes} />`}
     ${chosen !== null && html`<${Restore} config=${config} revision=${chosen} onRestored=${onRestored} onClose=${() => setChosen(null)} />`}`;
 }

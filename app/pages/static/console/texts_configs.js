@@ -8,7 +8,7 @@ export const CONFIG_TEXTS = {
     appExists: (app) => `The app ${app} exists already.`, newConfig: "New config", newConfigText: "The config is opened as a draft. Nothing is stored until you save it.",
     name: "Name", nameHelp: "Other configs and requests name it by this.", oneName: "An app has one config of this kind, named default.", open: "Open draft",
     opens: "A config with this name exists already. It is opened as it is.", noApp: "Make an app first: a config belongs to an app.", order: "Order of strategies",
-    orderOf: (app) => `Order of strategies of ${app}`, fields: (text) => `Settings that match “${text}”`, in: "in", none: "No config matches.", noConfigs: "No configs yet. Make an app, then the configs that it needs.",
+    orderOf: (app) => `Order of strategies of ${app}`, fields: (text) => `Settings that match “${text}”`, in: "in", drafts: "Your unsaved drafts", of: (kind, app) => `of kind ${kind}, app ${app}`, none: "No config matches.", noConfigs: "No configs yet. Make an app, then the configs that it needs.",
   },
   configForm: {
     find: "Find a field", noField: (text) => `No field of this config matches “${text}”.`, all: "Show all fields", differs: "Changed", differsHelp: "Differs from the default",
@@ -24,7 +24,7 @@ export const CONFIG_TEXTS = {
   restore: {
     title: (revision) => `Restore revision ${revision}`, text: (revision) => `The values of revision ${revision} become active again, as a new revision. The current revision stays in the history.`,
     same: (revision) => `Revision ${revision} has the same values as the current one. There is nothing to restore.`, all: "The config is deleted now. All values of the revision come back.",
-    changes: "What changes", compared: (revision) => `From revision ${revision} to the current one`, reason: "Why", done: (revision) => `Revision ${revision} was restored.`, current: "Current",
+    changes: "What changes", compared: (revision) => `From revision ${revision} to the current one`, reason: "Why", done: (revision) => `Revision ${revision} was restored.`, current: "Current", newest: "Newest revisions", older: "Older revisions",
   },
   deletion: {
     title: "Delete", text: "Requests and configs that name this config fail from now on. Its revisions are kept: it can be restored from its history.", app: "The app, and all that its clients do, stops working immediately.",
