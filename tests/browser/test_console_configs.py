@@ -96,6 +96,7 @@ async def test_strategies_are_put_in_order(page: Page, server: Server, app: str,
     for name in ("openai", "claude"):
         await put("conversation", name, {"chat": {"account": "main"}}, app_id=app)
     await open_config(page, server, app, "conversation", "openai")
+    await page.set_viewport_size(PHONE)
     await page.get_by_role("link", name="Order of strategies").click()
     entries = page.get_by_role("group", name="Order of strategies").get_by_role("listitem")
     await expect(entries).to_have_count(1)
@@ -218,6 +219,7 @@ async def test_a_config_that_others_name_is_deleted_and_restored(
     dialog = page.get_by_role("dialog")
     await expect(dialog.get_by_role("link", name="conversation one")).to_be_visible()
     await check(page, "delete-config")
+    await page.set_viewport_size(PHONE)
     await dialog.get_by_label("Reason").fill("Replaced")
     await dialog.get_by_label("Type main to confirm").fill("main")
     await dialog.get_by_role("button", name="Delete").click()
@@ -227,6 +229,7 @@ async def test_a_config_that_others_name_is_deleted_and_restored(
     await page.get_by_role("button", name="History").click()
     await expect(page.get_by_role("table", name="History")).to_contain_text("Replaced")
     await check(page, "history")
+    await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Restore revision 1").click()
     await expect(dialog).to_contain_text("scripted")
     await dialog.get_by_label("Why").fill("Still needed")

@@ -124,9 +124,15 @@ function NumberField({ schema, value, onChange, attributes }) {
 }
 
 function Check({ schema, value, onChange, attributes }) {
+  if (schema.default === null) return html`<${Flag} ...${{ value, onChange, attributes }} />`;
   const change = (event) => onChange(event.currentTarget.checked);
   return html`<div class="check"><input ...${attributes} type="checkbox" checked=${value ?? schema.default ?? false} onChange=${change} /></div>`;
 }
+
+/** True, false, or not set, where that means something else than false. */
+const Flag = ({ value, onChange, attributes }) => html`<select ...${attributes} value=${String(value ?? "")}
+  onChange=${(event) => onChange({ true: true, false: false }[event.currentTarget.value])}>
+  ${[["", texts.unset], ["true", texts.yes], ["false", texts.no]].map(([id, title]) => html`<option key=${id} value=${id} selected=${id === String(value ?? "")}>${title}</option>`)}</select>`;
 
 function Choice({ schema, value, onChange, attributes }) {
   const change = (event) => onChange(event.currentTarget.value || undefined);

@@ -35,7 +35,7 @@ export function History({ config, canEdit, onRestored }) {
       ${canEdit && !row.deleted && html`<button class="quiet small" onClick=${() => setChosen(row.revision)}>${restoring.title(row.revision)}</button>`}
     </div>`;
   const columns = [
-    { id: "revision", title: texts.revision, of: (row) => html`${row.revision} ${row.deleted && html`<span class="badge bad">${texts.deleted}</span>`}` },
+    { id: "revision", title: texts.revision, of: (row) => html`<span>${row.revision} ${row.deleted && html`<span class="badge bad">${texts.deleted}</span>`}</span>` },
     { id: "updated_at", title: texts.updated, of: (row) => dateOf(row.updated_at) },
     { id: "author", title: texts.author, of: (row) => row.author },
     { id: "comment", title: restoring.reason, of: (row) => row.comment },

@@ -87,6 +87,8 @@ export const TEXTS = {
     add: "Add",
     remove: "Remove",
     unset: "Not set",
+    yes: "Yes",
+    no: "No",
     badJson: "This is not valid JSON.",
     rawHelp: "As JSON",
     was: "before",
