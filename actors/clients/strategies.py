@@ -272,7 +272,10 @@ class Strategies:
 
     def _in_order(self, app_id: str, names: Sequence[str]) -> Sequence[str]:
         """Return the names in a request in the order of the app, if it has one. Others follow as requested."""
-        order = self._configs.singleton(APPS, app_id).strategy_order
+        try:
+            order = self._configs.singleton(APPS, app_id).strategy_order
+        except ConfigInvalid:  # Conversations need nothing else of the config.
+            return names
         if not order:
             return names
         ranks = {name: rank for rank, name in enumerate(order)}

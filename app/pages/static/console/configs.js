@@ -9,7 +9,7 @@ import { Loaded, useLoaded } from "./loading.js";
 import { NewApp, NewConfig } from "./new_config.js";
 import { Note } from "./parts.js";
 import { go, hrefOf } from "./route.js";
-import { labelOf, ownFit, resolved } from "./schema.js";
+import { fitOf, labelOf, ownFit, resolved } from "./schema.js";
 import { csvOf, download, Pager, Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 
@@ -88,14 +88,14 @@ function Drafts() {
 /** Where the order in which an app's strategies are tried is set. */
 export const orderHref = (app) => configHref({ app, kind: "apps", name: "default" }, { find: "order of strategies" });
 
-/** The fields of kinds that fit a search, with links to where they are set. */
+/** The fields of kinds that fit a search or contain one that does, with links to where they are set. */
 function Settings({ text, kinds, apps }) {
   const found = kinds.flatMap(({ kind, title, singleton, schema }) => Object.entries(schema.properties ?? {}).map(([name, property]) => {
     const inner = resolved(property, schema.$defs ?? {});
-    return { kind, title, singleton, name, label: labelOf(name, inner), fit: ownFit(name, inner, text) };
+    return { kind, title, singleton, name, label: labelOf(name, inner), fit: fitOf(name, inner, schema.$defs ?? {}, text), find: ownFit(name, inner, text) ? labelOf(name, inner) : text };
   }));
   const best = found.filter(({ fit }) => fit > 0).sort((one, other) => other.fit - one.fit || other.singleton - one.singleton).slice(0, SETTINGS);
-  const href = ({ kind, singleton, label }, app) => (singleton ? configHref({ app, kind, name: "default" }, { find: label }) : hrefOf(["configs"], { app, kind }));
+  const href = ({ kind, singleton, find }, app) => (singleton ? configHref({ app, kind, name: "default" }, { find }) : hrefOf(["configs"], { app, kind }));
   if (!best.length || !apps.length) return null;
   return html`<section class="settings" aria-label=${lists.fields(text)}><h2>${lists.fields(text)}</h2><ul>${best.map((field) => html`<li key=${`${field.kind}/${field.name}`}>
     <strong>${field.label}</strong> ${lists.in} ${apps.slice(0, 3).map((app) => html` <a key=${app} href=${href(field, app)}>${field.title}${apps.length > 1 ? ` (${app})` : ""}</a>`)}</li>`)}</ul></section>`;

@@ -95,3 +95,19 @@ async def test_an_order_names_each_strategy_once(server: Server) -> None:
     assert (status, answer["error"]["message"]) == (
         400, "invalid_parameter: strategy_order must not contain a name twice",
     )  # fmt: skip
+
+
+async def test_an_unusable_app_config_leaves_the_order_to_the_request(
+    talk: Talk, server: Server, sandbox: Running
+) -> None:
+    for name, platform in (("openai", "vendor_b_llm"), ("claude", "anthropic")):
+        await chat(server, sandbox, name, platform)
+    await order(server, "claude")
+    async with server.services.database.connection() as conn:
+        await conn.execute(
+            """update config_revisions set value = '{"currency": 1, "strategy_order": ["claude"]}'"""
+            " where kind = 'apps' and revision > 1"
+        )
+        await conn.execute("update configs set change = change + 1000 where kind = 'apps'")
+    await server.services.configs.refresh()
+    assert (await talk.turn("Hello", "openai", "claude"))[-1].content["strategy"] == "openai"
