@@ -23,15 +23,6 @@ PHONE = ViewportSize(width=390, height=844)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        await opened.get_by_role("link", name="Apps and configs").click()
-        await expect(opened.get_by_role("heading", name="Apps and configs")).to_be_visible()
-        yield opened
-
-
-@pytest_asyncio.fixture(loop_scope="session")
 async def app(server: Server) -> AsyncIterator[str]:
     """An app of this test, which is deleted with its configs afterwards."""
     app_id = f"shop-{uuid4().hex[:8]}"
@@ -39,6 +30,18 @@ async def app(server: Server) -> AsyncIterator[str]:
     configs = server.services.configs
     for row in reversed(await configs.overview(app_id=app_id)):
         await configs.delete(row.key, author="test", origin=COMMAND)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(
+    chromium: Browser, server: Server, page_faults: PageFaults, app: str, put: Any
+) -> AsyncIterator[Page]:
+    """The list of configs. It is closed before `app` and what `put` has written are deleted."""
+    async with open_console(chromium, server, page_faults) as opened:
+        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
+        await opened.get_by_role("link", name="Apps and configs").click()
+        await expect(opened.get_by_role("heading", name="Apps and configs")).to_be_visible()
+        yield opened
 
 
 async def save(page: Page) -> None:
