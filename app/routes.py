@@ -4,6 +4,7 @@ from app.accounts.email.pages import ACCOUNT_PAGE_ROUTES
 from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs.configs import CONFIG_ROUTES
+from app.admin.configs.references import REFERENCE_ROUTES
 from app.admin.configs.trials import TRIAL_ROUTES
 from app.admin.console_sessions import SESSION_ROUTES
 from app.admin.conversations import CONVERSATION_ROUTES
@@ -103,6 +104,7 @@ INTERFACE: list[Endpoint] = [
     *AI_ROUTES,
     *PREDICTION_ROUTES,
     *CONFIG_ROUTES,
+    *REFERENCE_ROUTES,
     *TRIAL_ROUTES,
     *OVERVIEW_ROUTES,
     *PLATFORM_ROUTES,

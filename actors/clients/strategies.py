@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from actors.clients.vendor_clients import VendorAccess, VendorClients
+from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.base import ConfigKind, ConfigModel
 from storage.configs.kinds.conversation import CONVERSATION, Conversation
 from storage.configs.kinds.pronunciation import PRONUNCIATION
 from storage.configs.kinds.recognition import RECOGNITION, Recognition
 from storage.configs.kinds.speech import SPEECH, Speech
 from storage.configs.kinds.strategies import VendorCall
-from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
 from storage.configs.store import Active, ConfigStore
 from storage.errors import ConfigNotFound
 from streams.kept_errors import copy_of
@@ -123,7 +124,7 @@ class Strategies:
         self._cache_version: tuple[object, ...] = ()
 
     def conversations(self, app_id: str, names: Sequence[str]) -> list[Strategy | Broken]:
-        """Return the named strategies in order.
+        """Return the named strategies in the order in which they are to be tried.
 
         Raises `StrategyNotFound` if none exists, and `ConfigInvalid` if all that exist are broken.
         """
@@ -131,7 +132,7 @@ class Strategies:
             self._cache.clear()
             self._cache_version = self._vendors.version
         self._check_names(CONVERSATION.name, names, lambda name: self._configs.exists(CONVERSATION, app_id, name))
-        strategies = [self._conversation(app_id, name) for name in names]
+        strategies = [self._conversation(app_id, name) for name in self._in_order(app_id, names)]
         _check_any_usable(strategies)
         return strategies
 
@@ -212,10 +213,10 @@ class Strategies:
     def voices(
         self, app_id: str, names: Sequence[str], overrides: Mapping[str, SpeechOverrides]
     ) -> list[tuple[str, Voice | Broken]]:
-        """Return the named speech strategies in order. Raises the same errors as `conversations`."""
+        """Return the named speech strategies like `conversations`, with the same errors."""
         self._check_names(SPEECH.name, names, lambda name: self._configs.exists(SPEECH, app_id, name))
         voices: list[tuple[str, Voice | Broken]] = []
-        for name in names:
+        for name in self._in_order(app_id, names):
             try:
                 voices.append((name, self.voice(app_id, name, overrides, language=None)))
             except ServiceError as error:
@@ -259,24 +260,44 @@ class Strategies:
                 self._cache[key] = Broken(name, error)
         return self._cache[key]
 
+    def draft_account(self, name: str, account: VendorAccount, model: str) -> Strategy:
+        """Return a strategy that calls a model of `account`, which need not be stored. Raises `ConfigInvalid`."""
+        config = Conversation.model_validate({"chat": {"account": name, "model": model}})
+        return _strategy(name, config, self._vendors.draft(CHAT_MODELS, name, account, model=model))
+
     def draft_conversation(self, app_id: str, name: str, config: Conversation) -> Strategy:
         """Return the conversation strategy of `config`, which need not be stored. Raises `ConfigInvalid`."""
         chat = config.chat
-        spec = ChatSpec(
-            model=chat.model,
-            options=chat.options,
-            connect_s=chat.waits.connect_s,
-            max_tokens=chat.max_tokens,
-            temperature=chat.temperature,
-        )
-        access = self._vendors.account(CHAT_MODELS, app_id, chat.account, model=chat.model)
-        model = _client(f"conversation {name}: chat", access, spec)
-        return Strategy(name, config, access.platform, model, access.gate, hedge_of(chat), price_of(chat))
+        return _strategy(name, config, self._vendors.account(CHAT_MODELS, app_id, chat.account, model=chat.model))
+
+    def _in_order(self, app_id: str, names: Sequence[str]) -> Sequence[str]:
+        """Return the names in a request in the order of the app, if it has one. Others follow as requested."""
+        try:
+            order = self._configs.singleton(APPS, app_id).strategy_order
+        except ConfigInvalid:  # Conversations need nothing else of the config.
+            return names
+        if not order:
+            return names
+        ranks = {name: rank for rank, name in enumerate(order)}
+        return sorted(names, key=lambda name: ranks.get(name, len(ranks)))
 
     @staticmethod
     def _check_names(kind: str, names: Sequence[str], exists: Callable[[str], bool]) -> None:
         if not any(map(exists, names)):
             raise StrategyNotFound(kind, names)
+
+
+def _strategy(name: str, config: Conversation, access: VendorAccess[ChatSpec, ChatModel]) -> Strategy:
+    chat = config.chat
+    spec = ChatSpec(
+        model=chat.model,
+        options=chat.options,
+        connect_s=chat.waits.connect_s,
+        max_tokens=chat.max_tokens,
+        temperature=chat.temperature,
+    )
+    model = _client(f"conversation {name}: chat", access, spec)
+    return Strategy(name, config, access.platform, model, access.gate, hedge_of(chat), price_of(chat))
 
 
 def _client(label: str, access: VendorAccess[Spec, Client], spec: Spec, language_field: str = "") -> Client:

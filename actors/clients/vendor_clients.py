@@ -70,18 +70,22 @@ class VendorClients:
         missing.
         """
         config = self._configs.required(VENDOR_ACCOUNTS, app_id, name).value
-        vendor = vendor_of(capability, config.platform)
-        if isinstance(vendor, str):
-            raise ConfigInvalid(f"vendor_accounts {name}: {vendor}")
-        account = Account(
-            name,
-            config.platform,
-            self._base_url(name, config, model),
-            config.api_key,
-            config.concurrency,
-            config.stream_options,
-        )
+        vendor = _required_vendor(capability, name, config)
+        account = self._account(name, config, model)
         return self.open(vendor, account, key=ConfigKey(app_id, VENDOR_ACCOUNTS.name, name), limits=config)
+
+    def draft(
+        self, capability: Capability[Spec, Client], name: str, config: VendorAccount, *, model: str
+    ) -> VendorAccess[Spec, Client]:
+        """Open `config`, which need not be stored, for one trial. Raises `ConfigInvalid`."""
+        vendor = _required_vendor(capability, name, config)
+        return self.open_draft(vendor, self._account(name, config, model), limits=config)
+
+    def open_draft(
+        self, vendor: Vendor[Spec, Client], account: Account, *, limits: CallLimits
+    ) -> VendorAccess[Spec, Client]:
+        """Open an account for one trial. Its failures do not count for the account that is in use."""
+        return VendorAccess(account, _new_gate("draft", _policy(limits), account), vendor, self.http)
 
     def open(
         self, vendor: Vendor[Spec, Client], account: Account, *, key: ConfigKey, limits: CallLimits
@@ -100,19 +104,18 @@ class VendorClients:
         known = self._gates.get(key)
         if known is not None and known[0] is limits:  # The config was not read again.
             return known[2]
-        policy = GatePolicy(
-            concurrency=limits.concurrency,
-            waiting=limits.waiting,
-            breaker=BreakerPolicy(**limits.breaker.model_dump()),
-        )
+        policy = _policy(limits)
         if known is not None and known[1] == account:
             account = known[1]
         gate = known[2] if known is not None and known[1] is account and known[2].policy == policy else None
         if gate is None:
-            gate = Gate(_label(key), policy)
-            gate.secret = account.api_key.get_secret_value() if account.api_key else ""
+            gate = _new_gate(_label(key), policy, account)
         self._gates[key] = limits, account, gate
         return gate
+
+    def _account(self, name: str, config: VendorAccount, model: str) -> Account:
+        base_url = self._base_url(name, config, model)
+        return Account(name, config.platform, base_url, config.api_key, config.concurrency, config.stream_options)
 
     def _base_url(self, name: str, config: VendorAccount, model: str) -> str:
         platform = CATALOG[config.platform]
@@ -130,6 +133,26 @@ def vendor_of(capability: Capability[Spec, Client], platform: str) -> Vendor[Spe
     if platform not in CATALOG:
         return f"platform {platform} is unknown"
     return capability.vendors.get(platform) or f"platform {platform} offers no {capability.name}"
+
+
+def _required_vendor(
+    capability: Capability[Spec, Client], name: str, config: VendorAccount
+) -> Vendor[Spec, Client]:
+    vendor = vendor_of(capability, config.platform)
+    if isinstance(vendor, str):
+        raise ConfigInvalid(f"vendor_accounts {name}: {vendor}")
+    return vendor
+
+
+def _policy(limits: CallLimits) -> GatePolicy:
+    breaker = BreakerPolicy(**limits.breaker.model_dump())
+    return GatePolicy(concurrency=limits.concurrency, waiting=limits.waiting, breaker=breaker)
+
+
+def _new_gate(label: str, policy: GatePolicy, account: Account) -> Gate:
+    gate = Gate(label, policy)
+    gate.secret = account.api_key.get_secret_value() if account.api_key else ""
+    return gate
 
 
 def _label(key: ConfigKey) -> str:

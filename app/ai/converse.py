@@ -29,7 +29,7 @@ class ConverseParams(Model):
     """The first JSON object of the body."""
 
     strategies: list[str] = Field(min_length=1, max_length=16)
-    """Names of conversation strategies, tried in this order."""
+    """Names of conversation strategies, tried in this order unless the app has its own (`strategy_order`)."""
     conversation_id: str | None = Field(default=None, max_length=64)
     """Empty or absent: a new conversation is created."""
     language_code: LanguageCode = Field(min_length=1, max_length=MAX_CHARACTERS)

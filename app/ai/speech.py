@@ -45,7 +45,7 @@ class PlatformParams(Model):
 class TtsRequest(Model):
     text: Annotated[str, AfterValidator(not_blank)]
     strategies: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=16)
-    """Names of speech strategies, tried in this order."""
+    """Names of speech strategies, tried in this order unless the app has its own (`strategy_order`)."""
     platform_params: list[PlatformParams] | None = Field(default=None, max_length=32)
     """If a platform occurs more than once, its last entry applies."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
@@ -33,6 +33,22 @@ def references(value: Any, path: str = "") -> Iterator[Reference]:
         case list() | tuple():
             for index, item in enumerate(value):
                 yield from references(item, f"{path}[{index}]")
+
+
+def may_name(model: type[Model], kind: str) -> bool:
+    """Return whether fields of `model`, or of models in them, name configs of `kind`."""
+    fields = model.model_fields.values()
+    if any(isinstance(mark, Ref) and mark.kind == kind for field in fields for mark in field.metadata):
+        return True
+    return any(may_name(inner, kind) for field in fields for inner in _models_in(field.annotation))
+
+
+def _models_in(annotation: Any) -> Iterator[type[Model]]:
+    """Yield the models in the type of a field, such as those of the entries of a list."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
 
 
 def _of_field(field: FieldInfo, value: Any, path: str) -> Iterator[Reference]:

@@ -17,7 +17,7 @@ from storage.configs.edits import Edit
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.base import ConfigKind, ConfigModel
-from storage.configs.references import references
+from storage.configs.references import may_name, references
 from storage.configs.rows import ConfigKey, Revision
 from storage.configs.rules import DEFAULT, Accepted, Check, Fault, Rules, typed_value
 from storage.configs.secrets import decrypt_secrets, mask_secrets, restore_secrets
@@ -124,10 +124,6 @@ class ConfigStore:
         entry = self._entries.get(key)
         return entry.message if isinstance(entry, _Broken) else None
 
-    def broken(self) -> int:
-        """Return how many active configs cannot be used."""
-        return sum(isinstance(entry, _Broken) for entry in self._entries.values())
-
     def warnings(self, key: ConfigKey) -> list[Fault]:
         """Return probable mistakes in a valid active config, such as the name of a missing config."""
         entry = self._entries.get(key)
@@ -139,6 +135,19 @@ class ConfigStore:
             if found is not None:
                 named[reference.kind, reference.name] = found.value if isinstance(found, Active) else None
         return self._rules.warnings(key, entry.value, named)
+
+    def named_by(self, key: ConfigKey) -> list[ConfigKey]:
+        """Return the usable active configs of the app that name a config, sorted."""
+        kinds = {name for name, kind in self._rules.kinds.items() if may_name(kind.model, key.kind)}
+        return sorted(
+            {
+                other
+                for other, entry in self._entries.items()
+                if other.app_id == key.app_id and other.kind in kinds and isinstance(entry, Active)
+                for reference in references(entry.value)
+                if (reference.kind, reference.name) == (key.kind, key.name)
+            }
+        )
 
     @asynccontextmanager
     async def editing(self, *, author: str, origin: Origin, dry_run: bool = False) -> AsyncIterator[Edit]:

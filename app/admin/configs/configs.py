@@ -64,6 +64,8 @@ class KindRow(Model):
     title: str
     singleton: bool
     """Whether an app has only one config of the kind, named `default`."""
+    names: list[str] | None = None
+    """The permitted names of its configs. Absent: any."""
     schema_: dict[str, Any] = Field(serialization_alias="schema")
     """JSON Schema of the value; secrets are `writeOnly`."""
 
@@ -169,6 +171,7 @@ async def kinds(call: Call) -> KindsReply:
                 kind=kind.name,
                 title=kind.title,
                 singleton=kind.singleton,
+                names=list(kind.names) or None,
                 schema_=kind.model.model_json_schema(),
             )
             for kind in KINDS.values()
@@ -219,9 +222,15 @@ async def put(call: Call, path: Path[ConfigPath], body: Body[PutBody], query: Qu
 async def delete(call: Call, path: Path[ConfigPath]) -> None:
     """Delete a config.
 
-    Its revisions are kept.
+    Its revisions are kept. The header `X-Parley-Reason` becomes the comment of the deletion.
     """
-    await call.services.configs.delete(path.key, author=_author(call), origin=call.origin, if_match=_if_match(call))
+    await call.services.configs.delete(
+        path.key,
+        author=_author(call),
+        origin=call.origin,
+        comment=call.origin.reason,
+        if_match=_if_match(call),
+    )
 
 
 async def validate(

@@ -9,9 +9,13 @@ from storage.configs.rules import Accepted
 from streams.wire.errors import InvalidParameter
 
 
-async def check_draft(call: Call, key: ConfigKey, value: dict[str, Any]) -> None:
-    """Validate the `value` of a request like a config to be written. Raises `UnknownApp` or `InvalidParameter`."""
+async def check_draft(call: Call, key: ConfigKey, value: dict[str, Any]) -> Any:
+    """Validate the `value` of a request like a config to be written, and return it with its stored secrets.
+
+    Raises `UnknownApp` or `InvalidParameter`.
+    """
     require_app(call, key.app_id)
     judged = await call.services.configs.judge(key, value)
     if not isinstance(judged, Accepted):
         raise InvalidParameter(f"value.{judged[0].path} {judged[0].message}")
+    return judged.value

@@ -10,14 +10,18 @@ from pydantic import Field
 from actors.clients.trials import Trial, try_chat, try_voice
 from app.admin.area import FOR_EDITORS
 from app.admin.configs.drafts import check_draft
+from app.admin.configs.sink_trials import try_sink
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path
 from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.conversation import Conversation
+from storage.configs.kinds.events import EVENTS, Events
 from storage.configs.kinds.speech import Speech
+from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
 from storage.configs.rows import ConfigKey
+from storage.configs.secrets import MARK
 from storage.errors import UnknownApp
-from streams.wire.errors import ConfigInvalid, ServiceError
+from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
 from streams.wire.model import Model
 
 _PCM_RATE_HZ = 24_000
@@ -26,7 +30,7 @@ _PCM_RATE_HZ = 24_000
 class TryPath(Model):
     app: str
     """An app of this server."""
-    kind: Literal["conversation", "speech"]
+    kind: Literal["conversation", "speech", "vendor_accounts", "events"]
     """The kind of the config."""
     name: Annotated[str, Field(max_length=128)]
     """The name of the config, which need not be stored."""
@@ -36,9 +40,11 @@ class TryBody(Model):
     value: dict[str, Any]
     """The config to try."""
     text: str = Field(min_length=1, max_length=2000)
-    """The user's message, or the text to speak."""
+    """The user's message, the text to speak, or a text for the data of a test event."""
     params: dict[str, Any] = Field(default_factory=dict)
     """The values of `{{.…}}` in the system prompt."""
+    model: str = Field(default="", max_length=256)
+    """The language model to ask. Only for a vendor account, which names none."""
 
 
 class TryReply(Model):
@@ -65,15 +71,21 @@ class TryReply(Model):
 
 
 async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> TryReply:
-    """Try a strategy before it is published.
+    """Try a strategy, a vendor account with a language model, or an event sink before it is published.
 
     The vendor is called once through its account, at its usual price. Nothing is stored. The reply reports a
     failure of the vendor.
     """
-    await check_draft(call, ConfigKey(path.app, path.kind, path.name), body.value)
+    value = await check_draft(call, ConfigKey(path.app, path.kind, path.name), body.value)
+    if path.kind == VENDOR_ACCOUNTS.name:
+        _check_address(call, path, body, VendorAccount.model_validate(value))
     currency = call.services.configs.singleton(APPS, path.app).currency
     try:
-        trial = await _try(call, path, body)
+        if path.kind == EVENTS.name:
+            sink = Events.model_validate(value)
+            elapsed_ms = await try_sink(call, path.app, path.name, sink, body.text)
+            return TryReply(platform=path.kind, elapsed_ms=elapsed_ms, currency=currency)
+        trial = await _try(call, path, body, value)
     except ConfigInvalid:
         raise
     except ServiceError as error:
@@ -81,14 +93,24 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
     return _reply(trial, currency)
 
 
-async def _try(call: Call, path: TryPath, body: TryBody) -> Trial:
+async def _try(call: Call, path: TryPath, body: TryBody, value: Any) -> Trial:
     strategies = call.services.strategies
-    if path.kind == "conversation":
-        draft = strategies.draft_conversation(path.app, path.name, Conversation.model_validate(body.value))
+    if path.kind == VENDOR_ACCOUNTS.name:
+        draft = strategies.draft_account(path.name, VendorAccount.model_validate(value), body.model)
         return await try_chat(draft, body.text, body.params)
-    return await try_voice(
-        strategies.draft_voice(path.app, path.name, Speech.model_validate(body.value)), body.text
-    )
+    if path.kind == "conversation":
+        draft = strategies.draft_conversation(path.app, path.name, Conversation.model_validate(value))
+        return await try_chat(draft, body.text, body.params)
+    return await try_voice(strategies.draft_voice(path.app, path.name, Speech.model_validate(value)), body.text)
+
+
+def _check_address(call: Call, path: TryPath, body: TryBody, account: VendorAccount) -> None:
+    """Refuse to send a stored key, which nobody can read, to another server than before."""
+    if body.value.get("api_key") != MARK:
+        return
+    stored = call.services.configs.required(VENDOR_ACCOUNTS, path.app, path.name).value
+    if (account.platform, account.base_url) != (stored.platform, stored.base_url):
+        raise InvalidParameter("value.api_key must be given again, because platform or base_url has changed")
 
 
 def _reply(trial: Trial, currency: str) -> TryReply:

@@ -87,7 +87,7 @@ async def _cause(ping: Callable[[], Awaitable[None]]) -> str:
 async def metrics(call: Call) -> web.Response:
     """Read the metrics of this process, for Prometheus."""
     supervisor = call.services.supervisor
-    CONFIGS_BROKEN.set(call.services.configs.broken())
+    CONFIGS_BROKEN.set(len(call.services.configs.broken()))
     await measure(supervisor.live(), finished_bytes=supervisor.finished_bytes)
     pieces = []
     for metric in REGISTRY.collect():

@@ -2,11 +2,17 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from storage.configs.kinds.base import ConfigKind
 from streams.wire.model import Matches, Model
 from streams.wire.money import UpperCase
+
+
+def _are_different(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise ValueError("must not contain a name twice")
+    return names
 
 
 class Cors(Model):
@@ -24,6 +30,17 @@ class App(Model):
     playground: bool | None = None
     """Whether `/` serves a page to try out the app, and users may list its strategies.
     Default: in development only."""
+    strategy_order: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=64)]], AfterValidator(_are_different)
+    ] = Field(
+        default_factory=list,
+        max_length=100,
+        title="Order of strategies",
+        # No `Ref`, because strategies are imported after their app, so that each of these names would be a warning.
+        json_schema_extra={"x-config-kinds": ["conversation", "speech"]},
+    )
+    """Names of kinds `conversation` and `speech`. Strategies that a request names are tried in this order. Names
+    that are missing here follow, in the order of the request. Empty: the order of the request."""
 
 
 APPS = ConfigKind("apps", "App", App, singleton=True)

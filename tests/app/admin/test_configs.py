@@ -31,6 +31,7 @@ ROWS = [
     ("PUT", VOICE),
     ("DELETE", VOICE),
     ("POST", f"{VOICE}/validate"),
+    ("GET", f"{VOICE}/references"),
     ("GET", f"{VOICE}/revisions"),
     ("GET", f"{VOICE}/diff?from=1&to=2"),
     ("POST", f"{VOICE}/rollback"),
@@ -53,6 +54,8 @@ async def test_every_kind_is_listed_with_the_schema_of_its_value(operator):
     kinds = {kind["kind"]: kind for kind in answer.body["kinds"]}
     assert kinds.keys() == KINDS.keys()
     assert kinds["speech"]["title"] == "Text to speech"
+    assert "names" not in kinds["speech"]
+    assert "search_vendor_id" in kinds["sign_in"]["names"]
     assert "account" in kinds["speech"]["schema"]["required"]
     secret = kinds["vendor_accounts"]["schema"]["properties"]["api_key"]["anyOf"][0]
     assert secret["writeOnly"] is True
@@ -182,6 +185,31 @@ async def test_a_deleted_config_is_not_found_until_it_is_restored(operator):
     revisions = (await operator("GET", f"{VOICE}/revisions")).body["revisions"]
     assert (revisions[0]["deleted"], revisions[0]["author"]) == (True, "ada")
     assert (await operator("POST", f"{VOICE}/rollback", {"revision": 1})).body["revision"] == 3
+
+
+async def test_the_reason_of_a_deletion_is_kept_in_the_history_and_the_audit_log(operator):
+    await operator.put(VOICE, {"account": "a"})
+    await operator("DELETE", VOICE, X_Parley_Reason="Nobody uses it")
+    revisions = (await operator("GET", f"{VOICE}/revisions")).body["revisions"]
+    assert (revisions[0]["deleted"], revisions[0]["comment"]) == (True, "Nobody uses it")
+    changes = (await operator("GET", "audit?action=config.delete")).body["changes"]
+    assert changes[0]["reason"] == "Nobody uses it"
+
+
+async def test_configs_that_name_a_config_are_listed(operator):
+    await operator.put(ACCOUNT, {"platform": "local_audio"})
+    for name, account in (("one", "main"), ("two", "main"), ("three", "other")):
+        await operator.put(f"configs/default/pronunciation/{name}", {"accounts": [{"account": account}]})
+    await operator.put(VOICE, {"account": "main"})
+    assert (await operator("GET", f"{ACCOUNT}/references")).body["references"] == [
+        {"app": "default", "kind": "pronunciation", "name": "one"},
+        {"app": "default", "kind": "pronunciation", "name": "two"},
+        {"app": "default", "kind": "speech", "name": "voice"},
+    ]
+    assert (await operator("GET", f"{VOICE}/references")).body["references"] == []
+    assert (await operator("GET", "configs/default/poetry/x/references")).error == (
+        404, "item_not_found: kind poetry does not exist",
+    )  # fmt: skip
 
 
 async def test_only_the_expected_revision_is_replaced(operator):

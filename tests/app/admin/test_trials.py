@@ -69,6 +69,37 @@ async def test_a_draft_that_cannot_be_written_is_not_tried(server: Server) -> No
     assert (await call(server, "POST", "/admin/api/configs/default/auth/default/try", body))[0] == 400
 
 
+async def test_an_account_is_tried_with_its_stored_key_before_it_is_published(
+    server: Server, vendor: Vendor
+) -> None:
+    path = "/admin/api/configs/default/vendor_accounts/drafts/try"
+    value = {"platform": "openai", "base_url": vendor.url, "api_key": {"secret": True}}
+    body = {"value": value, "text": "Hello", "model": "say:The key works"}
+    status, answer = await call(server, "POST", path, body)
+    assert (status, answer["text"], answer["platform"]) == (200, "The key works", "vendor_b_llm")
+    _, answer = await call(server, "POST", path, {**body, "model": "refuse:401"})
+    assert "401" in answer["error"]
+    moved = {**body, "value": {**value, "base_url": f"{vendor.url}/other"}}
+    status, answer = await call(server, "POST", path, moved)
+    assert (status, answer["error"]["message"].split(",")[0]) == (
+        400, "invalid_parameter: value.api_key must be given again",
+    ), "a stored key is sent only to the server for which it was stored"  # fmt: skip
+    status, answer = await call(server, "POST", path, {**body, "value": {"platform": "elevenlabs"}})
+    assert (status, answer["error"]["message"]) == (
+        422, "config_invalid: vendor_accounts drafts: platform vendor_c offers no chat",
+    )  # fmt: skip
+
+
+async def test_a_sink_gets_a_test_event(server: Server, vendor: Vendor) -> None:
+    path = "/admin/api/configs/default/events/draft/try"
+    value = {"url": f"{vendor.url}/nowhere", "secret": f"whsec_{'A' * 32}", "events": ["asset"]}
+    status, answer = await call(server, "POST", path, {"value": value, "text": "Hello"})
+    assert (status, "404" in answer["error"]) == (200, True)
+    sink = {"stream": "drafts", "events": ["asset"]}
+    status, answer = await call(server, "POST", path, {"value": sink, "text": "Hello"})
+    assert (status, "error" in answer, answer["platform"]) == (200, False, "events")
+
+
 async def test_an_email_is_previewed_with_its_variables(server: Server) -> None:
     body = {"value": {**MAIL, "mail_accounts": ["drafts"]}, "variables": {"name": "<b>Ada</b>"}}
     status, answer = await call(server, "POST", "/admin/api/mails/default/draft/preview", body)

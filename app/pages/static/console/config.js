@@ -1,19 +1,26 @@
-// One config: its form, its JSON and its history. Saving shows the changes first.
+// One config: its form, its JSON, its trial and its history. What is not saved yet stays in the browser tab.
 
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { configPath, read, write } from "./api.js";
-import { configHref, State } from "./configs.js";
-import { Fields, Json } from "./fields.js";
-import { Changes, History } from "./history.js";
+import { orderHref, State } from "./configs.js";
+import { DeleteConfig } from "./delete_config.js";
+import { draftOf, forgetDraft, keepDraft, takeCopy } from "./drafts.js";
+import { Form } from "./form.js";
+import { History } from "./history.js";
+import { JsonEditor } from "./json_editor.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { differencesOf } from "./schema.js";
-import { download } from "./table.js";
+import { Note } from "./parts.js";
+import { namesIn } from "./references.js";
+import { Faults, Save } from "./save.js";
+import { differencesOf, withoutSecrets } from "./schema.js";
 import { TEXTS } from "./texts.js";
+import { Transfer } from "./transfer.js";
 import { TRIALS } from "./trial.js";
 
 const VALIDATE_MS = 300;
-const COPIED = "parley-copied-config";
+const STRATEGIES = ["conversation", "speech"];
 const texts = TEXTS.config;
+const forms = TEXTS.configForm;
 
 async function load(key) {
   const kinds = await read("/kinds");
@@ -22,127 +29,111 @@ async function load(key) {
     return { kind, config: await read(configPath(key)) };
   } catch (error) {
     if (error.status !== 404 || !kind) throw error;
-    return { kind, config: { ...key, revision: 0, value: {}, isNew: true } };
+    const known = await read(`${configPath(key)}/revisions`, { size: 1 }).catch(() => null);
+    return { kind, config: { ...key, revision: known?.revisions[0].revision ?? 0, value: {}, isNew: true, isDeleted: known !== null } };
   }
 }
 
 export function Config({ route, canEdit }) {
   const [app, kind, name] = route.parts;
-  const key = { app, kind, name };
-  const [saves, setSaves] = useState(0);
-  const state = useLoaded(() => load(key), [app, kind, name, saves]);
+  const [done, setDone] = useState(null);
+  const state = useLoaded(() => load({ app, kind, name }), [app, kind, name, done]);
   return html`<${Loaded} state=${state}>${(found) => html`
-    ${saves > 0 && html`<p class="good" role="status">${texts.saved(found.config.revision)}</p>`}
-    <${Editor} key=${found.config.revision} canEdit=${canEdit} ...${found} onSaved=${() => setSaves(saves + 1)} />`}<//>`;
+    ${done && html`<p class="good" role="status">${done.text(found.config)}</p>`}
+    <${Editor} key=${`${app}/${kind}/${name}/${found.config.revision}`} canEdit=${canEdit} find=${route.query.find} ...${found} onDone=${(text) => setDone({ text })} />`}<//>`;
 }
 
-function Editor({ kind, config, canEdit, onSaved }) {
-  const [copied] = useState(() => (config.isNew ? sessionStorage.getItem(COPIED) : null));
-  const [value, setValue] = useState(copied ? JSON.parse(copied) : config.value);
-  const [tab, setTab] = useState("form");
-  const [faults, setFaults] = useState([]);
-  const [imported, setImported] = useState(0);
+/** Returns the value before any edit in this page: the draft of this tab, a value that is copied from another app, or the stored one. */
+function useValue(kind, config) {
+  const [first] = useState(() => {
+    const draft = draftOf(config);
+    const copied = takeCopy();
+    return { draft, value: draft?.value ?? (config.isNew ? copied : null) ?? config.value };
+  });
+  const [value, setValue] = useState(first.value);
+  const [draft, setDraft] = useState(first.draft);
   const changes = differencesOf(config.value, value);
+  const isChanged = changes.length > 0;
+  const begun = useRef(first.draft?.revision ?? config.revision);
   useEffect(() => {
-    sessionStorage.removeItem(COPIED);
-    if (!canEdit || (!changes.length && !config.isNew)) return setFaults([]);
+    if (isChanged) keepDraft(config, begun.current, withoutSecrets(kind.schema, kind.schema.$defs ?? {}, value, config.value));
+    else forgetDraft(config);
+  }, [value]);
+  const discard = () => {
+    forgetDraft(config);
+    setDraft(null);
+    setValue(config.value);
+  };
+  return { value, setValue, changes, draft: isChanged ? draft : null, discard };
+}
+
+/** Returns what the server says about a value: `{errors, warnings}`. */
+function useJudged(config, value, isChanged, canEdit) {
+  const stored = { errors: [], warnings: config.warnings ?? [] };
+  const [judged, setJudged] = useState(stored);
+  useEffect(() => {
+    if (!canEdit || !isChanged) return setJudged(stored);
     let current = true;
     const timer = setTimeout(async () => {
-      const judged = await write("POST", `${configPath(config)}/validate`, { value }).catch(() => null);
-      if (current && judged) setFaults([...judged.errors, ...judged.warnings]);
+      const found = await write("POST", `${configPath(config)}/validate`, { value }).catch(() => null);
+      if (current && found) setJudged(found);
     }, VALIDATE_MS);
     return () => {
       current = false;
       clearTimeout(timer);
     };
   }, [value]);
+  return judged;
+}
+
+function Editor({ kind, config, canEdit, find, onDone }) {
+  const { value, setValue, changes, draft, discard } = useValue(kind, config);
+  const [tab, setTab] = useState("form");
+  const [replaced, setReplaced] = useState(0);
+  const [broken, setBroken] = useState(false);
+  const [names] = useState(() => namesIn(config.app));
+  const judged = useJudged(config, value, changes.length > 0 || config.isNew, canEdit);
+  const faults = [...judged.errors, ...judged.warnings];
   const replace = (next) => {
     setValue(next);
-    setImported(imported + 1);
+    setReplaced(replaced + 1);
   };
-  const form = { defs: kind.schema.$defs ?? {}, faults, readOnly: !canEdit };
-  const known = kind.schema.properties !== undefined;
+  const form = { app: config.app, names, defs: kind.schema.$defs ?? {}, faults, readOnly: !canEdit, stored: config.value };
+  const json = () => html`<${JsonEditor} ...${{ value, faults, canEdit, onChange: setValue, onBroken: setBroken }} />`;
   const views = {
-    form: () => known
-      ? html`<fieldset class="top" disabled=${!canEdit}><${Fields} schema=${kind.schema} value=${value} path="" form=${form} onChange=${setValue} /></fieldset>`
-      : html`<${Raw} value=${value} canEdit=${canEdit} onChange=${setValue} />`,
-    json: () => html`<${Raw} value=${value} canEdit=${canEdit} onChange=${setValue} />`,
-    history: () => html`<${History} config=${config} canEdit=${canEdit} onSaved=${onSaved} />`,
+    form: kind.schema.properties ? () => html`<${Form} schema=${kind.schema} ...${{ value, form, find }} onChange=${setValue} />` : json,
+    json,
+    history: () => html`<${History} config=${config} canEdit=${canEdit} onRestored=${(revision) => (forgetDraft(config), onDone(() => TEXTS.restore.done(revision)))} />`,
     try: () => html`<${TRIALS[config.kind]} config=${config} value=${value} />`,
   };
-  const tabs = ["form", "json", ...(canEdit && config.kind in TRIALS ? ["try"] : []), ...(config.isNew ? [] : ["history"])];
+  const hasHistory = !config.isNew || config.isDeleted;
+  const tabs = ["form", "json", ...(canEdit && config.kind in TRIALS ? ["try"] : []), ...(hasHistory ? ["history"] : [])];
   return html`<div>
     <p class="crumbs"><a href="#/configs">${TEXTS.configs}</a> / ${config.app} / ${kind.title}</p>
     <header class="head">
-      <h1>${config.name}</h1>
+      <h1>${kind.singleton ? kind.title : config.name}</h1>
       ${!config.isNew && html`<${State} row=${config} />`}
-      <${Transfer} config=${config} value=${value} canEdit=${canEdit} onImport=${replace} />
+      <div class="actions"><${Transfer} config=${config} value=${value} canEdit=${canEdit} onImport=${replace} />
+        ${canEdit && !config.isNew && html`<${DeleteConfig} config=${config} onDone=${(done) => (forgetDraft(config), onDone(() => done))} />`}</div>
     </header>
-    ${config.fault && html`<p class="error">${config.fault}</p>`}
-    ${!canEdit && html`<p class="muted">${texts.readOnly}</p>`}
+    <${Notices} ...${{ config, canEdit, draft, judged, tab }} onDiscard=${() => (discard(), setReplaced(replaced + 1))} />
     <nav class="tabs" aria-label=${config.name}>
       ${tabs.map((id) => html`<button key=${id} class="plain"
         aria-current=${id === tab ? "true" : null} onClick=${() => setTab(id)}>${id === "try" ? TEXTS.trial.tab : texts[id]}</button>`)}
     </nav>
-    <div key=${`${tab} ${imported}`}>${views[tab]()}</div>
-    ${faults.filter(({ path }) => path === "").map((fault) => html`<p class="error">${fault.message}</p>`)}
-    ${canEdit && tab !== "history" && html`<${Save} config=${config} value=${value} changes=${changes} onSaved=${onSaved} />`}</div>`;
+    <div key=${`${tab} ${replaced}`}>${views[tab]()}</div>
+    ${canEdit && tab !== "history" && html`<${Save} ...${{ config, value, changes, judged, broken }} onSaved=${() => (forgetDraft(config), onDone((saved) => texts.saved(saved.revision)))} />`}</div>`;
 }
 
-const Raw = ({ value, canEdit, onChange }) => html`<label for="raw">${texts.json}</label>
-  <${Json} value=${value} onChange=${(next) => onChange(next ?? {})} attributes=${{ id: "raw", disabled: !canEdit }} />`;
-
-function Save({ config, value, changes, onSaved }) {
-  const [reviewing, setReviewing] = useState(false);
-  const [comment, setComment] = useState("");
-  const [error, setError] = useState("");
-  const save = async (event) => {
-    event.preventDefault();
-    setError("");
-    const headers = config.isNew ? {} : { "If-Match": String(config.revision) };
-    try {
-      await write("PUT", configPath(config), { value, comment }, headers);
-      onSaved();
-    } catch (failure) {
-      setError(failure.message);
-    }
-  };
-  const nothing = !changes.length && !config.isNew;
-  if (!reviewing || nothing)
-    return html`<div class="bar"><button disabled=${nothing} onClick=${() => setReviewing(true)}>${texts.review}</button>
-      ${nothing && html`<span class="muted">${texts.unchanged}</span>`}</div>`;
-  return html`<section aria-labelledby="changes" ref=${showIt}><h2 id="changes">${texts.changes}</h2><${Changes} changes=${changes} /></section>
-    ${error && html`<p class="error" role="alert">${error}</p>`}
-    <form class="bar" onSubmit=${save}>
-      <label>${texts.comment}<input maxlength="500" value=${comment} onInput=${(event) => setComment(event.currentTarget.value)} /></label>
-      <button>${texts.save}</button>
-      <button type="button" class="quiet" onClick=${() => setReviewing(false)}>${TEXTS.cancel}</button>
-    </form>`;
-}
-
-const showIt = (section) => section?.scrollIntoView({ block: "center" });
-
-function Transfer({ config, value, canEdit, onImport }) {
-  const apps = useLoaded(() => read("/configs", { kind: "apps" }), []);
-  const others = (apps.value?.configs ?? []).map((row) => row.app).filter((app) => app !== config.app);
-  const upload = async (event) => {
-    const text = await event.currentTarget.files[0].text();
-    try {
-      onImport(JSON.parse(text));
-    } catch {
-      alert(texts.badJson);
-    }
-  };
-  const copy = (event) => {
-    sessionStorage.setItem(COPIED, JSON.stringify(value));
-    const target = { ...config, app: event.currentTarget.value };
-    if (target.app) location.hash = configHref(target);
-  };
-  const name = `${config.app}-${config.kind}-${config.name}.json`;
-  return html`<div class="actions">
-    <button class="quiet small" onClick=${() => download(name, "application/json", JSON.stringify(value, null, 2))}>${texts.download}</button>
-    ${canEdit && html`<label class="upload">${texts.upload}<input type="file" accept="application/json" onChange=${upload} /></label>`}
-    ${canEdit && others.length > 0 && html`<select aria-label=${texts.copy} onChange=${copy}>
-      <option value="">${texts.copy}</option>${others.map((app) => html`<option key=${app}>${app}</option>`)}</select>`}
-  </div>`;
+/** What one must know before one edits: faults, warnings, the draft, and what else decides. */
+function Notices({ config, canEdit, draft, judged, tab, onDiscard }) {
+  return html`
+    ${config.fault && html`<p class="error">${config.fault}</p>`}
+    ${!canEdit && html`<p class="muted">${texts.readOnly}</p>`}
+    ${config.isDeleted && html`<${Note} tone="waiting">${forms.deleted}<//>`}
+    ${STRATEGIES.includes(config.kind) && html`<p class="lead below">${forms.orderLead} <a href=${orderHref(config.app)}>${forms.order}</a></p>`}
+    ${draft && html`<${Note} tone="waiting" title=${forms.draft}>
+      ${draft.revision !== config.revision && html`<p>${forms.draftOld(config.revision)}</p>`}<p>${forms.draftSecrets}</p>
+      <button type="button" class="quiet small" onClick=${onDiscard}>${forms.discard}</button><//>`}
+    ${tab !== "json" && html`<${Faults} judged=${{ errors: judged.errors.filter(({ path }) => path === ""), warnings: judged.warnings }} />`}`;
 }

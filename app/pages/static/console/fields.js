@@ -1,24 +1,44 @@
-// A form made from a JSON Schema: a control for each property, with its documentation beside it.
+// The fields of a form made from a JSON Schema: a control for each property, with its documentation beside it.
 
 import { html, useState } from "../vendor/preact.js";
-import { faultsAt, resolved, widgetOf, withKey } from "./schema.js";
+import { Reference, References } from "./references.js";
+import { differs, faultsAt, fitOf, labelOf, ownFit, resolved, widgetOf, withKey } from "./schema.js";
 import { TEXTS } from "./texts.js";
 
 const texts = TEXTS.config;
 
-/** The properties of an object. `form`: `{defs, faults, readOnly}`. */
+/** The properties of an object. `form`: `{app, names, defs, faults, readOnly, find}`. With `find`, only those that fit it. */
 export function Fields({ schema, value, path, form, onChange }) {
   return Object.entries(schema.properties).map(([name, property]) => {
     const inner = resolved(property, form.defs);
-    const at = path ? `${path}.${name}` : name;
-    const change = (next) => onChange(withKey(value, name, next));
-    const given = { key: name, name, schema: inner, path: at, form, value: value?.[name], onChange: change };
-    const required = schema.required?.includes(name);
-    const widget = widgetOf(inner);
-    if (widget === "object") return html`<${Nested} ...${given} />`;
-    return widget === "list" ? html`<${List} ...${given} />` : html`<${Field} ...${given} required=${required} />`;
+    return (!form.find || fitOf(name, inner, form.defs, form.find) > 0) &&
+      html`<${AnyField} key=${name} ...${{ name, inner, path, form, value, onChange, required: schema.required?.includes(name) }} />`;
   });
 }
+
+/** One property of an object `value` at `path`, whose resolved schema is `inner`. */
+export function AnyField({ name, inner, path, form, value, required, onChange }) {
+  const at = path ? `${path}.${name}` : name;
+  const fits = form.find && ownFit(name, inner, form.find) > 0;
+  const given = { name, schema: inner, path: at, form: fits ? { ...form, find: "" } : form, value: value?.[name] };
+  const widget = widgetOf(inner);
+  const Shown = { object: Nested, list: List, references: Ordered }[widget] ?? Field;
+  return html`<${Shown} ...${given} required=${required} onChange=${(next) => onChange(withKey(value, name, next))} />`;
+}
+
+/** What a form calls a field: in words, and the name that JSON and the API have for it. */
+const Label = ({ name, schema, value, required }) => html`${labelOf(name, schema)}${required ? " *" : ""} <code class="field-name">${name}</code>
+  ${differs(schema, value) && !required && html`<span class="badge" title=${TEXTS.configForm.differsHelp}>${TEXTS.configForm.differs}</span>`}`;
+
+/** A list of names of configs. */
+const Ordered = ({ name, schema, path, form, value, onChange }) => html`<div class="nested">
+  <fieldset disabled=${form.readOnly}>
+    <legend><${Label} ...${{ name, schema, value }} /></legend>
+    <small><${Docs} text=${schema.description} /></small>
+    ${faultsAt(form.faults, path, true).map((fault) => html`<p class="error">${fault.message}</p>`)}
+    <${References} ...${{ name, schema, form, value, onChange }} />
+  </fieldset>
+</div>`;
 
 /** A text in which parts between backquotes are code. */
 export const Docs = ({ text }) => (text ?? "").split("`").map((part, index) => (index % 2 ? html`<code>${part}</code>` : part));
@@ -32,7 +52,7 @@ function List({ name, schema, path, form, value, onChange }) {
   const add = () => onChange([...entries, widgetOf(inner) === "object" ? {} : widgetOf(inner) === "number" ? 0 : (inner.enum?.[0] ?? "")]);
   return html`<div class="nested">
     <fieldset disabled=${form.readOnly}>
-      <legend>${name}</legend>
+      <legend><${Label} ...${{ name, schema, value }} /></legend>
       <small><${Docs} text=${schema.description} /></small>
       ${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}
       ${entries.map((entry, index) => html`<${Entry} key=${index} name=${`${name} ${index + 1}`} schema=${inner} path=${`${path}.${index}`} form=${form} value=${entry} onChange=${(next) => change(index, next)} />`)}
@@ -43,7 +63,7 @@ function List({ name, schema, path, form, value, onChange }) {
 
 function Entry({ name, schema, path, form, value, onChange }) {
   const widget = widgetOf(schema);
-  if (widget === "object") return html`<div class="entry"><${Nested} ...${{ name, schema, path, form, value, onChange }} /></div>`;
+  if (widget === "object") return html`<div class="entry"><${Nested} ...${{ name, schema, path, form, value, onChange }} isEntry /></div>`;
   const faults = faultsAt(form.faults, path);
   const Control = CONTROLS[widget] ?? Json;
   const attributes = { id: `field-${path}`, "aria-label": name, "aria-invalid": faults.length ? "true" : null, disabled: form.readOnly };
@@ -52,17 +72,19 @@ function Entry({ name, schema, path, form, value, onChange }) {
     <button type="button" class="quiet small" aria-label=${`${texts.remove} ${name}`} onClick=${() => onChange(undefined)}>${texts.remove}</button></div>`;
 }
 
-function Nested({ name, schema, path, form, value, onChange }) {
+/** An object with fields. One that is required is open, one that is not is added first. */
+function Nested({ name, schema, path, form, value, required, isEntry, onChange }) {
   const faults = faultsAt(form.faults, path);
+  const isAbsent = !required && (value === undefined || value === null);
   return html`<div class="nested">
     <fieldset disabled=${form.readOnly}>
-      <legend>${name}</legend>
+      <legend>${isEntry ? name : html`<${Label} ...${{ name, schema, value, required }} />`}</legend>
       ${schema.description && html`<small><${Docs} text=${schema.description} /></small>`}
       ${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}
-      ${value === undefined || value === null
+      ${isAbsent
         ? html`<div><button type="button" class="quiet small" onClick=${() => onChange({})}>${texts.add} ${name}</button></div>`
-        : html`<${Fields} schema=${schema} value=${value} path=${path} form=${form} onChange=${onChange} />
-            <button type="button" class="quiet small" onClick=${() => onChange(undefined)}>${texts.remove} ${name}</button>`}
+        : html`<${Fields} schema=${schema} value=${value ?? {}} path=${path} form=${form} onChange=${onChange} />
+            ${!required && html`<button type="button" class="quiet small" onClick=${() => onChange(undefined)}>${texts.remove} ${name}</button>`}`}
     </fieldset>
   </div>`;
 }
@@ -76,8 +98,8 @@ function Field({ name, schema, path, form, value, required, onChange }) {
   const attributes = { id, "aria-describedby": described, "aria-invalid": faults.length ? "true" : null, disabled: form.readOnly };
   return html`<div class="field">
     <div class="control">
-      <label for=${id}>${name}${required ? " *" : ""}</label>
-      <${Control} ...${{ schema, value, onChange, attributes }} />
+      <label for=${id}><${Label} ...${{ name, schema, value, required }} /></label>
+      <${Control} ...${{ schema, value, onChange, attributes, form }} />
       ${faults.length > 0 && html`<div id=${`${id}-faults`}>${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}</div>`}
     </div>
     <div class="docs" id=${`${id}-docs`}><${Docs} text=${schema.description} /></div>
@@ -102,9 +124,15 @@ function NumberField({ schema, value, onChange, attributes }) {
 }
 
 function Check({ schema, value, onChange, attributes }) {
+  if (schema.default === null) return html`<${Flag} ...${{ value, onChange, attributes }} />`;
   const change = (event) => onChange(event.currentTarget.checked);
   return html`<div class="check"><input ...${attributes} type="checkbox" checked=${value ?? schema.default ?? false} onChange=${change} /></div>`;
 }
+
+/** True, false, or not set, where that means something else than false. */
+const Flag = ({ value, onChange, attributes }) => html`<select ...${attributes} value=${String(value ?? "")}
+  onChange=${(event) => onChange({ true: true, false: false }[event.currentTarget.value])}>
+  ${[["", texts.unset], ["true", texts.yes], ["false", texts.no]].map(([id, title]) => html`<option key=${id} value=${id} selected=${id === String(value ?? "")}>${title}</option>`)}</select>`;
 
 function Choice({ schema, value, onChange, attributes }) {
   const change = (event) => onChange(event.currentTarget.value || undefined);
@@ -140,5 +168,5 @@ function Json({ value, onChange, attributes }) {
     ${broken ? html`<p class="error">${texts.badJson}</p>` : html`<small>${texts.rawHelp}</small>`}`;
 }
 
-const CONTROLS = { text: Text, number: NumberField, check: Check, choice: Choice, secret: Secret, json: Json };
+const CONTROLS = { reference: Reference, text: Text, number: NumberField, check: Check, choice: Choice, secret: Secret, json: Json };
 export { Json };

@@ -1,14 +1,15 @@
 // The revisions of a config with their authors, what changed since one of them, and its restoration.
 
-import { html, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { configPath, read, write } from "./api.js";
-import { Confirm } from "./confirm.js";
 import { dateOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 
+const SIZE = 25;
 const texts = TEXTS.config;
+const restoring = TEXTS.restore;
 
 export function Changes({ changes }) {
   if (!changes.length) return html`<p class="muted">${texts.unchanged}</p>`;
@@ -18,39 +19,69 @@ export function Changes({ changes }) {
       ${change.after !== undefined && html`<ins aria-label=${texts.becomes}>${text(change.after)}</ins>`}</dd>`)}</dl>`;
 }
 
-export function History({ config, canEdit, onSaved }) {
-  const state = useLoaded(() => read(`${configPath(config)}/revisions`, { size: 100 }), []);
+export function History({ config, canEdit, onRestored }) {
+  const [before, setBefore] = useState(undefined);
+  const state = useLoaded(() => read(`${configPath(config)}/revisions`, { size: SIZE, before }), [before]);
   const [compared, setCompared] = useState(null);
-  const [restoring, setRestoring] = useState(null);
-  const [error, setError] = useState("");
+  const [chosen, setChosen] = useState(null);
   const compare = async (revision) => {
     const answer = await read(`${configPath(config)}/diff`, { from: revision, to: config.revision });
     setCompared({ revision, changes: answer.changes });
   };
-  const restore = async () => {
+  const actions = (row) => row.revision === config.revision
+    ? !row.deleted && html`<span class="badge good">${restoring.current}</span>`
+    : html`<div class="actions">
+      <button class="quiet small" onClick=${() => compare(row.revision)}>${texts.compare}</button>
+      ${canEdit && !row.deleted && html`<button class="quiet small" onClick=${() => setChosen(row.revision)}>${restoring.title(row.revision)}</button>`}
+    </div>`;
+  const columns = [
+    { id: "revision", title: texts.revision, of: (row) => html`<span>${row.revision} ${row.deleted && html`<span class="badge bad">${texts.deleted}</span>`}</span>` },
+    { id: "updated_at", title: texts.updated, of: (row) => dateOf(row.updated_at) },
+    { id: "author", title: texts.author, of: (row) => row.author },
+    { id: "comment", title: restoring.reason, of: (row) => row.comment },
+    { id: "actions", title: "", of: actions },
+  ];
+  return html`
+    <${Loaded} state=${state}>${(value) => html`<${Table} label=${texts.history} columns=${columns}
+      rows=${value.revisions.map((row) => ({ ...row, key: row.revision }))} />
+      ${(before || value.next !== undefined) && html`<nav class="pager" aria-label=${TEXTS.list.pages}>
+        ${before && html`<button class="quiet" onClick=${() => setBefore(undefined)}>${restoring.newest}</button>`}
+        ${value.next !== undefined && html`<button class="quiet" onClick=${() => setBefore(value.next)}>${restoring.older}</button>`}</nav>`}`}<//>
+    ${compared && html`<h2>${restoring.compared(compared.revision)}</h2><${Changes} changes=${compared.changes} />`}
+    ${chosen !== null && html`<${Restore} config=${config} revision=${chosen} onRestored=${onRestored} onClose=${() => setChosen(null)} />`}`;
+}
+
+/** A dialog that shows what the restoration of a revision changes, and asks why. */
+function Restore({ config, revision, onRestored, onClose }) {
+  const dialog = useRef();
+  const [why, setWhy] = useState("");
+  const [error, setError] = useState("");
+  const state = useLoaded(() => read(`${configPath(config)}/diff`, { from: config.revision, to: revision }), [revision]);
+  useEffect(() => dialog.current.showModal(), []);
+  const submit = async (event) => {
+    event.preventDefault();
+    const headers = config.isDeleted ? {} : { "If-Match": String(config.revision) };
     try {
-      await write("POST", `${configPath(config)}/rollback`, { revision: restoring }, { "If-Match": String(config.revision) });
-      onSaved();
+      await write("POST", `${configPath(config)}/rollback`, { revision, comment: why.trim() }, headers);
+      onRestored(revision);
     } catch (failure) {
       setError(failure.message);
     }
-    setRestoring(null);
   };
-  const actions = (row) => row.revision !== config.revision && html`<div class="actions">
-    <button class="quiet small" onClick=${() => compare(row.revision)}>${texts.compare}</button>
-    ${canEdit && !row.deleted && html`<button class="quiet small" onClick=${() => setRestoring(row.revision)}>${texts.rollback}</button>`}
-  </div>`;
-  const columns = [
-    { id: "revision", title: texts.revision, of: (row) => html`${row.revision} ${row.deleted && html`<span class="badge bad">${texts.deleted}</span>`}` },
-    { id: "author", title: texts.author, of: (row) => row.author },
-    { id: "comment", title: texts.comment, of: (row) => row.comment },
-    { id: "updated_at", title: texts.updated, of: (row) => dateOf(row.updated_at) },
-    { id: "actions", title: "", of: actions },
-  ];
-  return html`${error && html`<p class="error" role="alert">${error}</p>`}
-    <${Loaded} state=${state}>${(value) => html`<${Table} label=${texts.history} columns=${columns}
-      rows=${value.revisions.map((row) => ({ ...row, key: row.revision }))} />`}<//>
-    ${compared && html`<h2>${compared.revision} → ${config.revision}</h2><${Changes} changes=${compared.changes} />`}
-    ${restoring !== null && html`<${Confirm} text=${texts.restoreTitle(restoring)} name=${config.name} action=${texts.rollback}
-      onYes=${restore} onNo=${() => setRestoring(null)} />`}`;
+  const isSame = state.value?.changes.length === 0 && !config.isDeleted;
+  const title = restoring.title(revision);
+  return html`<dialog class="wide" ref=${dialog} onClose=${onClose} aria-labelledby="restore-title">
+    <form onSubmit=${submit}>
+      <h2 id="restore-title">${title}</h2>
+      <p>${isSame ? restoring.same(revision) : config.isDeleted ? restoring.all : restoring.text(revision)}</p>
+      <${Loaded} state=${state}>${({ changes }) => changes.length > 0 && html`<h3>${restoring.changes}</h3><${Changes} changes=${changes} />`}<//>
+      ${!isSame && html`<label>${restoring.reason}<input required maxlength="500" value=${why} onInput=${(event) => setWhy(event.currentTarget.value)} />
+        <small>${TEXTS.action.reasonHelp}</small></label>`}
+      ${error && html`<p class="error" role="alert">${error}</p>`}
+      <div class="actions end">
+        <button type="button" class="quiet" onClick=${onClose}>${TEXTS.cancel}</button>
+        ${!isSame && html`<button>${title}</button>`}
+      </div>
+    </form>
+  </dialog>`;
 }

@@ -2,6 +2,7 @@
 
 import { AREA_TEXTS } from "./texts_areas.js";
 import { JOB_TEXTS } from "./texts_jobs.js";
+import { CONFIG_TEXTS } from "./texts_configs.js";
 import { MONEY_TEXTS } from "./texts_money.js";
 import { OVERVIEW_TEXTS } from "./texts_overview.js";
 import { USER_TEXTS } from "./texts_users.js";
@@ -12,6 +13,7 @@ export const TEXTS = {
   ...OVERVIEW_TEXTS,
   ...AREA_TEXTS,
   ...JOB_TEXTS,
+  ...CONFIG_TEXTS,
   product: "Parley",
   title: "Console",
   skip: "Skip to the content",
@@ -67,8 +69,6 @@ export const TEXTS = {
     good: "In use",
     fault: "Cannot be used",
     warned: "Has warnings",
-    create: "New config",
-    open: "Open",
     form: "Form",
     json: "JSON",
     history: "History",
@@ -81,8 +81,6 @@ export const TEXTS = {
     download: "Export",
     upload: "Import",
     copy: "Copy to another app",
-    rollback: "Restore",
-    restoreTitle: (revision) => `Restore revision ${revision}?`,
     compare: "Compare with the current revision",
     deleted: "deleted",
     readOnly: "Your role may read this, but not change it.",
@@ -91,6 +89,8 @@ export const TEXTS = {
     add: "Add",
     remove: "Remove",
     unset: "Not set",
+    yes: "Yes",
+    no: "No",
     badJson: "This is not valid JSON.",
     rawHelp: "As JSON",
     was: "before",

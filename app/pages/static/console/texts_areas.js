@@ -30,7 +30,8 @@ export const AREA_TEXTS = {
     remove: "Remove", removeText: (name) => `${name} cannot sign in any more.`,
   },
   trial: {
-    tab: "Try", lead: "The draft is tried as it is now, before it is published. The vendor is called once, and charges for the call.", ask: "The user says", speak: "Speak this",
+    tab: "Try", lead: "The draft is tried as it is now, before it is published. The vendor is called once, and charges for the call.", report: "Text of the event", reported: "This is a test.", sinkLead: "An event named test is sent once to the draft of the sink.", sinkFailed: "The sink has not accepted the event",
+    accepted: (ms) => `The sink has accepted the event after ${ms} ms.`, ask: "The user says", model: "Language model", modelHelp: "The vendor's name of a model that the account may use. Accounts for speech are tried with a config of that kind.", speak: "Speak this",
     asked: "Tell me in one sentence why the sky is blue.", spoken: "Hello! This is how I sound.", run: "Try it", running: "Trying…", failed: "The vendor has failed",
     platform: "Platform", firstOutput: "First output", elapsed: "Whole answer", usage: "Usage", estimated: "estimated", price: "Price",
     tokens: (input, output) => `${input} tokens in, ${output} out`, characters: (count) => `${count} characters`, events: (count) => `${count} events`, sound: "The sound of the voice",

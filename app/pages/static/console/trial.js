@@ -10,28 +10,33 @@ const texts = TEXTS.trial;
 const DELAY_MS = 400;
 
 /** The kinds of configs that can be tried, and how. */
-export const TRIALS = { conversation: Strategy, speech: Strategy, mail: Mail };
+export const TRIALS = { conversation: Strategy, speech: Strategy, vendor_accounts: Strategy, events: Strategy, mail: Mail };
 
 function Strategy({ config, value }) {
   const isVoice = config.kind === "speech";
-  const [text, setText] = useState(isVoice ? texts.spoken : texts.asked);
+  const isSink = config.kind === "events";
+  const isAccount = config.kind === "vendor_accounts";
+  const [text, setText] = useState(isVoice ? texts.spoken : isSink ? texts.reported : texts.asked);
+  const [model, setModel] = useState("");
   const [state, setState] = useState({});
   const run = async (event) => {
     event.preventDefault();
     setState({ running: true });
-    setState(await write("POST", `${configPath(config)}/try`, { value, text }).then((answer) => ({ answer }), (error) => ({ error: error.message })));
+    setState(await write("POST", `${configPath(config)}/try`, { value, text, model }).then((answer) => ({ answer }), (error) => ({ error: error.message })));
   };
-  return html`<div class="trial"><p class="lead">${texts.lead}</p>
+  return html`<div class="trial"><p class="lead">${isSink ? texts.sinkLead : texts.lead}</p>
     <form onSubmit=${run}>
-      <label>${isVoice ? texts.speak : texts.ask}<textarea rows="2" required maxlength="2000" value=${text} onInput=${(event) => setText(event.currentTarget.value)}></textarea></label>
+      ${isAccount && html`<label>${texts.model}<input required maxlength="256" value=${model} onInput=${(event) => setModel(event.currentTarget.value)} /><small>${texts.modelHelp}</small></label>`}
+      <label>${isVoice ? texts.speak : isSink ? texts.report : texts.ask}<textarea rows="2" required maxlength="2000" value=${text} onInput=${(event) => setText(event.currentTarget.value)}></textarea></label>
       <button disabled=${state.running} aria-busy=${state.running ? "true" : null}>${state.running ? texts.running : texts.run}</button>
     </form>
     ${state.error && html`<p class="error" role="alert">${state.error}</p>`}
-    ${state.answer && html`<${Answer} answer=${state.answer} isVoice=${isVoice} />`}</div>`;
+    ${state.answer && html`<${Answer} answer=${state.answer} isVoice=${isVoice} isSink=${isSink} />`}</div>`;
 }
 
-function Answer({ answer, isVoice }) {
-  if (answer.error) return html`<${Note} tone="bad" title=${texts.failed}>${answer.error}<//>`;
+function Answer({ answer, isVoice, isSink }) {
+  if (answer.error) return html`<${Note} tone="bad" title=${isSink ? texts.sinkFailed : texts.failed}>${answer.error}<//>`;
+  if (isSink) return html`<p class="good" role="status">${texts.accepted(answer.elapsed_ms)}</p>`;
   const units = isVoice ? texts.characters(answer.input_units) : texts.tokens(answer.input_units, answer.output_units);
   return html`<div role="status">
     <div class="panel"><${Facts} rows=${[
