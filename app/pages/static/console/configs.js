@@ -4,7 +4,7 @@ import { html } from "../vendor/preact.js";
 import { read } from "./api.js";
 import { allDrafts } from "./drafts.js";
 import { dateOf } from "./formats.js";
-import { Choice } from "./list.js";
+import { Choice, Search } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { NewApp, NewConfig } from "./new_config.js";
 import { Note } from "./parts.js";
@@ -66,7 +66,7 @@ export function Configs({ route, canEdit }) {
     <p class="lead">${lists.lead} ${orderApps.map((id) => html` <a key=${id} href=${orderHref(id)}>${appIds.length > 1 ? lists.orderOf(id) : lists.order}</a>`)}</p>
     ${canEdit && html`<${Drafts} />`}
     <div class="toolbar">
-      <label>${TEXTS.list.search}<input type="search" value=${text ?? ""} onChange=${(event) => choose({ text: event.currentTarget.value })} /></label>
+      <label>${TEXTS.list.search}<${Search} value=${text} onSearch=${(next) => choose({ text: next })} /></label>
       <label>${TEXTS.list.app}<${Choice} value=${app} options=${appIds.map((id) => [id, id])} onChoose=${(id) => choose({ app: id })} /></label>
       <label>${TEXTS.list.kind}<${Choice} value=${kind} options=${kindRows.map((row) => [row.kind, row.title])} onChoose=${(id) => choose({ kind: id })} /></label>
       <button class="quiet" onClick=${store}>${TEXTS.list.csv}</button>

@@ -1,6 +1,6 @@
 // A list that the server pages, filters and sorts. Its state is in the address.
 
-import { html, useState } from "../vendor/preact.js";
+import { html, useEffect, useState } from "../vendor/preact.js";
 import { read } from "./api.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { go, hrefOf } from "./route.js";
@@ -44,11 +44,18 @@ function Filters({ filters, state, choose, path, field, query, label }) {
     ${filters.map((filter) => html`<label key=${filter.id} class=${filter.search ? "wide" : ""}>${filter.title}
       ${filter.options
         ? html`<${Choice} value=${state[filter.id]} options=${filter.options} all=${filter.all} onChoose=${(next) => choose({ [filter.id]: next })} />`
-        : html`<input type="search" value=${state[filter.id] ?? ""} placeholder=${filter.hint ?? ""} key=${state[filter.id] ?? ""}
-            onChange=${(event) => choose({ [filter.id]: event.currentTarget.value.trim() })} />`}
+        : html`<${Search} value=${state[filter.id]} hint=${filter.hint} onSearch=${(text) => choose({ [filter.id]: text })} />`}
     </label>`)}
     <${Csv} ...${{ path, field, query, label }} />
   </form>`;
+}
+
+/** A search box. What is typed stays while the page shows the result of the search before. */
+export function Search({ value = "", hint = "", onSearch }) {
+  const [typed, setTyped] = useState(value);
+  useEffect(() => setTyped(value), [value]);
+  return html`<input type="search" value=${typed} placeholder=${hint} onInput=${(event) => setTyped(event.currentTarget.value)}
+    onChange=${(event) => onSearch(event.currentTarget.value.trim())} />`;
 }
 
 export const Choice = ({ value, options, all = TEXTS.list.all, onChoose }) => html`<select value=${value ?? ""}
