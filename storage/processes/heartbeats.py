@@ -166,6 +166,23 @@ class Heartbeat:
             log.debug("heartbeat.check_failed", error=str(error))
             return frozenset()
 
+    async def others(self) -> list[str]:
+        """Return the other processes that have reported within the last 30 s.
+
+        PostgreSQL knows them or, while it is unavailable, Valkey. Raises `StoreError` if neither is available.
+        """
+        try:
+            async with self._database.connection() as conn:
+                alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
+        except StoreError:
+            with redis.map_errors():
+                seen = await self._valkey.call("ZRANGE", self._keys[0], 0, -1, "WITHSCORES")
+            scores = dict(zip(map(bytes.decode, seen[::2]), map(float, seen[1::2]), strict=True))
+            # By the newest report, because the clock of Valkey may differ.
+            oldest = max(scores.values(), default=0.0) - self._void_after_s * 1000
+            alive = [process for process, score in scores.items() if score > oldest]
+        return sorted(set(alive) - {self.process})
+
     async def may_lack_streams(self) -> bool:
         """Return whether entries of running streams may be missing in Valkey.
 

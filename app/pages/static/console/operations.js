@@ -1,8 +1,11 @@
-// Operations: whether the parts of this server are ready, what operators have changed, and who they are.
+// Operations: whether the parts of this server are ready, costs and limits, what operators have changed, and who they are.
 
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
 import { read } from "./api.js";
+import { Costs } from "./costs.js";
+import { FailedLogins } from "./failed_logins.js";
+import { Limits } from "./limits.js";
 import { appFilter, List } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Note, Tabs, Time } from "./parts.js";
@@ -13,15 +16,15 @@ import { Changes } from "./history.js";
 import { differencesOf } from "./schema.js";
 
 const texts = TEXTS.operationsPage;
-const LISTS = { readiness: Readiness, doctor: Doctor, audit: Audit, operators: Operators };
+const LISTS = { readiness: Readiness, costs: Costs, limits: Limits, logins: FailedLogins, doctor: Doctor, audit: Audit, operators: Operators };
 
-export function Operations({ route, apps, isAdmin }) {
+export function Operations({ route, apps, canEdit, isAdmin }) {
   const tab = route.parts[0] in LISTS ? route.parts[0] : "readiness";
   const shown = Object.keys(LISTS).filter((id) => isAdmin || id !== "operators");
   const Shown = LISTS[tab];
   return html`<div><header class="head"><h1>${TEXTS.operations}</h1></header>
     <${Tabs} label=${TEXTS.operations} current=${tab} tabs=${shown.map((id) => [id, texts.tabs[id], hrefOf(["operations", id])])} />
-    <${Shown} key=${tab} route=${route} apps=${apps} isAdmin=${isAdmin} /></div>`;
+    <${Shown} key=${tab} ...${{ route, apps, canEdit, isAdmin }} /></div>`;
 }
 
 function Readiness() {
@@ -38,15 +41,11 @@ function Readiness() {
     { id: "version", title: texts.version, of: (row) => row.version },
     { id: "since", title: texts.since, of: (row) => html`<${Time} at=${row.began_at} />` },
   ];
-  const limited = (value) => value.errors.filter(({ name }) => /limit|busy|full|too_/.test(name));
-  const limits = [{ id: "name", title: texts.limit, of: (row) => html`<code>${row.name}</code>` }, { id: "count", title: texts.refused, of: (row) => row.count }];
   return html`<div><div class="actions end"><button class="quiet small" onClick=${() => (parts.reload(), overview.reload())}>${texts.again}</button></div>
     <${Loaded} state=${parts}>${(value) => html`<${Table} label=${texts.tabs.readiness} columns=${columns}
       rows=${Object.keys(value.parts).map((key) => ({ key, cause: value.causes[key] }))} />`}<//>
     <h2>${texts.processes}</h2>
-    <${Loaded} state=${overview}>${(value) => html`<${Table} label=${texts.processes} columns=${processes} rows=${value.processes.map((row) => ({ ...row, key: row.process }))} />
-      <h2>${texts.limits}</h2><p class="lead">${texts.limitsLead}</p>
-      <${Table} label=${texts.limits} columns=${limits} rows=${limited(value).map((row) => ({ ...row, key: row.name }))} empty=${texts.noLimits} />`}<//></div>`;
+    <${Loaded} state=${overview}>${(value) => html`<${Table} label=${texts.processes} columns=${processes} rows=${value.processes.map((row) => ({ ...row, key: row.process }))} />`}<//></div>`;
 }
 
 const TONES = { good: "good", doubtful: "waiting", broken: "bad" };

@@ -3,7 +3,7 @@
 import { html } from "../vendor/preact.js";
 import { TEXTS } from "./texts.js";
 
-/** `columns`: `{id, title, of, sorts}`. `of(row)` is what a cell shows. `sort` is the id, with `-` for descending. */
+/** `columns`: `{id, title, of, sorts, number}`. `of(row)` is what a cell shows. `number`: cells end at the same edge. `sort` is the id, with `-` for descending. A row has a `rowKey` or `key`. */
 export function Table({ label, columns, rows, sort, onSort, empty }) {
   if (!rows.length) return html`<p class="empty">${empty ?? TEXTS.list.none}</p>`;
   return html`<div class="table" role="region" aria-label=${label} tabindex="0">
@@ -12,8 +12,8 @@ export function Table({ label, columns, rows, sort, onSort, empty }) {
         <tr>${columns.map((column) => html`<${Heading} key=${column.id} ...${{ column, sort, onSort }} />`)}</tr>
       </thead>
       <tbody>
-        ${rows.map((row) => html`<tr key=${row.key}>
-          ${columns.map((column) => html`<td data-title=${column.title} key=${column.id}>${column.of(row)}</td>`)}
+        ${rows.map((row) => html`<tr key=${row.rowKey ?? row.key}>
+          ${columns.map((column) => html`<td data-title=${column.title} class=${column.number ? "number" : null} key=${column.id}>${column.of(row)}</td>`)}
         </tr>`)}
       </tbody>
     </table>
@@ -23,9 +23,9 @@ export function Table({ label, columns, rows, sort, onSort, empty }) {
 function Heading({ column, sort, onSort }) {
   const descending = sort === `-${column.id}`;
   const order = descending ? "descending" : sort === column.id ? "ascending" : null;
-  if (!column.sorts) return html`<th scope="col">${column.title}</th>`;
+  if (!column.sorts) return html`<th scope="col" class=${column.number ? "number" : null}>${column.title}</th>`;
   const next = sort === column.id ? `-${column.id}` : column.id;
-  return html`<th scope="col" aria-sort=${order}>
+  return html`<th scope="col" aria-sort=${order} class=${column.number ? "number" : null}>
     <button class="plain" onClick=${() => onSort(next)}>
       ${column.title}<span aria-hidden="true">${order === null ? "" : descending ? " ↓" : " ↑"}</span>
     </button>

@@ -1,6 +1,7 @@
 // All texts of the console, ready for translation. Those of one area each are in `texts_….js`.
 
 import { AREA_TEXTS } from "./texts_areas.js";
+import { LIVE_TEXTS } from "./texts_live.js";
 import { MONEY_TEXTS } from "./texts_money.js";
 import { OVERVIEW_TEXTS } from "./texts_overview.js";
 import { USER_TEXTS } from "./texts_users.js";
@@ -10,6 +11,7 @@ export const TEXTS = {
   ...MONEY_TEXTS,
   ...OVERVIEW_TEXTS,
   ...AREA_TEXTS,
+  ...LIVE_TEXTS,
   product: "Parley",
   title: "Console",
   skip: "Skip to the content",
@@ -125,27 +127,5 @@ export const TEXTS = {
     drop: "Delete",
     dropHelp: (id) => `Job ${id} is deleted and never runs. Type its number to confirm.`,
     done: "Done.",
-  },
-  streamsPage: {
-    cancel: "Cancel",
-    cancelText: "The stream ends now, and the answer so far is stored.",
-    none: "No stream runs in this process.",
-    stream: "Stream",
-    user: "User",
-    find: "Find an ended stream by its id",
-    open: "Open",
-    began: "Began",
-    attempts: "Attempts",
-    strategy: "Strategy",
-    outcome: "Outcome",
-    outcomes: { won: "Answered", failed: "Failed", hedged: "Overtaken", canceled: "Canceled" },
-    time: "Time",
-    bar: (elapsed, first) => (first === undefined || first === null ? `${elapsed} ms` : `${elapsed} ms, first output after ${first} ms`),
-    why: "Why it failed",
-    age: "Age",
-    state: "State",
-    readers: "Readers",
-    lag: "Lag",
-    total: (count) => `${count} running in this process`,
   },
 };
